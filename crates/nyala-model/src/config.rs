@@ -1,0 +1,234 @@
+//! Every knob of a node, with its default. Loading (file, environment, flags) happens in the binary.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The effective configuration of one node. Unknown keys are refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Folder that holds the catalog, built cuboids and spill files. Default `nyala-data`.
+    pub data_dir: PathBuf,
+    /// Addresses the doors listen on.
+    pub server: ServerConfig,
+    /// Limits and resources of queries.
+    pub query: QueryConfig,
+    /// How cubes are built.
+    pub build: BuildConfig,
+    /// Which locations tables may name, and how S3 is reached.
+    pub storage: StorageConfig,
+}
+
+/// Addresses the doors listen on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerConfig {
+    /// PostgreSQL wire protocol. Loopback by default: there is no authentication yet.
+    pub postgres_listen: SocketAddr,
+    /// HTTP API, health and metrics. Loopback by default: there is no authentication yet.
+    pub http_listen: SocketAddr,
+    /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
+    pub max_body_bytes: usize,
+    /// Connections beyond this are refused with a clear error. Default 1000.
+    pub max_connections: usize,
+    /// How long a stop waits for running queries, in milliseconds. Default 10000.
+    pub shutdown_grace_ms: u64,
+}
+
+/// Limits and resources of queries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueryConfig {
+    /// Threads that compute; 0 means one for each core. Default 0.
+    pub threads: usize,
+    /// Memory that all queries and builds together may hold before they spill or fail, in bytes; 0
+    /// means 60 % of the machine's. Default 0.
+    pub memory_limit_bytes: usize,
+    /// Disk that spilling may use, in bytes. Default 100 GiB.
+    pub spill_limit_bytes: u64,
+    /// Rows a batch holds. Larger batches cost memory, smaller ones time. Default 8192.
+    pub batch_rows: usize,
+    /// Longest statement accepted, in bytes. Default 1 MiB.
+    pub max_statement_bytes: usize,
+    /// Deepest nesting and longest chain of one operator accepted in a statement: planning time grows
+    /// faster than the chain does. Default 2000.
+    pub max_expression_terms: usize,
+    /// Most SELECTs one statement may combine with UNION, INTERSECT and EXCEPT. Default 500.
+    pub max_set_operations: usize,
+    /// A query that runs longer is cancelled, in milliseconds; 0 means never. Default 0.
+    pub statement_timeout_ms: u64,
+}
+
+/// How cubes are built.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BuildConfig {
+    /// Rows in one Parquet row group of a cuboid. Smaller groups prune better, larger ones compress
+    /// better. Default 131072.
+    pub row_group_rows: usize,
+    /// Rows in one Parquet data page of a cuboid, the unit that page pruning skips. Default 8192.
+    pub page_rows: usize,
+    /// Zstandard level of cuboid files, 1 to 22. Default 1.
+    pub zstd_level: i32,
+}
+
+/// Which locations tables may name, and how S3 is reached.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StorageConfig {
+    /// URL prefixes that tables may lie under, such as `file:///data/` or `s3://bucket/`. Empty means
+    /// any. Default empty.
+    pub allowed_locations: Vec<String>,
+    /// Access to `s3://` locations.
+    pub s3: S3Config,
+}
+
+/// Access to `s3://` locations. What is left empty is taken from the `AWS_…` environment variables.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct S3Config {
+    /// Endpoint of an S3-compatible server; empty means AWS.
+    pub endpoint: String,
+    /// Region; empty means the environment's, or `us-east-1`.
+    pub region: String,
+    /// Access key id.
+    pub access_key_id: String,
+    /// Secret access key; never printed.
+    pub secret_access_key: String,
+    /// Whether plain HTTP endpoints are accepted. Default false.
+    pub allow_http: bool,
+}
+
+impl std::fmt::Debug for S3Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("S3Config")
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .field("access_key_id", &self.access_key_id)
+            .field("allow_http", &self.allow_http)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("nyala-data"),
+            server: ServerConfig::default(),
+            query: QueryConfig::default(),
+            build: BuildConfig::default(),
+            storage: StorageConfig::default(),
+        }
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            postgres_listen: SocketAddr::from(([127, 0, 0, 1], 5433)),
+            http_listen: SocketAddr::from(([127, 0, 0, 1], 8090)),
+            max_body_bytes: 16 << 20,
+            max_connections: 1000,
+            shutdown_grace_ms: 10_000,
+        }
+    }
+}
+
+impl Default for QueryConfig {
+    fn default() -> Self {
+        Self {
+            threads: 0,
+            memory_limit_bytes: 0,
+            spill_limit_bytes: 100 << 30,
+            batch_rows: 8192,
+            max_statement_bytes: 1 << 20,
+            max_expression_terms: 2000,
+            max_set_operations: 500,
+            statement_timeout_ms: 0,
+        }
+    }
+}
+
+impl Default for BuildConfig {
+    fn default() -> Self {
+        Self { row_group_rows: 131_072, page_rows: 8192, zstd_level: 1 }
+    }
+}
+
+/// A configuration value that breaks a rule: names the key, the rule and the value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("configuration key `{key}` must be {rule}, but is `{value}`")]
+pub struct InvalidConfig {
+    /// Dotted path of the key.
+    pub key: &'static str,
+    /// What a valid value is.
+    pub rule: &'static str,
+    /// The value found.
+    pub value: String,
+}
+
+impl Config {
+    /// Checks every value against its rule; the first that breaks one is reported.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        let check = |holds: bool, key, rule, value: &dyn ToString| {
+            if holds { Ok(()) } else { Err(InvalidConfig { key, rule, value: value.to_string() }) }
+        };
+        let (server, query, build) = (&self.server, &self.query, &self.build);
+        check(!self.data_dir.as_os_str().is_empty(), "data_dir", "a folder", &"")?;
+        check(server.max_connections > 0, "server.max_connections", "at least 1", &server.max_connections)?;
+        check(
+            server.max_body_bytes >= 1024,
+            "server.max_body_bytes",
+            "at least 1024",
+            &server.max_body_bytes,
+        )?;
+        check(query.threads <= 1024, "query.threads", "at most 1024", &query.threads)?;
+        check(query.batch_rows >= 16, "query.batch_rows", "at least 16", &query.batch_rows)?;
+        check(
+            query.memory_limit_bytes == 0 || query.memory_limit_bytes >= 16 << 20,
+            "query.memory_limit_bytes",
+            "0 or at least 16777216",
+            &query.memory_limit_bytes,
+        )?;
+        check(
+            query.max_statement_bytes > 0,
+            "query.max_statement_bytes",
+            "at least 1",
+            &query.max_statement_bytes,
+        )?;
+        check(
+            (1..=20_000).contains(&query.max_expression_terms),
+            "query.max_expression_terms",
+            "between 1 and 20000",
+            &query.max_expression_terms,
+        )?;
+        check(
+            (1..=5_000).contains(&query.max_set_operations),
+            "query.max_set_operations",
+            "between 1 and 5000",
+            &query.max_set_operations,
+        )?;
+        check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
+        check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;
+        check((1..=22).contains(&build.zstd_level), "build.zstd_level", "between 1 and 22", &build.zstd_level)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_a_broken_rule_names_the_key() {
+        assert_eq!(Config::default().validate(), Ok(()));
+        let mut config = Config::default();
+        config.build.zstd_level = 40;
+        let error = config.validate().map_err(|e| e.to_string());
+        assert_eq!(
+            error,
+            Err("configuration key `build.zstd_level` must be between 1 and 22, but is `40`".to_owned())
+        );
+    }
+}

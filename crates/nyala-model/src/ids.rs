@@ -1,0 +1,46 @@
+//! Newtype ids: a `CubeId` cannot be passed where a `TableId` is meant.
+//!
+//! ```compile_fail
+//! use nyala_model::{CubeId, TableId};
+//! let cube: CubeId = TableId(1);
+//! ```
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+id!(
+    /// A registered table; never reused within one catalog.
+    TableId
+);
+id!(
+    /// A cube; never reused within one catalog.
+    CubeId
+);
+id!(
+    /// One segment of one cube; a rebuilt range gets a new id.
+    SegmentId
+);
+id!(
+    /// A background job, a build for instance.
+    JobId
+);
+id!(
+    /// Counts catalog transactions: two snapshots with one version hold the same contents.
+    SnapshotVersion
+);

@@ -1,0 +1,20 @@
+//! The words every other crate speaks: ids, names, catalog entries, the cube lattice, configuration.
+//!
+//! This crate knows what a cube, a segment or a table *is*, and the pure decisions about them (which
+//! cuboid is built from which, which grouping set covers which columns). It deliberately knows nothing
+//! of how they are stored, computed or asked for: no tokio, no I/O, no DataFusion.
+
+pub mod catalog;
+pub mod config;
+pub mod ids;
+pub mod lattice;
+pub mod name;
+pub mod suggest;
+
+pub use catalog::{
+    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, FileFormat, JobEntry,
+    JobKind, JobState, Measure, SegmentEntry, SegmentState, StateColumn, TableEntry,
+};
+pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
+pub use lattice::{DimensionSet, Lattice};
+pub use name::QualifiedName;

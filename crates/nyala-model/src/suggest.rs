@@ -1,0 +1,31 @@
+//! "Did you mean …" for names a user mistyped.
+
+/// The candidate nearest to `wanted`, if it is near enough to be worth suggesting: at most a third
+/// of the longer name may differ, and never more than three edits.
+pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(edits, candidate)| {
+            let longer = wanted.chars().count().max(candidate.chars().count());
+            *edits <= 3 && *edits * 3 <= longer
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn suggests_only_what_is_near() {
+        let names = ["lineorder", "customer", "dates"];
+        assert_eq!(nearest("lineordr", names), Some("lineorder"));
+        assert_eq!(nearest("CUSTOMERS", names), Some("customer"));
+        assert_eq!(nearest("date", names), Some("dates"));
+        assert_eq!(nearest("zebra", names), None);
+        assert_eq!(nearest("x", names), None);
+    }
+}
