@@ -1,0 +1,134 @@
+//! What may be asked of the catalog, and what comes back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nyala_model::{
+    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, FileFormat, QualifiedName, SegmentId, TableEntry,
+    TableId,
+};
+
+/// One change of the catalog: made in one transaction, as a whole or not at all.
+///
+/// Tables and cubes share one namespace in each schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Adds an empty schema.
+    CreateSchema {
+        /// Its name.
+        name: String,
+        /// Whether an existing schema of this name is fine.
+        if_not_exists: bool,
+    },
+    /// Removes a schema; `public` stays.
+    DropSchema {
+        /// Its name.
+        name: String,
+        /// Whether a missing schema is fine.
+        if_exists: bool,
+        /// Whether its tables and cubes go with it. A cube of *another* schema that reads one of the
+        /// tables still prevents it: a built cube is never lost by a statement that does not name it.
+        cascade: bool,
+    },
+    /// Registers a table.
+    CreateTable {
+        /// The table; its schema must exist.
+        table: NewTable,
+        /// Whether an existing table of this name is fine. A cube of this name never is.
+        if_not_exists: bool,
+    },
+    /// Forgets a table that no cube reads. Its files are not touched.
+    DropTable {
+        /// Its name.
+        name: QualifiedName,
+        /// Whether a missing table is fine.
+        if_exists: bool,
+    },
+    /// Registers a cube without segments. Its schema and every table it reads must exist.
+    CreateCube {
+        /// Its name.
+        name: QualifiedName,
+        /// What it is made of.
+        definition: CubeDefinition,
+        /// The statement that creates it, for people.
+        statement: String,
+        /// Whether an existing cube of this name is fine. A table of this name never is.
+        if_not_exists: bool,
+    },
+    /// Forgets a cube with its segments. Their files are not touched.
+    DropCube {
+        /// Its name.
+        name: QualifiedName,
+        /// Whether a missing cube is fine.
+        if_exists: bool,
+    },
+    /// Adds an empty segment in state `Building`; [`Committed::segment`] is its id.
+    BeginSegment {
+        /// The cube it belongs to.
+        cube: CubeId,
+        /// Folder URL, with a trailing slash, that will hold all its files.
+        location: String,
+    },
+    /// Records a finished cuboid of a segment that is still `Building`. An entry with equal dimensions
+    /// is replaced where it stands.
+    AddCuboid {
+        /// The segment.
+        segment: SegmentId,
+        /// The cuboid, whose files must be complete and durable.
+        cuboid: CuboidEntry,
+    },
+    /// Makes a `Building` segment `Ready` and removes every other `Ready` one of its cube.
+    PublishSegment {
+        /// The segment.
+        segment: SegmentId,
+        /// Rows of the flat join that were aggregated.
+        source_rows: u64,
+        /// Milliseconds since the Unix epoch.
+        built_at_ms: u64,
+        /// Tables of the cube's join, by position, that were seen to keep every row exactly once.
+        droppable_joins: Vec<usize>,
+    },
+    /// Forgets a segment in any state. Its files are not touched.
+    DropSegment {
+        /// The segment.
+        segment: SegmentId,
+    },
+}
+
+/// A table that is about to be registered: a [`TableEntry`] that has no id yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTable {
+    /// Where users will find it.
+    pub name: QualifiedName,
+    /// How its files are read.
+    pub format: FileFormat,
+    /// Absolute URL of a file or of a folder (then with a trailing slash).
+    pub location: String,
+    /// Columns taken from `name=value` folder names, outermost first.
+    pub partition_columns: Vec<String>,
+    /// Format options as the user wrote them, keys in lower case.
+    pub options: BTreeMap<String, String>,
+    /// Full schema, partition columns included, as an Arrow IPC schema message.
+    pub schema_ipc: Vec<u8>,
+    /// The statement that creates it, for people.
+    pub definition: String,
+}
+
+impl NewTable {
+    /// The entry this table becomes.
+    pub(crate) fn into_entry(self, id: TableId) -> TableEntry {
+        let Self { name, format, location, partition_columns, options, schema_ipc, definition } = self;
+        TableEntry { id, name, format, location, partition_columns, options, schema_ipc, definition }
+    }
+}
+
+/// The outcome of a change that is durable and visible.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// The catalog with the change in it, or a newer one.
+    pub snapshot: Arc<CatalogSnapshot>,
+    /// The segment that [`Change::BeginSegment`] added.
+    pub segment: Option<SegmentId>,
+    /// False when `IF [NOT] EXISTS` left nothing to do; the version is then unchanged.
+    pub changed: bool,
+}

@@ -1,0 +1,180 @@
+//! A small world to change, and a catalog that is checked after every change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use nyala_model::{
+    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet, FileFormat,
+    Measure, QualifiedName, SegmentId, StateColumn,
+};
+
+use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
+
+/// A database that holds one catalog, empty at first.
+#[async_trait]
+pub(crate) trait Backend: Send + Sync {
+    /// Connects to it as a new process would; what was committed before is there.
+    async fn open(&self) -> Arc<dyn CatalogStore>;
+}
+
+/// A catalog that compares what it publishes with what is stored, after every change.
+pub(crate) struct Subject {
+    pub(crate) catalog: Catalog,
+    store: Arc<dyn CatalogStore>,
+}
+
+impl Subject {
+    pub(crate) async fn open(backend: &dyn Backend) -> Self {
+        let store = backend.open().await;
+        Self { catalog: Catalog::open(Arc::clone(&store)).await.unwrap(), store }
+    }
+
+    pub(crate) async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
+        let before = self.catalog.snapshot();
+        let result = self.catalog.commit(change).await;
+        let (after, stored) = (self.catalog.snapshot(), self.store.load().await.unwrap());
+        assert_eq!(*after, stored);
+        assert_eq!(after.version, self.store.version().await.unwrap());
+        let changed = result.as_ref().is_ok_and(|committed| committed.changed);
+        assert_eq!(after.version.0, before.version.0 + u64::from(changed));
+        assert_eq!(
+            changed,
+            after.schemas != before.schemas || after.tables != before.tables || after.cubes != before.cubes
+        );
+        result
+    }
+
+    /// A change that must take place.
+    pub(crate) async fn make(&self, change: Change) -> Committed {
+        let committed = self.commit(change.clone()).await.unwrap_or_else(|e| panic!("{change:?}: {e}"));
+        assert!(committed.changed, "{change:?}");
+        committed
+    }
+
+    /// A change that must be forgiven without effect.
+    pub(crate) async fn forgive(&self, change: Change) {
+        let committed = self.commit(change.clone()).await.unwrap_or_else(|e| panic!("{change:?}: {e}"));
+        assert!(!committed.changed, "{change:?}");
+    }
+
+    /// A change that must be refused with exactly this message.
+    pub(crate) async fn refuse(&self, change: Change, message: &str) {
+        let refusal = self.commit(change).await.expect_err(message);
+        assert_eq!(refusal.to_string(), message);
+    }
+
+    pub(crate) fn cube(&self, cube: &str) -> Arc<CubeEntry> {
+        Arc::clone(&self.catalog.snapshot().cubes[&name(cube)])
+    }
+
+    /// Begins a segment of `cube`.
+    pub(crate) async fn begin(&self, cube: &str) -> SegmentId {
+        let change =
+            Change::BeginSegment { cube: self.cube(cube).id, location: "file:///segments/".to_owned() };
+        self.make(change).await.segment.unwrap()
+    }
+}
+
+/// `schema.name`, or a name in `public`.
+pub(crate) fn name(name: &str) -> QualifiedName {
+    let (schema, name) = name.split_once('.').unwrap_or(("public", name));
+    QualifiedName::new(schema, name)
+}
+
+pub(crate) fn create_schema(name: &str) -> Change {
+    Change::CreateSchema { name: name.to_owned(), if_not_exists: false }
+}
+
+pub(crate) fn drop_schema(name: &str, cascade: bool) -> Change {
+    Change::DropSchema { name: name.to_owned(), if_exists: false, cascade }
+}
+
+pub(crate) fn create_table(table: &str) -> Change {
+    Change::CreateTable { table: new_table(table), if_not_exists: false }
+}
+
+pub(crate) fn drop_table(table: &str) -> Change {
+    Change::DropTable { name: name(table), if_exists: false }
+}
+
+pub(crate) fn create_cube(cube: &str, sources: &[&str]) -> Change {
+    Change::CreateCube {
+        name: name(cube),
+        definition: definition(sources),
+        statement: format!("CREATE CUBE {cube} AS SELECT 1"),
+        if_not_exists: false,
+    }
+}
+
+pub(crate) fn drop_cube(cube: &str) -> Change {
+    Change::DropCube { name: name(cube), if_exists: false }
+}
+
+pub(crate) fn publish(segment: SegmentId) -> Change {
+    Change::PublishSegment {
+        segment,
+        source_rows: 6_000_000,
+        built_at_ms: 1_700_000_000_000,
+        droppable_joins: vec![3, 1],
+    }
+}
+
+/// The same change with `IF EXISTS` or `IF NOT EXISTS`.
+pub(crate) fn lenient(mut change: Change) -> Change {
+    match &mut change {
+        Change::CreateSchema { if_not_exists: flag, .. }
+        | Change::CreateTable { if_not_exists: flag, .. }
+        | Change::CreateCube { if_not_exists: flag, .. }
+        | Change::DropSchema { if_exists: flag, .. }
+        | Change::DropTable { if_exists: flag, .. }
+        | Change::DropCube { if_exists: flag, .. } => *flag = true,
+        other => panic!("{other:?} has no such clause"),
+    }
+    change
+}
+
+pub(crate) fn new_table(table: &str) -> NewTable {
+    NewTable {
+        name: name(table),
+        format: FileFormat::Parquet,
+        location: format!("file:///data/{table}/"),
+        partition_columns: vec!["year".to_owned()],
+        options: BTreeMap::from([("format.delimiter".to_owned(), "|".to_owned())]),
+        schema_ipc: (0..=255).collect(),
+        definition: format!("CREATE EXTERNAL TABLE {table}"),
+    }
+}
+
+pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
+    let text = |text: &str| text.to_owned();
+    CubeDefinition {
+        select: text("SELECT year, sum(price) FROM sales GROUP BY ROLLUP (year)"),
+        sources: sources.iter().map(|source| name(source)).collect(),
+        dimensions: vec![Dimension {
+            name: text("year"),
+            expression: text("year"),
+            data_type: text("Int32"),
+        }],
+        measures: vec![Measure {
+            expression: text("sum(price)"),
+            function: text("sum"),
+            argument_types: vec![text("Int64")],
+            distinct: false,
+            state_version: 1,
+            states: vec![StateColumn { name: text("sum(price)[sum]"), data_type: text("Int64") }],
+        }],
+        grouping_sets: vec![DimensionSet::from_bits(1), DimensionSet::EMPTY],
+    }
+}
+
+/// A cuboid of one file over the dimensions in `bits`.
+pub(crate) fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
+    let file = CuboidFile { name: format!("{bits}-{rows}.parquet"), rows, bytes: rows * 8 };
+    CuboidEntry { dimensions: DimensionSet::from_bits(bits), rows, bytes: rows * 8, files: vec![file] }
+}
+
+/// The table entries' names, for short comparisons.
+pub(crate) fn table_names(snapshot: &CatalogSnapshot) -> Vec<String> {
+    snapshot.tables.keys().map(ToString::to_string).collect()
+}

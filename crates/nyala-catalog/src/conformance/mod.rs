@@ -1,0 +1,62 @@
+//! What every backend promises, written once: `conformance_tests!(backend)` turns each promise into a
+//! test of that backend.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+pub(crate) mod commits;
+pub(crate) mod fixtures;
+pub(crate) mod jobs;
+pub(crate) mod objects;
+pub(crate) mod segments;
+
+/// Declares one test for each promise. `$backend` is an expression that makes a
+/// [`Backend`](fixtures::Backend) over a new, empty catalog.
+macro_rules! conformance_tests {
+    ($backend:expr) => {
+        $crate::conformance::conformance_tests! { $backend;
+            objects: [
+                a_new_catalog_holds_the_default_schema,
+                tables_and_cubes_come_and_go,
+                entries_come_back_as_they_were,
+                existing_names_are_refused_or_forgiven,
+                missing_names_are_refused_or_forgiven,
+                tables_and_cubes_share_one_namespace,
+                what_is_needed_cannot_be_dropped,
+                a_cascade_spares_cubes_of_other_schemas,
+                ids_are_never_given_twice,
+            ],
+            segments: [
+                a_segment_is_built_then_published,
+                a_building_segment_survives_a_reopen,
+                publishing_replaces_ready_segments_only,
+                a_ready_segment_is_immutable,
+                a_cuboid_is_replaced_where_it_stands,
+                dropped_segments_are_gone,
+                missing_ids_are_refused,
+            ],
+            jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
+            commits: [
+                versions_count_changes,
+                watchers_find_what_was_announced,
+                twenty_tasks_commit_at_once,
+                two_processes_share_one_store,
+                a_commit_outlives_its_caller,
+                unchanged_entries_are_shared,
+                old_snapshots_stay_as_they_were,
+            ],
+        }
+    };
+    ($backend:expr; $($group:ident: [$($promise:ident),* $(,)?]),* $(,)?) => {
+        $(mod $group {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $promise() {
+                    $crate::conformance::$group::$promise(&$backend).await;
+                }
+            )*
+        })*
+    };
+}
+
+pub(crate) use conformance_tests;

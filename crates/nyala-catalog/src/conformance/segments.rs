@@ -1,0 +1,123 @@
+//! The life of a segment: begun, filled, published, replaced.
+
+use nyala_model::{CubeId, SegmentEntry, SegmentId, SegmentState};
+
+use super::fixtures::*;
+use crate::Change;
+
+pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let segment = subject.begin("revenue").await;
+    let building = SegmentEntry {
+        id: segment,
+        state: SegmentState::Building,
+        location: "file:///segments/".to_owned(),
+        source_rows: 0,
+        built_at_ms: 0,
+        droppable_joins: vec![],
+        cuboids: vec![],
+    };
+    assert_eq!(subject.cube("revenue").segments, std::slice::from_ref(&building));
+    subject.make(add(segment, 1, 10)).await;
+    subject.make(add(segment, 0, 1)).await;
+    subject.make(publish(segment)).await;
+    let ready = SegmentEntry {
+        state: SegmentState::Ready,
+        source_rows: 6_000_000,
+        built_at_ms: 1_700_000_000_000,
+        droppable_joins: vec![3, 1],
+        cuboids: vec![cuboid(1, 10), cuboid(0, 1)],
+        ..building
+    };
+    assert_eq!(subject.cube("revenue").segments, [ready]);
+}
+
+pub(crate) async fn a_building_segment_survives_a_reopen(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let segment = subject.begin("revenue").await;
+    subject.make(add(segment, 1, 10)).await;
+    drop(subject);
+    let subject = Subject::open(backend).await;
+    let found = subject.cube("revenue").segments[0].clone();
+    assert_eq!(
+        (found.id, found.state, found.cuboids),
+        (segment, SegmentState::Building, vec![cuboid(1, 10)])
+    );
+    subject.make(add(segment, 0, 1)).await;
+    subject.make(publish(segment)).await;
+}
+
+pub(crate) async fn publishing_replaces_ready_segments_only(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    subject.make(create_cube("other", &["sales"])).await;
+    let bystander = subject.begin("other").await;
+    subject.make(publish(bystander)).await;
+    let (first, second, third) =
+        (subject.begin("revenue").await, subject.begin("revenue").await, subject.begin("revenue").await);
+    subject.make(publish(second)).await;
+    assert_eq!(ids(&subject, "revenue"), [first, second, third]);
+    subject.make(publish(first)).await;
+    assert_eq!(ids(&subject, "revenue"), [first, third]);
+    subject.make(publish(third)).await;
+    assert_eq!(ids(&subject, "revenue"), [third]);
+    assert_eq!(ids(&subject, "other"), [bystander]);
+}
+
+pub(crate) async fn a_ready_segment_is_immutable(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let segment = subject.begin("revenue").await;
+    subject.make(publish(segment)).await;
+    let message = format!("segment `{segment}` is ready and cannot be changed any more; begin a new segment");
+    subject.refuse(add(segment, 1, 10), &message).await;
+    subject.refuse(publish(segment), &message).await;
+}
+
+pub(crate) async fn a_cuboid_is_replaced_where_it_stands(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let segment = subject.begin("revenue").await;
+    for (bits, rows) in [(1, 10), (0, 1), (1, 20)] {
+        subject.make(add(segment, bits, rows)).await;
+    }
+    assert_eq!(subject.cube("revenue").segments[0].cuboids, [cuboid(1, 20), cuboid(0, 1)]);
+}
+
+pub(crate) async fn dropped_segments_are_gone(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let (building, ready) = (subject.begin("revenue").await, subject.begin("revenue").await);
+    subject.make(add(building, 1, 10)).await;
+    subject.make(publish(ready)).await;
+    subject.make(Change::DropSegment { segment: building }).await;
+    assert_eq!(ids(&subject, "revenue"), [ready]);
+    subject.make(Change::DropSegment { segment: ready }).await;
+    assert_eq!(ids(&subject, "revenue"), []);
+    let last = subject.begin("revenue").await;
+    subject.make(add(last, 1, 10)).await;
+    subject.make(drop_cube("revenue")).await;
+    let gone = format!("segment `{last}` does not exist; SHOW SEGMENTS lists what does");
+    subject.refuse(publish(last), &gone).await;
+}
+
+pub(crate) async fn missing_ids_are_refused(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let begin = Change::BeginSegment { cube: CubeId(999), location: String::new() };
+    subject.refuse(begin, "cube `999` does not exist; SHOW CUBES lists what does").await;
+    let segment = SegmentId(999);
+    for change in [add(segment, 1, 1), publish(segment), Change::DropSegment { segment }] {
+        subject.refuse(change, "segment `999` does not exist; SHOW SEGMENTS lists what does").await;
+    }
+}
+
+async fn with_cube(backend: &dyn Backend) -> Subject {
+    let subject = Subject::open(backend).await;
+    subject.make(create_table("sales")).await;
+    subject.make(create_cube("revenue", &["sales"])).await;
+    subject
+}
+
+fn add(segment: SegmentId, bits: u64, rows: u64) -> Change {
+    Change::AddCuboid { segment, cuboid: cuboid(bits, rows) }
+}
+
+fn ids(subject: &Subject, cube: &str) -> Vec<SegmentId> {
+    subject.cube(cube).segments.iter().map(|segment| segment.id).collect()
+}

@@ -1,0 +1,107 @@
+//! Elementary edits: the small vocabulary into which rules turn every change.
+//!
+//! An edit is interpreted twice, here on a snapshot in memory and by each backend on its rows. The
+//! conformance suite compares the two after every change.
+
+use std::sync::Arc;
+
+use nyala_model::{
+    CatalogSnapshot, CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentId, SegmentState, TableEntry,
+};
+
+/// One row added, changed or removed. Everything an edit names has been found to exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    AddSchema(String),
+    /// The schema is empty by then.
+    RemoveSchema(String),
+    AddTable(Arc<TableEntry>),
+    RemoveTable(Arc<TableEntry>),
+    /// A cube without segments.
+    AddCube(Arc<CubeEntry>),
+    /// Its segments and their cuboids go with it.
+    RemoveCube(Arc<CubeEntry>),
+    /// A segment without cuboids.
+    AddSegment(Arc<CubeEntry>, SegmentEntry),
+    /// An entry with equal dimensions is replaced where it stands.
+    PutCuboid(Arc<CubeEntry>, SegmentId, CuboidEntry),
+    SetReady {
+        cube: Arc<CubeEntry>,
+        segment: SegmentId,
+        source_rows: u64,
+        built_at_ms: u64,
+        droppable_joins: Vec<usize>,
+    },
+    /// Its cuboids go with it.
+    RemoveSegment(Arc<CubeEntry>, SegmentId),
+}
+
+impl Edit {
+    /// Makes the edit on a snapshot; its version is the caller's business.
+    pub(crate) fn apply_to(&self, snapshot: &mut CatalogSnapshot) {
+        match self {
+            Self::AddSchema(name) => {
+                snapshot.schemas.insert(name.clone());
+            }
+            Self::RemoveSchema(name) => {
+                snapshot.schemas.remove(name);
+            }
+            Self::AddTable(table) => {
+                snapshot.tables.insert(table.name.clone(), Arc::clone(table));
+            }
+            Self::RemoveTable(table) => {
+                snapshot.tables.remove(&table.name);
+            }
+            Self::AddCube(cube) => {
+                snapshot.cubes.insert(cube.name.clone(), Arc::clone(cube));
+            }
+            Self::RemoveCube(cube) => {
+                snapshot.cubes.remove(&cube.name);
+            }
+            Self::AddSegment(cube, segment) => {
+                edit_cube(snapshot, &cube.name, |entry| entry.segments.push(segment.clone()));
+            }
+            Self::PutCuboid(cube, id, cuboid) => {
+                edit_segment(snapshot, &cube.name, *id, |segment| put_cuboid(segment, cuboid));
+            }
+            Self::SetReady { cube, segment, source_rows, built_at_ms, droppable_joins } => {
+                edit_segment(snapshot, &cube.name, *segment, |entry| {
+                    entry.state = SegmentState::Ready;
+                    entry.source_rows = *source_rows;
+                    entry.built_at_ms = *built_at_ms;
+                    entry.droppable_joins.clone_from(droppable_joins);
+                });
+            }
+            Self::RemoveSegment(cube, id) => {
+                edit_cube(snapshot, &cube.name, |entry| entry.segments.retain(|segment| segment.id != *id));
+            }
+        }
+    }
+}
+
+/// Copies the cube's entry, so that holders of older snapshots keep what they saw.
+fn edit_cube(snapshot: &mut CatalogSnapshot, name: &QualifiedName, edit: impl FnOnce(&mut CubeEntry)) {
+    if let Some(cube) = snapshot.cubes.get_mut(name) {
+        edit(Arc::make_mut(cube));
+    }
+}
+
+fn edit_segment(
+    snapshot: &mut CatalogSnapshot,
+    cube: &QualifiedName,
+    id: SegmentId,
+    edit: impl FnOnce(&mut SegmentEntry),
+) {
+    edit_cube(snapshot, cube, |cube| {
+        if let Some(segment) = cube.segments.iter_mut().find(|segment| segment.id == id) {
+            edit(segment);
+        }
+    });
+}
+
+fn put_cuboid(segment: &mut SegmentEntry, cuboid: &CuboidEntry) {
+    match segment.cuboids.iter_mut().find(|other| other.dimensions == cuboid.dimensions) {
+        Some(other) => *other = cuboid.clone(),
+        None => segment.cuboids.push(cuboid.clone()),
+    }
+}

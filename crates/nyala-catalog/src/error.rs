@@ -1,0 +1,179 @@
+//! Why a change was refused, or the catalog could not be read or written.
+
+use std::io;
+use std::path::PathBuf;
+
+use nyala_model::SegmentId;
+
+/// Why a change was refused, or the catalog could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// Something the request names does not exist: correct the name.
+    #[error("{what} `{name}` does not exist; {}", next_step(what, suggestion.as_deref()))]
+    NotFound {
+        /// `schema`, `table`, `cube`, `segment` or `job`.
+        what: &'static str,
+        /// The name or id asked for.
+        name: String,
+        /// The nearest name that exists.
+        suggestion: Option<String>,
+    },
+    /// The name is taken: choose another, or drop what has it.
+    #[error("{what} `{name}` already exists; choose another name or drop it first")]
+    AlreadyExists {
+        /// `schema`, `table` or `cube`: what has the name.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The name belongs to something of another kind: use the other statement.
+    #[error("`{name}` is a {is}, not a {wanted}; use the statement for a {is}")]
+    WrongKind {
+        /// The name.
+        name: String,
+        /// `table` or `cube`: what has the name.
+        is: &'static str,
+        /// `table` or `cube`: what the request is about.
+        wanted: &'static str,
+    },
+    /// Something else would break or be lost: drop that first.
+    #[error("{what} `{name}` is needed by {by}; {}", release(what))]
+    InUse {
+        /// `schema` or `table`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// What needs it, such as "cube `public.ssb`".
+        by: String,
+    },
+    /// Someone tried to drop what must always exist: drop its contents instead.
+    #[error("{what} `{name}` always exists; drop what it holds instead")]
+    Protected {
+        /// `schema`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A segment that queries may read is immutable: begin a new one.
+    #[error("segment `{segment}` is ready and cannot be changed any more; begin a new segment")]
+    SegmentReady {
+        /// The segment.
+        segment: SegmentId,
+    },
+    /// A newer version of Nyala has written the catalog: run that version.
+    #[error(
+        "the catalog has format {found}, but this version of nyala knows formats up to {known}; start the \
+         newer version that wrote it"
+    )]
+    Newer {
+        /// Format of the stored catalog.
+        found: u32,
+        /// Newest format this version can read.
+        known: u32,
+    },
+    /// The stored catalog cannot be read: restore it.
+    #[error("{what}")]
+    Corrupt {
+        /// Which file, what is wrong with it, and what to do.
+        what: String,
+    },
+    /// The catalog's file cannot be opened or created: check its folder.
+    #[error("cannot open catalog `{}`: {source}; {}", path.display(), opening_step(source))]
+    Open {
+        /// The catalog's file.
+        path: PathBuf,
+        /// What the system reports.
+        source: io::Error,
+    },
+    /// The process began to shut down during a change: look whether it was made.
+    #[error("the catalog change was interrupted by a shutdown; check whether it was made after the restart")]
+    Interrupted,
+    /// The database failed: the change was not made.
+    #[error("{}", store_failure(.0))]
+    Store(#[from] sqlx::Error),
+}
+
+impl CatalogError {
+    /// Whether the cause is a full disk: freeing space cures it, and nothing is lost.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::Store(error) => is_disk_full(error),
+            Self::Open { source, .. } => source.kind() == io::ErrorKind::StorageFull,
+            _ => false,
+        }
+    }
+}
+
+fn next_step(what: &str, suggestion: Option<&str>) -> String {
+    match (suggestion, what) {
+        (Some(name), _) => format!("did you mean `{name}`?"),
+        (None, "schema") => "create it with CREATE SCHEMA".to_owned(),
+        (None, _) => format!("SHOW {}S lists what does", what.to_uppercase()),
+    }
+}
+
+fn opening_step(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull => "free some space and try again",
+        _ => "check that its folder exists and may be written",
+    }
+}
+
+fn release(what: &str) -> &'static str {
+    match what {
+        "schema" => "drop that first or add CASCADE",
+        _ => "drop that first",
+    }
+}
+
+fn store_failure(error: &sqlx::Error) -> String {
+    if is_disk_full(error) {
+        return "the catalog cannot be written because its disk is full; free some space and try again"
+            .to_owned();
+    }
+    match sqlite_code(error) {
+        Some(SQLITE_BUSY) => {
+            "another process keeps the catalog locked; stop that process or try again".to_owned()
+        }
+        _ => format!("the catalog's database failed: {error}; check its disk and try again"),
+    }
+}
+
+const SQLITE_BUSY: u32 = 5;
+const SQLITE_CORRUPT: u32 = 11;
+const SQLITE_FULL: u32 = 13;
+const SQLITE_NOTADB: u32 = 26;
+/// Extended code: the shared-memory index beside the file could not grow, which only a full disk causes.
+const SQLITE_IOERR_SHMSIZE: u32 = 4874;
+
+/// Whether the database reports a full disk.
+pub(crate) fn is_disk_full(error: &sqlx::Error) -> bool {
+    sqlite_code(error) == Some(SQLITE_FULL) || extended_sqlite_code(error) == Some(SQLITE_IOERR_SHMSIZE)
+}
+
+/// Whether the database says that its file is not what it wrote, or a row holds what this crate never
+/// stores.
+pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
+    matches!(sqlite_code(error), Some(SQLITE_CORRUPT | SQLITE_NOTADB))
+        || matches!(
+            error,
+            sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::ColumnNotFound(_)
+                | sqlx::Error::RowNotFound
+        )
+}
+
+/// Whether the database is merely held by another process.
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    sqlite_code(error) == Some(SQLITE_BUSY)
+}
+
+/// The primary result code is the low byte of the extended one.
+fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
+    extended_sqlite_code(error).map(|code| code & 0xff)
+}
+
+fn extended_sqlite_code(error: &sqlx::Error) -> Option<u32> {
+    error.as_database_error()?.code()?.parse().ok()
+}

@@ -1,0 +1,38 @@
+//! What exists: schemas, tables, cubes with their segments and cuboids, and the jobs that build them.
+//!
+//! A [`Catalog`] holds one immutable [`CatalogSnapshot`](nyala_model::CatalogSnapshot) that readers
+//! load without a lock and without I/O, and a [`CatalogStore`] that makes every [`Change`] durable in
+//! one transaction before the next snapshot is published. The crate deliberately does not know what
+//! the entries mean: it parses no SQL, opens no table, reads no cuboid file, and never looks inside a
+//! schema message. sqlx is used here and nowhere else.
+//!
+//! ```text
+//!   Change ──▶ Catalog::commit ──▶ CatalogStore::apply   one transaction:
+//!              one at a time         │  rules::decide      what is allowed, as edits (pure, shared)
+//!                                    │  backend writes     each edit as one statement
+//!              publish ◀─────────────┘  version + 1
+//!   ArcSwap<CatalogSnapshot>  ──▶ readers         watch<SnapshotVersion> ──▶ caches
+//! ```
+//!
+//! A second database needs a [`CatalogStore`] that loads a snapshot and writes edits; the rules and
+//! the conformance suite are written once, for all of them.
+
+mod catalog;
+mod change;
+mod edit;
+mod error;
+mod rules;
+mod sqlite;
+mod store;
+
+#[cfg(test)]
+mod conformance;
+
+pub use catalog::Catalog;
+pub use change::{Change, Committed, NewTable};
+pub use error::CatalogError;
+pub use sqlite::SqliteStore;
+pub use store::{Applied, CatalogStore};
+
+/// The schema that always exists and cannot be dropped.
+pub const DEFAULT_SCHEMA: &str = "public";

@@ -1,0 +1,303 @@
+//! What a change may do: a pure function from what is stored to the edits that make the change.
+//!
+//! The rules know no database, so every backend keeps the same promises, and they can be tested
+//! without one. They run inside the backend's transaction, on what that transaction sees.
+//!
+//! Ids need no counter: a transaction creates at most one object, and the object's id is the version
+//! of that transaction. Versions only grow, so an id is never given twice, not even after a drop.
+
+use std::sync::Arc;
+
+use nyala_model::suggest::nearest;
+use nyala_model::{
+    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, QualifiedName, SegmentEntry, SegmentId,
+    SegmentState, SnapshotVersion, TableEntry, TableId,
+};
+
+use crate::DEFAULT_SCHEMA;
+use crate::change::{Change, NewTable};
+use crate::edit::Edit;
+use crate::error::CatalogError;
+
+/// What a change amounts to.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    /// In the order in which they must be made; empty when there is nothing to do.
+    pub(crate) edits: Vec<Edit>,
+    /// The catalog with the edits made, one version later; equal to the base without edits.
+    pub(crate) next: CatalogSnapshot,
+    /// The segment that was added.
+    pub(crate) segment: Option<SegmentId>,
+}
+
+type Edits = Result<Vec<Edit>, CatalogError>;
+
+/// Decides on `change` in the light of everything that is stored.
+pub(crate) fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
+    let edits = edits(base, base.version.0.saturating_add(1), change)?;
+    let mut next = base.clone();
+    edits.iter().for_each(|edit| edit.apply_to(&mut next));
+    if !edits.is_empty() {
+        next.version = SnapshotVersion(base.version.0.saturating_add(1));
+    }
+    let segment = edits.iter().find_map(|edit| match edit {
+        Edit::AddSegment(_, segment) => Some(segment.id),
+        _ => None,
+    });
+    Ok(Decision { edits, next, segment })
+}
+
+fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
+    match change {
+        Change::CreateSchema { name, if_not_exists } => create_schema(base, name, *if_not_exists),
+        Change::DropSchema { name, if_exists, cascade } => drop_schema(base, name, *if_exists, *cascade),
+        Change::CreateTable { table, if_not_exists } => {
+            create_table(base, TableId(id), table, *if_not_exists)
+        }
+        Change::DropTable { name, if_exists } => drop_table(base, name, *if_exists),
+        Change::CreateCube { name, definition, statement, if_not_exists } => {
+            let cube = new_cube(CubeId(id), name, definition, statement);
+            create_cube(base, cube, *if_not_exists)
+        }
+        Change::DropCube { name, if_exists } => drop_cube(base, name, *if_exists),
+        Change::BeginSegment { cube, location } => begin_segment(base, SegmentId(id), *cube, location),
+        Change::AddCuboid { segment, cuboid } => add_cuboid(base, *segment, cuboid),
+        Change::PublishSegment { segment, source_rows, built_at_ms, droppable_joins } => {
+            publish_segment(base, *segment, |cube, segment| Edit::SetReady {
+                cube,
+                segment,
+                source_rows: *source_rows,
+                built_at_ms: *built_at_ms,
+                droppable_joins: droppable_joins.clone(),
+            })
+        }
+        Change::DropSegment { segment } => {
+            let (cube, segment) = find_segment(base, *segment)?;
+            Ok(vec![Edit::RemoveSegment(Arc::clone(cube), segment.id)])
+        }
+    }
+}
+
+fn create_schema(base: &CatalogSnapshot, name: &str, if_not_exists: bool) -> Edits {
+    match (base.schemas.contains(name), if_not_exists) {
+        (false, _) => Ok(vec![Edit::AddSchema(name.to_owned())]),
+        (true, true) => Ok(Vec::new()),
+        (true, false) => Err(CatalogError::AlreadyExists { what: "schema", name: name.to_owned() }),
+    }
+}
+
+fn drop_schema(base: &CatalogSnapshot, name: &str, if_exists: bool, cascade: bool) -> Edits {
+    if !base.schemas.contains(name) {
+        return if if_exists { Ok(Vec::new()) } else { Err(schema_not_found(base, name)) };
+    }
+    if name == DEFAULT_SCHEMA {
+        return Err(CatalogError::Protected { what: "schema", name: name.to_owned() });
+    }
+    let tables: Vec<_> = base.tables.values().filter(|table| table.name.schema == name).collect();
+    let cubes: Vec<_> = base.cubes.values().filter(|cube| cube.name.schema == name).collect();
+    if !cascade && (!tables.is_empty() || !cubes.is_empty()) {
+        let tables = tables.iter().map(|table| ("table", &table.name));
+        let by = list(tables.chain(cubes.iter().map(|cube| ("cube", &cube.name))));
+        return Err(CatalogError::InUse { what: "schema", name: name.to_owned(), by });
+    }
+    for table in &tables {
+        check_unused(base, table, |cube| cube.name.schema != name)?;
+    }
+    let cubes = cubes.into_iter().cloned().map(Edit::RemoveCube);
+    let tables = tables.into_iter().cloned().map(Edit::RemoveTable);
+    Ok(cubes.chain(tables).chain([Edit::RemoveSchema(name.to_owned())]).collect())
+}
+
+fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_exists: bool) -> Edits {
+    if if_not_exists && base.tables.contains_key(&table.name) {
+        return Ok(Vec::new());
+    }
+    check_name_is_free(base, &table.name)?;
+    Ok(vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))])
+}
+
+fn drop_table(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> Edits {
+    match find_table(base, name) {
+        Ok(table) => {
+            check_unused(base, table, |_| true)?;
+            Ok(vec![Edit::RemoveTable(Arc::clone(table))])
+        }
+        Err(error) => missing(error, if_exists),
+    }
+}
+
+fn new_cube(id: CubeId, name: &QualifiedName, definition: &CubeDefinition, statement: &str) -> CubeEntry {
+    CubeEntry {
+        id,
+        name: name.clone(),
+        definition: definition.clone(),
+        statement: statement.to_owned(),
+        segments: Vec::new(),
+    }
+}
+
+/// The tables are looked up anew because one may have been dropped since the cube was planned.
+fn create_cube(base: &CatalogSnapshot, cube: CubeEntry, if_not_exists: bool) -> Edits {
+    if if_not_exists && base.cubes.contains_key(&cube.name) {
+        return Ok(Vec::new());
+    }
+    check_name_is_free(base, &cube.name)?;
+    for source in &cube.definition.sources {
+        find_table(base, source)?;
+    }
+    Ok(vec![Edit::AddCube(Arc::new(cube))])
+}
+
+fn drop_cube(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> Edits {
+    match find_cube(base, name) {
+        Ok(cube) => Ok(vec![Edit::RemoveCube(Arc::clone(cube))]),
+        Err(error) => missing(error, if_exists),
+    }
+}
+
+fn begin_segment(base: &CatalogSnapshot, id: SegmentId, cube: CubeId, location: &str) -> Edits {
+    let segment = SegmentEntry {
+        id,
+        state: SegmentState::Building,
+        location: location.to_owned(),
+        source_rows: 0,
+        built_at_ms: 0,
+        droppable_joins: Vec::new(),
+        cuboids: Vec::new(),
+    };
+    let found = base.cubes.values().find(|entry| entry.id == cube);
+    let cube = found.ok_or_else(|| id_not_found("cube", cube))?;
+    Ok(vec![Edit::AddSegment(Arc::clone(cube), segment)])
+}
+
+fn add_cuboid(base: &CatalogSnapshot, segment: SegmentId, cuboid: &CuboidEntry) -> Edits {
+    let (cube, segment) = find_building_segment(base, segment)?;
+    Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
+}
+
+fn publish_segment(
+    base: &CatalogSnapshot,
+    segment: SegmentId,
+    ready: impl FnOnce(Arc<CubeEntry>, SegmentId) -> Edit,
+) -> Edits {
+    let (cube, segment) = find_building_segment(base, segment)?;
+    let replaced = cube.segments.iter().filter(|other| other.state == SegmentState::Ready);
+    let removals = replaced.map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
+    Ok(removals.chain([ready(Arc::clone(cube), segment.id)]).collect())
+}
+
+fn check_name_is_free(base: &CatalogSnapshot, name: &QualifiedName) -> Result<(), CatalogError> {
+    if !base.schemas.contains(&name.schema) {
+        return Err(schema_not_found(base, &name.schema));
+    }
+    match kind_of(base, name) {
+        Some(what) => Err(CatalogError::AlreadyExists { what, name: name.to_string() }),
+        None => Ok(()),
+    }
+}
+
+fn check_unused(
+    base: &CatalogSnapshot,
+    table: &TableEntry,
+    counts: impl Fn(&CubeEntry) -> bool,
+) -> Result<(), CatalogError> {
+    let reads = |cube: &&Arc<CubeEntry>| cube.definition.sources.contains(&table.name) && counts(cube);
+    let by = list(base.cubes.values().filter(reads).map(|cube| ("cube", &cube.name)));
+    if by.is_empty() {
+        return Ok(());
+    }
+    Err(CatalogError::InUse { what: "table", name: table.name.to_string(), by })
+}
+
+/// `table `s.a`, cube `s.b``; beyond the first few only their number, to keep messages readable.
+fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>) -> String {
+    const NAMED: usize = 5;
+    let names: Vec<_> = objects.map(|(what, name)| format!("{what} `{name}`")).collect();
+    let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(NAMED) {
+        Some(more) if more > 0 => format!("{named} and {more} more"),
+        _ => named,
+    }
+}
+
+fn find_table<'a>(
+    base: &'a CatalogSnapshot,
+    name: &QualifiedName,
+) -> Result<&'a Arc<TableEntry>, CatalogError> {
+    base.tables.get(name).ok_or_else(|| object_not_found(base, "table", name, base.tables.keys()))
+}
+
+fn find_cube<'a>(
+    base: &'a CatalogSnapshot,
+    name: &QualifiedName,
+) -> Result<&'a Arc<CubeEntry>, CatalogError> {
+    base.cubes.get(name).ok_or_else(|| object_not_found(base, "cube", name, base.cubes.keys()))
+}
+
+fn find_segment(
+    base: &CatalogSnapshot,
+    id: SegmentId,
+) -> Result<(&Arc<CubeEntry>, &SegmentEntry), CatalogError> {
+    let all = base.cubes.values().flat_map(|cube| cube.segments.iter().map(move |segment| (cube, segment)));
+    all.into_iter().find(|(_, segment)| segment.id == id).ok_or_else(|| id_not_found("segment", id))
+}
+
+fn find_building_segment(
+    base: &CatalogSnapshot,
+    id: SegmentId,
+) -> Result<(&Arc<CubeEntry>, &SegmentEntry), CatalogError> {
+    let (cube, segment) = find_segment(base, id)?;
+    match segment.state {
+        SegmentState::Building => Ok((cube, segment)),
+        SegmentState::Ready => Err(CatalogError::SegmentReady { segment: id }),
+    }
+}
+
+fn kind_of(base: &CatalogSnapshot, name: &QualifiedName) -> Option<&'static str> {
+    let table = base.tables.contains_key(name).then_some("table");
+    table.or_else(|| base.cubes.contains_key(name).then_some("cube"))
+}
+
+/// `IF EXISTS` forgives that nothing has the name, but not that something of another kind has it.
+fn missing(error: CatalogError, if_exists: bool) -> Edits {
+    match error {
+        CatalogError::NotFound { .. } if if_exists => Ok(Vec::new()),
+        error => Err(error),
+    }
+}
+
+fn object_not_found<'a>(
+    base: &CatalogSnapshot,
+    wanted: &'static str,
+    name: &QualifiedName,
+    candidates: impl Iterator<Item = &'a QualifiedName>,
+) -> CatalogError {
+    match kind_of(base, name) {
+        Some(is) => CatalogError::WrongKind { name: name.to_string(), is, wanted },
+        None => CatalogError::NotFound {
+            what: wanted,
+            name: name.to_string(),
+            suggestion: suggest_object(name, candidates),
+        },
+    }
+}
+
+/// A similar name in the same schema, or else the same name in another schema.
+fn suggest_object<'a>(
+    wanted: &QualifiedName,
+    candidates: impl Iterator<Item = &'a QualifiedName>,
+) -> Option<String> {
+    let (near, far): (Vec<_>, Vec<_>) = candidates.partition(|name| name.schema == wanted.schema);
+    let similar = nearest(&wanted.name, near.iter().map(|name| name.name.as_str()));
+    let similar = similar.map(|name| QualifiedName::new(&wanted.schema, name).to_string());
+    similar.or_else(|| far.iter().find(|name| name.name == wanted.name).map(ToString::to_string))
+}
+
+fn schema_not_found(base: &CatalogSnapshot, name: &str) -> CatalogError {
+    let suggestion = nearest(name, base.schemas.iter().map(String::as_str)).map(str::to_owned);
+    CatalogError::NotFound { what: "schema", name: name.to_owned(), suggestion }
+}
+
+fn id_not_found(what: &'static str, id: impl ToString) -> CatalogError {
+    CatalogError::NotFound { what, name: id.to_string(), suggestion: None }
+}

@@ -1,0 +1,156 @@
+//! Writing a change: one transaction, each edit one statement.
+
+use std::borrow::Cow;
+
+use nyala_model::{
+    CatalogSnapshot, CubeEntry, CuboidEntry, SegmentEntry, SegmentId, SegmentState, SnapshotVersion,
+    TableEntry,
+};
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
+use sqlx::{Connection, Error, SqlitePool};
+
+use super::load;
+use super::row::{to_json, to_word};
+use crate::change::Change;
+use crate::edit::Edit;
+use crate::error::CatalogError;
+use crate::rules;
+use crate::store::Applied;
+
+type Statement<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+pub(super) async fn apply(
+    writer: &SqlitePool,
+    base: &CatalogSnapshot,
+    change: &Change,
+) -> Result<Applied, CatalogError> {
+    let mut connection = writer.acquire().await?;
+    let result = transact(&mut connection, base, change).await;
+    if let Err(CatalogError::Store(_)) = result {
+        // On a full disk SQLite rolls back by itself, which sqlx does not notice: every later BEGIN on this
+        // connection would be refused. A new connection starts clean.
+        connection.close_on_drop();
+    }
+    result
+}
+
+/// Leaving early drops the transaction, which rolls it back.
+async fn transact(
+    connection: &mut SqliteConnection,
+    base: &CatalogSnapshot,
+    change: &Change,
+) -> Result<Applied, CatalogError> {
+    // IMMEDIATE takes the write lock before the first read: what the rules see is what they change.
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let base = match load::version(&mut transaction).await? {
+        stored if stored == base.version => Cow::Borrowed(base),
+        _ => Cow::Owned(load::snapshot(&mut transaction).await?),
+    };
+    let decision = rules::decide(&base, change)?;
+    let changed = !decision.edits.is_empty();
+    for edit in &decision.edits {
+        write(&mut transaction, edit).await?;
+    }
+    if changed {
+        execute(&mut transaction, set_version(decision.next.version)).await?;
+    }
+    transaction.commit().await?;
+    Ok(Applied { snapshot: decision.next, segment: decision.segment, changed })
+}
+
+async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Error> {
+    let statement = match edit {
+        Edit::AddSchema(name) => sqlx::query("INSERT INTO schemas (name) VALUES (?)").bind(name),
+        Edit::RemoveSchema(name) => sqlx::query("DELETE FROM schemas WHERE name = ?").bind(name),
+        Edit::AddTable(table) => add_table(table)?,
+        Edit::RemoveTable(table) => by_id("DELETE FROM tables WHERE id = ?", table.id.0),
+        Edit::AddCube(cube) => add_cube(cube)?,
+        Edit::RemoveCube(cube) => by_id("DELETE FROM cubes WHERE id = ?", cube.id.0),
+        Edit::AddSegment(cube, segment) => add_segment(cube, segment)?,
+        Edit::PutCuboid(_, segment, cuboid) => put_cuboid(*segment, cuboid)?,
+        Edit::SetReady { segment, source_rows, built_at_ms, droppable_joins, .. } => {
+            set_ready(*segment, *source_rows, *built_at_ms, droppable_joins)?
+        }
+        Edit::RemoveSegment(_, segment) => by_id("DELETE FROM segments WHERE id = ?", segment.0),
+    };
+    execute(connection, statement).await
+}
+
+/// Every edit touches exactly one row of its own; anything else means that memory and file differ.
+async fn execute(connection: &mut SqliteConnection, statement: Statement<'_>) -> Result<(), Error> {
+    match statement.execute(connection).await?.rows_affected() {
+        1 => Ok(()),
+        _ => Err(Error::RowNotFound),
+    }
+}
+
+fn set_version<'q>(version: SnapshotVersion) -> Statement<'q> {
+    by_id("UPDATE nyala_meta SET value = ? WHERE key = 'snapshot_version'", version.0)
+}
+
+fn by_id<'q>(sql: &'static str, id: u64) -> Statement<'q> {
+    sqlx::query(sql).bind(id.cast_signed())
+}
+
+fn add_table(table: &TableEntry) -> Result<Statement<'_>, Error> {
+    let insert = "INSERT INTO tables (id, schema, name, format, location, partition_columns, options, \
+                  schema_ipc, definition) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    Ok(by_id(insert, table.id.0)
+        .bind(&table.name.schema)
+        .bind(&table.name.name)
+        .bind(to_word(&table.format)?)
+        .bind(&table.location)
+        .bind(to_json(&table.partition_columns)?)
+        .bind(to_json(&table.options)?)
+        .bind(&table.schema_ipc)
+        .bind(&table.definition))
+}
+
+fn add_cube(cube: &CubeEntry) -> Result<Statement<'_>, Error> {
+    let insert = "INSERT INTO cubes (id, schema, name, definition, statement) VALUES (?, ?, ?, ?, ?)";
+    Ok(by_id(insert, cube.id.0)
+        .bind(&cube.name.schema)
+        .bind(&cube.name.name)
+        .bind(to_json(&cube.definition)?)
+        .bind(&cube.statement))
+}
+
+fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statement<'q>, Error> {
+    let insert = "INSERT INTO segments (id, cube_id, state, location, source_rows, built_at_ms, \
+                  droppable_joins) VALUES (?, ?, ?, ?, ?, ?, ?)";
+    Ok(by_id(insert, segment.id.0)
+        .bind(cube.id.0.cast_signed())
+        .bind(to_word(&segment.state)?)
+        .bind(&segment.location)
+        .bind(segment.source_rows.cast_signed())
+        .bind(segment.built_at_ms.cast_signed())
+        .bind(to_json(&segment.droppable_joins)?))
+}
+
+/// The upsert keeps the row's id and with it the cuboid's place among the others.
+fn put_cuboid<'q>(segment: SegmentId, cuboid: &CuboidEntry) -> Result<Statement<'q>, Error> {
+    let upsert = "INSERT INTO cuboids (segment_id, dimensions, row_count, byte_count, files) \
+                  VALUES (?, ?, ?, ?, ?) ON CONFLICT (segment_id, dimensions) DO UPDATE SET \
+                  row_count = excluded.row_count, byte_count = excluded.byte_count, files = excluded.files";
+    Ok(by_id(upsert, segment.0)
+        .bind(cuboid.dimensions.bits().cast_signed())
+        .bind(cuboid.rows.cast_signed())
+        .bind(cuboid.bytes.cast_signed())
+        .bind(to_json(&cuboid.files)?))
+}
+
+fn set_ready<'q>(
+    segment: SegmentId,
+    source_rows: u64,
+    built_at_ms: u64,
+    droppable_joins: &[usize],
+) -> Result<Statement<'q>, Error> {
+    let update =
+        "UPDATE segments SET state = ?, source_rows = ?, built_at_ms = ?, droppable_joins = ? WHERE id = ?";
+    Ok(sqlx::query(update)
+        .bind(to_word(&SegmentState::Ready)?)
+        .bind(source_rows.cast_signed())
+        .bind(built_at_ms.cast_signed())
+        .bind(to_json(&droppable_joins)?)
+        .bind(segment.0.cast_signed()))
+}

@@ -1,0 +1,133 @@
+//! Reading a snapshot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nyala_model::{
+    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentId,
+    SnapshotVersion, TableEntry, TableId,
+};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{Error, Row, SqlitePool};
+
+use super::row::{json, unsigned, word};
+
+/// Reads everything in one transaction, which sees one version however many writers commit meanwhile.
+pub(super) async fn load(readers: &SqlitePool) -> Result<CatalogSnapshot, Error> {
+    let mut transaction = readers.begin().await?;
+    let snapshot = snapshot(&mut transaction).await?;
+    transaction.commit().await?;
+    Ok(snapshot)
+}
+
+pub(super) async fn current_version(readers: &SqlitePool) -> Result<SnapshotVersion, Error> {
+    version(&mut *readers.acquire().await?).await
+}
+
+/// The caller holds a transaction.
+pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<CatalogSnapshot, Error> {
+    Ok(CatalogSnapshot {
+        version: version(connection).await?,
+        schemas: schemas(connection).await?,
+        tables: tables(connection).await?,
+        cubes: cubes(connection).await?,
+    })
+}
+
+pub(super) async fn version(connection: &mut SqliteConnection) -> Result<SnapshotVersion, Error> {
+    let row = sqlx::query("SELECT value FROM nyala_meta WHERE key = 'snapshot_version'")
+        .fetch_one(connection)
+        .await?;
+    unsigned(&row, "value").map(SnapshotVersion)
+}
+
+async fn schemas(connection: &mut SqliteConnection) -> Result<BTreeSet<String>, Error> {
+    let rows = sqlx::query("SELECT name FROM schemas").fetch_all(connection).await?;
+    rows.iter().map(|row| row.try_get("name")).collect()
+}
+
+async fn tables(
+    connection: &mut SqliteConnection,
+) -> Result<BTreeMap<QualifiedName, Arc<TableEntry>>, Error> {
+    let rows = sqlx::query("SELECT * FROM tables").fetch_all(connection).await?;
+    let tables = rows.iter().map(table);
+    tables.map(|table| table.map(|table| (table.name.clone(), Arc::new(table)))).collect()
+}
+
+async fn cubes(connection: &mut SqliteConnection) -> Result<BTreeMap<QualifiedName, Arc<CubeEntry>>, Error> {
+    let mut segments = segments(connection).await?;
+    let rows = sqlx::query("SELECT * FROM cubes").fetch_all(connection).await?;
+    let cubes = rows.iter().map(|row| cube(row, &mut segments));
+    cubes.map(|cube| cube.map(|cube| (cube.name.clone(), Arc::new(cube)))).collect()
+}
+
+/// Segments by cube, oldest first.
+async fn segments(connection: &mut SqliteConnection) -> Result<BTreeMap<u64, Vec<SegmentEntry>>, Error> {
+    let mut cuboids = cuboids(connection).await?;
+    let rows = sqlx::query("SELECT * FROM segments ORDER BY id").fetch_all(connection).await?;
+    let mut segments: BTreeMap<u64, Vec<SegmentEntry>> = BTreeMap::new();
+    for row in &rows {
+        segments.entry(unsigned(row, "cube_id")?).or_default().push(segment(row, &mut cuboids)?);
+    }
+    Ok(segments)
+}
+
+/// Cuboids by segment, in the order in which they were finished.
+async fn cuboids(connection: &mut SqliteConnection) -> Result<BTreeMap<u64, Vec<CuboidEntry>>, Error> {
+    let rows = sqlx::query("SELECT * FROM cuboids ORDER BY id").fetch_all(connection).await?;
+    let mut cuboids: BTreeMap<u64, Vec<CuboidEntry>> = BTreeMap::new();
+    for row in &rows {
+        cuboids.entry(unsigned(row, "segment_id")?).or_default().push(cuboid(row)?);
+    }
+    Ok(cuboids)
+}
+
+fn table(row: &SqliteRow) -> Result<TableEntry, Error> {
+    Ok(TableEntry {
+        id: TableId(unsigned(row, "id")?),
+        name: name(row)?,
+        format: word(row, "format")?,
+        location: row.try_get("location")?,
+        partition_columns: json(row, "partition_columns")?,
+        options: json(row, "options")?,
+        schema_ipc: row.try_get("schema_ipc")?,
+        definition: row.try_get("definition")?,
+    })
+}
+
+fn cube(row: &SqliteRow, segments: &mut BTreeMap<u64, Vec<SegmentEntry>>) -> Result<CubeEntry, Error> {
+    let id = unsigned(row, "id")?;
+    Ok(CubeEntry {
+        id: CubeId(id),
+        name: name(row)?,
+        definition: json(row, "definition")?,
+        statement: row.try_get("statement")?,
+        segments: segments.remove(&id).unwrap_or_default(),
+    })
+}
+
+fn segment(row: &SqliteRow, cuboids: &mut BTreeMap<u64, Vec<CuboidEntry>>) -> Result<SegmentEntry, Error> {
+    let id = unsigned(row, "id")?;
+    Ok(SegmentEntry {
+        id: SegmentId(id),
+        state: word(row, "state")?,
+        location: row.try_get("location")?,
+        source_rows: unsigned(row, "source_rows")?,
+        built_at_ms: unsigned(row, "built_at_ms")?,
+        droppable_joins: json(row, "droppable_joins")?,
+        cuboids: cuboids.remove(&id).unwrap_or_default(),
+    })
+}
+
+fn cuboid(row: &SqliteRow) -> Result<CuboidEntry, Error> {
+    Ok(CuboidEntry {
+        dimensions: DimensionSet::from_bits(unsigned(row, "dimensions")?),
+        rows: unsigned(row, "row_count")?,
+        bytes: unsigned(row, "byte_count")?,
+        files: json(row, "files")?,
+    })
+}
+
+fn name(row: &SqliteRow) -> Result<QualifiedName, Error> {
+    Ok(QualifiedName { schema: row.try_get("schema")?, name: row.try_get("name")? })
+}

@@ -1,0 +1,133 @@
+//! The tables, and how an older file gets them.
+
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection, Row};
+
+use super::row::number;
+use crate::error::CatalogError;
+
+/// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
+/// never edited: files that have it would not get the edit.
+const STEPS: [&str; 1] = [FORMAT_1];
+
+/// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
+/// structures that no statement looks into are JSON.
+const FORMAT_1: &str = "
+CREATE TABLE nyala_meta (
+    key   TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO nyala_meta VALUES ('schema_version', 1), ('snapshot_version', 1);
+
+CREATE TABLE schemas (
+    name TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+INSERT INTO schemas VALUES ('public');
+
+CREATE TABLE tables (
+    id                INTEGER PRIMARY KEY,
+    schema            TEXT NOT NULL REFERENCES schemas (name),
+    name              TEXT NOT NULL,
+    format            TEXT NOT NULL,
+    location          TEXT NOT NULL,
+    partition_columns TEXT NOT NULL,
+    options           TEXT NOT NULL,
+    schema_ipc        BLOB NOT NULL,
+    definition        TEXT NOT NULL,
+    UNIQUE (schema, name)
+) STRICT;
+
+CREATE TABLE cubes (
+    id         INTEGER PRIMARY KEY,
+    schema     TEXT NOT NULL REFERENCES schemas (name),
+    name       TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    statement  TEXT NOT NULL,
+    UNIQUE (schema, name)
+) STRICT;
+
+CREATE TABLE segments (
+    id              INTEGER PRIMARY KEY,
+    cube_id         INTEGER NOT NULL REFERENCES cubes (id) ON DELETE CASCADE,
+    state           TEXT NOT NULL,
+    location        TEXT NOT NULL,
+    source_rows     INTEGER NOT NULL,
+    built_at_ms     INTEGER NOT NULL,
+    droppable_joins TEXT NOT NULL
+) STRICT;
+CREATE INDEX segments_of_cube ON segments (cube_id);
+
+CREATE TABLE cuboids (
+    id         INTEGER PRIMARY KEY,
+    segment_id INTEGER NOT NULL REFERENCES segments (id) ON DELETE CASCADE,
+    dimensions INTEGER NOT NULL,
+    row_count  INTEGER NOT NULL,
+    byte_count INTEGER NOT NULL,
+    files      TEXT NOT NULL,
+    UNIQUE (segment_id, dimensions)
+) STRICT;
+
+CREATE TABLE jobs (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind          TEXT NOT NULL,
+    cube_schema   TEXT NOT NULL,
+    cube_name     TEXT NOT NULL,
+    state         TEXT NOT NULL,
+    rows_read     INTEGER NOT NULL,
+    cuboids_done  INTEGER NOT NULL,
+    cuboids_total INTEGER NOT NULL,
+    bytes_written INTEGER NOT NULL,
+    started_at_ms INTEGER NOT NULL,
+    ended_at_ms   INTEGER,
+    error         TEXT
+) STRICT;
+";
+
+/// What SQLite finds wrong with the file, or that it belongs to another program.
+pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
+    let row = sqlx::query("PRAGMA quick_check(1)").fetch_one(&mut *connection).await?;
+    let verdict: String = row.try_get(0)?;
+    if verdict != "ok" {
+        return Ok(Some(verdict));
+    }
+    let foreign = !has_tables(connection, "nyala_meta").await? && has_tables(connection, "%").await?;
+    Ok(foreign.then(|| "it holds the tables of another program".to_owned()))
+}
+
+/// Takes every missing step in one transaction, or refuses a file that a newer version has written.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), CatalogError> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let (found, known) = (format(&mut transaction).await?, u32::try_from(STEPS.len()).unwrap_or(u32::MAX));
+    if found > known {
+        return Err(CatalogError::Newer { found, known });
+    }
+    if found < known {
+        for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(usize::MAX)) {
+            sqlx::raw_sql(*step).execute(&mut *transaction).await?;
+        }
+        sqlx::query("UPDATE nyala_meta SET value = ? WHERE key = 'schema_version'")
+            .bind(known)
+            .execute(&mut *transaction)
+            .await?;
+        tracing::info!(found, known, "brought catalog to the current format");
+    }
+    Ok(transaction.commit().await?)
+}
+
+async fn format(connection: &mut SqliteConnection) -> Result<u32, sqlx::Error> {
+    if !has_tables(connection, "nyala_meta").await? {
+        return Ok(0);
+    }
+    let row = sqlx::query("SELECT value FROM nyala_meta WHERE key = 'schema_version'")
+        .fetch_one(connection)
+        .await?;
+    number(&row, "value")
+}
+
+async fn has_tables(connection: &mut SqliteConnection, pattern: &'static str) -> Result<bool, sqlx::Error> {
+    let found = sqlx::query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name LIKE ? LIMIT 1")
+        .bind(pattern)
+        .fetch_optional(connection)
+        .await?;
+    Ok(found.is_some())
+}

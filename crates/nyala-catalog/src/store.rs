@@ -1,0 +1,56 @@
+//! What a database must offer to hold the catalog.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use nyala_model::{CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, SegmentId, SnapshotVersion};
+
+use crate::change::Change;
+use crate::error::CatalogError;
+
+/// A durable home of the catalog. Several processes may share one.
+///
+/// An implementation loads snapshots and writes edits; what a change may do is decided by rules that
+/// all implementations share.
+#[async_trait]
+pub trait CatalogStore: Send + Sync + Debug {
+    /// Reads everything, as of one transaction.
+    async fn load(&self) -> Result<CatalogSnapshot, CatalogError>;
+
+    /// The version [`load`](Self::load) would return now, without reading anything else.
+    async fn version(&self) -> Result<SnapshotVersion, CatalogError>;
+
+    /// Makes one change in one transaction that is durable when this returns. An error means that
+    /// nothing was changed, except for one: when the database fails while it commits, nobody can tell,
+    /// and the next call finds out.
+    ///
+    /// `base` is what the caller knows. It spares reading everything anew when no other process has
+    /// written since; the change is always decided on what is stored.
+    async fn apply(&self, base: &CatalogSnapshot, change: &Change) -> Result<Applied, CatalogError>;
+
+    /// Adds a running job. It touches no snapshot.
+    async fn create_job(
+        &self,
+        kind: JobKind,
+        cube: &QualifiedName,
+        cuboids_total: u32,
+        now_ms: u64,
+    ) -> Result<JobId, CatalogError>;
+
+    /// Stores the state, progress, end and error of a job; its kind, cube and start stay.
+    async fn update_job(&self, job: &JobEntry) -> Result<(), CatalogError>;
+
+    /// All jobs, newest first.
+    async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError>;
+}
+
+/// What a store reports of a change.
+#[derive(Debug, Clone)]
+pub struct Applied {
+    /// Everything as of the end of the transaction.
+    pub snapshot: CatalogSnapshot,
+    /// The segment that [`Change::BeginSegment`] added.
+    pub segment: Option<SegmentId>,
+    /// Whether there was anything to do.
+    pub changed: bool,
+}
