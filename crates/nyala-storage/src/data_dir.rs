@@ -1,0 +1,91 @@
+//! A node's data folder, held by one process at a time.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::StorageError;
+
+/// The locked data folder. The lock is the operating system's, so it ends with the process however
+/// the process ends.
+///
+/// ```text
+/// data-dir/
+///   nyala.lock        locked while a process works here; says which
+///   catalog.sqlite    what exists
+///   cubes/<cube>/<segment>/<cuboid>-<n>.parquet
+///   tmp/              spill files, emptied at start
+/// ```
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Creates the folder if it is missing and locks it. `holder` is what a second process is told,
+    /// such as "`nyala serve` (process 4711)".
+    pub fn lock(path: &Path, holder: &str) -> Result<Self, StorageError> {
+        let failed = |source| StorageError::DataDir { path: path.to_owned(), source };
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let path = path.canonicalize().map_err(failed)?;
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join("nyala.lock"))
+            .map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StorageError::InUse { holder: read_holder(&mut lock), path });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        write_holder(&mut lock, holder).map_err(failed)?;
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// The folder, absolute.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The catalog's file.
+    pub fn catalog_file(&self) -> PathBuf {
+        self.path.join("catalog.sqlite")
+    }
+}
+
+fn read_holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    match lock.read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "another process".to_owned(),
+    }
+}
+
+fn write_holder(lock: &mut File, holder: &str) -> std::io::Result<()> {
+    lock.set_len(0)?;
+    lock.seek(SeekFrom::Start(0))?;
+    lock.write_all(holder.as_bytes())?;
+    lock.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::unwrap_in_result)]
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_told_who_the_first_is() {
+        let folder = std::env::temp_dir().join(format!("nyala-lock-{}", std::process::id()));
+        let first = DataDir::lock(&folder, "`nyala serve` (process 1)").unwrap();
+        let second = DataDir::lock(&folder, "second").unwrap_err().to_string();
+        assert!(second.contains("in use by `nyala serve` (process 1)"), "{second}");
+        drop(first);
+        DataDir::lock(&folder, "third").unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,46 @@
+//! What can go wrong with locations and folders.
+
+use std::path::PathBuf;
+
+/// A location or folder that cannot be used; the message names it and the next step.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The text is neither a path nor a URL of a supported kind.
+    #[error("`{location}` is not a location: {reason}; use a path, `file:///…` or `s3://bucket/…`")]
+    InvalidLocation {
+        /// The text.
+        location: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The location lies outside every configured prefix.
+    #[error("location `{location}` is not allowed; add a prefix of it to `storage.allowed_locations`")]
+    NotAllowed {
+        /// The location's URL.
+        location: String,
+    },
+    /// The object store could not be set up.
+    #[error("cannot open `{location}`: {source}; check `storage.s3` and the `AWS_…` environment")]
+    Open {
+        /// The location's URL.
+        location: String,
+        /// What the object store said.
+        source: object_store::Error,
+    },
+    /// Another process works on the data folder.
+    #[error("data folder `{}` is in use by {holder}; stop it, or choose another with `--data-dir`", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// What the other process wrote about itself.
+        holder: String,
+    },
+    /// The data folder cannot be created or written.
+    #[error("cannot use data folder `{}`: {source}", path.display())]
+    DataDir {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,10 @@
+//! Bytes: where files lie and how they are reached.
+//!
+//! This crate opens locations (local folders, S3 buckets) as object stores and guards a node's data
+//! folder. It deliberately knows nothing of tables, cubes or queries, and does not link DataFusion.
+
+pub mod data_dir;
+mod error;
+pub mod object;
+
+pub use error::StorageError;

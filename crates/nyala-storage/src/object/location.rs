@@ -1,0 +1,134 @@
+//! Where files lie: a local path or a prefix in a bucket, in one canonical form.
+
+use std::fmt;
+use std::path::{Component, Path as FsPath, PathBuf};
+
+use object_store::path::Path;
+use url::Url;
+
+use crate::StorageError;
+
+/// A file or folder, as an absolute `file://` or `s3://` URL. Folders end with a slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    url: Url,
+    path: Path,
+}
+
+impl Location {
+    /// Understands `s3://bucket/prefix`, `file:///path` and plain paths (relative ones from the
+    /// working folder). A path that exists and is a folder gets its trailing slash.
+    pub fn parse(text: &str) -> Result<Self, StorageError> {
+        let invalid = |reason: String| StorageError::InvalidLocation { location: text.to_owned(), reason };
+        if text.trim().is_empty() {
+            return Err(invalid("it is empty".into()));
+        }
+        match text.split_once("://") {
+            None => Self::from_file(FsPath::new(text)).map_err(invalid),
+            Some(("file", path)) if path.starts_with('/') => {
+                Self::from_file(FsPath::new(path)).map_err(invalid)
+            }
+            Some(("file", _)) => Err(invalid("a `file` URL needs an absolute path".into())),
+            Some(("s3", _)) => Self::from_s3(text).map_err(invalid),
+            Some((scheme, _)) => Err(invalid(format!("scheme `{scheme}` is not supported"))),
+        }
+    }
+
+    fn from_file(path: &FsPath) -> Result<Self, String> {
+        let folder = path.as_os_str().to_string_lossy().ends_with('/') || path.is_dir();
+        let absolute = std::path::absolute(path).map_err(|error| error.to_string())?;
+        let absolute = normalize(&absolute);
+        let url = if folder { Url::from_directory_path(&absolute) } else { Url::from_file_path(&absolute) };
+        let url = url.map_err(|()| "it is not an absolute path".to_owned())?;
+        let path = Path::from_absolute_path(&absolute).map_err(|error| error.to_string())?;
+        Ok(Self { url, path })
+    }
+
+    fn from_s3(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| error.to_string())?;
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err("an `s3` URL needs a bucket".into());
+        }
+        let path = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
+        Ok(Self { url, path })
+    }
+
+    /// The URL, absolute; a folder's ends with a slash.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Path within the store that [`super::open`] gives.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the location names a folder.
+    pub fn is_folder(&self) -> bool {
+        self.url.path().ends_with('/')
+    }
+
+    /// The same location as a folder.
+    #[must_use]
+    pub fn into_folder(mut self) -> Self {
+        if !self.is_folder() {
+            let path = format!("{}/", self.url.path());
+            self.url.set_path(&path);
+        }
+        self
+    }
+
+    /// The path in the local file system; none for remote locations.
+    pub fn local_path(&self) -> Option<PathBuf> {
+        (self.url.scheme() == "file").then(|| self.url.to_file_path().ok()).flatten()
+    }
+}
+
+/// Resolves `.` and `..` without touching the disk, so that an allowed prefix cannot be escaped.
+fn normalize(path: &FsPath) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn locations_have_one_form() {
+        let check = |text: &str, url: &str| assert_eq!(Location::parse(text).unwrap().url().as_str(), url);
+        check("/a/b.parquet", "file:///a/b.parquet");
+        check("/a/../../b/./c/", "file:///b/c/");
+        check("file:///a b/c", "file:///a%20b/c");
+        check("s3://bucket/a/b/", "s3://bucket/a/b/");
+        assert!(Location::parse("relative").unwrap().url().path().ends_with("/relative"));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_reason() {
+        let check = |text: &str, words: &str| {
+            let message = Location::parse(text).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        };
+        check("", "it is empty");
+        check("gopher://x/y", "scheme `gopher`");
+        check("s3:///key", "bucket");
+        check("file://host/x", "absolute path");
+    }
+}
