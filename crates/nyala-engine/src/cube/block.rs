@@ -1,0 +1,228 @@
+//! The select-project-join-group form of an aggregation: what cubes and queries are compared in.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::source_as_provider;
+use datafusion::logical_expr::utils::split_conjunction_owned;
+use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, TableScan};
+use nyala_model::QualifiedName;
+
+use crate::scan::ExternalTable;
+
+/// Why something could not be brought to the form, or a cube not be used: one sentence for EXPLAIN.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Miss(pub(crate) String);
+
+impl Miss {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One occurrence of a table in a FROM clause.
+#[derive(Debug, Clone)]
+pub(crate) struct Instance {
+    /// The table.
+    pub(crate) table: QualifiedName,
+    /// Its scan, as planned.
+    pub(crate) scan: TableScan,
+    /// The ON conditions if this is the optional side of a LEFT JOIN; such a table adds columns that
+    /// may be null, and never removes rows.
+    pub(crate) outer: Option<Vec<Expr>>,
+}
+
+/// An aggregation over a join of tables, with every expression over base columns.
+///
+/// Columns are qualified by the instance they come from: `t0.lo_revenue` is column `lo_revenue` of the
+/// first instance, whatever alias the text used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Block {
+    /// The joined tables in order of appearance; the first is the root, a cube's fact table.
+    pub(crate) instances: Vec<Instance>,
+    /// Conditions that every joined row fulfils: WHERE and the ON of inner joins, split at AND.
+    pub(crate) predicates: Vec<Expr>,
+    /// Group expressions.
+    pub(crate) group: Vec<Expr>,
+    /// Aggregate calls, without aliases.
+    pub(crate) aggregates: Vec<Expr>,
+}
+
+/// The qualifier of an instance's columns.
+pub(crate) fn qualifier(instance: usize) -> TableReference {
+    TableReference::bare(format!("t{instance}"))
+}
+
+/// The instance a canonical column belongs to.
+pub(crate) fn instance_of(column: &Column) -> Option<usize> {
+    column.relation.as_ref()?.table().strip_prefix('t')?.parse().ok()
+}
+
+/// Instances whose columns `expr` uses.
+pub(crate) fn instances_of(expr: &Expr) -> BTreeSet<usize> {
+    expr.column_refs().into_iter().filter_map(instance_of).collect()
+}
+
+type Columns = HashMap<Column, Expr>;
+
+impl Block {
+    /// Brings an aggregation to the form, or says what keeps it from having one.
+    pub(crate) fn of(aggregate: &Aggregate) -> Result<Self, Miss> {
+        let mut block = Self::default();
+        let columns = block.flatten(&aggregate.input)?;
+        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+            return Err(Miss::new("the query has grouping sets of its own"));
+        }
+        block.group = substitute_all(&aggregate.group_expr, &columns)?;
+        block.aggregates = substitute_all(&aggregate.aggr_expr, &columns)?;
+        block.aggregates = block.aggregates.into_iter().map(Expr::unalias).collect();
+        Ok(block)
+    }
+
+    /// Adds the tables and predicates of `plan`; gives its output columns over base columns.
+    fn flatten(&mut self, plan: &LogicalPlan) -> Result<Columns, Miss> {
+        match plan {
+            LogicalPlan::TableScan(scan) => self.add_table(scan),
+            LogicalPlan::SubqueryAlias(alias) => {
+                let inner = self.flatten(&alias.input)?;
+                let names = alias.input.schema().columns().into_iter().zip(alias.schema.columns());
+                names.map(|(from, to)| Ok((to, lookup(&inner, &from)?))).collect()
+            }
+            LogicalPlan::Projection(projection) => {
+                let inner = self.flatten(&projection.input)?;
+                let outputs = projection.schema.columns().into_iter().zip(&projection.expr);
+                outputs.map(|(name, expr)| Ok((name, substitute(expr, &inner)?.unalias()))).collect()
+            }
+            LogicalPlan::Filter(filter) => {
+                let inner = self.flatten(&filter.input)?;
+                self.add_predicate(&filter.predicate, &inner)?;
+                Ok(inner)
+            }
+            LogicalPlan::Join(join) => self.flatten_join(join),
+            other => Err(Miss::new(format!("the aggregation reads the result of a {}", kind_of(other)))),
+        }
+    }
+
+    fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
+        let provider = source_as_provider(&scan.source);
+        let table = provider.as_ref().ok().and_then(|p| p.downcast_ref::<ExternalTable>());
+        let Some(table) = table else {
+            return Err(Miss::new(format!("`{}` is not a table of the catalog", scan.table_name)));
+        };
+        let qualifier = qualifier(self.instances.len());
+        self.instances.push(Instance { table: table.entry().name.clone(), scan: scan.clone(), outer: None });
+        let columns = scan.projected_schema.columns().into_iter();
+        Ok(columns
+            .map(|column| {
+                let canonical = Column::new(Some(qualifier.clone()), column.name());
+                (column, Expr::Column(canonical))
+            })
+            .collect())
+    }
+
+    fn flatten_join(&mut self, join: &Join) -> Result<Columns, Miss> {
+        let mut columns = self.flatten(&join.left)?;
+        let (first_right, predicates) = (self.instances.len(), self.predicates.len());
+        columns.extend(self.flatten(&join.right)?);
+        let mut conditions = Vec::new();
+        for (left, right) in &join.on {
+            let equal = left.clone().eq(right.clone());
+            conditions.push(substitute(&equal, &columns)?);
+        }
+        if let Some(filter) = &join.filter {
+            conditions.extend(split_conjunction_owned(substitute(filter, &columns)?));
+        }
+        match join.join_type {
+            JoinType::Inner => self.predicates.extend(conditions),
+            JoinType::Left => {
+                let single = self.instances.len() == first_right + 1 && self.predicates.len() == predicates;
+                match self.instances.last_mut() {
+                    Some(instance) if single => instance.outer = Some(conditions),
+                    _ => return Err(Miss::new("the right side of a left join is not a plain table")),
+                }
+            }
+            other => return Err(Miss::new(format!("it has a {other} join"))),
+        }
+        Ok(columns)
+    }
+
+    fn add_predicate(&mut self, predicate: &Expr, columns: &Columns) -> Result<(), Miss> {
+        let predicate = substitute(predicate, columns)?;
+        self.predicates.extend(split_conjunction_owned(predicate));
+        Ok(())
+    }
+}
+
+fn substitute_all(exprs: &[Expr], columns: &Columns) -> Result<Vec<Expr>, Miss> {
+    exprs.iter().map(|expr| substitute(expr, columns)).collect()
+}
+
+/// `expr` with every column replaced by what it is made of.
+fn substitute(expr: &Expr, columns: &Columns) -> Result<Expr, Miss> {
+    let mut miss = None;
+    let replaced = expr.clone().transform_down(|expr| {
+        let found = match &expr {
+            Expr::Column(column) => lookup(columns, column).map(Some),
+            Expr::OuterReferenceColumn(..) => Err(Miss::new("it is a correlated subquery")),
+            Expr::ScalarSubquery(subquery) if !subquery.outer_ref_columns.is_empty() => {
+                Err(Miss::new("it has a correlated subquery"))
+            }
+            Expr::Exists(exists) if !exists.subquery.outer_ref_columns.is_empty() => {
+                Err(Miss::new("it has a correlated subquery"))
+            }
+            Expr::InSubquery(inside) if !inside.subquery.outer_ref_columns.is_empty() => {
+                Err(Miss::new("it has a correlated subquery"))
+            }
+            _ => Ok(None),
+        };
+        Ok(match found {
+            Ok(Some(base)) => Transformed::new(base, true, TreeNodeRecursion::Jump),
+            Ok(None) => Transformed::no(expr),
+            Err(reason) => {
+                miss = Some(reason);
+                Transformed::new(expr, false, TreeNodeRecursion::Stop)
+            }
+        })
+    });
+    match (miss, replaced) {
+        (Some(miss), _) => Err(miss),
+        (None, Ok(replaced)) => Ok(replaced.data),
+        (None, Err(error)) => Err(Miss::new(error.to_string())),
+    }
+}
+
+fn lookup(columns: &Columns, column: &Column) -> Result<Expr, Miss> {
+    columns
+        .get(column)
+        .cloned()
+        .ok_or_else(|| Miss::new(format!("column `{}` comes from outside the query", column.flat_name())))
+}
+
+fn kind_of(plan: &LogicalPlan) -> &'static str {
+    match plan {
+        LogicalPlan::Aggregate(_) => "another aggregation",
+        LogicalPlan::Distinct(_) => "DISTINCT",
+        LogicalPlan::Union(_) => "UNION",
+        LogicalPlan::Window(_) => "window function",
+        LogicalPlan::Limit(_) => "LIMIT",
+        LogicalPlan::Sort(_) => "ORDER BY",
+        LogicalPlan::Unnest(_) => "UNNEST",
+        LogicalPlan::Values(_) => "VALUES list",
+        LogicalPlan::EmptyRelation(_) => "SELECT without FROM",
+        _ => "subplan that is not a join of tables",
+    }
+}
+
+/// Shares scans between clones of a block.
+pub(crate) fn scan_plan(instance: &Instance) -> Arc<LogicalPlan> {
+    Arc::new(LogicalPlan::TableScan(instance.scan.clone()))
+}

@@ -1,0 +1,99 @@
+//! Which tables of a cube's join keep every row exactly once, checked against the data.
+//!
+//! Such a table can be missing from a query that the cube answers. For an inner join it takes two
+//! facts: its key is unique (no row doubles), and every row of the table it hangs on finds a partner
+//! (no row is lost). A left join needs only the first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::physical_plan::collect;
+
+use crate::cube::block::{instances_of, qualifier, scan_plan};
+use crate::cube::compile::{CompiledCube, JoinEdge};
+use crate::error::Result;
+
+/// Positions of the tables that may be left out.
+pub(super) async fn droppable_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
+    let mut droppable = Vec::new();
+    for (instance, edge) in cube.edges.iter().enumerate() {
+        if let Some(edge) = edge
+            && keeps_rows(cube, instance, edge, state).await?
+        {
+            droppable.push(instance);
+        }
+    }
+    Ok(droppable)
+}
+
+async fn keeps_rows(
+    cube: &CompiledCube,
+    instance: usize,
+    edge: &JoinEdge,
+    state: &SessionState,
+) -> Result<bool> {
+    let outer = cube.block.instances.get(instance).and_then(|i| i.outer.as_ref());
+    if outer.is_some_and(|conditions| conditions.len() != edge.keys.len()) {
+        return Ok(false);
+    }
+    if !is_empty(doubled_keys(cube, instance, edge)?, state).await? {
+        return Ok(false);
+    }
+    if outer.is_some() {
+        return Ok(true);
+    }
+    match rows_without_partner(cube, instance, edge)? {
+        Some(plan) => is_empty(plan, state).await,
+        None => Ok(false),
+    }
+}
+
+/// Keys of the table that stand in more than one row.
+fn doubled_keys(cube: &CompiledCube, instance: usize, edge: &JoinEdge) -> Result<LogicalPlan> {
+    let keys: BTreeSet<_> = edge.keys.iter().map(|(column, _)| column.clone()).collect();
+    let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
+    let mut builder = table(cube, instance)?;
+    if let Some(present) = conjunction(keys.iter().map(|key| key.clone().is_not_null())) {
+        builder = builder.filter(present)?;
+    }
+    let rows = count(lit(1_i64)).alias("rows");
+    let builder = builder.aggregate(keys, [rows])?;
+    let doubled = Expr::Column(datafusion::common::Column::new_unqualified("rows")).gt(lit(1_i64));
+    Ok(builder.filter(doubled)?.limit(0, Some(1))?.build()?)
+}
+
+/// Rows of the table it hangs on that the join would lose; none when it hangs on several tables.
+fn rows_without_partner(
+    cube: &CompiledCube,
+    instance: usize,
+    edge: &JoinEdge,
+) -> Result<Option<LogicalPlan>> {
+    let parents: BTreeSet<usize> = edge.keys.iter().flat_map(|(_, other)| instances_of(other)).collect();
+    let [parent] = parents.into_iter().collect::<Vec<_>>()[..] else {
+        return Ok(None);
+    };
+    if cube.block.instances.get(parent).is_some_and(|parent| parent.outer.is_some()) {
+        return Ok(None);
+    }
+    let equal = edge.keys.iter().map(|(own, other)| other.clone().eq(Expr::Column(own.clone())));
+    let partner = table(cube, instance)?.build()?;
+    let builder = table(cube, parent)?.join_on(partner, JoinType::LeftAnti, equal.collect::<Vec<_>>())?;
+    Ok(Some(builder.limit(0, Some(1))?.build()?))
+}
+
+fn table(cube: &CompiledCube, instance: usize) -> Result<LogicalPlanBuilder> {
+    let scan = cube.block.instances.get(instance).map(scan_plan);
+    let scan =
+        scan.ok_or_else(|| crate::error::QueryError::internal("a join names a table that is not there"))?;
+    Ok(LogicalPlanBuilder::from(Arc::unwrap_or_clone(scan)).alias(qualifier(instance))?)
+}
+
+async fn is_empty(plan: LogicalPlan, state: &SessionState) -> Result<bool> {
+    let plan = state.create_physical_plan(&plan).await?;
+    let batches = collect(plan, state.task_ctx()).await?;
+    Ok(batches.iter().all(|batch| batch.num_rows() == 0))
+}

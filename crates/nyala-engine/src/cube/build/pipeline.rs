@@ -1,0 +1,138 @@
+//! The physical plan that turns rows or states into one cuboid, sorted for storage.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use nyala_model::DimensionSet;
+
+use crate::cube::compile::CompiledCube;
+use crate::cube::finish::group_by;
+use crate::error::{QueryError, Result};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// What a cuboid is made from.
+pub(super) enum Source {
+    /// Flat rows: dimensions and arguments of measures.
+    Rows(Plan),
+    /// A cuboid over the given set, which must contain the wanted one.
+    States(Plan, DimensionSet),
+}
+
+/// Plans the cuboid over `set` in at most `partitions` parts, each sorted by the dimensions in
+/// `order`. Cells are unique across the parts.
+pub(super) fn cuboid_plan(
+    cube: &CompiledCube,
+    set: DimensionSet,
+    source: Source,
+    partitions: usize,
+    order: &[usize],
+) -> Result<Plan> {
+    let states = match source {
+        Source::Rows(rows) => aggregate_rows(cube, set, rows)?,
+        Source::States(parent, parent_set) => {
+            let columns = select_columns(cube, set, parent_set, &parent)?;
+            merge_states(cube, set, columns)?
+        }
+    };
+    let gathered = gather(set, states, partitions)?;
+    let merged = merge_states(cube, set, gathered)?;
+    let named = name_columns(cube, set, merged)?;
+    sort(cube, set, order, named)
+}
+
+fn aggregate_rows(cube: &CompiledCube, set: DimensionSet, rows: Plan) -> Result<Plan> {
+    let flat = &cube.flat_schema;
+    let mut groups: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
+    for name in dimension_names(cube, set) {
+        let index = flat.index_of(&name).map_err(QueryError::internal)?;
+        groups.push((Arc::new(Column::new(&name, index)), name));
+    }
+    let calls = cube.measures.iter().enumerate();
+    let calls = calls.map(|(i, m)| m.call.physical(flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
+    let filters = cube.measures.iter().map(|m| m.call.physical_filter(flat)).collect::<Result<Vec<_>>>()?;
+    let group = PhysicalGroupBy::new_single(groups);
+    let mode = AggregateMode::Partial;
+    Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, rows, Arc::clone(flat))?))
+}
+
+/// Merges equal cells within each partition. The input has the dimensions of `set`, then all states.
+fn merge_states(cube: &CompiledCube, set: DimensionSet, input: Plan) -> Result<Plan> {
+    let flat = &cube.flat_schema;
+    let calls = cube.measures.iter().enumerate();
+    let calls = calls.map(|(i, m)| m.call.physical(flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
+    let filters = vec![None; calls.len()];
+    let group = group_by(&input, dimension_names(cube, set).into_iter());
+    let mode = AggregateMode::PartialReduce;
+    Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, input, Arc::clone(flat))?))
+}
+
+/// The dimensions of `set` and all states, out of a cuboid over `parent_set`.
+fn select_columns(
+    cube: &CompiledCube,
+    set: DimensionSet,
+    parent_set: DimensionSet,
+    parent: &Plan,
+) -> Result<Plan> {
+    let available = cube.cuboid_schema(parent_set);
+    let wanted = cube.cuboid_schema(set);
+    let mut columns: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
+    for field in wanted.fields() {
+        let index = available.index_of(field.name()).map_err(QueryError::internal)?;
+        columns.push((Arc::new(Column::new(field.name(), index)), field.name().clone()));
+    }
+    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(parent))?))
+}
+
+/// Brings equal cells into the same partition.
+fn gather(set: DimensionSet, input: Plan, partitions: usize) -> Result<Plan> {
+    if input.output_partitioning().partition_count() == 1 {
+        return Ok(input);
+    }
+    if partitions == 1 || set.is_empty() {
+        return Ok(Arc::new(CoalescePartitionsExec::new(input)));
+    }
+    let schema = input.schema();
+    let keys = schema.fields().iter().take(set.len()).enumerate();
+    let keys = keys.map(|(i, field)| Arc::new(Column::new(field.name(), i)) as Arc<dyn PhysicalExpr>);
+    let partitioning = Partitioning::Hash(keys.collect(), partitions);
+    Ok(Arc::new(RepartitionExec::try_new(input, partitioning)?))
+}
+
+/// Gives every column its name in storage.
+fn name_columns(cube: &CompiledCube, set: DimensionSet, input: Plan) -> Result<Plan> {
+    let stored = cube.cuboid_schema(set);
+    let schema = input.schema();
+    let columns = schema.fields().iter().zip(stored.fields()).enumerate().map(|(i, (from, to))| {
+        (Arc::new(Column::new(from.name(), i)) as Arc<dyn PhysicalExpr>, to.name().clone())
+    });
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), input)?))
+}
+
+fn sort(cube: &CompiledCube, set: DimensionSet, order: &[usize], input: Plan) -> Result<Plan> {
+    let schema = input.schema();
+    let mut keys = Vec::new();
+    for dimension in order.iter().filter(|dimension| set.contains(**dimension)) {
+        if let Some(dimension) = cube.dimensions.get(*dimension) {
+            let index = schema.index_of(dimension.field.name()).map_err(QueryError::internal)?;
+            let expr = Arc::new(Column::new(dimension.field.name(), index));
+            keys.push(PhysicalSortExpr { expr, options: SortOptions::default() });
+        }
+    }
+    Ok(match LexOrdering::new(keys) {
+        Some(ordering) => Arc::new(SortExec::new(ordering, input).with_preserve_partitioning(true)),
+        None => input,
+    })
+}
+
+fn dimension_names(cube: &CompiledCube, set: DimensionSet) -> Vec<String> {
+    set.iter().filter_map(|i| cube.dimensions.get(i)).map(|d| d.field.name().clone()).collect()
+}

@@ -1,0 +1,316 @@
+//! A cube's SELECT, planned and taken apart: what both building and answering start from.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use datafusion::common::{Column, ExprSchema};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection};
+use nyala_model::DimensionSet;
+
+use super::block::{Block, instance_of, instances_of};
+use super::expression::{Equalities, normalize};
+use super::measure::{Argument, MeasureCall};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::functions::{StateVersion, state_version};
+use crate::statement::{StatementLimits, parse};
+
+/// A dimension, ready to be compared and computed.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledDimension {
+    /// Column in every cuboid that has it.
+    pub(crate) field: FieldRef,
+    /// The group expression over base columns, normalised.
+    pub(crate) expression: Expr,
+}
+
+/// A measure, ready to be compared and computed.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledMeasure {
+    /// The aggregate call over base columns, normalised.
+    pub(crate) expression: Expr,
+    /// How it is computed from flat rows or states.
+    pub(crate) call: MeasureCall,
+    /// Its state columns in every cuboid.
+    pub(crate) states: Vec<FieldRef>,
+    /// Version of the state's layout.
+    pub(crate) version: StateVersion,
+}
+
+/// How a table of the cube hangs on the tables before it.
+#[derive(Debug, Clone)]
+pub(crate) struct JoinEdge {
+    /// Its own column and the expression over earlier tables that must equal it.
+    pub(crate) keys: Vec<(Column, Expr)>,
+    /// The conditions those keys come from, normalised; they alone tie the table to the others.
+    pub(crate) conditions: Vec<Expr>,
+}
+
+/// A cube's definition as expressions and plans.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledCube {
+    /// The join and its conditions.
+    pub(crate) block: Block,
+    /// Columns that are equal in every flat row.
+    pub(crate) equal: Equalities,
+    /// Dimensions in definition order.
+    pub(crate) dimensions: Vec<CompiledDimension>,
+    /// Measures in definition order.
+    pub(crate) measures: Vec<CompiledMeasure>,
+    /// For each instance: how it is joined; none for the root and for tables joined in other ways.
+    pub(crate) edges: Vec<Option<JoinEdge>>,
+    /// The flat rows: a column for each dimension, then the arguments of every measure.
+    pub(crate) flat: LogicalPlan,
+    /// Schema of the flat rows.
+    pub(crate) flat_schema: SchemaRef,
+}
+
+impl CompiledCube {
+    /// Columns of a cuboid over `set`: its dimensions, then the states of every measure.
+    pub(crate) fn cuboid_schema(&self, set: DimensionSet) -> SchemaRef {
+        let dimensions = set.iter().filter_map(|i| self.dimensions.get(i)).map(|d| Arc::clone(&d.field));
+        let states = self.measures.iter().flat_map(|measure| measure.states.iter().cloned());
+        Arc::new(Schema::new(dimensions.chain(states).collect::<Vec<_>>()))
+    }
+}
+
+/// Plans `select`, the SELECT of a cube grouped plainly by all its dimensions, and takes it apart.
+pub(crate) async fn compile(
+    select: &str,
+    state: &SessionState,
+    limits: &StatementLimits,
+) -> Result<CompiledCube> {
+    let plan = plan_select(select, state, limits).await?;
+    let (projection, aggregate) = find_aggregate(&plan)?;
+    let block = Block::of(aggregate).map_err(|miss| invalid(format!("cube cannot be built: {miss}")))?;
+    let equal = Equalities::of(&block.predicates);
+    let names = dimension_names(projection, aggregate)?;
+    let mut flat = FlatRows::new(aggregate);
+    let dimensions = compile_dimensions(&block, &equal, &names, aggregate, &mut flat)?;
+    let calls = compile_calls(aggregate, &mut flat)?;
+    let (flat, flat_schema) = flat.finish()?;
+    let measures = compile_measures(&block, &equal, calls, &flat_schema)?;
+    let edges = join_edges(&block, &equal);
+    Ok(CompiledCube { block, equal, dimensions, measures, edges, flat, flat_schema })
+}
+
+async fn plan_select(select: &str, state: &SessionState, limits: &StatementLimits) -> Result<LogicalPlan> {
+    let statement = parse(select, limits)?
+        .pop()
+        .and_then(|statement| statement.ast().cloned())
+        .ok_or_else(|| QueryError::internal("the SELECT of a cube is not a query"))?;
+    let statement = datafusion::sql::parser::Statement::Statement(Box::new(statement));
+    let plan = state.statement_to_plan(statement).await?;
+    let options = state.config_options();
+    Ok(state.analyzer().execute_and_check(plan, options, |_, _| {})?)
+}
+
+fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
+    if let LogicalPlan::Projection(projection) = plan {
+        match projection.input.as_ref() {
+            LogicalPlan::Aggregate(aggregate) if !aggregate.aggr_expr.is_empty() => {
+                return Ok((projection, aggregate));
+            }
+            LogicalPlan::Window(_) => {
+                return Err(invalid("the SELECT of a cube cannot have window functions")
+                    .hint("leave them out here and write them in the queries"));
+            }
+            _ => {}
+        }
+    }
+    Err(invalid("the SELECT of a cube has no aggregate").hint("add at least one measure, such as `count(*)`"))
+}
+
+/// A dimension is called as the SELECT list calls it, or else by its column or its text.
+fn dimension_names(projection: &Projection, aggregate: &Aggregate) -> Result<Vec<String>> {
+    let outputs = aggregate.schema.columns();
+    let mut names = Vec::new();
+    for (output, group) in outputs.iter().zip(&aggregate.group_expr) {
+        let alias = projection.expr.iter().find_map(|expr| match expr {
+            Expr::Alias(alias) if *alias.expr == Expr::Column(output.clone()) => Some(alias.name.clone()),
+            _ => None,
+        });
+        let name = alias.unwrap_or_else(|| match group {
+            Expr::Column(column) => column.name.clone(),
+            other => other.schema_name().to_string(),
+        });
+        if names.contains(&name) {
+            return Err(invalid(format!("two dimensions are called `{name}`"))
+                .hint("give one of them another name with AS in the SELECT list"));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn compile_dimensions(
+    block: &Block,
+    equal: &Equalities,
+    names: &[String],
+    aggregate: &Aggregate,
+    flat: &mut FlatRows<'_>,
+) -> Result<Vec<CompiledDimension>> {
+    let mut dimensions: Vec<CompiledDimension> = Vec::new();
+    for ((name, expr), group) in names.iter().zip(&block.group).zip(&aggregate.group_expr) {
+        if expr.is_volatile() {
+            return Err(invalid(format!("dimension `{name}` gives another value each time it is computed"))
+                .hint("group by a column or a deterministic expression"));
+        }
+        let field = flat.add(group, name)?;
+        if field.data_type().is_nested() {
+            let message =
+                format!("dimension `{name}` has type {}, which cannot be sorted", field.data_type());
+            return Err(invalid(message).hint("group by one of its parts"));
+        }
+        let expression = normalize(expr, equal);
+        if let Some(twin) = dimensions.iter().find(|d| d.expression == expression) {
+            let message = format!("dimensions `{}` and `{name}` are always equal", twin.field.name());
+            return Err(invalid(message).hint("leave one of them out; queries may use either"));
+        }
+        dimensions.push(CompiledDimension { field, expression });
+    }
+    Ok(dimensions)
+}
+
+fn compile_calls(aggregate: &Aggregate, flat: &mut FlatRows<'_>) -> Result<Vec<(MeasureCall, StateVersion)>> {
+    let measures = aggregate.aggr_expr.iter().enumerate();
+    measures.map(|(position, expr)| compile_call(expr, position, flat)).collect()
+}
+
+fn compile_call(
+    expr: &Expr,
+    position: usize,
+    flat: &mut FlatRows<'_>,
+) -> Result<(MeasureCall, StateVersion)> {
+    let shown = expr.clone().unalias().human_display().to_string();
+    let Expr::AggregateFunction(call) = expr.clone().unalias() else {
+        return Err(QueryError::internal(format!("measure `{shown}` is not an aggregate")));
+    };
+    let refused = |reason: &str| invalid(format!("measure `{shown}` cannot be stored: {reason}"));
+    let version = state_version(call.func.name(), call.params.distinct).map_err(refused)?;
+    if !call.params.order_by.is_empty() || call.params.null_treatment.is_some() {
+        return Err(refused("its result depends on the order of rows"));
+    }
+    if call.params.args.iter().any(Expr::is_volatile) {
+        return Err(refused("its argument gives another value each time it is computed"));
+    }
+    let mut arguments = Vec::new();
+    for (i, argument) in call.params.args.iter().enumerate() {
+        arguments.push(match argument {
+            Expr::Literal(value, _) => Argument::Constant(value.clone()),
+            computed => Argument::Column(flat.add(computed, &format!("m{position}_a{i}"))?),
+        });
+    }
+    let filter =
+        call.params.filter.as_ref().map(|f| flat.add(f, &format!("m{position}_filter"))).transpose()?;
+    let call = MeasureCall { function: call.func, arguments, distinct: call.params.distinct, filter };
+    Ok((call, version))
+}
+
+fn compile_measures(
+    block: &Block,
+    equal: &Equalities,
+    calls: Vec<(MeasureCall, StateVersion)>,
+    flat: &SchemaRef,
+) -> Result<Vec<CompiledMeasure>> {
+    let measures = calls.into_iter().zip(&block.aggregates).enumerate();
+    measures
+        .map(|(position, ((call, version), expr))| {
+            let states = call.state_columns(flat, position)?;
+            Ok(CompiledMeasure { expression: normalize(expr, equal), call, states, version })
+        })
+        .collect()
+}
+
+/// Collects the columns of the flat rows.
+struct FlatRows<'a> {
+    aggregate: &'a Aggregate,
+    columns: Vec<Expr>,
+    fields: Vec<FieldRef>,
+}
+
+impl<'a> FlatRows<'a> {
+    fn new(aggregate: &'a Aggregate) -> Self {
+        Self { aggregate, columns: Vec::new(), fields: Vec::new() }
+    }
+
+    fn add(&mut self, expr: &Expr, name: &str) -> Result<FieldRef> {
+        let schema: &dyn ExprSchema = self.aggregate.input.schema().as_ref();
+        let (_, typed) = expr.to_field(schema)?;
+        let field = Arc::new(Field::new(name, typed.data_type().clone(), typed.is_nullable()));
+        self.columns.push(expr.clone().unalias().alias(name));
+        self.fields.push(Arc::clone(&field));
+        Ok(field)
+    }
+
+    /// The projection and its schema. A cube without dimensions that only counts rows still needs a
+    /// column for the rows to be counted by.
+    fn finish(mut self) -> Result<(LogicalPlan, SchemaRef)> {
+        if self.columns.is_empty() {
+            self.add(&datafusion::logical_expr::lit(1_i64), "row")?;
+        }
+        let input = self.aggregate.input.as_ref().clone();
+        let plan = LogicalPlanBuilder::from(input).project(self.columns)?.build()?;
+        Ok((plan, Arc::new(Schema::new(self.fields))))
+    }
+}
+
+/// Orders the tables from the root outwards: each hangs on earlier ones by equalities of its own columns.
+fn join_edges(block: &Block, equal: &Equalities) -> Vec<Option<JoinEdge>> {
+    let mut edges: Vec<Option<JoinEdge>> = vec![None; block.instances.len()];
+    let mut reached = BTreeSet::from([0]);
+    loop {
+        let next = (0..block.instances.len()).filter(|i| !reached.contains(i)).find_map(|instance| {
+            let edge = edge_of(block, equal, instance, &reached)?;
+            Some((instance, edge))
+        });
+        let Some((instance, edge)) = next else { return edges };
+        reached.insert(instance);
+        if let Some(slot) = edges.get_mut(instance) {
+            *slot = Some(edge);
+        }
+    }
+}
+
+fn edge_of(
+    block: &Block,
+    equal: &Equalities,
+    instance: usize,
+    reached: &BTreeSet<usize>,
+) -> Option<JoinEdge> {
+    let own = block.instances.get(instance)?.outer.as_ref();
+    let conditions = own.unwrap_or(&block.predicates);
+    let keyed: Vec<_> = conditions
+        .iter()
+        .filter_map(|condition| Some((key_of(condition, instance, reached)?, normalize(condition, equal))))
+        .collect();
+    let (keys, conditions): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
+    (!keys.is_empty()).then_some(JoinEdge { keys, conditions })
+}
+
+/// `own column = expression over reached tables`, in either order and under casts of the column.
+fn key_of(condition: &Expr, instance: usize, reached: &BTreeSet<usize>) -> Option<(Column, Expr)> {
+    let Expr::BinaryExpr(equality) = condition else { return None };
+    if equality.op != datafusion::logical_expr::Operator::Eq {
+        return None;
+    }
+    let sides = [(&equality.left, &equality.right), (&equality.right, &equality.left)];
+    sides.into_iter().find_map(|(own, other)| {
+        let column = bare_column(own).filter(|column| instance_of(column) == Some(instance))?;
+        let others = instances_of(other);
+        (!others.is_empty() && others.is_subset(reached)).then(|| (column.clone(), other.as_ref().clone()))
+    })
+}
+
+fn bare_column(expr: &Expr) -> Option<&Column> {
+    match expr {
+        Expr::Column(column) => Some(column),
+        Expr::Cast(cast) => bare_column(&cast.expr),
+        _ => None,
+    }
+}
+
+fn invalid(message: impl Into<String>) -> QueryError {
+    QueryError::new(ErrorKind::InvalidDefinition, message)
+}

@@ -1,0 +1,23 @@
+//! Cubes: defining, building and answering from them.
+//!
+//! Everything here is the same aggregation, stopped half-way and taken up again:
+//!
+//! ```text
+//! rows ──Partial──▶ states ──PartialReduce──▶ fewer states ──Final──▶ answer
+//!        build                roll up                         answer
+//! ```
+
+mod block;
+pub(crate) mod build;
+mod compile;
+mod definition;
+mod expression;
+mod finish;
+mod measure;
+mod rewrite;
+
+pub(crate) use compile::{CompiledCube, compile};
+pub(crate) use definition::check_states;
+pub(crate) use definition::define;
+pub(crate) use finish::FinishAggregatePlanner;
+pub(crate) use rewrite::{CubeIndex, ReadyCube, Report, rewrite};

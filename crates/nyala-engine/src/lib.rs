@@ -1,0 +1,25 @@
+//! One node answers a query.
+//!
+//! A client's text becomes a statement, a plan over one immutable catalog snapshot, and a stream of
+//! record batches. Cubes are defined, built and used here. This crate deliberately knows nothing of
+//! network protocols, of other nodes, or of how the catalog is stored.
+//!
+//! ```text
+//! Session::parse ─▶ prepare ─▶ execute ─▶ Answer
+//!                     │           │
+//!            limits, SQL plan     ├─ rows:  cube rewrite ─▶ optimise ─▶ run on the query threads
+//!                                 └─ other: catalog change, build, setting
+//! ```
+
+mod cube;
+mod error;
+mod functions;
+mod query;
+mod scan;
+mod session;
+mod statement;
+
+pub use error::{ErrorKind, QueryError};
+pub use query::{Answer, Completion, Engine, EngineStats, Prepared, RowStream, Session, SessionOptions};
+pub use session::SessionExtension;
+pub use statement::Statement;

@@ -1,0 +1,101 @@
+//! What a statement gives back.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use futures::future::BoxFuture;
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::sync::mpsc::Receiver;
+
+use super::run::{Deadline, Running};
+use crate::error::{QueryError, Result};
+
+/// The outcome of a statement.
+#[derive(Debug)]
+pub enum Answer {
+    /// It gives rows, perhaps none.
+    Rows(RowStream),
+    /// It did something and gives no rows.
+    Done(Completion),
+}
+
+/// What a statement without rows did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// The command, in capitals, such as `CREATE CUBE`.
+    pub tag: String,
+    /// Rows concerned, where that means something.
+    pub rows: Option<u64>,
+}
+
+impl Completion {
+    pub(crate) fn new(tag: &str) -> Answer {
+        Answer::Done(Self { tag: tag.to_owned(), rows: None })
+    }
+}
+
+/// Rows of an answer, batch by batch, computed no faster than they are taken. Ends after the first
+/// error. Dropping it cancels the statement and frees all it held.
+pub struct RowStream {
+    schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch>>,
+    /// Ends the computation when the stream is dropped.
+    running: Running,
+    /// Watched here and not by the computation, which may be deep in work that does not look up.
+    reached: Option<BoxFuture<'static, QueryError>>,
+    ended: bool,
+}
+
+impl fmt::Debug for RowStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl RowStream {
+    pub(super) fn new(
+        schema: SchemaRef,
+        batches: Receiver<Result<RecordBatch>>,
+        running: Running,
+        deadline: Option<Deadline>,
+    ) -> Self {
+        let reached = deadline.map(|deadline| async move { deadline.reached().await }.boxed());
+        Self { schema, batches, running, reached, ended: false }
+    }
+
+    /// Columns of every batch.
+    pub fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    /// All batches, or the first error.
+    pub async fn collect(mut self) -> Result<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        while let Some(batch) = self.next().await {
+            batches.push(batch?);
+        }
+        Ok(batches)
+    }
+}
+
+impl Stream for RowStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        if let Some(Poll::Ready(error)) = self.reached.as_mut().map(|reached| reached.poll_unpin(context)) {
+            self.ended = true;
+            self.running.stop();
+            self.running.count_failure();
+            return Poll::Ready(Some(Err(error)));
+        }
+        let next = self.batches.poll_recv(context);
+        self.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
+        next
+    }
+}

@@ -1,0 +1,246 @@
+//! The engine of one process.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use nyala_catalog::Catalog;
+use nyala_model::config::{BuildConfig, Config, QueryConfig};
+use nyala_model::{JobEntry, JobState};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::run::Counters;
+use super::session::{Session, SessionOptions};
+use super::threads::Threads;
+use crate::cube::build::{Builds, remove_leftovers};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::scan::Stores;
+use crate::session::{ContextSource, SessionExtension, SnapshotContext};
+use crate::statement::StatementLimits;
+
+/// Share of the machine's memory that queries may hold when nothing is configured, in per cent.
+const DEFAULT_MEMORY_PERCENT: usize = 60;
+/// Consumers named in an out-of-memory error.
+const NAMED_CONSUMERS: usize = 5;
+/// Footers and page indexes kept, in bytes.
+const METADATA_CACHE_BYTES: usize = 256 << 20;
+/// How often a stop looks whether the last query has ended.
+const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
+
+/// Everything one process answers queries with. Shared by all sessions.
+#[derive(Debug)]
+pub struct Engine {
+    catalog: Arc<Catalog>,
+    source: ContextSource,
+    current: ArcSwap<SnapshotContext>,
+    /// Serialises the opening of new snapshots; queries never take it.
+    opening: Mutex<()>,
+    pub(super) threads: Threads,
+    pub(super) counters: Arc<Counters>,
+    pub(super) builds: Arc<Builds>,
+    pub(super) build_config: BuildConfig,
+    pub(super) query_config: QueryConfig,
+    /// Cancelled when the engine stops; every statement's token descends from it.
+    pub(super) stopping: CancellationToken,
+}
+
+/// Counts since the start, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Statements running now.
+    pub queries_running: u64,
+    /// Statements begun.
+    pub queries_total: u64,
+    /// Statements that ended with an error.
+    pub queries_failed: u64,
+    /// Rows given to clients.
+    pub rows_returned: u64,
+    /// Aggregations answered from a cuboid.
+    pub cube_hits: u64,
+    /// Aggregations over a cube's fact table that no cuboid answered.
+    pub cube_misses: u64,
+    /// Memory that running work has reserved, in bytes.
+    pub memory_reserved_bytes: usize,
+    /// Version of the catalog snapshot that new queries see.
+    pub catalog_version: u64,
+}
+
+impl Engine {
+    /// Opens the engine over a data folder, which must exist and be locked by the caller. What a
+    /// crashed build left behind is removed. `extensions` add schemas and functions to every session.
+    pub async fn open(
+        config: &Config,
+        catalog: Arc<Catalog>,
+        extensions: Vec<Arc<dyn SessionExtension>>,
+    ) -> Result<Arc<Self>> {
+        let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
+        remove_leftovers(&catalog, stores.data()?.as_ref()).await?;
+        end_lost_jobs(&catalog).await?;
+        let threads = thread_count(&config.query);
+        let source = ContextSource {
+            runtime: runtime(&config.data_dir, &config.query, &stores)?,
+            stores,
+            extensions,
+            limits: StatementLimits::from(&config.query),
+            batch_rows: config.query.batch_rows,
+            partitions: threads,
+        };
+        let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
+        Ok(Arc::new(Self {
+            catalog,
+            source,
+            current: ArcSwap::from_pointee(context),
+            opening: Mutex::new(()),
+            threads: Threads::start(threads)?,
+            counters: Arc::default(),
+            builds: Arc::default(),
+            build_config: config.build.clone(),
+            query_config: config.query.clone(),
+            stopping: CancellationToken::new(),
+        }))
+    }
+
+    /// A session for one client.
+    pub fn session(self: &Arc<Self>, options: SessionOptions) -> Arc<Session> {
+        Arc::new(Session::new(Arc::clone(self), options))
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Running builds as they stand now.
+    pub fn build_progress(&self) -> Vec<JobEntry> {
+        self.builds.entries()
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> EngineStats {
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        EngineStats {
+            queries_running: read(&self.counters.running),
+            queries_total: read(&self.counters.total),
+            queries_failed: read(&self.counters.failed),
+            rows_returned: read(&self.counters.rows),
+            cube_hits: read(&self.counters.cube_hits),
+            cube_misses: read(&self.counters.cube_misses),
+            memory_reserved_bytes: self.source.runtime.memory_pool.reserved(),
+            catalog_version: self.context().snapshot().version.0,
+        }
+    }
+
+    /// Lets running statements end for at most `grace`, then cancels them; new ones are refused.
+    pub async fn shutdown(&self, grace: Duration) {
+        let idle = || self.counters.running.load(Ordering::Relaxed) == 0;
+        let end = Instant::now() + grace;
+        while !idle() && Instant::now() < end {
+            tokio::time::sleep(SHUTDOWN_POLL).await;
+        }
+        self.stopping.cancel();
+        let end = Instant::now() + Duration::from_secs(2);
+        while !idle() && Instant::now() < end {
+            tokio::time::sleep(SHUTDOWN_POLL).await;
+        }
+    }
+
+    /// The snapshot that a query beginning now reads.
+    pub(super) fn context(&self) -> Arc<SnapshotContext> {
+        self.current.load_full()
+    }
+
+    pub(super) fn limits(&self) -> &StatementLimits {
+        &self.source.limits
+    }
+
+    pub(super) fn stores(&self) -> &Arc<Stores> {
+        &self.source.stores
+    }
+
+    /// Opens the catalog's newest snapshot for queries that begin from now on.
+    pub(super) async fn refresh(&self) -> Result<()> {
+        let _one_at_a_time = self.opening.lock().await;
+        let before = self.context();
+        let snapshot = self.catalog.snapshot();
+        if snapshot.version != before.snapshot().version {
+            let context = SnapshotContext::open(snapshot, &self.source, Some(&before)).await?;
+            self.current.store(Arc::new(context));
+        }
+        Ok(())
+    }
+
+    /// Refuses work once the engine is stopping.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.stopping.is_cancelled() {
+            return Err(QueryError::new(ErrorKind::ShuttingDown, "the server is stopping")
+                .hint("connect again when it is back"));
+        }
+        Ok(())
+    }
+}
+
+fn thread_count(config: &QueryConfig) -> usize {
+    match config.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    }
+}
+
+fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Result<Arc<RuntimeEnv>> {
+    let spill = data_dir.join("tmp");
+    let failed = |error: std::io::Error| {
+        QueryError::new(ErrorKind::Unreadable, format!("cannot use `{}`: {error}", spill.display()))
+    };
+    if spill.exists() {
+        std::fs::remove_dir_all(&spill).map_err(failed)?;
+    }
+    std::fs::create_dir_all(&spill).map_err(failed)?;
+    let disk = DiskManagerBuilder::default()
+        .with_mode(DiskManagerMode::Directories(vec![spill]))
+        .with_max_temp_directory_size(config.spill_limit_bytes);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(memory_pool(config))
+        .with_disk_manager_builder(disk)
+        .with_object_store_registry(Arc::clone(stores) as _)
+        .with_metadata_cache_limit(METADATA_CACHE_BYTES)
+        // Lists are read anew, so that files added to a table are seen by the next query.
+        .with_object_list_cache_limit(0)
+        .build_arc()?;
+    Ok(runtime)
+}
+
+fn memory_pool(config: &QueryConfig) -> Arc<dyn MemoryPool> {
+    let bytes = match config.memory_limit_bytes {
+        0 => machine_memory_bytes() / 100 * DEFAULT_MEMORY_PERCENT,
+        bytes => bytes,
+    };
+    let named = std::num::NonZeroUsize::new(NAMED_CONSUMERS).unwrap_or(std::num::NonZeroUsize::MIN);
+    Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), named))
+}
+
+/// Memory of the machine, or 4 GiB where that cannot be read.
+fn machine_memory_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total =
+        text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    total.map_or(4 << 30, |kib: usize| kib.saturating_mul(1024))
+}
+
+/// Jobs that were running when the last process died have failed.
+async fn end_lost_jobs(catalog: &Catalog) -> Result<()> {
+    for mut job in catalog.jobs().await? {
+        if job.state == JobState::Running {
+            job.state = JobState::Failed;
+            job.ended_at_ms = Some(job.started_at_ms);
+            job.error = Some("the server stopped while it ran; run it again".to_owned());
+            catalog.update_job(&job).await?;
+        }
+    }
+    Ok(())
+}

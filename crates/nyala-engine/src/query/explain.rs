@@ -1,0 +1,131 @@
+//! `EXPLAIN`: which cuboid answers, why the others do not, and the plans.
+
+use std::sync::Arc;
+
+use arrow::array::StringArray;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::common::format::ExplainFormat;
+use datafusion::physical_plan::display::DisplayableExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
+use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
+use futures::StreamExt;
+
+use super::answer::Answer;
+use super::engine::Engine;
+use super::planning::{Plans, logical_plan, plan_query};
+use super::run::{Running, ready};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::Settings;
+
+/// Columns of the answer.
+pub(super) fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("plan_type", DataType::Utf8, false),
+        Field::new("plan", DataType::Utf8, false),
+    ]))
+}
+
+/// Plans the statement that is explained; with ANALYZE also runs it to the end.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    explain: &ExplainStatement,
+    statement: &DfStatement,
+    settings: &Settings,
+    running: Running,
+) -> Result<Answer> {
+    let format = Format::parse(explain.options.format.as_ref())?;
+    let context = engine.context();
+    let shown = Arc::clone(&context);
+    let state = context.state(settings);
+    let (task, verbose) = (state.task_ctx(), explain.options.verbose);
+    let (statement, settings) = (statement.clone(), settings.clone());
+    let work = async move {
+        let planned = logical_plan(statement, state.clone()).await?;
+        if planned.schema.is_none() {
+            return Err(QueryError::new(ErrorKind::Unsupported, "only queries can be explained"));
+        }
+        let initial = planned.raw.display_indent().to_string();
+        Ok((initial, plan_query(planned.raw, context, state, settings).await?))
+    };
+    let planned = engine.threads.plan(work).await;
+    let (initial, plans) = planned.map_err(|error| shown.explain_missing(error))?;
+    let mut rows = vec![("cubes", plans.report.to_string())];
+    if explain.options.analyze {
+        let plan = Arc::clone(&plans.physical);
+        let finished = engine.threads.execution().spawn(run_to_end(plan, task));
+        AbortOnDrop(finished).join().await?;
+        rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
+    } else {
+        if verbose {
+            rows.push(("initial_logical_plan", initial));
+        }
+        rows.push(("logical_plan", plans.logical.display_indent().to_string()));
+        rows.push(("physical_plan", format.show(plans.physical.as_ref(), verbose)));
+    }
+    answer(rows, running)
+}
+
+#[derive(Clone, Copy)]
+enum Format {
+    Indent,
+    Tree,
+}
+
+impl Format {
+    fn parse(format: Option<&ExplainFormat>) -> Result<Self> {
+        match format {
+            None | Some(ExplainFormat::Indent) => Ok(Self::Indent),
+            Some(ExplainFormat::Tree) => Ok(Self::Tree),
+            Some(other) => Err(QueryError::new(
+                ErrorKind::Unsupported,
+                format!("EXPLAIN format `{other}` is not supported"),
+            )
+            .hint("use `indent` or `tree`")),
+        }
+    }
+
+    fn show(self, plan: &dyn ExecutionPlan, verbose: bool) -> String {
+        match self {
+            Self::Indent => displayable(plan).indent(verbose).to_string(),
+            Self::Tree => displayable(plan).tree_render().to_string(),
+        }
+    }
+}
+
+fn show_metrics(plans: &Plans, verbose: bool) -> String {
+    DisplayableExecutionPlan::with_metrics(plans.physical.as_ref()).indent(verbose).to_string()
+}
+
+async fn run_to_end(
+    plan: Arc<dyn ExecutionPlan>,
+    task: Arc<datafusion::execution::TaskContext>,
+) -> Result<()> {
+    let mut stream = execute_stream(plan, task)?;
+    while let Some(batch) = stream.next().await {
+        batch?;
+    }
+    Ok(())
+}
+
+/// Stops the task when the statement is cancelled.
+pub(super) struct AbortOnDrop<T>(pub(super) tokio::task::JoinHandle<Result<T>>);
+
+impl<T> AbortOnDrop<T> {
+    pub(super) async fn join(mut self) -> Result<T> {
+        (&mut self.0).await.map_err(QueryError::internal)?
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn answer(rows: Vec<(&str, String)>, running: Running) -> Result<Answer> {
+    let kinds = StringArray::from_iter_values(rows.iter().map(|(kind, _)| kind));
+    let plans = StringArray::from_iter_values(rows.iter().map(|(_, plan)| plan));
+    let batch = RecordBatch::try_new(schema(), vec![Arc::new(kinds), Arc::new(plans)])?;
+    Ok(ready(schema(), vec![batch], running))
+}

@@ -1,0 +1,16 @@
+//! Statements from clients to answers: the one way into the engine, whatever the door.
+
+mod answer;
+mod build;
+mod ddl;
+mod engine;
+mod explain;
+mod planning;
+mod run;
+mod session;
+mod show;
+mod threads;
+
+pub use answer::{Answer, Completion, RowStream};
+pub use engine::{Engine, EngineStats};
+pub use session::{Prepared, Session, SessionOptions};

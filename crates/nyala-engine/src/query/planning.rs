@@ -1,0 +1,153 @@
+//! From a statement to a running plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::parser::Statement as DfStatement;
+
+use super::answer::Answer;
+use super::engine::Engine;
+use super::run::{Deadline, Running, start};
+use super::session::in_order;
+use crate::cube::{Report, rewrite};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::{Settings, SnapshotContext};
+
+/// A statement as planned by DataFusion, before anything is optimised.
+pub(super) struct Planned {
+    pub(super) raw: LogicalPlan,
+    /// Columns of the result, if it gives rows.
+    pub(super) schema: Option<SchemaRef>,
+}
+
+/// Resolves names and types.
+pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) -> Result<Planned> {
+    let raw = state.statement_to_plan(statement).await?;
+    let gives_rows = !matches!(
+        raw,
+        LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
+    );
+    if !gives_rows {
+        return Ok(Planned { raw, schema: None });
+    }
+    // Types of parameters may be open still; then the columns are described as far as they are known.
+    let analyzed = state.analyzer().execute_and_check(raw.clone(), state.config_options(), |_, _| {});
+    let schema = match (analyzed, has_parameters(&raw)?) {
+        (Ok(analyzed), _) => Arc::clone(analyzed.schema().inner()),
+        (Err(_), true) => Arc::clone(raw.schema().inner()),
+        (Err(error), false) => return Err(error.into()),
+    };
+    Ok(Planned { raw, schema: Some(schema) })
+}
+
+fn has_parameters(plan: &LogicalPlan) -> Result<bool> {
+    Ok(!plan.get_parameter_names()?.is_empty())
+}
+
+/// Types of the parameters, `$1` first.
+pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
+    let mut types = BTreeMap::new();
+    for (name, data_type) in plan.get_parameter_types()? {
+        let number = name.trim_start_matches('$').parse::<usize>().ok().filter(|n| (1..=65_535).contains(n));
+        let number = number.ok_or_else(|| {
+            QueryError::new(ErrorKind::Syntax, format!("parameter `{name}` is not a number"))
+                .hint("write parameters as `$1`, `$2`, …")
+        })?;
+        types.insert(number, data_type);
+    }
+    Ok(in_order(types))
+}
+
+/// A query ready to run, with what the rewrite decided.
+pub(super) struct Plans {
+    pub(super) logical: LogicalPlan,
+    pub(super) physical: Arc<dyn ExecutionPlan>,
+    pub(super) report: Report,
+}
+
+/// Plans and starts a query.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    query: &LogicalPlan,
+    parameters: Vec<ScalarValue>,
+    settings: &Settings,
+    deadline: &Deadline,
+    running: Running,
+) -> Result<Answer> {
+    let context = engine.context();
+    let state = context.state(settings);
+    let task = state.task_ctx();
+    let query = bind(query.clone(), parameters)?;
+    let plans = engine.threads.plan(plan_query(query, context, state, settings.clone())).await?;
+    count(engine, &plans.report);
+    Ok(start(plans.physical, task, engine.threads.execution(), deadline.clone(), running))
+}
+
+fn count(engine: &Engine, report: &Report) {
+    let hits = report.hits();
+    let misses = report.blocks.len() - hits;
+    engine.counters.cube_hits.fetch_add(hits as u64, Ordering::Relaxed);
+    engine.counters.cube_misses.fetch_add(misses as u64, Ordering::Relaxed);
+}
+
+/// Puts values in the place of parameters.
+fn bind(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    let types = parameter_types(&plan)?;
+    if types.len() > values.len() {
+        let message =
+            format!("statement has {} parameters, but {} values were given", types.len(), values.len());
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message));
+    }
+    if types.is_empty() {
+        return Ok(plan);
+    }
+    let mut bound = Vec::new();
+    for (number, (value, data_type)) in values.into_iter().zip(types).enumerate() {
+        let value = match data_type {
+            Some(wanted) if value.data_type() != wanted => value.cast_to(&wanted).map_err(|_| {
+                let message = format!("parameter `${}` cannot be read as {wanted}: `{value}`", number + 1);
+                QueryError::new(ErrorKind::InvalidParameter, message)
+            })?,
+            _ => value,
+        };
+        bound.push(value.into());
+    }
+    Ok(plan.with_param_values(ParamValues::List(bound))?)
+}
+
+/// Analyse, answer from cubes, optimise, choose operators.
+pub(super) async fn plan_query(
+    query: LogicalPlan,
+    context: Arc<SnapshotContext>,
+    state: SessionState,
+    settings: Settings,
+) -> Result<Plans> {
+    let analyzed = state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})?;
+    let (routed, report) = route(analyzed, &context, &settings)?;
+    let logical = state.optimizer().optimize(routed, &state, |_, _| {})?;
+    let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
+    Ok(Plans { logical, physical, report })
+}
+
+fn route(plan: LogicalPlan, context: &SnapshotContext, settings: &Settings) -> Result<(LogicalPlan, Report)> {
+    let mut report = Report::default();
+    let nyala = settings.nyala();
+    if !nyala.use_cubes {
+        return Ok((plan, report));
+    }
+    let plan = rewrite(plan, context.cubes(), &mut report)?;
+    if !nyala.pushdown && report.hits() < report.blocks.len() {
+        return Err(QueryError::new(
+            ErrorKind::Unsupported,
+            "no cube answers the query, and `nyala.pushdown` is off",
+        )
+        .hint("EXPLAIN says why; SET nyala.pushdown = on runs it on the tables"));
+    }
+    Ok((plan, report))
+}

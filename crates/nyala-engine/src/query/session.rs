@@ -1,0 +1,287 @@
+//! One client's way into the engine.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+use nyala_model::SnapshotVersion;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Answer, Completion};
+use super::engine::Engine;
+use super::planning;
+use super::run::{Deadline, Running};
+use super::{build, ddl, explain, show};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::Settings;
+use crate::statement::{Kind, Nyala, Statement, parse};
+
+/// Who a session belongs to, for logs and limits.
+#[derive(Debug, Clone, Default)]
+pub struct SessionOptions {
+    /// Name of the user.
+    pub user: String,
+    /// What the client calls itself.
+    pub application: String,
+    /// Where it comes from.
+    pub client: String,
+}
+
+/// A client's settings and running statement. One for each connection, or for each HTTP request.
+#[derive(Debug)]
+pub struct Session {
+    engine: Arc<Engine>,
+    options: SessionOptions,
+    settings: Mutex<Settings>,
+    running: Mutex<CancellationToken>,
+}
+
+/// A statement planned far enough to know what it takes and gives. It may be executed many times; when
+/// the catalog has changed it is planned anew.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    statement: Statement,
+    parameter_types: Vec<Option<DataType>>,
+    schema: Option<SchemaRef>,
+    plan: Option<Arc<LogicalPlan>>,
+    planned_for: (SnapshotVersion, String),
+}
+
+impl Prepared {
+    /// The statement.
+    pub fn statement(&self) -> &Statement {
+        &self.statement
+    }
+
+    /// Type of each parameter, `$1` first; none where it could not be inferred.
+    pub fn parameter_types(&self) -> &[Option<DataType>] {
+        &self.parameter_types
+    }
+
+    /// Columns of the result; none if it gives no rows.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        self.schema.clone()
+    }
+}
+
+impl Session {
+    pub(super) fn new(engine: Arc<Engine>, options: SessionOptions) -> Self {
+        let settings = Settings::new(engine.context().default_options(), &engine.query_config);
+        let token = engine.stopping.child_token();
+        Self { engine, options, settings: Mutex::new(settings), running: Mutex::new(token) }
+    }
+
+    /// Who the session belongs to.
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    /// Splits a text into statements after checking its size and shape. An empty text has none.
+    pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
+        parse(sql, self.engine.limits())
+    }
+
+    /// Plans a statement far enough to know its parameters and columns.
+    pub async fn prepare(&self, statement: Statement) -> Result<Prepared> {
+        self.engine.check_open()?;
+        let deadline = self.deadline();
+        let settings = self.settings();
+        deadline.within(self.prepare_with(statement, &settings)).await
+    }
+
+    async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
+        let context = self.engine.context();
+        let planned_for = (context.snapshot().version, settings.schema().to_owned());
+        if let Some(schema) = self.known_schema(&statement) {
+            return Ok(Prepared { statement, parameter_types: Vec::new(), schema, plan: None, planned_for });
+        }
+        let state = context.state(settings);
+        let Kind::DataFusion(ast) = statement.0.clone() else {
+            return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
+        };
+        let plan = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
+        let plan = plan.map_err(|error| context.explain_missing(error))?;
+        Ok(Prepared {
+            statement,
+            parameter_types: planning::parameter_types(&plan.raw)?,
+            schema: plan.schema,
+            plan: Some(Arc::new(plan.raw)),
+            planned_for,
+        })
+    }
+
+    /// Columns of statements that are not planned as SQL: `Some(None)` for none.
+    fn known_schema(&self, statement: &Statement) -> Option<Option<SchemaRef>> {
+        match &statement.0 {
+            Kind::Nyala(statement) => Some(show::schema(statement)),
+            Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
+            Kind::DataFusion(_) => show::setting_name(statement)
+                .filter(|n| self.setting(n).is_some())
+                .map(|name| Some(show::setting_schema(&name))),
+        }
+    }
+
+    /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
+    pub async fn execute(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
+        self.engine.check_open()?;
+        let running = Running::begin(&self.engine.counters);
+        let deadline = self.deadline();
+        let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
+        if answer.is_err() {
+            self.engine.counters.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    async fn dispatch(
+        &self,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        let settings = self.settings();
+        match &prepared.statement.0 {
+            Kind::Nyala(statement) => self.run_own(statement, &settings, running).await,
+            Kind::DataFusion(_) => {
+                if let Some((explain, inner)) = prepared.statement.explained() {
+                    return explain::run(&self.engine, explain, inner, &settings, running).await;
+                }
+                if let Some(name) = show::setting_name(&prepared.statement)
+                    && let Some(value) = self.setting(&name)
+                {
+                    return show::setting(&name, &value, running);
+                }
+                let plan = self.current_plan(prepared, &settings).await?;
+                self.run_plan(&plan, &prepared.statement, parameters, &settings, deadline, running).await
+            }
+        }
+    }
+
+    /// The plan made when the statement was prepared, or a new one if names may mean other things now.
+    async fn current_plan(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<LogicalPlan>> {
+        let now = (self.engine.context().snapshot().version, settings.schema().to_owned());
+        let anew = match &prepared.plan {
+            Some(plan) if prepared.planned_for == now => return Ok(Arc::clone(plan)),
+            _ => self.prepare_with(prepared.statement.clone(), settings).await?,
+        };
+        anew.plan.ok_or_else(|| QueryError::internal("a query has no plan"))
+    }
+
+    async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
+        let engine = &self.engine;
+        match statement {
+            Nyala::CreateCube(create) => ddl::create_cube(engine, create, settings).await,
+            Nyala::DropCube { name, if_exists } => {
+                ddl::drop_cube(engine, ddl::name_of(name, settings.schema())?, *if_exists).await
+            }
+            Nyala::BuildCube { name } => {
+                build::run(engine, ddl::name_of(name, settings.schema())?, settings).await
+            }
+            Nyala::ShowCubes => show::cubes(engine, running),
+            Nyala::ShowSegments { cube } => {
+                let cube = cube.as_ref().map(|name| ddl::name_of(name, settings.schema())).transpose()?;
+                show::segments(engine, cube.as_ref(), running)
+            }
+            Nyala::ShowJobs => show::jobs(engine, running).await,
+        }
+    }
+
+    async fn run_plan(
+        &self,
+        plan: &LogicalPlan,
+        statement: &Statement,
+        parameters: Vec<ScalarValue>,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        match plan {
+            LogicalPlan::Statement(change) => {
+                use datafusion::logical_expr::Statement as Change;
+                match change {
+                    Change::SetVariable(set) => self.set(&set.variable, &set.value)?,
+                    Change::ResetVariable(reset) => self.reset_one(&reset.variable)?,
+                    other => return Err(unsupported(other.name())),
+                }
+                Ok(Completion::new("SET"))
+            }
+            LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
+            LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
+            LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
+            query => planning::run(&self.engine, query, parameters, settings, deadline, running).await,
+        }
+    }
+
+    /// Parses exactly one statement and runs it without parameters.
+    pub async fn query(&self, sql: &str) -> Result<Answer> {
+        let mut statements = self.parse(sql)?;
+        match (statements.pop(), statements.is_empty()) {
+            (Some(statement), true) => {
+                let prepared = self.prepare(statement).await?;
+                self.execute(&prepared, Vec::new()).await
+            }
+            (None, _) => Err(QueryError::new(ErrorKind::Syntax, "statement is empty")),
+            (Some(_), false) => Err(QueryError::new(ErrorKind::Syntax, "text has more than one statement")
+                .hint("send one statement at a time")),
+        }
+    }
+
+    /// Ends whatever this session runs now. Harmless when it runs nothing.
+    pub fn cancel(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.cancel();
+        *running = self.engine.stopping.child_token();
+    }
+
+    /// Changes a setting of this session.
+    pub fn set(&self, name: &str, value: &str) -> Result<()> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).set(name, value)
+    }
+
+    /// The value of a setting, as text; none if there is no such setting.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        self.settings().get(name)
+    }
+
+    /// Brings every setting back to what a new session has.
+    pub fn reset(&self) {
+        let fresh = Settings::new(self.engine.context().default_options(), &self.engine.query_config);
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
+    fn reset_one(&self, name: &str) -> Result<()> {
+        let fresh = Settings::new(self.engine.context().default_options(), &self.engine.query_config);
+        match fresh.get(name) {
+            Some(value) => self.set(name, &value),
+            None => {
+                Err(QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist")))
+            }
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// When a statement that begins now must end.
+    fn deadline(&self) -> Deadline {
+        let cancel = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let timeout = self.settings().statement_timeout();
+        Deadline { cancel, at: timeout.map(|timeout| Instant::now() + timeout) }
+    }
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::Unsupported, format!("{what} is not supported"))
+}
+
+/// The types of `$1`, `$2`, … in order. A number that is not used has no type.
+pub(super) fn in_order(types: BTreeMap<usize, Option<DataType>>) -> Vec<Option<DataType>> {
+    let count = types.keys().max().copied().unwrap_or(0);
+    (1..=count).map(|number| types.get(&number).cloned().flatten()).collect()
+}

@@ -1,0 +1,224 @@
+//! `SHOW CUBES`, `SHOW SEGMENTS`, `SHOW JOBS` and `SHOW` of a setting.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use nyala_model::{CubeEntry, JobEntry, QualifiedName, SegmentEntry, SegmentState};
+
+use super::answer::Answer;
+use super::engine::Engine;
+use super::run::{Running, ready};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::statement::{Nyala, Statement};
+
+/// Columns of an answer; none for statements without rows.
+pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
+    match statement {
+        Nyala::ShowCubes => Some(cubes_schema()),
+        Nyala::ShowSegments { .. } => Some(segments_schema()),
+        Nyala::ShowJobs => Some(jobs_schema()),
+        Nyala::CreateCube(_) | Nyala::BuildCube { .. } | Nyala::DropCube { .. } => None,
+    }
+}
+
+fn text(name: &str) -> Field {
+    Field::new(name, DataType::Utf8, true)
+}
+
+fn number(name: &str) -> Field {
+    Field::new(name, DataType::Int64, true)
+}
+
+fn time(name: &str) -> Field {
+    Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, None), true)
+}
+
+fn cubes_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("schema"),
+        text("cube"),
+        text("state"),
+        number("dimensions"),
+        number("measures"),
+        number("cuboids"),
+        number("source_rows"),
+        number("rows"),
+        number("bytes"),
+        time("built_at"),
+    ]))
+}
+
+fn segments_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("schema"),
+        text("cube"),
+        number("segment"),
+        text("state"),
+        text("cuboid"),
+        number("rows"),
+        number("bytes"),
+        number("files"),
+        time("built_at"),
+    ]))
+}
+
+fn jobs_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        number("job"),
+        text("kind"),
+        text("cube"),
+        text("state"),
+        number("rows_read"),
+        number("cuboids_done"),
+        number("cuboids_total"),
+        number("bytes_written"),
+        time("started_at"),
+        time("ended_at"),
+        text("error"),
+    ]))
+}
+
+fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+fn numbers(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    let signed = values.map(|value| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)));
+    Arc::new(signed.collect::<Int64Array>())
+}
+
+fn times(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    let signed = values.map(|ms| ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)));
+    Arc::new(signed.collect::<TimestampMillisecondArray>())
+}
+
+fn ready_segment(cube: &CubeEntry) -> Option<&SegmentEntry> {
+    cube.segments.iter().find(|segment| segment.state == SegmentState::Ready)
+}
+
+pub(super) fn cubes(engine: &Engine, running: Running) -> Result<Answer> {
+    let context = engine.context();
+    let cubes: Vec<&Arc<CubeEntry>> = context.snapshot().cubes.values().collect();
+    let each = || cubes.iter();
+    let built = || each().map(|cube| ready_segment(cube));
+    let total = |count: fn(&nyala_model::CuboidEntry) -> u64| {
+        numbers(built().map(move |s| s.map(|s| s.cuboids.iter().map(count).sum())))
+    };
+    let columns: Vec<ArrayRef> = vec![
+        texts(each().map(|cube| Some(cube.name.schema.as_str()))),
+        texts(each().map(|cube| Some(cube.name.name.as_str()))),
+        texts(each().map(|cube| Some(state_of(engine, cube)))),
+        numbers(each().map(|cube| Some(cube.definition.dimensions.len() as u64))),
+        numbers(each().map(|cube| Some(cube.definition.measures.len() as u64))),
+        numbers(each().map(|cube| Some(cube.definition.grouping_sets.len() as u64))),
+        numbers(built().map(|s| s.map(|s| s.source_rows))),
+        total(|cuboid| cuboid.rows),
+        total(|cuboid| cuboid.bytes),
+        times(built().map(|s| s.map(|s| s.built_at_ms))),
+    ];
+    answer(cubes_schema(), columns, running)
+}
+
+fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
+    let building = engine.build_progress().iter().any(|job| job.cube == cube.name);
+    match (ready_segment(cube), building) {
+        (_, true) => "building",
+        (Some(_), false) => "ready",
+        (None, false) => "not built",
+    }
+}
+
+pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>, running: Running) -> Result<Answer> {
+    let context = engine.context();
+    let snapshot = context.snapshot();
+    if let Some(name) = only
+        && !snapshot.cubes.contains_key(name)
+    {
+        let message = format!("cube `{name}` does not exist");
+        return Err(QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes"));
+    }
+    let mut rows = Vec::new();
+    for cube in snapshot.cubes.values().filter(|cube| only.is_none_or(|name| cube.name == *name)) {
+        for segment in &cube.segments {
+            for cuboid in &segment.cuboids {
+                let dimensions = cube.definition.dimension_names(cuboid.dimensions).join(", ");
+                rows.push((cube, segment, cuboid, format!("({dimensions})")));
+            }
+        }
+    }
+    let columns: Vec<ArrayRef> = vec![
+        texts(rows.iter().map(|(cube, ..)| Some(cube.name.schema.as_str()))),
+        texts(rows.iter().map(|(cube, ..)| Some(cube.name.name.as_str()))),
+        numbers(rows.iter().map(|(_, segment, ..)| Some(segment.id.0))),
+        texts(rows.iter().map(|(_, segment, ..)| {
+            Some(if segment.state == SegmentState::Ready { "ready" } else { "building" })
+        })),
+        texts(rows.iter().map(|(.., dimensions)| Some(dimensions.as_str()))),
+        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.rows))),
+        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.bytes))),
+        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.files.len() as u64))),
+        times(rows.iter().map(|(_, segment, ..)| Some(segment.built_at_ms).filter(|ms| *ms > 0))),
+    ];
+    answer(segments_schema(), columns, running)
+}
+
+pub(super) async fn jobs(engine: &Engine, running: Running) -> Result<Answer> {
+    let now = engine.build_progress();
+    let stored = engine.catalog().jobs().await?;
+    // A running job's stored entry only says that it began.
+    let jobs: Vec<JobEntry> =
+        stored.into_iter().map(|job| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job)).collect();
+    let cubes: Vec<String> = jobs.iter().map(|job| job.cube.to_string()).collect();
+    let columns: Vec<ArrayRef> = vec![
+        numbers(jobs.iter().map(|job| Some(job.id.0))),
+        texts(jobs.iter().map(|_| Some("build"))),
+        texts(cubes.iter().map(|cube| Some(cube.as_str()))),
+        texts(jobs.iter().map(|job| Some(job_state(job)))),
+        numbers(jobs.iter().map(|job| Some(job.rows_read))),
+        numbers(jobs.iter().map(|job| Some(job.cuboids_done.into()))),
+        numbers(jobs.iter().map(|job| Some(job.cuboids_total.into()))),
+        numbers(jobs.iter().map(|job| Some(job.bytes_written))),
+        times(jobs.iter().map(|job| Some(job.started_at_ms))),
+        times(jobs.iter().map(|job| job.ended_at_ms)),
+        texts(jobs.iter().map(|job| job.error.as_deref())),
+    ];
+    answer(jobs_schema(), columns, running)
+}
+
+fn job_state(job: &JobEntry) -> &'static str {
+    use nyala_model::JobState;
+    match job.state {
+        JobState::Running => "running",
+        JobState::Done => "done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+    }
+}
+
+/// The name in `SHOW name`, if the statement is of that form.
+pub(super) fn setting_name(statement: &Statement) -> Option<String> {
+    match statement.ast()? {
+        SqlStatement::ShowVariable { variable } => {
+            let parts: Vec<&str> = variable.iter().map(|ident| ident.value.as_str()).collect();
+            Some(parts.join(".").to_ascii_lowercase())
+        }
+        _ => None,
+    }
+}
+
+/// Columns of `SHOW name`.
+pub(super) fn setting_schema(name: &str) -> SchemaRef {
+    Arc::new(Schema::new(vec![text(name)]))
+}
+
+pub(super) fn setting(name: &str, value: &str, running: Running) -> Result<Answer> {
+    answer(setting_schema(name), vec![texts(std::iter::once(Some(value)))], running)
+}
+
+fn answer(schema: SchemaRef, columns: Vec<ArrayRef>, running: Running) -> Result<Answer> {
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+    Ok(ready(schema, vec![batch], running))
+}

@@ -1,0 +1,11 @@
+//! From bytes to rows: external tables, cuboid files, and the stores they lie in.
+
+mod cuboid;
+mod external;
+mod infer;
+mod stores;
+
+pub(crate) use cuboid::CuboidTable;
+pub(crate) use external::ExternalTable;
+pub(crate) use infer::{TableRequest, describe_table};
+pub(crate) use stores::Stores;

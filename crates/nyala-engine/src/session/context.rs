@@ -1,0 +1,194 @@
+//! One catalog snapshot, opened: everything that depends on the snapshot and on no query is done here
+//! once, so that a query only copies pointers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use nyala_model::suggest::nearest;
+use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
+
+use super::extension::SessionExtension;
+use super::planner::NyalaPlanner;
+use super::schema::{OpenedTable, SnapshotSchema};
+use super::settings::{NyalaOptions, Settings};
+use super::{DATABASE, DEFAULT_SCHEMA};
+use crate::cube::{CompiledCube, CubeIndex, ReadyCube, check_states, compile};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::scan::{ExternalTable, Stores};
+use crate::statement::StatementLimits;
+
+/// What snapshots are opened with.
+#[derive(Debug)]
+pub(crate) struct ContextSource {
+    pub(crate) runtime: Arc<RuntimeEnv>,
+    pub(crate) stores: Arc<Stores>,
+    pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
+    pub(crate) limits: StatementLimits,
+    pub(crate) batch_rows: usize,
+    pub(crate) partitions: usize,
+}
+
+/// An opened snapshot. Immutable; queries share it.
+#[derive(Debug)]
+pub(crate) struct SnapshotContext {
+    snapshot: Arc<CatalogSnapshot>,
+    state: SessionState,
+    tables: HashMap<QualifiedName, OpenedTable>,
+    cubes: CubeIndex,
+}
+
+impl SnapshotContext {
+    /// Opens `snapshot`. What did not change since `before` is taken over.
+    pub(crate) async fn open(
+        snapshot: Arc<CatalogSnapshot>,
+        source: &ContextSource,
+        before: Option<&SnapshotContext>,
+    ) -> Result<Self> {
+        let context = SessionContext::new_with_state(source.base_state());
+        let tables = open_tables(&snapshot, source, &context.state(), before);
+        let database = Arc::new(MemoryCatalogProvider::new());
+        for schema in &snapshot.schemas {
+            database.register_schema(schema, Arc::new(schema_of(schema, &tables)))?;
+        }
+        context.register_catalog(DATABASE, database);
+        for extension in &source.extensions {
+            extension.install(&context)?;
+        }
+        let state = context.state();
+        let mut cubes = Vec::new();
+        for entry in snapshot.cubes.values() {
+            cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before).await));
+        }
+        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes) })
+    }
+
+    /// The snapshot this was opened from.
+    pub(crate) fn snapshot(&self) -> &Arc<CatalogSnapshot> {
+        &self.snapshot
+    }
+
+    /// The cubes, by fact table.
+    pub(crate) fn cubes(&self) -> &CubeIndex {
+        &self.cubes
+    }
+
+    /// What a new session starts with.
+    pub(crate) fn default_options(&self) -> ConfigOptions {
+        self.state.config_options().as_ref().clone()
+    }
+
+    /// Adds to an error about a missing table what the user may have meant.
+    pub(crate) fn explain_missing(&self, error: QueryError) -> QueryError {
+        if error.kind != ErrorKind::UndefinedTable || error.hint.is_some() {
+            return error;
+        }
+        let wanted = error.message.split('`').nth(1).unwrap_or_default().to_owned();
+        if let Some(cube) = self.snapshot.cubes.keys().find(|cube| cube.to_string() == wanted) {
+            return QueryError::new(ErrorKind::UndefinedTable, format!("`{cube}` is a cube, not a table"))
+                .hint("query the cube's tables; it is used by itself where it fits (see EXPLAIN)");
+        }
+        let (schema, name) = wanted.split_once('.').unwrap_or(("", &wanted));
+        let here = self.snapshot.tables.keys().filter(|table| table.schema == schema);
+        match nearest(name, here.map(|table| table.name.as_str())) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error.hint("`SHOW TABLES` lists the tables"),
+        }
+    }
+
+    /// The state to plan one statement with.
+    pub(crate) fn state(&self, settings: &Settings) -> SessionState {
+        let mut state = self.state.clone();
+        let options = state.config_mut().options_mut();
+        *options = settings.options().clone();
+        options.catalog.default_schema = settings.schema().to_owned();
+        state.mark_start_execution();
+        state
+    }
+}
+
+impl ContextSource {
+    fn base_state(&self) -> SessionState {
+        let mut config = SessionConfig::new()
+            .with_default_catalog_and_schema(DATABASE, DEFAULT_SCHEMA)
+            .with_create_default_catalog_and_schema(false)
+            .with_information_schema(true)
+            .with_batch_size(self.batch_rows)
+            .with_target_partitions(self.partitions);
+        let options = config.options_mut();
+        options.execution.time_zone = Some("UTC".to_owned());
+        options.execution.parquet.reorder_filters = true;
+        options.extensions.insert(NyalaOptions::default());
+        SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::clone(&self.runtime))
+            .with_default_features()
+            .with_query_planner(Arc::new(NyalaPlanner))
+            .build()
+    }
+}
+
+fn open_tables(
+    snapshot: &CatalogSnapshot,
+    source: &ContextSource,
+    state: &SessionState,
+    before: Option<&SnapshotContext>,
+) -> HashMap<QualifiedName, OpenedTable> {
+    let open = |(name, entry): (&QualifiedName, &Arc<nyala_model::TableEntry>)| {
+        let kept = before
+            .and_then(|before| before.tables.get(name))
+            .filter(|table| matches!(table, Ok(table) if Arc::ptr_eq(table.entry(), entry)));
+        let table = kept.cloned().unwrap_or_else(|| {
+            ExternalTable::open(Arc::clone(entry), state, source.stores.config()).map(Arc::new)
+        });
+        (name.clone(), table)
+    };
+    snapshot.tables.iter().map(open).collect()
+}
+
+fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {
+    let own = tables.iter().filter(|(name, _)| name.schema == schema);
+    let own: BTreeMap<_, _> = own.map(|(name, table)| (name.name.clone(), table.clone())).collect();
+    SnapshotSchema::new(own)
+}
+
+async fn ready_cube(
+    entry: &Arc<CubeEntry>,
+    snapshot: &CatalogSnapshot,
+    state: &SessionState,
+    source: &ContextSource,
+    before: Option<&SnapshotContext>,
+) -> ReadyCube {
+    if let Some(compiled) = before.and_then(|before| unchanged(entry, snapshot, before)) {
+        return ReadyCube { entry: Arc::clone(entry), compiled: Ok(compiled) };
+    }
+    let compiled = match compile(&entry.definition.select, state, &source.limits).await {
+        Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
+        Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
+    };
+    if let Err(reason) = &compiled {
+        tracing::warn!(cube = %entry.name, reason, "cube cannot be used");
+    }
+    ReadyCube { entry: Arc::clone(entry), compiled }
+}
+
+/// The compiled form from the snapshot before, if neither the cube nor its tables changed.
+fn unchanged(
+    entry: &CubeEntry,
+    snapshot: &CatalogSnapshot,
+    before: &SnapshotContext,
+) -> Option<Arc<CompiledCube>> {
+    let cube = before.cubes.find(entry)?;
+    let same_tables = entry.definition.sources.iter().all(|name| {
+        match (snapshot.tables.get(name), before.snapshot.tables.get(name)) {
+            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+            _ => false,
+        }
+    });
+    let same = same_tables && cube.entry.definition == entry.definition;
+    cube.compiled.as_ref().ok().filter(|_| same).cloned()
+}

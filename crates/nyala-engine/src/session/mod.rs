@@ -1,0 +1,16 @@
+//! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
+
+mod context;
+mod extension;
+mod planner;
+mod schema;
+mod settings;
+
+pub(crate) use context::{ContextSource, SnapshotContext};
+pub use extension::SessionExtension;
+pub(crate) use settings::Settings;
+
+/// The one database that clients see.
+pub(crate) const DATABASE: &str = "nyala";
+/// The schema of names without one, unless the session chose another.
+pub(crate) const DEFAULT_SCHEMA: &str = "public";

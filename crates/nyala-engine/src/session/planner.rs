@@ -1,0 +1,29 @@
+//! Physical planning with Nyala's own node.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use crate::cube::FinishAggregatePlanner;
+
+/// DataFusion's planner, taught to plan `FinishAggregate`.
+#[derive(Debug)]
+pub(super) struct NyalaPlanner;
+
+#[async_trait]
+impl QueryPlanner for NyalaPlanner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
+            .create_physical_plan(plan, session)
+            .await
+    }
+}

@@ -1,0 +1,202 @@
+//! What a session may set, and what it is set to.
+
+use std::time::Duration;
+
+use datafusion::common::extensions_options;
+use datafusion::config::{ConfigExtension, ConfigOptions};
+use nyala_model::config::QueryConfig;
+
+use super::DEFAULT_SCHEMA;
+use crate::error::{ErrorKind, QueryError, Result};
+
+extensions_options! {
+    /// Nyala's own settings.
+    pub(crate) struct NyalaOptions {
+        /// Whether aggregations may be answered from cubes. Off gives the answer from the tables, for checking.
+        pub use_cubes: bool, default = true
+        /// Whether aggregations that no cube answers may run on the tables. Off makes them an error.
+        pub pushdown: bool, default = true
+    }
+}
+
+impl ConfigExtension for NyalaOptions {
+    const PREFIX: &'static str = "nyala";
+}
+
+/// DataFusion's settings that one session may change for itself.
+const SESSION_PREFIXES: [&str; 4] =
+    ["datafusion.execution.", "datafusion.optimizer.", "datafusion.explain.", "datafusion.format."];
+
+/// The settings of one session: a value, cheap to copy for each statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    options: ConfigOptions,
+    schema: String,
+    statement_timeout: Option<Duration>,
+}
+
+impl Settings {
+    /// What a new session starts with.
+    pub(crate) fn new(options: ConfigOptions, config: &QueryConfig) -> Self {
+        Self {
+            options,
+            schema: DEFAULT_SCHEMA.to_owned(),
+            statement_timeout: timeout(config.statement_timeout_ms),
+        }
+    }
+
+    /// DataFusion's options, Nyala's included.
+    pub(crate) fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    /// The schema of names without one.
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
+    /// How long a statement may take.
+    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+        self.statement_timeout
+    }
+
+    /// Nyala's own settings.
+    pub(crate) fn nyala(&self) -> NyalaOptions {
+        self.options.extensions.get::<NyalaOptions>().cloned().unwrap_or_default()
+    }
+
+    /// Changes one setting.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "search_path" => self.schema = first_schema(value)?,
+            "statement_timeout" => self.statement_timeout = parse_timeout(value)?,
+            "timezone" | "time.zone" => self.set_option("datafusion.execution.time_zone", value)?,
+            _ if name.starts_with("nyala.") => self.set_option(&name, switch(value))?,
+            _ if SESSION_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
+                self.set_option(&name, value)?;
+            }
+            _ => return Err(unknown(&name)),
+        }
+        Ok(())
+    }
+
+    fn set_option(&mut self, name: &str, value: &str) -> Result<()> {
+        if value == "0" && (name.ends_with("batch_size") || name.ends_with("target_partitions")) {
+            return Err(invalid(name, value, "at least 1"));
+        }
+        self.options.set(name, value).map_err(|error| {
+            let text = error.strip_backtrace();
+            if text.contains("not found") || text.contains("Could not find") {
+                unknown(name)
+            } else {
+                invalid(name, value, "a value of its type")
+            }
+        })
+    }
+
+    /// The value of one setting, as text.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "search_path" => Some(self.schema.clone()),
+            "statement_timeout" => Some(self.statement_timeout.map_or(0, |t| t.as_millis()).to_string()),
+            "timezone" | "time.zone" => {
+                Some(self.options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()))
+            }
+            _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
+        }
+    }
+}
+
+fn timeout(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+/// `on` and `off` are what people write for switches.
+fn switch(value: &str) -> &str {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "yes" | "1" => "true",
+        "off" | "no" | "0" => "false",
+        _ => value,
+    }
+}
+
+fn first_schema(value: &str) -> Result<String> {
+    let names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
+    names
+        .filter(|name| !name.is_empty() && name != "$user" && name != "pg_catalog")
+        .next()
+        .ok_or_else(|| invalid("search_path", value, "the name of a schema"))
+}
+
+/// Milliseconds, or a number with `ms`, `s`, `min` or `h`.
+fn parse_timeout(value: &str) -> Result<Option<Duration>> {
+    let value = value.trim().trim_matches('\'').trim();
+    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let scale = match value.strip_prefix(digits).unwrap_or_default().trim() {
+        "" | "ms" => Some(1),
+        "s" => Some(1000),
+        "min" => Some(60_000),
+        "h" => Some(3_600_000),
+        _ => None,
+    };
+    let ms = scale.and_then(|scale: u64| digits.parse::<u64>().ok()?.checked_mul(scale));
+    ms.map(timeout)
+        .ok_or_else(|| invalid("statement_timeout", value, "a time such as `500`, `30s` or `5min`"))
+}
+
+fn unknown(name: &str) -> QueryError {
+    let names = ["nyala.use_cubes", "nyala.pushdown", "statement_timeout", "search_path", "timezone"];
+    let error = QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist"));
+    match nyala_model::suggest::nearest(name, names) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint("`SHOW ALL` lists the settings"),
+    }
+}
+
+fn invalid(name: &str, value: &str, rule: &str) -> QueryError {
+    QueryError::new(ErrorKind::InvalidParameter, format!("setting `{name}` must be {rule}, but is `{value}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn settings() -> Settings {
+        let mut options = ConfigOptions::new();
+        options.extensions.insert(NyalaOptions::default());
+        Settings::new(options, &QueryConfig::default())
+    }
+
+    #[test]
+    fn settings_are_set_by_what_people_write() {
+        let mut settings = settings();
+        let mut check = |name: &str, value: &str, shown: &str| {
+            settings.set(name, value).unwrap();
+            assert_eq!(settings.get(name).as_deref(), Some(shown));
+        };
+        check("nyala.use_cubes", "off", "false");
+        check("NYALA.USE_CUBES", "on", "true");
+        check("statement_timeout", "30s", "30000");
+        check("statement_timeout", "0", "0");
+        check("search_path", "\"$user\", sales", "sales");
+        check("datafusion.execution.batch_size", "1024", "1024");
+    }
+
+    #[test]
+    fn unknown_settings_and_values_are_named() {
+        let mut settings = settings();
+        let mut check = |name: &str, value: &str, kind, words: &str| {
+            let error = settings.set(name, value).unwrap_err();
+            assert_eq!(error.kind, kind, "{error}");
+            assert!(format!("{error} {:?}", error.hint).contains(words), "{error:?}");
+        };
+        check("nyala.use_cube", "off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`");
+        check("nyala.use_cubes", "maybe", ErrorKind::InvalidParameter, "`maybe`");
+        check("statement_timeout", "soon", ErrorKind::InvalidParameter, "`soon`");
+        check("datafusion.runtime.memory_limit", "1", ErrorKind::UndefinedObject, "does not exist");
+        check("datafusion.execution.batch_size", "0", ErrorKind::InvalidParameter, "at least 1");
+    }
+}

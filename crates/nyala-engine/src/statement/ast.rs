@@ -1,0 +1,118 @@
+//! Parsed statements.
+
+use std::fmt;
+
+use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement as SqlStatement};
+
+/// One parsed statement, not yet planned. Displays as SQL.
+#[derive(Debug, Clone)]
+pub struct Statement(pub(crate) Kind);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// Ours.
+    Nyala(Nyala),
+    /// DataFusion's.
+    DataFusion(Box<DfStatement>),
+}
+
+/// Statements that only Nyala knows.
+#[derive(Debug, Clone)]
+pub enum Nyala {
+    /// `CREATE CUBE [IF NOT EXISTS] name AS SELECT …`
+    CreateCube(Box<CreateCube>),
+    /// `BUILD CUBE name`
+    BuildCube {
+        /// The cube.
+        name: ObjectName,
+    },
+    /// `DROP CUBE [IF EXISTS] name`
+    DropCube {
+        /// The cube.
+        name: ObjectName,
+        /// Whether a missing cube is no error.
+        if_exists: bool,
+    },
+    /// `SHOW CUBES`
+    ShowCubes,
+    /// `SHOW SEGMENTS [FOR name]`
+    ShowSegments {
+        /// The cube; all when absent.
+        cube: Option<ObjectName>,
+    },
+    /// `SHOW JOBS`
+    ShowJobs,
+}
+
+/// The parts of a `CREATE CUBE` statement.
+#[derive(Debug, Clone)]
+pub struct CreateCube {
+    /// Name of the new cube.
+    pub name: ObjectName,
+    /// Whether an existing cube is no error.
+    pub if_not_exists: bool,
+    /// The SELECT, as written.
+    pub query: Box<Query>,
+}
+
+impl Statement {
+    /// The SQL parser's tree; none for statements that only Nyala or DataFusion know.
+    pub fn ast(&self) -> Option<&SqlStatement> {
+        match &self.0 {
+            Kind::DataFusion(statement) => match statement.as_ref() {
+                DfStatement::Statement(ast) => Some(ast),
+                _ => None,
+            },
+            Kind::Nyala(_) => None,
+        }
+    }
+
+    /// A statement from a tree that a door has made or changed.
+    pub fn from_ast(ast: SqlStatement) -> Self {
+        Self(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
+    }
+
+    /// The statement that an EXPLAIN is about.
+    pub(crate) fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
+        match &self.0 {
+            Kind::DataFusion(statement) => match statement.as_ref() {
+                DfStatement::Explain(explain) => Some((explain, &explain.statement)),
+                _ => None,
+            },
+            Kind::Nyala(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Nyala(statement) => statement.fmt(f),
+            Kind::DataFusion(statement) => statement.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Nyala {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateCube(create) => create.fmt(f),
+            Self::BuildCube { name } => write!(f, "BUILD CUBE {name}"),
+            Self::DropCube { name, if_exists } => {
+                write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
+            }
+            Self::ShowCubes => f.write_str("SHOW CUBES"),
+            Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
+            Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),
+            Self::ShowJobs => f.write_str("SHOW JOBS"),
+        }
+    }
+}
+
+impl fmt::Display for CreateCube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let condition = if self.if_not_exists { "IF NOT EXISTS " } else { "" };
+        write!(f, "CREATE CUBE {condition}{} AS {}", self.name, self.query)
+    }
+}

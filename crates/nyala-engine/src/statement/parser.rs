@@ -1,0 +1,172 @@
+//! The parser: DataFusion's, with Nyala's statements in front.
+
+use std::collections::VecDeque;
+
+use datafusion::common::DataFusionError;
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement as DfStatement};
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use super::ast::{CreateCube, Kind, Nyala, Statement};
+use super::balance::balance_chains;
+use super::limits::StatementLimits;
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// How deep the recursive-descent parser may go; brackets are bounded before it starts.
+const RECURSION_LIMIT: usize = 300;
+
+const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// Splits `sql` into statements. An empty text has none.
+pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
+    limits.check_bytes(sql)?;
+    let tokens = Tokenizer::new(&DIALECT, sql)
+        .tokenize_with_location()
+        .map_err(|error| QueryError::from(DataFusionError::from(ParserError::from(error))))?;
+    limits.check_tokens(&tokens)?;
+    let mut statements = Vec::new();
+    for tokens in split(tokens) {
+        statements.push(parse_one(tokens)?);
+    }
+    Ok(statements)
+}
+
+/// The tokens of each statement, without the semicolons between them.
+fn split(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
+    let mut statements = vec![Vec::new()];
+    for token in tokens {
+        if token.token == Token::SemiColon {
+            statements.push(Vec::new());
+        } else if let Some(current) = statements.last_mut() {
+            current.push(token);
+        }
+    }
+    let something = |tokens: &Vec<TokenWithSpan>| {
+        tokens.iter().any(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF))
+    };
+    statements.into_iter().filter(something).collect()
+}
+
+fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+    let mut parser =
+        DFParserBuilder::new(tokens).with_dialect(&DIALECT).with_recursion_limit(RECURSION_LIMIT).build()?;
+    if let Some(statement) = parse_nyala(&mut parser)? {
+        expect_end(&mut parser)?;
+        return Ok(Statement(Kind::Nyala(statement)));
+    }
+    let mut statements: VecDeque<_> = parser.parse_statements()?;
+    let mut statement =
+        statements.pop_front().ok_or_else(|| QueryError::new(ErrorKind::Syntax, "statement is empty"))?;
+    balance(&mut statement);
+    Ok(Statement(Kind::DataFusion(Box::new(statement))))
+}
+
+fn balance(statement: &mut DfStatement) {
+    match statement {
+        DfStatement::Statement(ast) => balance_chains(ast),
+        DfStatement::Explain(explain) => balance(&mut explain.statement),
+        _ => {}
+    }
+}
+
+/// One of Nyala's statements, or nothing (and nothing consumed) when the words are not ours.
+fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
+    let words = [peek_word(parser, 0), peek_word(parser, 1)];
+    let [first, second] = words.each_ref().map(|word| word.as_deref().unwrap_or_default());
+    let statement = match (first, second) {
+        ("CREATE", "CUBE") => {
+            skip(parser, 2);
+            parse_create_cube(parser)?
+        }
+        ("BUILD", "CUBE") => {
+            skip(parser, 2);
+            Nyala::BuildCube { name: parse_name(parser)? }
+        }
+        ("DROP", "CUBE") => {
+            skip(parser, 2);
+            let if_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+            Nyala::DropCube { name: parse_name(parser)?, if_exists }
+        }
+        ("SHOW", "CUBES") => {
+            skip(parser, 2);
+            Nyala::ShowCubes
+        }
+        ("SHOW", "SEGMENTS") => {
+            skip(parser, 2);
+            let named = parser.parser.parse_one_of_keywords(&[Keyword::FOR, Keyword::FROM, Keyword::IN]);
+            Nyala::ShowSegments { cube: named.map(|_| parse_name(parser)).transpose()? }
+        }
+        ("SHOW", "JOBS") => {
+            skip(parser, 2);
+            Nyala::ShowJobs
+        }
+        ("BUILD", _) => return Err(expected(parser, "`CUBE` after `BUILD`")),
+        _ => return Ok(None),
+    };
+    Ok(Some(statement))
+}
+
+fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
+    let if_not_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let name = parse_name(parser)?;
+    if parser.parser.peek_keyword(Keyword::PARTITION) {
+        return Err(QueryError::new(ErrorKind::Unsupported, "PARTITION BY RANGE is not supported yet")
+            .hint("leave it out: the whole cube is then built as one segment"));
+    }
+    if !parser.parser.parse_keyword(Keyword::AS) {
+        return Err(expected(parser, "`AS SELECT …`"));
+    }
+    let query = parser.parser.parse_query().map_err(from_parser)?;
+    let mut statement = SqlStatement::Query(query);
+    balance_chains(&mut statement);
+    let SqlStatement::Query(query) = statement else {
+        return Err(QueryError::internal("a query stopped being one"));
+    };
+    Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, query })))
+}
+
+fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
+    parser.parser.parse_object_name(false).map_err(from_parser)
+}
+
+fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
+    match parser.parser.peek_nth_token(n).token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
+        _ => None,
+    }
+}
+
+fn skip(parser: &mut DFParser<'_>, n: usize) {
+    for _ in 0..n {
+        parser.parser.next_token();
+    }
+}
+
+fn expect_end(parser: &mut DFParser<'_>) -> Result<()> {
+    match parser.parser.peek_token().token {
+        Token::EOF => Ok(()),
+        _ => Err(expected(parser, "end of statement")),
+    }
+}
+
+fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
+    let found = parser.parser.peek_token();
+    let place = found.span.start;
+    let place = if place.line == 0 {
+        String::new()
+    } else {
+        format!(" at line {}, column {}", place.line, place.column)
+    };
+    QueryError::new(ErrorKind::Syntax, format!("expected {what}, found `{found}`{place}"))
+}
+
+fn from_parser(error: ParserError) -> QueryError {
+    DataFusionError::from(error).into()
+}
+
+#[cfg(test)]
+#[path = "parser_tests.rs"]
+mod tests;

@@ -1,0 +1,116 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use nyala_model::config::QueryConfig;
+
+use super::*;
+use crate::statement::CubeGrouping;
+
+fn parse_text(sql: &str) -> Result<Vec<Statement>> {
+    parse(sql, &StatementLimits::from(&QueryConfig::default()))
+}
+
+fn check(sql: &str, expected: &str) {
+    let statements = parse_text(sql).unwrap();
+    let shown: Vec<String> = statements.iter().map(ToString::to_string).collect();
+    assert_eq!(shown.join("; "), expected);
+}
+
+fn check_error(sql: &str, kind: ErrorKind, words: &str) {
+    let error = parse_text(sql).unwrap_err();
+    assert_eq!(error.kind, kind, "{error}");
+    assert!(error.message.contains(words), "{error}");
+}
+
+#[test]
+fn our_statements_and_others_side_by_side() {
+    check("", "");
+    check(" ; ;", "");
+    check("select 1;; build cube a.b", "SELECT 1; BUILD CUBE a.b");
+    check("Drop Cube if exists x", "DROP CUBE IF EXISTS x");
+    check("show cubes; show segments for c; show jobs", "SHOW CUBES; SHOW SEGMENTS FOR c; SHOW JOBS");
+    check(
+        "create cube if not exists c as select a, sum(b) from t group by a",
+        "CREATE CUBE IF NOT EXISTS c AS SELECT a, sum(b) FROM t GROUP BY a",
+    );
+    check("select ';' as x", "SELECT ';' AS x");
+}
+
+#[test]
+fn mistakes_name_what_was_expected() {
+    check_error("build table x", ErrorKind::Syntax, "expected `CUBE` after `BUILD`");
+    check_error("create cube c select 1", ErrorKind::Syntax, "expected `AS SELECT …`");
+    check_error("show jobs now", ErrorKind::Syntax, "expected end of statement, found `now`");
+    check_error("selec 1", ErrorKind::Syntax, "selec");
+}
+
+#[test]
+fn monstrous_statements_are_refused_before_they_are_parsed() {
+    let chain = |op: &str, term: &str, n: usize| format!("select {}", vec![term; n].join(op));
+    check_error(&chain("+", "1", 100_000), ErrorKind::LimitExceeded, "chain of more than 250 operators");
+    check_error(&chain(" or ", "a=0", 50_000), ErrorKind::LimitExceeded, "2000 AND or OR terms");
+    check_error(
+        &vec!["select 1"; 50_000].join(" union all "),
+        ErrorKind::LimitExceeded,
+        "more than 500 SELECTs",
+    );
+    check_error(&"(".repeat(100_000), ErrorKind::LimitExceeded, "brackets deeper");
+    check_error(&format!("select {}1", "- ".repeat(90_000)), ErrorKind::LimitExceeded, "operators");
+    check_error(&format!("select {}1", "not ".repeat(90_000)), ErrorKind::LimitExceeded, "operators");
+    check_error(&"x".repeat(100 << 20), ErrorKind::LimitExceeded, "104857600 bytes");
+    assert!(parse_text(&format!("select {}", vec!["1"; 100_000].join(","))).is_ok());
+}
+
+#[test]
+fn long_chains_are_balanced_and_keep_their_order() {
+    let terms: Vec<String> = (0..1000).map(|i| format!("a = {i}")).collect();
+    let statements = parse_text(&format!("SELECT 1 WHERE {}", terms.join(" OR "))).unwrap();
+    assert!(statements[0].to_string().contains("a = 1 OR a = 2 OR a = 3"));
+    let SqlStatement::Query(query) = statements[0].ast().unwrap() else { panic!("not a query") };
+    assert!(depth_of(query.body.as_select().unwrap().selection.as_ref().unwrap()) < 16);
+}
+
+fn depth_of(expr: &datafusion::sql::sqlparser::ast::Expr) -> usize {
+    match expr {
+        datafusion::sql::sqlparser::ast::Expr::BinaryOp { left, right, .. } => {
+            1 + depth_of(left).max(depth_of(right))
+        }
+        _ => 1,
+    }
+}
+
+fn grouping(group_by: &str) -> Result<CubeGrouping> {
+    let statements =
+        parse_text(&format!("create cube c as select count(*) from t group by {group_by}")).unwrap();
+    let Kind::Nyala(Nyala::CreateCube(create)) = &statements[0].0 else { panic!("not a cube") };
+    CubeGrouping::expand(&create.query)
+}
+
+fn check_sets(group_by: &str, expected: &[&[usize]]) {
+    let mut found: Vec<Vec<usize>> =
+        grouping(group_by).unwrap().sets.iter().map(|set| set.iter().collect()).collect();
+    found.sort();
+    let mut expected: Vec<Vec<usize>> = expected.iter().map(|set| set.to_vec()).collect();
+    expected.sort();
+    assert_eq!(found, expected, "{group_by}");
+}
+
+#[test]
+fn grouping_is_the_sql_standard() {
+    check_sets("a", &[&[0]]);
+    check_sets("a, b", &[&[0, 1]]);
+    check_sets("rollup (a, b)", &[&[0, 1], &[0], &[]]);
+    check_sets("cube (a, b)", &[&[0, 1], &[0], &[1], &[]]);
+    check_sets("cube ((a, b), c)", &[&[0, 1, 2], &[0, 1], &[2], &[]]);
+    check_sets("a, rollup (b, c)", &[&[0, 1, 2], &[0, 1], &[0]]);
+    check_sets("rollup (a), rollup (b)", &[&[0, 1], &[0], &[1], &[]]);
+    check_sets("grouping sets ((a, b), (a), ())", &[&[0, 1], &[0], &[]]);
+    check_sets("a, grouping sets ((b), (a, b), (c))", &[&[0, 1], &[0, 2]]);
+}
+
+#[test]
+fn too_many_cuboids_are_refused() {
+    let many: Vec<String> = (0..13).map(|i| format!("d{i}")).collect();
+    assert_eq!(grouping(&format!("cube ({})", many.join(","))).unwrap_err().kind, ErrorKind::LimitExceeded);
+    let all: Vec<String> = (0..65).map(|i| format!("d{i}")).collect();
+    assert_eq!(grouping(&all.join(",")).unwrap_err().kind, ErrorKind::LimitExceeded);
+}
