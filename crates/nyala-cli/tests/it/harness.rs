@@ -1,0 +1,183 @@
+//! An engine over a folder of its own, and ways to ask it things.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use nyala_catalog::Catalog;
+use nyala_engine::{Answer, Engine, ErrorKind, QueryError, Session, SessionOptions};
+use nyala_model::config::Config;
+use nyala_storage::data_dir::DataDir;
+use parquet::arrow::ArrowWriter;
+use tempfile::TempDir;
+
+/// An opened engine. The folder lives as long as it.
+pub struct TestEngine {
+    pub folder: TempDir,
+    pub engine: Arc<Engine>,
+    pub session: Arc<Session>,
+    _lock: DataDir,
+}
+
+impl TestEngine {
+    pub async fn new() -> Self {
+        Self::open(tempfile::tempdir().unwrap(), |_| {}).await
+    }
+
+    pub async fn with_config(change: impl FnOnce(&mut Config)) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), change).await
+    }
+
+    async fn open(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { data_dir: folder.path().join("data"), ..Config::default() };
+        change(&mut config);
+        let lock = DataDir::lock(&config.data_dir, "test").unwrap();
+        let catalog = Arc::new(Catalog::open_sqlite(&lock.catalog_file()).await.unwrap());
+        let engine = Engine::open(&config, catalog, Vec::new()).await.unwrap();
+        let session = engine.session(SessionOptions::default());
+        Self { folder, engine, session, _lock: lock }
+    }
+
+    /// Closes the engine and opens another one on the same folder.
+    pub async fn reopen(self) -> Self {
+        let Self { folder, engine, session, _lock } = self;
+        engine.shutdown(std::time::Duration::ZERO).await;
+        drop((engine, session, _lock));
+        Self::open(folder, |_| {}).await
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes batches as `name/part-0.parquet` and registers them as table `name`.
+    pub async fn table(&self, name: &str, batches: &[RecordBatch]) {
+        write_parquet(&self.path(name).join("part-0.parquet"), batches);
+        let location = self.path(name);
+        self.run(&format!(
+            "CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{}/'",
+            location.display()
+        ))
+        .await;
+    }
+
+    /// Runs a statement that must succeed; gives its rows as text, unsorted.
+    pub async fn run(&self, sql: &str) -> Vec<Vec<String>> {
+        self.try_run(sql).await.unwrap_or_else(|error| panic!("{:.2000}\n{error:?}", sql))
+    }
+
+    pub async fn try_run(&self, sql: &str) -> Result<Vec<Vec<String>>, QueryError> {
+        match self.session.query(sql).await? {
+            Answer::Rows(rows) => Ok(rows_of(&rows.collect().await?)),
+            Answer::Done(_) => Ok(Vec::new()),
+        }
+    }
+
+    pub async fn batches(&self, sql: &str) -> Vec<RecordBatch> {
+        match self.session.query(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")) {
+            Answer::Rows(rows) => rows.collect().await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")),
+            Answer::Done(_) => Vec::new(),
+        }
+    }
+
+    /// The cubes part of EXPLAIN.
+    pub async fn explain(&self, sql: &str) -> String {
+        self.run(&format!("EXPLAIN {sql}")).await[0][1].clone()
+    }
+
+    /// Runs a statement that must fail in this way; gives message and hint.
+    pub async fn error(&self, sql: &str, kind: ErrorKind, words: &str) {
+        match self.try_run(sql).await {
+            Ok(rows) => panic!("succeeded with {} rows: {sql}", rows.len()),
+            Err(error) => {
+                let text = format!("{error} / {}", error.hint.clone().unwrap_or_default());
+                assert_eq!(error.kind, kind, "{sql}: {text}");
+                assert!(text.contains(words), "{sql}: {text}");
+            }
+        }
+    }
+
+    /// Checks that a query is answered from a cube and that the tables give the same answer.
+    pub async fn check_hit(&self, sql: &str) {
+        let report = self.explain(sql).await;
+        assert!(report.contains("answered from cube"), "{sql}\n{report}");
+        self.check_same(sql).await;
+    }
+
+    /// Checks that a query is answered from the tables, for this reason.
+    pub async fn check_miss(&self, sql: &str, reason: &str) {
+        let report = self.explain(sql).await;
+        assert!(report.contains("answered from the tables"), "{sql}\n{report}");
+        assert!(report.contains(reason), "{sql}\n{report}");
+        self.check_same(sql).await;
+    }
+
+    /// Checks that cubes make no difference to the answer.
+    pub async fn check_same(&self, sql: &str) {
+        let with = sorted(self.run(sql).await);
+        self.run("SET nyala.use_cubes = off").await;
+        let without = sorted(self.run(sql).await);
+        self.run("SET nyala.use_cubes = on").await;
+        assert_same(sql, &with, &without);
+    }
+}
+
+pub fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    rows.sort();
+    rows
+}
+
+/// Equal but for the last digits of floating-point numbers.
+pub fn assert_same(context: &str, left: &[Vec<String>], right: &[Vec<String>]) {
+    assert_eq!(left.len(), right.len(), "{context}: numbers of rows differ\n{left:?}\n{right:?}");
+    for (a, b) in left.iter().zip(right) {
+        let same = a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b));
+        assert!(same, "{context}\nleft:  {a:?}\nright: {b:?}");
+    }
+}
+
+fn same_value(a: &str, b: &str) -> bool {
+    if a == b {
+        return true;
+    }
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(a), Ok(b)) => {
+            (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-6)
+        }
+        _ => false,
+    }
+}
+
+pub fn rows_of(batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        let columns: Vec<_> =
+            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            rows.push(columns.iter().map(|column| column.value(row).to_string()).collect());
+        }
+    }
+    rows
+}
+
+pub fn write_parquet(path: &Path, batches: &[RecordBatch]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batches[0].schema(), None).unwrap();
+    for batch in batches {
+        writer.write(batch).unwrap();
+    }
+    writer.close().unwrap();
+}
+
+/// A batch from named columns.
+#[macro_export]
+macro_rules! batch {
+    ($($name:literal => $array:expr),* $(,)?) => {
+        arrow::array::RecordBatch::try_from_iter_with_nullable([
+            $(($name, std::sync::Arc::new($array) as arrow::array::ArrayRef, true)),*
+        ]).unwrap()
+    };
+}

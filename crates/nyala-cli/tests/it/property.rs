@@ -1,0 +1,272 @@
+//! Random cubes over a random small star, random queries: with and without cubes the answer is the same.
+//!
+//! A failure prints its seed; `NYALA_SEED=… cargo test` replays it. `NYALA_CASES` asks for more cases.
+
+use arrow::array::{BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray};
+
+use crate::batch;
+use crate::harness::{TestEngine, assert_same, sorted};
+
+const QUERIES_PER_CUBE: usize = 50;
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+
+    /// A random subset of at most `most` items, in their order.
+    fn some(&mut self, items: &[&'static str], most: usize) -> Vec<&'static str> {
+        let mut chosen: Vec<&'static str> = Vec::new();
+        for _ in 0..self.below(most + 1) {
+            let item = *self.pick(items);
+            if !chosen.contains(&item) {
+                chosen.push(item);
+            }
+        }
+        chosen
+    }
+}
+
+const DIMENSIONS: &[&str] = &[
+    "region",
+    "city",
+    "size",
+    "kind",
+    "color",
+    "flag",
+    "day",
+    "date_trunc('month', day)",
+    "size % 3",
+    "lower(kind)",
+];
+
+const MEASURES: &[&str] = &[
+    "count(*)",
+    "count(amount)",
+    "sum(amount)",
+    "sum(price)",
+    "min(price)",
+    "max(amount)",
+    "avg(amount)",
+    "avg(price)",
+    "stddev(price)",
+    "var_pop(amount)",
+    "corr(amount, price)",
+    "covar_samp(price, amount)",
+    "regr_slope(price, amount)",
+    "count(DISTINCT buyer)",
+    "sum(DISTINCT buyer)",
+    "min(color)",
+    "max(day)",
+    "bool_or(flag)",
+    "bit_xor(buyer)",
+    "sum(amount * price)",
+    "sum(CASE WHEN flag THEN amount ELSE 0 END)",
+    "sum(amount) FILTER (WHERE flag)",
+];
+
+const FILTERS: &[&str] = &[
+    "region = 'north'",
+    "region <> 'south'",
+    "city IS NULL",
+    "city IN ('a', 'c', 'e')",
+    "city LIKE '%b%' OR region = 'east'",
+    "size BETWEEN 2 AND 5",
+    "size > 3",
+    "size IS NOT NULL AND size < 6",
+    "kind = 'K1'",
+    "lower(kind) = 'k2'",
+    "color NOT IN ('red')",
+    "NOT flag",
+    "flag IS NULL OR flag",
+    "day >= DATE '2020-02-10'",
+    "date_trunc('month', day) = '2020-02-01'",
+    "CASE WHEN size > 4 THEN region ELSE 'north' END = 'north'",
+    "coalesce(city, 'none') <> 'none'",
+    "extract(month FROM date_trunc('month', day)) = 1",
+];
+
+/// Tables and how they hang on the fact table.
+const JOINS: &[(&str, &str, &[&str])] = &[
+    ("place", "sales.place = place.place_id", &["region", "city", "size"]),
+    ("product", "sales.product = product.product_id", &["kind"]),
+];
+
+async fn star(random: &mut Random) -> TestEngine {
+    let test = TestEngine::new().await;
+    let (places, products) = (3 + random.below(20) as i32, 2 + random.below(6) as i32);
+    let regions = ["north", "south", "east"];
+    let cities = [Some("a"), Some("b"), Some("c"), Some("ab"), None];
+    let place = batch!(
+        "place_id" => Int32Array::from_iter_values(0..places),
+        "region" => StringArray::from_iter_values((0..places).map(|_| *random.pick(&regions))),
+        "city" => StringArray::from_iter((0..places).map(|_| *random.pick(&cities))),
+        "size" => Int32Array::from_iter((0..places).map(|_| random.chance(90).then_some(random.below(8) as i32))),
+    );
+    let product = batch!(
+        "product_id" => Int32Array::from_iter_values(0..products),
+        "kind" => StringArray::from_iter((0..products).map(|_| random.chance(85).then_some(format!("K{}", random.below(3))))),
+    );
+    let rows = [0, 1, 300, 1500][random.below(4)];
+    // Sometimes a key has no partner: then the join loses rows and must not be dropped.
+    let lost = if random.chance(30) { 1 } else { 0 };
+    let keys = (places + lost) as usize;
+    let sales = batch!(
+        "place" => Int32Array::from_iter((0..rows).map(|_| (lost == 0 || random.chance(95)).then_some(random.below(keys) as i32))),
+        "product" => Int32Array::from_iter_values((0..rows).map(|_| random.below(products as usize) as i32)),
+        "day" => Date32Array::from_iter((0..rows).map(|_| random.chance(95).then_some(18_262 + random.below(90) as i32))),
+        "color" => StringArray::from_iter((0..rows).map(|_| random.chance(80).then_some(*random.pick(&["red", "green", "blue"])))),
+        "flag" => BooleanArray::from_iter((0..rows).map(|_| random.chance(80).then_some(random.chance(50)))),
+        "amount" => Int64Array::from_iter((0..rows).map(|_| random.chance(85).then_some(random.below(1000) as i64 - 300))),
+        "price" => Float64Array::from_iter((0..rows).map(|_| random.chance(90).then_some(random.below(100_000) as f64 / 128.0))),
+        "buyer" => Int64Array::from_iter((0..rows).map(|_| random.chance(90).then_some(random.below(60) as i64))),
+    );
+    test.table("place", &[place]).await;
+    test.table("product", &[product]).await;
+    test.table("sales", &[sales]).await;
+    test
+}
+
+fn from_all(random: &mut Random) -> String {
+    if random.chance(50) {
+        let joins: Vec<String> = JOINS.iter().map(|(table, on, _)| format!("JOIN {table} ON {on}")).collect();
+        format!("sales {}", joins.join(" "))
+    } else {
+        "sales JOIN product ON product_id = product JOIN place ON place = place_id".to_owned()
+    }
+}
+
+fn random_cube(random: &mut Random) -> (String, Vec<&'static str>, Vec<&'static str>) {
+    let mut dimensions = random.some(DIMENSIONS, 6);
+    if dimensions.is_empty() {
+        dimensions.push("region");
+    }
+    let mut measures = random.some(MEASURES, 8);
+    if !measures.contains(&"count(*)") {
+        measures.push("count(*)");
+    }
+    let mut elements = Vec::new();
+    let mut rest = dimensions.as_slice();
+    while !rest.is_empty() {
+        let (taken, left) = rest.split_at(1 + random.below(rest.len().min(3)));
+        rest = left;
+        let list = taken.join(", ");
+        elements.push(match random.below(4) {
+            0 => list,
+            1 => format!("ROLLUP ({list})"),
+            2 => format!("CUBE ({list})"),
+            _ => format!("GROUPING SETS (({list}), ())"),
+        });
+    }
+    let filter = if random.chance(15) { "WHERE flag IS NOT NULL " } else { "" };
+    let sql = format!(
+        "CREATE CUBE c AS SELECT {} FROM {} {filter}GROUP BY {}",
+        measures.join(", "),
+        from_all(random),
+        elements.join(", ")
+    );
+    (sql, dimensions, measures)
+}
+
+fn random_query(
+    random: &mut Random,
+    dimensions: &[&'static str],
+    measures: &[&'static str],
+    filtered: bool,
+) -> String {
+    let stray = random.chance(10);
+    let groups = random.some(if stray { DIMENSIONS } else { dimensions }, 3);
+    let stray_measure = random.chance(5);
+    let mut calls = random.some(if stray_measure { MEASURES } else { measures }, 4);
+    if calls.is_empty() {
+        calls.push("count(*)");
+    }
+    let usable: Vec<&str> =
+        FILTERS.iter().filter(|f| stray || dimensions.iter().any(|d| f.contains(d))).copied().collect();
+    let mut filters = if usable.is_empty() { Vec::new() } else { random.some(&usable, 2) };
+    if filtered && random.chance(80) {
+        filters.push("flag IS NOT NULL");
+    }
+    let text = format!("{} {} {}", groups.join(" "), filters.join(" "), calls.join(" "));
+    let mut from = "sales".to_owned();
+    for (table, on, columns) in JOINS {
+        if columns.iter().any(|column| text.contains(column)) || random.chance(20) {
+            from = format!("{from} JOIN {table} ON {on}");
+        }
+    }
+    let keys: Vec<String> = groups.iter().enumerate().map(|(i, g)| format!("{g} AS g{i}")).collect();
+    let values: Vec<String> = calls.iter().enumerate().map(|(i, c)| format!("{c} AS v{i}")).collect();
+    let mut sql = format!("SELECT {} FROM {from}", [keys, values].concat().join(", "));
+    if !filters.is_empty() {
+        sql = format!("{sql} WHERE ({})", filters.join(") AND ("));
+    }
+    if !groups.is_empty() {
+        sql = format!("{sql} GROUP BY {}", groups.join(", "));
+    }
+    if random.chance(15) {
+        sql = format!("{sql} HAVING count(*) > {}", random.below(5));
+    }
+    if random.chance(20) && !groups.is_empty() {
+        let order: Vec<String> = (0..groups.len()).map(|i| format!("g{i}")).collect();
+        sql = format!("{sql} ORDER BY {} LIMIT {}", order.join(", "), 1 + random.below(10));
+    }
+    if random.chance(15) { format!("SELECT * FROM ({sql}) AS q") } else { sql }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cubes_never_change_an_answer() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seed = number("NYALA_SEED").unwrap_or_else(|| {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+    });
+    let cases = number("NYALA_CASES").unwrap_or(2_000) as usize;
+    println!("NYALA_SEED={seed}");
+    let mut random = Random(seed);
+    let (mut done, mut hits) = (0, 0);
+    while done < cases {
+        let test = star(&mut random).await;
+        for _ in 0..2 {
+            let (cube, dimensions, measures) = random_cube(&mut random);
+            test.run(&cube).await;
+            test.run("BUILD CUBE c").await;
+            for _ in 0..QUERIES_PER_CUBE {
+                let query = random_query(
+                    &mut random,
+                    &dimensions,
+                    &measures,
+                    cube.contains("WHERE flag IS NOT NULL"),
+                );
+                let before = test.engine.stats().cube_hits;
+                let with = sorted(test.run(&query).await);
+                hits += usize::from(test.engine.stats().cube_hits > before);
+                test.run("SET nyala.use_cubes = off").await;
+                let without = sorted(test.run(&query).await);
+                test.run("SET nyala.use_cubes = on").await;
+                assert_same(&format!("NYALA_SEED={seed}\n{cube}\n{query}"), &with, &without);
+                done += 1;
+            }
+            test.run("DROP CUBE c").await;
+        }
+    }
+    println!("{done} queries, {hits} answered from cubes");
+    assert!(hits * 2 > done, "only {hits} of {done} queries were answered from a cube");
+}

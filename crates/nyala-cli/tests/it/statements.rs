@@ -1,0 +1,217 @@
+//! Statements around tables, schemas and settings, and what goes wrong with them.
+
+use std::time::{Duration, Instant};
+
+use arrow::array::{Int64Array, StringArray};
+use nyala_engine::{Answer, ErrorKind};
+
+use crate::batch;
+use crate::harness::{TestEngine, write_parquet};
+
+async fn with_table() -> TestEngine {
+    let test = TestEngine::new().await;
+    let rows = batch!(
+        "id" => Int64Array::from_iter_values(0..100),
+        "name" => StringArray::from_iter_values((0..100).map(|i| format!("n{i}"))),
+    );
+    test.table("t", &[rows]).await;
+    test
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_every_format_can_be_read_and_survive_a_restart() {
+    let test = with_table().await;
+    std::fs::create_dir_all(test.path("csv")).unwrap();
+    std::fs::write(test.path("csv/a.csv"), "id,name\n1,x\n2,\n").unwrap();
+    std::fs::write(test.path("one.ndjson"), "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n").unwrap();
+    let (csv, json) = (test.path("csv"), test.path("one.ndjson"));
+    test.run(&format!("CREATE EXTERNAL TABLE c STORED AS CSV LOCATION '{}/'", csv.display())).await;
+    test.run(&format!("CREATE EXTERNAL TABLE j STORED AS NDJSON LOCATION '{}'", json.display())).await;
+    for year in [2023, 2024] {
+        let rows = batch!("v" => Int64Array::from(vec![year]));
+        write_parquet(&test.path(&format!("p/year={year}/x.parquet")), &[rows]);
+    }
+    let parts = test.path("p");
+    test.run(&format!(
+        "CREATE EXTERNAL TABLE p (v BIGINT, year INT) STORED AS PARQUET PARTITIONED BY (year) LOCATION '{}/'",
+        parts.display()
+    ))
+    .await;
+    let test = test.reopen().await;
+    assert_eq!(test.run("SELECT count(*), max(name) FROM t").await, [["100", "n99"]]);
+    assert_eq!(test.run("SELECT id, name FROM c ORDER BY id").await.len(), 2);
+    assert_eq!(test.run("SELECT sum(a), count(b) FROM j").await, [["3", "1"]]);
+    assert_eq!(test.run("SELECT v, year + 1 FROM p WHERE year = 2024").await, [["2024", "2025"]]);
+    let rows = batch!("v" => Int64Array::from(vec![1]));
+    write_parquet(&test.path("p/year=2025/x.parquet"), &[rows]);
+    assert_eq!(test.run("SELECT count(*) FROM p").await, [["3"]], "a new file is seen at once");
+    let tables: Vec<_> = test.run("SHOW TABLES").await.into_iter().map(|row| row[2].clone()).collect();
+    for name in ["t", "c", "j", "p"] {
+        assert!(tables.iter().any(|table| table == name), "{tables:?}");
+    }
+    assert_eq!(test.run("DESCRIBE p").await.len(), 2);
+    assert_eq!(
+        test.run("SELECT column_name FROM information_schema.columns WHERE table_name = 't' ORDER BY 1")
+            .await,
+        [["id"], ["name"]]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemas_are_namespaces() {
+    let test = with_table().await;
+    test.run("CREATE SCHEMA sales").await;
+    test.error("CREATE SCHEMA sales", ErrorKind::DuplicateObject, "already exists").await;
+    test.run("CREATE SCHEMA IF NOT EXISTS sales").await;
+    let location = test.path("t");
+    test.run(&format!("CREATE EXTERNAL TABLE sales.u STORED AS PARQUET LOCATION '{}/'", location.display()))
+        .await;
+    test.error("SELECT * FROM u", ErrorKind::UndefinedTable, "`public.u` does not exist").await;
+    test.run("SET search_path = sales").await;
+    assert_eq!(test.run("SELECT count(*) FROM u").await, [["100"]]);
+    test.run("CREATE CUBE k AS SELECT count(*) FROM u").await;
+    test.run("BUILD CUBE k").await;
+    test.run("SET search_path = public").await;
+    test.check_hit("SELECT count(*) FROM sales.u").await;
+    test.error("DROP SCHEMA sales", ErrorKind::InUse, "needed by").await;
+    test.run("DROP SCHEMA sales CASCADE").await;
+    test.error("SELECT * FROM sales.u", ErrorKind::UndefinedTable, "does not exist").await;
+    test.error("CREATE SCHEMA pg_catalog", ErrorKind::InvalidDefinition, "belongs to the system").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_name_the_thing_and_the_next_step() {
+    let test = with_table().await;
+    test.error(
+        "SELECT * FROM tt",
+        ErrorKind::UndefinedTable,
+        "table `public.tt` does not exist / `SHOW TABLES`",
+    )
+    .await;
+    test.error(
+        "SELECT nme FROM t",
+        ErrorKind::UndefinedColumn,
+        "column `nme` does not exist / did you mean `name`?",
+    )
+    .await;
+    test.error("SELECT conut(*) FROM t", ErrorKind::UndefinedObject, "function `conut` does not exist").await;
+    test.error("SELEC 1", ErrorKind::Syntax, "SELEC").await;
+    test.error("SELECT 1; SELECT 2", ErrorKind::Syntax, "more than one statement").await;
+    test.error("SELECT 1/0", ErrorKind::Data, "division by zero").await;
+    test.error("SELECT CAST('x' AS INT)", ErrorKind::Data, "x").await;
+    test.error("SET nyala.use_cube = off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`")
+        .await;
+    test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not supported").await;
+    test.error("COPY t TO '/tmp/x.csv'", ErrorKind::Unsupported, "not supported").await;
+    test.error("CREATE TABLE x (a INT)", ErrorKind::Unsupported, "CREATE EXTERNAL TABLE").await;
+    test.error("CREATE VIEW v AS SELECT 1", ErrorKind::Unsupported, "not supported").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_locations_are_refused_when_the_table_is_created() {
+    let test = with_table().await;
+    std::fs::create_dir_all(test.path("empty")).unwrap();
+    std::fs::create_dir_all(test.path("corrupt")).unwrap();
+    std::fs::write(test.path("corrupt/x.parquet"), b"PAR1 this is not parquet PAR1").unwrap();
+    let create = |name: &str| {
+        format!("CREATE EXTERNAL TABLE x STORED AS PARQUET LOCATION '{}/'", test.path(name).display())
+    };
+    test.error(&create("missing"), ErrorKind::Unreadable, "does not exist").await;
+    test.error(&create("empty"), ErrorKind::Unreadable, "holds no readable file").await;
+    test.error(&create("corrupt"), ErrorKind::Unreadable, "cannot read the files of").await;
+    let format = create("t").replace("PARQUET", "ORC");
+    test.error(&format, ErrorKind::InvalidDefinition, "use PARQUET, CSV or NDJSON").await;
+    test.error(
+        &create("t").replace(&test.path("").display().to_string(), "gopher://"),
+        ErrorKind::InvalidDefinition,
+        "gopher",
+    )
+    .await;
+    let outside =
+        TestEngine::with_config(|config| config.storage.allowed_locations = vec!["file:///data".into()])
+            .await;
+    outside.error(&create("t"), ErrorKind::InvalidDefinition, "is not allowed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_damaged_or_deleted_later_is_a_clear_error() {
+    let test = with_table().await;
+    let file = test.path("t/part-0.parquet");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes.truncate(middle);
+    std::fs::write(&file, bytes).unwrap();
+    test.error("SELECT sum(id) FROM t", ErrorKind::Unreadable, "cannot read a source file").await;
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(test.run("SELECT count(*) FROM t").await, [["0"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn monstrous_texts_end_within_seconds_and_harm_nobody() {
+    let test = with_table().await;
+    let limit = ErrorKind::LimitExceeded;
+    test.error(&format!("SELECT {}", vec!["1"; 100_000].join("+")), limit, "chain").await;
+    test.error(&format!("SELECT 1 WHERE {}", vec!["1=1"; 100_000].join(" OR ")), limit, "chain").await;
+    test.error(&vec!["SELECT 1"; 50_000].join(" UNION ALL "), limit, "SELECTs").await;
+    test.error(&"(".repeat(1 << 20), limit, "brackets").await;
+    test.error(&format!("SELECT '{}'", "x".repeat(100 << 20)), limit, "bytes").await;
+    // What the limits let through must run.
+    let begin = Instant::now();
+    test.run(&format!("SELECT {} FROM t", vec!["id"; 250].join("+"))).await;
+    test.run(&format!(
+        "SELECT count(*) FROM t WHERE {}",
+        (0..2000).map(|i| format!("id = {i}")).collect::<Vec<_>>().join(" OR ")
+    ))
+    .await;
+    test.run(&format!("SELECT {}1{}", "(".repeat(60), ")".repeat(60))).await;
+    test.run(&vec!["SELECT 1"; 500].join(" UNION ALL ")).await;
+    println!("statements at the limits took {:?}", begin.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_end_when_cancelled_or_out_of_time() {
+    let test = with_table().await;
+    let endless = "SELECT count(*) FROM generate_series(1, 10000000000000) AS s (n) WHERE n % 3 = 1";
+    let session = test.session.clone();
+    let waiting = tokio::spawn(async move {
+        match session.query(endless).await {
+            Ok(Answer::Rows(rows)) => rows.collect().await.map(|_| ()),
+            Ok(Answer::Done(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    test.session.cancel();
+    let ended = tokio::time::timeout(Duration::from_secs(10), waiting).await.unwrap().unwrap();
+    assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
+    test.run("SET statement_timeout = '200ms'").await;
+    test.error(endless, ErrorKind::Timeout, "statement_timeout").await;
+    test.run("SET statement_timeout = 0").await;
+    assert_eq!(test.run("SELECT count(*) FROM t").await, [["100"]]);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while test.engine.stats().queries_running > 0 || test.engine.stats().memory_reserved_bytes > 0 {
+        assert!(Instant::now() < deadline, "{:?}", test.engine.stats());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prepared_statements_take_parameters_and_see_later_changes() {
+    let test = with_table().await;
+    let statement = test.session.parse("SELECT name FROM t WHERE id = $1").unwrap().pop().unwrap();
+    let prepared = test.session.prepare(statement).await.unwrap();
+    assert_eq!(prepared.parameter_types(), [Some(arrow::datatypes::DataType::Int64)]);
+    for id in [3_i32, 4] {
+        let value = datafusion::common::ScalarValue::Int32(Some(id));
+        let Answer::Rows(rows) = test.session.execute(&prepared, vec![value]).await.unwrap() else {
+            panic!("no rows");
+        };
+        assert_eq!(crate::harness::rows_of(&rows.collect().await.unwrap()), [[format!("n{id}")]]);
+    }
+    let error = test.session.execute(&prepared, Vec::new()).await.map(|_| ()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidParameter);
+    test.run("DROP TABLE t").await;
+    let value = datafusion::common::ScalarValue::Int64(Some(1));
+    let error = test.session.execute(&prepared, vec![value]).await.map(|_| ()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UndefinedTable);
+}
