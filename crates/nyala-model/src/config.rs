@@ -68,7 +68,8 @@ pub struct BuildConfig {
     /// Rows in one Parquet row group of a cuboid. Smaller groups prune better, larger ones compress
     /// better. Default 131072.
     pub row_group_rows: usize,
-    /// Rows in one Parquet data page of a cuboid, the unit that page pruning skips. Default 8192.
+    /// Rows in one Parquet data page of a cuboid, the unit that page pruning skips. Smaller pages are
+    /// skipped more precisely, and cost more statistics. Default 2048.
     pub page_rows: usize,
     /// Zstandard level of cuboid files, 1 to 22. Default 1.
     pub zstd_level: i32,
@@ -153,7 +154,7 @@ impl Default for QueryConfig {
 
 impl Default for BuildConfig {
     fn default() -> Self {
-        Self { row_group_rows: 131_072, page_rows: 8192, zstd_level: 1 }
+        Self { row_group_rows: 131_072, page_rows: 2048, zstd_level: 1 }
     }
 }
 

@@ -45,8 +45,8 @@ pub(super) async fn run(
         if planned.schema.is_none() {
             return Err(QueryError::new(ErrorKind::Unsupported, "only queries can be explained"));
         }
-        let initial = planned.raw.display_indent().to_string();
-        Ok((initial, plan_query(planned.raw, context, state, settings).await?))
+        let initial = planned.plan.logical().display_indent().to_string();
+        Ok((initial, plan_query(planned.plan, context, state, settings).await?))
     };
     let planned = engine.threads.plan(work).await;
     let (initial, plans) = planned.map_err(|error| shown.explain_missing(error))?;

@@ -21,9 +21,35 @@ use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
-    pub(super) raw: LogicalPlan,
+    pub(super) plan: Unoptimized,
     /// Columns of the result, if it gives rows.
     pub(super) schema: Option<SchemaRef>,
+}
+
+/// How far a plan is from being optimised.
+#[derive(Debug, Clone)]
+pub(super) enum Unoptimized {
+    /// Names are resolved; types may depend on parameters.
+    Resolved(LogicalPlan),
+    /// Types are settled too.
+    Analyzed(LogicalPlan),
+}
+
+impl Unoptimized {
+    pub(super) fn logical(&self) -> &LogicalPlan {
+        match self {
+            Self::Resolved(plan) | Self::Analyzed(plan) => plan,
+        }
+    }
+
+    fn analyze(self, state: &SessionState) -> Result<LogicalPlan> {
+        match self {
+            Self::Resolved(plan) => {
+                Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
+            }
+            Self::Analyzed(plan) => Ok(plan),
+        }
+    }
 }
 
 /// Resolves names and types.
@@ -34,16 +60,17 @@ pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) ->
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
     );
     if !gives_rows {
-        return Ok(Planned { raw, schema: None });
+        return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: None });
     }
-    // Types of parameters may be open still; then the columns are described as far as they are known.
-    let analyzed = state.analyzer().execute_and_check(raw.clone(), state.config_options(), |_, _| {});
-    let schema = match (analyzed, has_parameters(&raw)?) {
-        (Ok(analyzed), _) => Arc::clone(analyzed.schema().inner()),
-        (Err(_), true) => Arc::clone(raw.schema().inner()),
-        (Err(error), false) => return Err(error.into()),
-    };
-    Ok(Planned { raw, schema: Some(schema) })
+    if has_parameters(&raw)? {
+        // Types may be open still; then the columns are described as far as they are known.
+        let analyzed = Unoptimized::Resolved(raw.clone()).analyze(&state);
+        let schema = Arc::clone(analyzed.as_ref().unwrap_or(&raw).schema().inner());
+        return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: Some(schema) });
+    }
+    let analyzed = Unoptimized::Resolved(raw).analyze(&state)?;
+    let schema = Arc::clone(analyzed.schema().inner());
+    Ok(Planned { plan: Unoptimized::Analyzed(analyzed), schema: Some(schema) })
 }
 
 fn has_parameters(plan: &LogicalPlan) -> Result<bool> {
@@ -74,7 +101,7 @@ pub(super) struct Plans {
 /// Plans and starts a query.
 pub(super) async fn run(
     engine: &Arc<Engine>,
-    query: &LogicalPlan,
+    query: &Unoptimized,
     parameters: Vec<ScalarValue>,
     settings: &Settings,
     deadline: &Deadline,
@@ -97,7 +124,10 @@ fn count(engine: &Engine, report: &Report) {
 }
 
 /// Puts values in the place of parameters.
-fn bind(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
+fn bind(query: Unoptimized, values: Vec<ScalarValue>) -> Result<Unoptimized> {
+    let Unoptimized::Resolved(plan) = query else {
+        return Ok(query);
+    };
     let types = parameter_types(&plan)?;
     if types.len() > values.len() {
         let message =
@@ -105,7 +135,7 @@ fn bind(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         return Err(QueryError::new(ErrorKind::InvalidParameter, message));
     }
     if types.is_empty() {
-        return Ok(plan);
+        return Ok(Unoptimized::Resolved(plan));
     }
     let mut bound = Vec::new();
     for (number, (value, data_type)) in values.into_iter().zip(types).enumerate() {
@@ -118,18 +148,21 @@ fn bind(plan: LogicalPlan, values: Vec<ScalarValue>) -> Result<LogicalPlan> {
         };
         bound.push(value.into());
     }
-    Ok(plan.with_param_values(ParamValues::List(bound))?)
+    Ok(Unoptimized::Resolved(plan.with_param_values(ParamValues::List(bound))?))
 }
 
 /// Analyse, answer from cubes, optimise, choose operators.
 pub(super) async fn plan_query(
-    query: LogicalPlan,
+    query: Unoptimized,
     context: Arc<SnapshotContext>,
-    state: SessionState,
+    mut state: SessionState,
     settings: Settings,
 ) -> Result<Plans> {
-    let analyzed = state.analyzer().execute_and_check(query, state.config_options(), |_, _| {})?;
-    let (routed, report) = route(analyzed, &context, &settings)?;
+    let (routed, report) = route(query.analyze(&state)?, &context, &settings)?;
+    if report.hits() > 0 && report.hits() == report.blocks.len() {
+        // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
+        state.config_mut().options_mut().optimizer.max_passes = 1;
+    }
     let logical = state.optimizer().optimize(routed, &state, |_, _| {})?;
     let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
     Ok(Plans { logical, physical, report })

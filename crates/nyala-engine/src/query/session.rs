@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
-use super::planning;
+use super::planning::{self, Unoptimized};
 use super::run::{Deadline, Running};
 use super::{build, ddl, explain, show};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -47,7 +47,7 @@ pub struct Prepared {
     statement: Statement,
     parameter_types: Vec<Option<DataType>>,
     schema: Option<SchemaRef>,
-    plan: Option<Arc<LogicalPlan>>,
+    plan: Option<Arc<Unoptimized>>,
     planned_for: (SnapshotVersion, String),
 }
 
@@ -107,9 +107,9 @@ impl Session {
         let plan = plan.map_err(|error| context.explain_missing(error))?;
         Ok(Prepared {
             statement,
-            parameter_types: planning::parameter_types(&plan.raw)?,
+            parameter_types: planning::parameter_types(plan.plan.logical())?,
             schema: plan.schema,
-            plan: Some(Arc::new(plan.raw)),
+            plan: Some(Arc::new(plan.plan)),
             planned_for,
         })
     }
@@ -163,7 +163,7 @@ impl Session {
     }
 
     /// The plan made when the statement was prepared, or a new one if names may mean other things now.
-    async fn current_plan(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<LogicalPlan>> {
+    async fn current_plan(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<Unoptimized>> {
         let now = (self.engine.context().snapshot().version, settings.schema().to_owned());
         let anew = match &prepared.plan {
             Some(plan) if prepared.planned_for == now => return Ok(Arc::clone(plan)),
@@ -193,14 +193,14 @@ impl Session {
 
     async fn run_plan(
         &self,
-        plan: &LogicalPlan,
+        plan: &Unoptimized,
         statement: &Statement,
         parameters: Vec<ScalarValue>,
         settings: &Settings,
         deadline: &Deadline,
         running: Running,
     ) -> Result<Answer> {
-        match plan {
+        match plan.logical() {
             LogicalPlan::Statement(change) => {
                 use datafusion::logical_expr::Statement as Change;
                 match change {
@@ -213,7 +213,7 @@ impl Session {
             LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
             LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
-            query => planning::run(&self.engine, query, parameters, settings, deadline, running).await,
+            _ => planning::run(&self.engine, plan, parameters, settings, deadline, running).await,
         }
     }
 

@@ -18,6 +18,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::CuboidEntry;
 
+use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
 /// The files of one cuboid of one segment. Everything needed to scan them comes from the catalog: no
@@ -68,9 +69,15 @@ impl TableProvider for CuboidTable {
         let metadata = runtime.cache_manager.get_file_metadata_cache();
         let mut options = TableParquetOptions::default();
         options.global = state.config_options().execution.parquet.clone();
+        // Cuboids have no bloom filters, and looking for them costs a lookup for each row group.
+        options.global.bloom_filter_on_read = false;
+        // Filters on cuboids are selective: columns are decoded only where the earlier ones matched.
+        options.global.pushdown_filters = true;
         let source = ParquetSource::new(Arc::clone(&self.schema))
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(CachedParquetFileReaderFactory::new(store, metadata)));
+            .with_parquet_file_reader_factory(IndexedReaderFactory::new(
+                CachedParquetFileReaderFactory::new(store, metadata),
+            ));
         let scan = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_group(self.files())
             .with_projection_indices(projection.cloned())?

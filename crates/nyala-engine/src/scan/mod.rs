@@ -3,6 +3,7 @@
 mod cuboid;
 mod external;
 mod infer;
+mod reader;
 mod stores;
 
 pub(crate) use cuboid::CuboidTable;

@@ -47,7 +47,7 @@ pub(crate) async fn build(cube: &ReadyCube, context: &BuildContext) -> Result<()
     let order = sort_order(compiled, &context.state).await?;
     let droppable = droppable_joins(compiled, &context.state).await?;
     let segment = NewSegment::begin(name, &context.catalog, &context.store, &context.runtime).await?;
-    let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config)?;
+    let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
     let work = Work { name, compiled, context, order, segment, writer };
     let cuboids = work.build_roots(cube).await?;
     work.roll_up(cube, cuboids).await?;

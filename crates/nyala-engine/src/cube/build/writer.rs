@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
 use datafusion::common::runtime::SpawnedTask;
@@ -15,31 +15,47 @@ use object_store::buffered::BufWriter;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::AsyncArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::error::{QueryError, Result};
 
 /// Where the files of a segment go and how they are encoded.
 #[derive(Debug, Clone)]
 pub(super) struct Writer {
-    pub(super) store: Arc<dyn ObjectStore>,
+    store: Arc<dyn ObjectStore>,
     /// Folder of the segment within the store, with a trailing slash.
-    pub(super) folder: String,
-    pub(super) properties: WriterProperties,
+    folder: String,
+    config: BuildConfig,
 }
 
 impl Writer {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, folder: String, config: &BuildConfig) -> Result<Self> {
-        let level = ZstdLevel::try_new(config.zstd_level).map_err(DataFusionError::from)?;
-        let properties = WriterProperties::builder()
+    pub(super) fn new(store: Arc<dyn ObjectStore>, folder: String, config: &BuildConfig) -> Self {
+        Self { store, folder, config: config.clone() }
+    }
+
+    /// Dimensions repeat and are stored through dictionaries. States hardly do: a dictionary of them
+    /// would be as large as the column and be read whole for every page that is wanted.
+    fn properties(&self, schema: &SchemaRef, dimensions: usize) -> Result<WriterProperties> {
+        let level = ZstdLevel::try_new(self.config.zstd_level).map_err(DataFusionError::from)?;
+        let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
-            .set_max_row_group_row_count(Some(config.row_group_rows))
-            .set_data_page_row_count_limit(config.page_rows)
+            .set_max_row_group_row_count(Some(self.config.row_group_rows))
+            .set_data_page_row_count_limit(self.config.page_rows)
+            .set_write_batch_size(self.config.page_rows.min(1024))
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_created_by(concat!("nyala ", env!("CARGO_PKG_VERSION")).to_owned())
-            .build();
-        Ok(Self { store, folder, properties })
+            .set_dictionary_enabled(false);
+        for (i, field) in schema.fields().iter().enumerate() {
+            let column = ColumnPath::from(field.name().as_str());
+            if i < dimensions {
+                properties = properties.set_column_dictionary_enabled(column, true);
+            } else if matches!(field.data_type(), DataType::Int64 | DataType::UInt64) {
+                properties = properties.set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+            }
+        }
+        Ok(properties.build())
     }
 
     /// Starts a task for each partition of `plan`; they run until awaited or dropped.
@@ -50,11 +66,19 @@ impl Writer {
         schema: &SchemaRef,
         context: &Arc<TaskContext>,
     ) -> Result<WritingCuboid> {
+        let properties = self.properties(schema, set.len())?;
         let mut files = Vec::new();
         for partition in 0..plan.output_partitioning().partition_count() {
             let stream = plan.execute(partition, Arc::clone(context))?;
             let name = format!("{:x}-{partition}.parquet", set.bits());
-            files.push(SpawnedTask::spawn(write_file(self.clone(), name, stream, Arc::clone(schema))));
+            let file = NewFile {
+                store: Arc::clone(&self.store),
+                path: Path::from(format!("{}{name}", self.folder)),
+                name,
+                schema: Arc::clone(schema),
+                properties: properties.clone(),
+            };
+            files.push(SpawnedTask::spawn(file.write(stream)));
         }
         Ok(WritingCuboid { set, files })
     }
@@ -85,23 +109,28 @@ impl WritingCuboid {
     }
 }
 
-async fn write_file(
-    writer: Writer,
+struct NewFile {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
     name: String,
-    mut stream: SendableRecordBatchStream,
     schema: SchemaRef,
-) -> Result<CuboidFile> {
-    let path = Path::from(format!("{}{name}", writer.folder));
-    let sink = BufWriter::new(Arc::clone(&writer.store), path.clone());
-    let mut file = AsyncArrowWriter::try_new(sink, Arc::clone(&schema), Some(writer.properties))
-        .map_err(DataFusionError::from)?;
-    let mut rows = 0;
-    while let Some(batch) = stream.next().await {
-        let batch = RecordBatch::try_new(Arc::clone(&schema), batch?.columns().to_vec())?;
-        rows += batch.num_rows() as u64;
-        file.write(&batch).await.map_err(DataFusionError::from)?;
+    properties: WriterProperties,
+}
+
+impl NewFile {
+    /// Encodes the rows; the file appears when it is whole.
+    async fn write(self, mut stream: SendableRecordBatchStream) -> Result<CuboidFile> {
+        let sink = BufWriter::new(Arc::clone(&self.store), self.path.clone());
+        let mut file = AsyncArrowWriter::try_new(sink, Arc::clone(&self.schema), Some(self.properties))
+            .map_err(DataFusionError::from)?;
+        let mut rows = 0;
+        while let Some(batch) = stream.next().await {
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), batch?.columns().to_vec())?;
+            rows += batch.num_rows() as u64;
+            file.write(&batch).await.map_err(DataFusionError::from)?;
+        }
+        file.close().await.map_err(DataFusionError::from)?;
+        let bytes = self.store.head(&self.path).await.map_err(DataFusionError::from)?.size;
+        Ok(CuboidFile { name: self.name, rows, bytes })
     }
-    file.close().await.map_err(DataFusionError::from)?;
-    let bytes = writer.store.head(&path).await.map_err(DataFusionError::from)?.size;
-    Ok(CuboidFile { name, rows, bytes })
 }
