@@ -139,7 +139,7 @@ pub struct SegmentEntry {
     pub id: SegmentId,
     /// How far it has come.
     pub state: SegmentState,
-    /// Folder URL, with a trailing slash, that holds all its files.
+    /// Folder that holds all its files, relative to the data folder, with a trailing slash.
     pub location: String,
     /// Rows of the flat join that were aggregated.
     pub source_rows: u64,
@@ -161,7 +161,7 @@ pub struct CuboidEntry {
     pub rows: u64,
     /// Size of the files together.
     pub bytes: u64,
-    /// The files, in sort order of their rows.
+    /// The files; each is sorted, and no cell is in two of them, but their ranges overlap.
     pub files: Vec<CuboidFile>,
 }
 
@@ -237,12 +237,6 @@ pub struct CatalogSnapshot {
     pub tables: BTreeMap<QualifiedName, Arc<TableEntry>>,
     /// Cubes by name.
     pub cubes: BTreeMap<QualifiedName, Arc<CubeEntry>>,
-}
-
-impl Default for SnapshotVersion {
-    fn default() -> Self {
-        SnapshotVersion(0)
-    }
 }
 
 /// Bytes as a hexadecimal string, so that entries stay readable as JSON.

@@ -1,10 +1,38 @@
 //! A node's data folder, held by one process at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::StorageError;
+
+/// Deletes a folder with everything in it, half-written files included. One that is not there is fine.
+pub fn remove_folder(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Folders exactly two levels below `root`, such as `<cube>/<segment>` below `cubes`. None if `root` is
+/// not there.
+pub fn folders_below(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for outer in subfolders(root)? {
+        found.extend(subfolders(&outer)?);
+    }
+    Ok(found)
+}
+
+fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
+}
 
 /// The locked data folder. The lock is the operating system's, so it ends with the process however
 /// the process ends.

@@ -57,6 +57,12 @@ pub(crate) struct Block {
     pub(crate) aggregates: Vec<Expr>,
 }
 
+/// The catalog's name of the table that is scanned, under whatever name the query knows it.
+pub(crate) fn external_table(scan: &TableScan) -> Option<QualifiedName> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    Some(provider.downcast_ref::<ExternalTable>()?.entry().name.clone())
+}
+
 /// The qualifier of an instance's columns.
 pub(crate) fn qualifier(instance: usize) -> TableReference {
     TableReference::bare(format!("t{instance}"))
@@ -113,13 +119,11 @@ impl Block {
     }
 
     fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
-        let provider = source_as_provider(&scan.source);
-        let table = provider.as_ref().ok().and_then(|p| p.downcast_ref::<ExternalTable>());
-        let Some(table) = table else {
+        let Some(table) = external_table(scan) else {
             return Err(Miss::new(format!("`{}` is not a table of the catalog", scan.table_name)));
         };
         let qualifier = qualifier(self.instances.len());
-        self.instances.push(Instance { table: table.entry().name.clone(), scan: scan.clone(), outer: None });
+        self.instances.push(Instance { table, scan: scan.clone(), outer: None });
         let columns = scan.projected_schema.columns().into_iter();
         Ok(columns
             .map(|column| {

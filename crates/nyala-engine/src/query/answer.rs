@@ -32,7 +32,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    pub(crate) fn new(tag: &str) -> Answer {
+    pub(crate) fn of(tag: &str) -> Answer {
         Answer::Done(Self { tag: tag.to_owned(), rows: None })
     }
 }

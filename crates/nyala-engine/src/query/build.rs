@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DataFusionError;
 use nyala_model::{JobEntry, JobKind, JobState, QualifiedName};
 
 use super::answer::{Answer, Completion};
@@ -29,7 +28,8 @@ pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Se
     let build_context = BuildContext {
         state: context.state(settings),
         catalog: Arc::clone(engine.catalog()),
-        store: engine.stores().data().map_err(DataFusionError::from)?,
+        store: engine.stores().data()?,
+        data_dir: engine.data_dir.clone(),
         config: engine.build_config.clone(),
         runtime: engine.threads.execution().clone(),
         progress: Arc::clone(&progress),
@@ -44,7 +44,7 @@ pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Se
     ending.finish(&done).await;
     done?;
     engine.refresh().await?;
-    Ok(Completion::new("BUILD CUBE"))
+    Ok(Completion::of("BUILD CUBE"))
 }
 
 async fn record(engine: &Engine, cube: &ReadyCube) -> Result<JobEntry> {

@@ -10,6 +10,7 @@ use nyala_model::QualifiedName;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
+use crate::cube::build::retire;
 use crate::cube::define;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::scan::{TableRequest, describe_table};
@@ -72,7 +73,7 @@ async fn create_table(
     let name = table_name(&create.name, settings.schema())?;
     let exists = engine.context().snapshot().tables.contains_key(&name);
     if exists && create.if_not_exists {
-        return Ok(Completion::new("CREATE TABLE"));
+        return Ok(Completion::of("CREATE TABLE"));
     }
     if create.or_replace || create.temporary || create.unbounded {
         return Err(QueryError::new(
@@ -113,7 +114,7 @@ pub(super) async fn create_cube(
     let name = name_of(&create.name, settings.schema())?;
     let exists = engine.context().snapshot().cubes.contains_key(&name);
     if exists && create.if_not_exists {
-        return Ok(Completion::new("CREATE CUBE"));
+        return Ok(Completion::of("CREATE CUBE"));
     }
     let context = engine.context();
     let (state, limits) = (context.state(settings), *engine.limits());
@@ -129,19 +130,24 @@ pub(super) async fn create_cube(
     commit(engine, change, "CREATE CUBE").await
 }
 
-/// Forgets a cube. Its files are deleted at the next start, when no query can be reading them.
+/// Forgets a cube. Its files are deleted when no query can be reading them any more.
 pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exists: bool) -> Result<Answer> {
     if engine.build_progress().iter().any(|job| job.cube == name) {
         return Err(QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built"))
             .hint("wait for the build, or cancel it"));
     }
-    commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await
+    let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
+    let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
+    if let Some(id) = files {
+        retire(engine.data_dir.join(format!("cubes/{id}")), engine.threads.execution());
+    }
+    Ok(done)
 }
 
 async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
     engine.catalog().commit(change).await?;
     engine.refresh().await?;
-    Ok(Completion::new(tag))
+    Ok(Completion::of(tag))
 }
 
 fn schema_name(text: &str) -> Result<String> {

@@ -1,6 +1,6 @@
 //! The engine of one process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -44,6 +44,7 @@ pub struct Engine {
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
     pub(super) builds: Arc<Builds>,
+    pub(super) data_dir: PathBuf,
     pub(super) build_config: BuildConfig,
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
@@ -80,7 +81,7 @@ impl Engine {
         extensions: Vec<Arc<dyn SessionExtension>>,
     ) -> Result<Arc<Self>> {
         let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
-        remove_leftovers(&catalog, stores.data()?.as_ref()).await?;
+        remove_leftovers(&catalog, &config.data_dir).await?;
         end_lost_jobs(&catalog).await?;
         let threads = thread_count(&config.query);
         let source = ContextSource {
@@ -100,6 +101,7 @@ impl Engine {
             threads: Threads::start(threads)?,
             counters: Arc::default(),
             builds: Arc::default(),
+            data_dir: config.data_dir.clone(),
             build_config: config.build.clone(),
             query_config: config.query.clone(),
             stopping: CancellationToken::new(),

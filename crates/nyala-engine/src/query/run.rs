@@ -27,6 +27,8 @@ const BATCHES_AHEAD: usize = 2;
 pub(super) struct Deadline {
     /// Ends it at once.
     pub(super) cancel: CancellationToken,
+    /// Cancelled when the server stops, and `cancel` with it.
+    pub(super) stopping: CancellationToken,
     /// Ends it when reached.
     pub(super) at: Option<Instant>,
 }
@@ -44,12 +46,20 @@ impl Deadline {
     /// Waits until the statement must end; gives the reason.
     pub(super) async fn reached(&self) -> QueryError {
         tokio::select! {
-            () = self.cancel.cancelled() => QueryError::cancelled(),
+            () = self.cancel.cancelled() => self.cancelled(),
             () = self.passed() => {
                 QueryError::new(ErrorKind::Timeout, "statement took longer than `statement_timeout`")
                     .hint("ask for less, or raise it with SET statement_timeout")
             }
         }
+    }
+
+    fn cancelled(&self) -> QueryError {
+        if self.stopping.is_cancelled() {
+            return QueryError::new(ErrorKind::ShuttingDown, "the server stopped before the statement ended")
+                .hint("connect again when it is back");
+        }
+        QueryError::cancelled()
     }
 
     async fn passed(&self) {

@@ -208,7 +208,7 @@ impl Session {
                     Change::ResetVariable(reset) => self.reset_one(&reset.variable)?,
                     other => return Err(unsupported(other.name())),
                 }
-                Ok(Completion::new("SET"))
+                Ok(Completion::of("SET"))
             }
             LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
             LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
@@ -272,7 +272,11 @@ impl Session {
     fn deadline(&self) -> Deadline {
         let cancel = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let timeout = self.settings().statement_timeout();
-        Deadline { cancel, at: timeout.map(|timeout| Instant::now() + timeout) }
+        Deadline {
+            cancel,
+            stopping: self.engine.stopping.clone(),
+            at: timeout.map(|timeout| Instant::now() + timeout),
+        }
     }
 }
 

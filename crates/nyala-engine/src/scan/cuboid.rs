@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::config::TableParquetOptions;
+use datafusion::common::config::{ConfigOptions, ParquetOptions, TableParquetOptions};
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
@@ -67,12 +67,10 @@ impl TableProvider for CuboidTable {
         let runtime = state.runtime_env();
         let store = runtime.object_store(&url)?;
         let metadata = runtime.cache_manager.get_file_metadata_cache();
-        let mut options = TableParquetOptions::default();
-        options.global = state.config_options().execution.parquet.clone();
-        // Cuboids have no bloom filters, and looking for them costs a lookup for each row group.
-        options.global.bloom_filter_on_read = false;
-        // Filters on cuboids are selective: columns are decoded only where the earlier ones matched.
-        options.global.pushdown_filters = true;
+        let options = TableParquetOptions {
+            global: reading_options(state.config_options()),
+            ..TableParquetOptions::default()
+        };
         let source = ParquetSource::new(Arc::clone(&self.schema))
             .with_table_parquet_options(options)
             .with_parquet_file_reader_factory(IndexedReaderFactory::new(
@@ -98,6 +96,16 @@ impl TableProvider for CuboidTable {
 
     fn statistics(&self) -> Option<Statistics> {
         Some(self.table_statistics())
+    }
+}
+
+fn reading_options(options: &ConfigOptions) -> ParquetOptions {
+    ParquetOptions {
+        // Cuboids have no bloom filters, and looking for them costs a lookup for each row group.
+        bloom_filter_on_read: false,
+        // Filters on cuboids are selective: columns are decoded only where the earlier ones matched.
+        pushdown_filters: true,
+        ..options.execution.parquet.clone()
     }
 }
 

@@ -104,6 +104,8 @@ impl Settings {
             "timezone" | "time.zone" => {
                 Some(self.options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()))
             }
+            "nyala.use_cubes" => Some(on_or_off(self.nyala().use_cubes)),
+            "nyala.pushdown" => Some(on_or_off(self.nyala().pushdown)),
             _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
     }
@@ -122,11 +124,14 @@ fn switch(value: &str) -> &str {
     }
 }
 
+fn on_or_off(switch: bool) -> String {
+    if switch { "on" } else { "off" }.to_owned()
+}
+
 fn first_schema(value: &str) -> Result<String> {
-    let names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
+    let mut names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
     names
-        .filter(|name| !name.is_empty() && name != "$user" && name != "pg_catalog")
-        .next()
+        .find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog")
         .ok_or_else(|| invalid("search_path", value, "the name of a schema"))
 }
 
@@ -177,8 +182,8 @@ mod tests {
             settings.set(name, value).unwrap();
             assert_eq!(settings.get(name).as_deref(), Some(shown));
         };
-        check("nyala.use_cubes", "off", "false");
-        check("NYALA.USE_CUBES", "on", "true");
+        check("nyala.use_cubes", "off", "off");
+        check("NYALA.USE_CUBES", "true", "on");
         check("statement_timeout", "30s", "30000");
         check("statement_timeout", "0", "0");
         check("search_path", "\"$user\", sales", "sales");

@@ -1,13 +1,10 @@
-//! Long chains of AND or OR become balanced trees, so that recursion over them stays shallow.
+//! Chains of AND or OR become balanced trees, so that recursion over them stays shallow.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, Statement, VisitMut, VisitorMut};
 
-/// Chains shorter than this keep their shape.
-const LONG_CHAIN: usize = 64;
-
-/// Rebuilds every long chain of one logical operator in `statement`. The order of the terms stays, and
+/// Rebuilds every chain of one logical operator in `statement`. The order of the terms stays, and
 /// with it the result: AND and OR are associative, in three-valued logic too.
 pub(super) fn balance_chains(statement: &mut Statement) {
     let _ = statement.visit(&mut Balance);
@@ -45,11 +42,9 @@ fn take_chain(expr: &mut Expr, op: &BinaryOperator) -> Vec<Expr> {
     terms
 }
 
+/// Pairs neighbours until one tree is left. Building a tree of its own terms again changes nothing.
 fn build(terms: Vec<Expr>, op: &BinaryOperator) -> Expr {
     let join = |left, right| Expr::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right) };
-    if terms.len() < LONG_CHAIN {
-        return terms.into_iter().reduce(join).unwrap_or_else(nothing);
-    }
     let mut level = terms;
     while level.len() > 1 {
         let mut terms = level.into_iter();

@@ -153,7 +153,11 @@ impl Level {
             | Keyword::HAVING
             | Keyword::ORDER
             | Keyword::ON
-            | Keyword::VALUES => self.start_expression(),
+            | Keyword::VALUES
+            // The arms of a CASE stand side by side.
+            | Keyword::WHEN
+            | Keyword::THEN
+            | Keyword::ELSE => self.start_expression(),
             Keyword::NOT | Keyword::CASE | Keyword::EXPLAIN => self.prefixes += 1,
             Keyword::IS | Keyword::LIKE | Keyword::ILIKE | Keyword::COLLATE | Keyword::AT | Keyword::JOIN => {
                 self.operators += 1;

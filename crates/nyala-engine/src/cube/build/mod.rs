@@ -21,4 +21,4 @@ mod writer;
 
 pub(crate) use progress::{Builds, Progress};
 pub(crate) use run::{BuildContext, build};
-pub(crate) use segment::{now_ms, remove_leftovers};
+pub(crate) use segment::{now_ms, remove_leftovers, retire};

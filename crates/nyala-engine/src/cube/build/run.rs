@@ -1,5 +1,6 @@
 //! The steps of a build.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::common::runtime::SpawnedTask;
@@ -32,6 +33,7 @@ pub(crate) struct BuildContext {
     pub(crate) state: SessionState,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) store: Arc<dyn ObjectStore>,
+    pub(crate) data_dir: PathBuf,
     pub(crate) config: BuildConfig,
     pub(crate) runtime: Handle,
     pub(crate) progress: Arc<Progress>,
@@ -46,7 +48,7 @@ pub(crate) async fn build(cube: &ReadyCube, context: &BuildContext) -> Result<()
     })?;
     let order = sort_order(compiled, &context.state).await?;
     let droppable = droppable_joins(compiled, &context.state).await?;
-    let segment = NewSegment::begin(name, &context.catalog, &context.store, &context.runtime).await?;
+    let segment = NewSegment::begin(name, &context.catalog, &context.data_dir, &context.runtime).await?;
     let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
     let work = Work { name, compiled, context, order, segment, writer };
     let cuboids = work.build_roots(cube).await?;

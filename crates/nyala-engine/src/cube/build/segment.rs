@@ -1,14 +1,13 @@
 //! A segment from the wish to the published files, and the end of those that come to nothing.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::{StreamExt, TryStreamExt};
 use nyala_catalog::{Catalog, Change};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentId, SegmentState};
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use nyala_storage::data_dir::{folders_below, remove_folder};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -20,7 +19,7 @@ const RETIREMENT: Duration = Duration::from_secs(300);
 /// A segment being written. Unless it is published, dropping it gives its space back.
 pub(super) struct NewSegment {
     catalog: Arc<Catalog>,
-    store: Arc<dyn ObjectStore>,
+    data_dir: PathBuf,
     runtime: Handle,
     id: SegmentId,
     folder: String,
@@ -32,7 +31,7 @@ impl NewSegment {
     pub(super) async fn begin(
         cube: &QualifiedName,
         catalog: &Arc<Catalog>,
-        store: &Arc<dyn ObjectStore>,
+        data_dir: &Path,
         runtime: &Handle,
     ) -> Result<Self> {
         let snapshot = catalog.snapshot();
@@ -45,7 +44,7 @@ impl NewSegment {
         let id = segment.ok_or_else(|| QueryError::internal("the catalog gave a segment no id"))?;
         Ok(Self {
             catalog: Arc::clone(catalog),
-            store: Arc::clone(store),
+            data_dir: data_dir.to_owned(),
             runtime: runtime.clone(),
             id,
             folder,
@@ -80,11 +79,7 @@ impl NewSegment {
         self.published = true;
         let replaced = before.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         for old in replaced.into_iter().filter(|s| s.state == SegmentState::Ready) {
-            let store = Arc::clone(&self.store);
-            self.runtime.spawn(async move {
-                tokio::time::sleep(RETIREMENT).await;
-                remove_folder(store.as_ref(), &old.location).await;
-            });
+            retire(self.data_dir.join(&old.location), &self.runtime);
         }
         Ok(())
     }
@@ -95,10 +90,10 @@ impl Drop for NewSegment {
         if self.published {
             return;
         }
-        let (catalog, store) = (Arc::clone(&self.catalog), Arc::clone(&self.store));
-        let (id, folder) = (self.id, self.folder.clone());
+        let catalog = Arc::clone(&self.catalog);
+        let (id, folder) = (self.id, self.data_dir.join(&self.folder));
         self.runtime.spawn(async move {
-            remove_folder(store.as_ref(), &folder).await;
+            remove(&folder);
             if let Err(error) = catalog.commit(Change::DropSegment { segment: id }).await {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
             }
@@ -114,7 +109,7 @@ pub(crate) fn now_ms() -> u64 {
 
 /// At start: forgets segments whose build died with its process, and deletes files that no segment of
 /// the catalog owns.
-pub(crate) async fn remove_leftovers(catalog: &Catalog, store: &dyn ObjectStore) -> Result<()> {
+pub(crate) async fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
     let snapshot = catalog.snapshot();
     for segment in snapshot.cubes.values().flat_map(|cube| &cube.segments) {
         if segment.state == SegmentState::Building {
@@ -122,35 +117,32 @@ pub(crate) async fn remove_leftovers(catalog: &Catalog, store: &dyn ObjectStore)
         }
     }
     let snapshot = catalog.snapshot();
-    let owned: BTreeSet<&str> =
-        snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| s.location.as_str()).collect();
-    let files: Vec<_> = store
-        .list(Some(&Path::from("cubes")))
-        .map_ok(|file| file.location)
-        .try_collect()
-        .await
-        .map_err(datafusion::common::DataFusionError::from)?;
-    for file in files {
-        if !owned.iter().any(|folder| file.as_ref().starts_with(folder)) {
-            remove_file(store, &file).await;
+    let owned: BTreeSet<PathBuf> =
+        snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();
+    let unreadable = |error: std::io::Error| {
+        let message = format!("cannot tidy `{}`: {error}", data_dir.display());
+        QueryError::new(ErrorKind::Unreadable, message)
+    };
+    for folder in folders_below(&data_dir.join("cubes")).map_err(unreadable)? {
+        // Joining and collecting paths takes away the slash at their end.
+        if !owned.iter().any(|segment| segment.components().eq(folder.components())) {
+            remove(&folder);
         }
     }
     Ok(())
 }
 
-async fn remove_folder(store: &dyn ObjectStore, folder: &str) {
-    let path = Path::from(folder.trim_end_matches('/'));
-    let mut files = store.list(Some(&path));
-    while let Some(file) = files.next().await {
-        match file {
-            Ok(file) => remove_file(store, &file.location).await,
-            Err(error) => tracing::warn!(folder, %error, "cannot list the files of an old segment"),
-        }
-    }
+/// Deletes a folder once no query can be reading it. Should the process end before, the next one does.
+pub(crate) fn retire(folder: PathBuf, runtime: &Handle) {
+    runtime.spawn(async move {
+        tokio::time::sleep(RETIREMENT).await;
+        remove(&folder);
+    });
 }
 
-async fn remove_file(store: &dyn ObjectStore, path: &Path) {
-    if let Err(error) = store.delete(path).await {
-        tracing::warn!(file = %path, %error, "cannot delete a file of an old segment");
+/// Goes by folder and not by the store's list, which does not show files that are half-written.
+fn remove(folder: &Path) {
+    if let Err(error) = remove_folder(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "cannot delete the files of an old segment");
     }
 }

@@ -21,15 +21,18 @@ use super::progress::Progress;
 const WAITING_BATCHES: usize = 2;
 
 type Item = Result<RecordBatch>;
+type Plan = Arc<dyn ExecutionPlan>;
+/// Reads one partition of the source until its end, or until nobody listens.
+type Feeder = SpawnedTask<()>;
 
 /// Splits `source` into `consumers` equal plans and the tasks that feed them. Every partition of every
 /// consumer must be read concurrently, since the slowest holds back the others.
 pub(super) fn tee(
-    source: &Arc<dyn ExecutionPlan>,
+    source: &Plan,
     consumers: usize,
     context: &Arc<TaskContext>,
     progress: &Arc<Progress>,
-) -> Result<(Vec<Arc<dyn ExecutionPlan>>, Vec<SpawnedTask<()>>)> {
+) -> Result<(Vec<Plan>, Vec<Feeder>)> {
     let mut outlets: Vec<Vec<Arc<dyn PartitionStream>>> = (0..consumers).map(|_| Vec::new()).collect();
     let mut feeders = Vec::new();
     for partition in 0..source.output_partitioning().partition_count() {
@@ -44,7 +47,7 @@ pub(super) fn tee(
     }
     let plans = outlets.into_iter().map(|partitions| {
         let plan = StreamingTableExec::try_new(source.schema(), partitions, None, [], false, None)?;
-        Ok(Arc::new(plan) as Arc<dyn ExecutionPlan>)
+        Ok(Arc::new(plan) as Plan)
     });
     Ok((plans.collect::<Result<_>>()?, feeders))
 }
@@ -62,7 +65,7 @@ async fn feed(
         }
         let mut listening = Vec::with_capacity(senders.len());
         for sender in senders {
-            let copy = item.as_ref().map(Clone::clone).map_err(|e| DataFusionError::Shared(Arc::clone(e)));
+            let copy = item.clone().map_err(DataFusionError::Shared);
             if sender.send(copy).await.is_ok() {
                 listening.push(sender);
             }

@@ -91,14 +91,11 @@ pub(super) struct WritingCuboid {
 }
 
 impl WritingCuboid {
-    /// Waits for every file. Empty ones are left out, but one is always kept to hold the schema.
+    /// Waits for every file.
     pub(super) async fn finish(self) -> Result<CuboidEntry> {
         let mut files = Vec::new();
         for task in self.files {
-            let file = task.join_unwind().await.map_err(QueryError::internal)??;
-            if file.rows > 0 || files.is_empty() {
-                files.push(file);
-            }
+            files.push(task.join_unwind().await.map_err(QueryError::internal)??);
         }
         Ok(CuboidEntry {
             dimensions: self.set,

@@ -12,7 +12,7 @@ use nyala_model::{CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentSt
 
 use super::matching::{Match, match_cube};
 use super::report::{BlockReport, Chosen, Report};
-use crate::cube::block::{Block, Miss};
+use crate::cube::block::{Block, Miss, external_table};
 use crate::cube::compile::CompiledCube;
 use crate::cube::finish::FinishAggregate;
 use crate::error::Result;
@@ -84,8 +84,12 @@ struct Candidate<'a> {
 }
 
 fn route(aggregate: &Aggregate, cubes: &CubeIndex, report: &mut Report) -> Result<Option<LogicalPlan>> {
-    let Ok(block) = Block::of(aggregate).or_else(|miss| report_unfit(aggregate, cubes, miss, report)) else {
-        return Ok(None);
+    let block = match Block::of(aggregate) {
+        Ok(block) => block,
+        Err(miss) => {
+            report_unfit(aggregate, cubes, &miss, report);
+            return Ok(None);
+        }
     };
     let mut misses = Vec::new();
     let mut best: Option<Candidate<'_>> = None;
@@ -111,31 +115,23 @@ fn route(aggregate: &Aggregate, cubes: &CubeIndex, report: &mut Report) -> Resul
 }
 
 /// An aggregation that is no join of tables is worth a line only if it reads a cube's fact table.
-fn report_unfit(
-    aggregate: &Aggregate,
-    cubes: &CubeIndex,
-    miss: Miss,
-    report: &mut Report,
-) -> std::result::Result<Block, ()> {
+fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &mut Report) {
     let mut misses = Vec::new();
+    // The closure never fails, so the walk cannot either.
     let _ = LogicalPlan::apply_with_subqueries(&aggregate.input, |node| {
-        if let LogicalPlan::Aggregate(_) = node {
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        if let LogicalPlan::TableScan(scan) = node {
-            for cube in cubes.by_fact.values().flatten() {
-                let fact = cube.entry.definition.sources.first();
-                if fact.is_some_and(|fact| fact.name == scan.table_name.table()) {
-                    misses.push((cube.entry.name.to_string(), miss.to_string()));
-                }
+        match node {
+            LogicalPlan::Aggregate(_) => return Ok(TreeNodeRecursion::Stop),
+            LogicalPlan::TableScan(scan) => {
+                let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
+                misses.extend(near.flatten().map(|cube| (cube.entry.name.to_string(), miss.to_string())));
             }
+            _ => {}
         }
         Ok(TreeNodeRecursion::Continue)
     });
     if !misses.is_empty() {
         report.blocks.push(BlockReport { chosen: None, misses });
     }
-    Err(())
 }
 
 fn consider<'a>(cube: &'a ReadyCube, block: &Block) -> std::result::Result<Candidate<'a>, Miss> {
