@@ -1,0 +1,10 @@
+//! The doors: PostgreSQL wire protocol, HTTP, metrics, and what starts and stops them.
+//!
+//! A door turns a client's request into a call of the engine and the engine's answer into the client's
+//! format, with back-pressure, and maps errors by one table. It deliberately knows nothing of how a
+//! query is planned or run, of files, or of where the configuration came from.
+
+pub mod metrics;
+pub mod pgwire;
+pub mod rest;
+pub mod serve;

@@ -1,0 +1,113 @@
+//! What Prometheus is told: engine counters, HTTP requests, process memory.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use nyala_engine::EngineStats;
+
+/// Renders the process's metrics; clones share them.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    handle: PrometheusHandle,
+}
+
+/// Upper bounds of the request time histogram, in seconds.
+const SECONDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+
+/// The recorder is one for the process, as is the `metrics` facade that it serves.
+static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+
+impl Metrics {
+    /// Installs the recorder, or finds the one installed before.
+    pub fn install() -> Result<Self, BuildError> {
+        if let Some(handle) = INSTALLED.get() {
+            return Ok(Self { handle: handle.clone() });
+        }
+        let recorder = PrometheusBuilder::new().set_buckets(&SECONDS)?.build_recorder();
+        let handle = recorder.handle();
+        // Someone may have been faster, or the process that embeds this has a recorder of its own, which
+        // then gets the values. The handle stays valid either way.
+        if ::metrics::set_global_recorder(recorder).is_ok() {
+            describe();
+        }
+        Ok(Self { handle: INSTALLED.get_or_init(|| handle).clone() })
+    }
+
+    /// The metrics in Prometheus' text format, with `stats` as the engine's part.
+    pub fn render(&self, stats: EngineStats) -> String {
+        set_engine(stats);
+        if let Some(bytes) = resident_bytes() {
+            gauge!("process_resident_memory_bytes").set(bytes as f64);
+        }
+        self.handle.render()
+    }
+
+    /// Folds recorded request times into the histogram. To be called every few seconds, because
+    /// otherwise they pile up until someone asks for the metrics.
+    pub fn upkeep(&self) {
+        self.handle.run_upkeep();
+    }
+}
+
+/// Records one answered HTTP request.
+pub fn http_request(status: u16, duration: Duration) {
+    counter!("nyala_http_requests_total", "status" => status.to_string()).increment(1);
+    histogram!("nyala_http_request_seconds").record(duration.as_secs_f64());
+}
+
+fn set_engine(stats: EngineStats) {
+    counter!("nyala_queries_total").absolute(stats.queries_total);
+    counter!("nyala_queries_failed_total").absolute(stats.queries_failed);
+    counter!("nyala_rows_returned_total").absolute(stats.rows_returned);
+    counter!("nyala_cube_hits_total").absolute(stats.cube_hits);
+    counter!("nyala_cube_misses_total").absolute(stats.cube_misses);
+    gauge!("nyala_queries_running").set(stats.queries_running as f64);
+    gauge!("nyala_memory_reserved_bytes").set(stats.memory_reserved_bytes as f64);
+    gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
+}
+
+fn describe() {
+    describe_counter!("nyala_queries_total", "Statements started.");
+    describe_counter!(
+        "nyala_queries_failed_total",
+        "Statements that ended in an error, cancelled ones included."
+    );
+    describe_counter!("nyala_rows_returned_total", "Rows sent to clients.");
+    describe_counter!("nyala_cube_hits_total", "Queries answered from a cube.");
+    describe_counter!("nyala_cube_misses_total", "Aggregate queries that no cube could answer.");
+    describe_gauge!("nyala_queries_running", "Statements running now.");
+    describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
+    describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
+    describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
+    describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
+    describe_histogram!(
+        "nyala_http_request_seconds",
+        Unit::Seconds,
+        "Time until the status of an API request was known."
+    );
+}
+
+/// Resident memory of this process; none where the system has no `/proc`.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    resident_of(&status)
+}
+
+fn resident_of(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::resident_of;
+
+    #[test]
+    fn resident_memory_is_read_in_bytes() {
+        assert_eq!(resident_of("Name:\tnyala\nVmRSS:\t    2048 kB\nThreads:\t4\n"), Some(2_097_152));
+        assert_eq!(resident_of("Name:\tnyala\n"), None);
+    }
+}

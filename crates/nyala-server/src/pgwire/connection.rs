@@ -1,0 +1,267 @@
+//! One client's connection, from its greeting to its end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nyala_engine::{Session, Statement};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery};
+use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+use tokio_util::sync::CancellationToken;
+
+use super::cancel::CancelKey;
+use super::command::Command;
+use super::encode::RowWriter;
+use super::errors::{Failure, Severity, Stop, sqlstate};
+use super::messages::Request;
+use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
+use super::rewrite;
+use super::setting_commands::{SettingChange, setting_of};
+use super::settings::{Reported, Settings};
+use super::startup::StartupParameters;
+use super::stream::{Input, Output};
+use super::transaction::Transaction;
+
+/// A client's connection.
+pub(super) struct Connection {
+    pub(super) session: Arc<Session>,
+    pub(super) key: CancelKey,
+    pub(super) input: Input,
+    pub(super) output: Output,
+    pub(super) settings: Settings,
+    pub(super) transaction: Transaction,
+    /// Changes that the end of the transaction may take back, oldest first.
+    pub(super) changes: Vec<SettingChange>,
+    pub(super) statements: HashMap<String, Arc<super::portal::Stored>>,
+    pub(super) portals: HashMap<String, Portal>,
+    /// After an error, extended messages are ignored up to the next Sync.
+    skipping: bool,
+}
+
+/// What running a plan gives.
+pub(super) enum Reply {
+    /// The text held no statement.
+    Empty,
+    /// Done, with this tag.
+    Done(String),
+    Rows(Box<Rows>),
+}
+
+impl Connection {
+    /// A connection whose start-up message has been read.
+    pub fn new(
+        session: Arc<Session>,
+        key: CancelKey,
+        input: Input,
+        output: Output,
+        start: &StartupParameters,
+    ) -> Self {
+        Self {
+            session,
+            key,
+            input,
+            output,
+            settings: Settings::new(&start.user),
+            transaction: Transaction::default(),
+            changes: Vec::new(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            skipping: false,
+        }
+    }
+
+    /// Greets the client and serves it until it leaves, fails beyond repair, or `shutdown` is asked for.
+    pub async fn run(mut self, start: StartupParameters, limit_bytes: usize, shutdown: CancellationToken) {
+        let end = match self.greet(start).await {
+            Ok(()) => self.serve(limit_bytes, &shutdown).await,
+            Err(stop) => stop,
+        };
+        // Whatever still runs has nobody to answer to.
+        self.session.cancel();
+        self.portals.clear();
+        if let Stop::Failure(failure) = end {
+            tracing::info!(sqlstate = failure.sqlstate, "connection closed: {}", failure.message);
+            let _ = self.output.put(&Failure { severity: Severity::Fatal, ..failure }.into_message());
+            self.output.close().await;
+        }
+    }
+
+    async fn greet(&mut self, start: StartupParameters) -> Result<(), Stop> {
+        self.output.put(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
+        for (name, value) in start.settings {
+            self.apply_at_start(&name, &value).await?;
+        }
+        for reported in self.settings.reported() {
+            self.report(reported)?;
+        }
+        let value = setting_of(self, "timezone").unwrap_or_else(|| "UTC".to_owned());
+        self.report(Reported { name: "TimeZone", value })?;
+        let secret = SecretKey::I32(self.key.secret);
+        self.output
+            .put(&PgWireBackendMessage::BackendKeyData(BackendKeyData::new(self.key.process_id, secret)))?;
+        self.ready().await
+    }
+
+    /// Gives why it ended.
+    async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
+        loop {
+            let request = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => {
+                    let message = "terminating connection: the server is stopping";
+                    return Failure::fatal(sqlstate::ADMIN_SHUTDOWN, message).into();
+                }
+                request = self.input.next(limit_bytes) => request,
+            };
+            let done = match request {
+                Ok(Request::Terminate) => return Stop::Gone,
+                Ok(request) => self.handle(request).await,
+                // A message that cannot be decoded fails like a statement, unless framing is lost.
+                Err(stop) => self.recover(stop, true).await,
+            };
+            if let Err(stop) = done {
+                return stop;
+            }
+        }
+    }
+
+    async fn handle(&mut self, request: Request) -> Result<(), Stop> {
+        match request {
+            Request::Sync => self.sync().await,
+            Request::StrayCopy => Ok(()),
+            _ if self.skipping => Ok(()),
+            Request::Query(sql) => {
+                let done = self.simple_query(&sql).await;
+                if let Err(stop) = done {
+                    self.recover(stop, false).await?;
+                }
+                self.end_implicit_transaction();
+                self.ready().await
+            }
+            Request::Flush => self.output.flush().await,
+            extended => match self.extended(extended).await {
+                Err(stop) => self.recover(stop, true).await,
+                Ok(()) => Ok(()),
+            },
+        }
+    }
+
+    /// Tells the client about a failure and goes on, unless the connection ends with it.
+    async fn recover(&mut self, stop: Stop, skip: bool) -> Result<(), Stop> {
+        let failure = match stop {
+            Stop::Failure(failure) if !failure.is_fatal() => failure,
+            stop => return Err(stop),
+        };
+        tracing::debug!(sqlstate = failure.sqlstate, "statement failed: {}", failure.message);
+        count_statement(if failure.sqlstate == sqlstate::QUERY_CANCELED { "cancelled" } else { "error" });
+        self.transaction.fail();
+        self.skipping = skip;
+        self.output.put(&failure.into_message())
+    }
+
+    async fn sync(&mut self) -> Result<(), Stop> {
+        self.skipping = false;
+        self.end_implicit_transaction();
+        self.ready().await
+    }
+
+    /// Outside a block, every Query and every Sync is a transaction of its own: its portals end.
+    fn end_implicit_transaction(&mut self) {
+        if !self.transaction.is_open() {
+            self.portals.retain(|_, portal| portal.hold);
+        }
+    }
+
+    pub(super) async fn ready(&mut self) -> Result<(), Stop> {
+        let status = self.transaction.status();
+        self.output.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))?;
+        self.output.flush().await
+    }
+
+    /// Tells the client the value of a setting.
+    pub(super) fn report(&mut self, reported: Reported) -> Result<(), Stop> {
+        let status = ParameterStatus::new(reported.name.to_owned(), reported.value);
+        self.output.put(&PgWireBackendMessage::ParameterStatus(status))
+    }
+
+    /// Splits a text into statements.
+    pub(super) fn parse(&self, sql: &str) -> Result<Vec<Statement>, Failure> {
+        let statements = self.session.parse(sql)?;
+        Ok(rewrite::for_clients(sql, statements, self))
+    }
+
+    /// Plans one statement, if the transaction admits it.
+    pub(super) async fn plan(&mut self, statement: Statement) -> Result<Plan, Stop> {
+        if let Some(command) = Command::recognise(&statement)? {
+            self.transaction.admit(command.ends_block())?;
+            let engines = matches!(&command, Command::Show(name) if setting_of(self, name).is_none());
+            if !engines {
+                return Ok(Plan::Command(Box::new(command)));
+            }
+        }
+        self.transaction.admit(false)?;
+        let tag = RowsTag::of(&statement.to_string());
+        let prepared = attended(&mut self.input, self.session.prepare(statement)).await?;
+        Ok(Plan::Engine(Box::new(prepared), tag))
+    }
+
+    /// Starts what a portal stands for.
+    async fn start(&mut self, bound: &Bound) -> Result<Reply, Stop> {
+        match &bound.stored.plan {
+            Plan::Empty => Ok(Reply::Empty),
+            Plan::Engine(prepared, tag) => {
+                self.transaction.admit(false)?;
+                self.execute(prepared, *tag, bound.parameters.clone()).await
+            }
+            Plan::Command(command) => {
+                self.transaction.admit(command.ends_block())?;
+                self.command(command, bound).await
+            }
+        }
+    }
+
+    /// Sends a finished reply, or rows up to `limit` (and leaves the rest in the portal).
+    pub(super) async fn answer(&mut self, portal: &mut Portal, limit: Option<usize>) -> Result<(), Stop> {
+        if matches!(portal.progress, Progress::New) {
+            self.open(portal).await?;
+        }
+        let Progress::Running(rows) = &mut portal.progress else {
+            return Ok(());
+        };
+        let mut writer =
+            RowWriter::new(&rows.schema, &portal.bound.formats, &self.settings.format_options())?;
+        let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;
+        if more {
+            return self.suspended();
+        }
+        let tag = rows.tag.text(sent);
+        portal.progress = Progress::Finished;
+        self.complete(tag)
+    }
+
+    /// Runs the portal far enough to know its rows; a reply without rows is sent at once.
+    pub(super) async fn open(&mut self, portal: &mut Portal) -> Result<(), Stop> {
+        let bound = Arc::clone(&portal.bound);
+        match self.start(&bound).await? {
+            Reply::Rows(rows) => portal.progress = Progress::Running(rows),
+            Reply::Done(tag) => {
+                portal.progress = Progress::Finished;
+                self.complete(tag)?;
+            }
+            Reply::Empty => {
+                portal.progress = Progress::Finished;
+                self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn complete(&mut self, tag: String) -> Result<(), Stop> {
+        count_statement("ok");
+        self.output.put(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
+    }
+}
+
+fn count_statement(result: &'static str) {
+    ::metrics::counter!("nyala_postgres_statements_total", "result" => result).increment(1);
+}

@@ -1,0 +1,193 @@
+//! Record batches as DataRow messages.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, Schema};
+use arrow::error::ArrowError;
+use arrow_pg::encoder::encode_value;
+use bytes::BytesMut;
+use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
+use pgwire::error::PgWireError;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::{FieldDescription, RowDescription};
+use pgwire::types::format::FormatOptions;
+
+use super::columns::Column;
+use super::errors::{Failure, sqlstate};
+
+/// Writes the rows of one result in the formats that its client asked for.
+pub(super) struct RowWriter {
+    columns: Vec<Column>,
+    fields: Arc<Vec<FieldInfo>>,
+    rendered: Vec<Field>,
+    digits: i32,
+    encoder: DataRowEncoder,
+}
+
+impl RowWriter {
+    /// A writer for rows of `schema`. `formats` are the codes of a Bind message: none means text, one
+    /// counts for all columns.
+    ///
+    /// # Errors
+    /// Another number of formats than of columns, or an unknown format.
+    pub fn new(schema: &Schema, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
+        let columns: Vec<Column> = schema.fields().iter().map(|field| Column::of(field)).collect();
+        let formats = spread(formats, columns.len())?;
+        let fields: Vec<FieldInfo> =
+            columns.iter().zip(&formats).map(|(column, format)| info(column, *format, options)).collect();
+        let fields = Arc::new(fields);
+        let rendered =
+            columns.iter().zip(&formats).map(|(column, format)| column.rendered_field(*format)).collect();
+        let encoder = DataRowEncoder::new(Arc::clone(&fields));
+        Ok(Self { columns, fields, rendered, digits: i32::from(options.extra_float_digits), encoder })
+    }
+
+    /// What the rows look like.
+    pub fn description(&self) -> PgWireBackendMessage {
+        let fields: Vec<FieldDescription> = self.fields.iter().map(FieldDescription::from).collect();
+        PgWireBackendMessage::RowDescription(RowDescription::new(fields))
+    }
+
+    /// Appends all rows of a batch.
+    ///
+    /// # Errors
+    /// A value that has no PostgreSQL form; `out` then ends with the last whole row.
+    pub fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
+        let arrays = self.render(batch)?;
+        for row in 0..batch.num_rows() {
+            for ((array, rendered), field) in arrays.iter().zip(&self.rendered).zip(self.fields.iter()) {
+                write_value(&mut self.encoder, array, row, rendered, field).map_err(|e| unwritable(&e))?;
+            }
+            let message = PgWireBackendMessage::DataRow(self.encoder.take_row());
+            message.encode(out).map_err(|error| unwritable(&error))?;
+        }
+        Ok(())
+    }
+
+    fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
+        let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
+        let arrays: Result<Vec<ArrayRef>, ArrowError> = columns
+            .map(|((column, field), array)| column.render(array, field.format(), self.digits))
+            .collect();
+        let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
+        // A row with fewer values than the description promised would confuse every client.
+        if arrays.len() == self.columns.len() {
+            Ok(arrays)
+        } else {
+            Err(Failure::error(sqlstate::INTERNAL, "result has other columns than its description"))
+        }
+    }
+}
+
+/// Nulls are written here: arrow-pg takes some of them for values.
+fn write_value(
+    encoder: &mut DataRowEncoder,
+    array: &ArrayRef,
+    row: usize,
+    rendered: &Field,
+    field: &FieldInfo,
+) -> Result<(), PgWireError> {
+    if array.is_null(row) {
+        let (pg_type, format, options) = (field.datatype(), field.format(), field.format_options());
+        return encoder.encode_field_with_type_and_format(&None::<i32>, pg_type, format, options);
+    }
+    encode_value(encoder, array, row, rendered, field)
+}
+
+fn info(column: &Column, format: FieldFormat, options: &Arc<FormatOptions>) -> FieldInfo {
+    FieldInfo::new(column.name.clone(), None, None, column.pg_type.clone(), format)
+        .with_type_size(column.type_size())
+        .with_type_modifier(column.modifier)
+        .with_format_options(Arc::clone(options))
+}
+
+fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
+    let format = |code: &i16| match code {
+        0 => Ok(FieldFormat::Text),
+        1 => Ok(FieldFormat::Binary),
+        other => Err(Failure::error(
+            sqlstate::INVALID_PARAMETER_VALUE,
+            format!("unsupported format code `{other}`"),
+        )),
+    };
+    match codes {
+        [] => Ok(vec![FieldFormat::Text; columns]),
+        [code] => Ok(vec![format(code)?; columns]),
+        codes if codes.len() == columns => codes.iter().map(format).collect(),
+        codes => {
+            let message =
+                format!("bind message has {} result formats but query has {columns} columns", codes.len());
+            Err(Failure::error(sqlstate::PROTOCOL_VIOLATION, message))
+        }
+    }
+}
+
+fn unwritable(error: &PgWireError) -> Failure {
+    Failure::error("22000", format!("value has no PostgreSQL form: {error}")).hint("cast the column to text")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use arrow::array::{Decimal128Array, Int32Array, IntervalYearMonthArray, StringViewArray};
+    use arrow::datatypes::DataType;
+    use bytes::Buf;
+
+    use super::*;
+
+    fn rows(arrays: Vec<ArrayRef>, formats: &[i16]) -> Vec<Vec<Option<Vec<u8>>>> {
+        let names: Vec<String> = (0..arrays.len()).map(|i| format!("c{i}")).collect();
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            names.into_iter().zip(arrays).map(|(n, a)| (n, a, true)),
+        )
+        .unwrap();
+        let mut writer = RowWriter::new(&batch.schema(), formats, &Arc::default()).unwrap();
+        let mut out = BytesMut::new();
+        writer.write(&batch, &mut out).unwrap();
+        let mut rows = Vec::new();
+        while out.has_remaining() {
+            assert_eq!(out.get_u8(), b'D');
+            out.advance(4);
+            let values = (0..out.get_u16()).map(|_| {
+                let length = out.get_i32();
+                (length >= 0).then(|| out.split_to(length as usize).to_vec())
+            });
+            rows.push(values.collect());
+        }
+        rows
+    }
+
+    #[test]
+    fn text_and_binary_side_by_side() {
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(Int32Array::from(vec![Some(7), None])),
+            Arc::new(StringViewArray::from(vec![Some("a"), None])),
+            Arc::new(Decimal128Array::from(vec![Some(150), None]).with_precision_and_scale(38, 2).unwrap()),
+        ];
+        let text = rows(arrays.clone(), &[]);
+        assert_eq!(text[0], [Some(b"7".to_vec()), Some(b"a".to_vec()), Some(b"1.50".to_vec())]);
+        assert_eq!(text[1], [None, None, None]);
+        let binary = rows(arrays, &[1]);
+        let numeric = vec![0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 0x13, 0x88];
+        assert_eq!(binary[0], [Some(vec![0, 0, 0, 7]), Some(b"a".to_vec()), Some(numeric)]);
+    }
+
+    #[test]
+    fn null_intervals_and_untyped_nulls_stay_null() {
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(IntervalYearMonthArray::from(vec![None, Some(14)])),
+            arrow::array::new_null_array(&DataType::Null, 2),
+        ];
+        let text = rows(arrays, &[0]);
+        assert_eq!(text[0], [None, None]);
+        assert_eq!(text[1], [Some(b"1 year 2 mons".to_vec()), None]);
+    }
+
+    #[test]
+    fn formats_must_fit_the_columns() {
+        assert!(spread(&[0, 1], 3).is_err());
+        assert!(spread(&[2], 3).is_err());
+        assert_eq!(spread(&[1], 2).unwrap(), [FieldFormat::Binary; 2]);
+    }
+}

@@ -1,0 +1,205 @@
+//! Failures as PostgreSQL clients see them: severity, SQLSTATE, message, hint.
+
+use nyala_engine::{ErrorKind, QueryError};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{ErrorResponse, NoticeResponse};
+
+/// SQLSTATE codes the door uses on its own account.
+///
+/// Source: PostgreSQL documentation, appendix A, "Error Codes".
+pub(super) mod sqlstate {
+    pub const PROTOCOL_VIOLATION: &str = "08P01";
+    pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+    pub const INVALID_CHARACTERS: &str = "22021";
+    pub const INVALID_PARAMETER_VALUE: &str = "22023";
+    pub const INVALID_TEXT: &str = "22P02";
+    pub const INVALID_BINARY: &str = "22P03";
+    pub const ACTIVE_TRANSACTION: &str = "25001";
+    pub const NO_ACTIVE_TRANSACTION: &str = "25P01";
+    pub const FAILED_TRANSACTION: &str = "25P02";
+    pub const INVALID_STATEMENT_NAME: &str = "26000";
+    pub const INVALID_AUTHORIZATION: &str = "28000";
+    pub const INVALID_CURSOR_NAME: &str = "34000";
+    pub const INVALID_SAVEPOINT: &str = "3B001";
+    pub const SYNTAX_ERROR: &str = "42601";
+    pub const DUPLICATE_CURSOR: &str = "42P03";
+    pub const DUPLICATE_STATEMENT: &str = "42P05";
+    pub const UNDEFINED_PARAMETER: &str = "42P02";
+    pub const TOO_MANY_CONNECTIONS: &str = "53300";
+    pub const LIMIT_EXCEEDED: &str = "53400";
+    pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
+    pub const READ_ONLY_SETTING: &str = "55P02";
+    pub const QUERY_CANCELED: &str = "57014";
+    pub const ADMIN_SHUTDOWN: &str = "57P01";
+    pub const INTERNAL: &str = "XX000";
+}
+
+/// What a failure ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Severity {
+    /// Nothing: the client is only told.
+    Warning,
+    /// The statement, and the transaction around it.
+    Error,
+    /// The connection.
+    Fatal,
+}
+
+impl Severity {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Warning => "WARNING",
+            Self::Error => "ERROR",
+            Self::Fatal => "FATAL",
+        }
+    }
+}
+
+/// One failure, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub severity: Severity,
+    pub sqlstate: &'static str,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure of one statement.
+    pub fn error(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, sqlstate, message: message.into(), hint: None }
+    }
+
+    /// A failure that closes the connection.
+    pub fn fatal(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Fatal, ..Self::error(sqlstate, message) }
+    }
+
+    /// Something the client should know, although the statement went well.
+    pub fn warning(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(sqlstate, message) }
+    }
+
+    /// A message whose bytes do not follow the protocol. What comes after it cannot be trusted.
+    pub fn protocol(message: impl Into<String>) -> Self {
+        Self::fatal(sqlstate::PROTOCOL_VIOLATION, message)
+    }
+
+    /// Adds what the user can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Whether the connection ends with it.
+    pub fn is_fatal(&self) -> bool {
+        self.severity == Severity::Fatal
+    }
+
+    /// The message to send: a notice for warnings, an error otherwise.
+    pub fn into_message(self) -> PgWireBackendMessage {
+        let warning = self.severity == Severity::Warning;
+        let severity = self.severity.text().to_owned();
+        let mut fields = vec![
+            (b'S', severity.clone()),
+            (b'V', severity),
+            (b'C', self.sqlstate.to_owned()),
+            (b'M', without_nul(self.message)),
+        ];
+        fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
+        if warning {
+            PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields))
+        } else {
+            PgWireBackendMessage::ErrorResponse(ErrorResponse::new(fields))
+        }
+    }
+}
+
+impl From<QueryError> for Failure {
+    fn from(error: QueryError) -> Self {
+        Self {
+            severity: Severity::Error,
+            sqlstate: sqlstate_of(error.kind),
+            message: error.message,
+            hint: error.hint,
+        }
+    }
+}
+
+/// The one table from error kinds to SQLSTATE.
+fn sqlstate_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Syntax => sqlstate::SYNTAX_ERROR,
+        ErrorKind::UndefinedTable => "42P01",
+        ErrorKind::UndefinedColumn => "42703",
+        ErrorKind::UndefinedObject => "42704",
+        ErrorKind::DuplicateObject => "42710",
+        ErrorKind::InvalidDefinition => "42P17",
+        ErrorKind::InvalidParameter => sqlstate::INVALID_PARAMETER_VALUE,
+        ErrorKind::InvalidText => "42804",
+        ErrorKind::Data => "22000",
+        ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
+        ErrorKind::LimitExceeded => "54001",
+        ErrorKind::ResourcesExhausted => "53200",
+        ErrorKind::DiskFull => "53100",
+        ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
+        ErrorKind::Unreadable => "58030",
+        ErrorKind::InUse => "55006",
+        ErrorKind::ShuttingDown => sqlstate::ADMIN_SHUTDOWN,
+        // The kinds may grow; one that this table does not know is ours to fix.
+        _ => sqlstate::INTERNAL,
+    }
+}
+
+/// Fields end at the first NUL, so a message must not hold one.
+fn without_nul(text: String) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
+}
+
+/// Why the handling of a message ended early.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The client is told; whether the connection goes on depends on the severity.
+    Failure(Failure),
+    /// The client went away: there is nobody left to tell.
+    Gone,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<QueryError> for Stop {
+    fn from(error: QueryError) -> Self {
+        Self::Failure(error.into())
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(_: std::io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_map_to_the_codes_clients_test_for() {
+        let check = |kind, code| assert_eq!(sqlstate_of(kind), code);
+        check(ErrorKind::Syntax, "42601");
+        check(ErrorKind::UndefinedTable, "42P01");
+        check(ErrorKind::UndefinedColumn, "42703");
+        check(ErrorKind::Cancelled, "57014");
+        check(ErrorKind::Internal, "XX000");
+    }
+
+    #[test]
+    fn a_nul_cannot_cut_a_message_short() {
+        assert_eq!(without_nul("a\0b".to_owned()), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,241 @@
+//! Prepared statements, portals, and the rows that flow out of them.
+//!
+//! ```text
+//! Parse ──▶ Stored (plan, parameter types) ──Bind──▶ Portal ──Execute──▶ Rows ──▶ RowWriter ──▶ client
+//! ```
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use nyala_engine::{Prepared, QueryError, RowStream};
+use pgwire::api::Type;
+
+use super::command::Command;
+use super::encode::RowWriter;
+use super::errors::{Failure, Stop};
+use super::stream::{Input, Output};
+
+/// Rows encoded between two looks at the socket. Small, so that the first rows leave early and a
+/// client that went away is noticed.
+const CHUNK_ROWS: usize = 512;
+
+/// What a text turned out to be.
+#[derive(Debug, Clone)]
+pub(super) enum Plan {
+    /// No statement at all.
+    Empty,
+    /// The engine's, with the tag for its rows.
+    Engine(Box<Prepared>, RowsTag),
+    /// The door's own.
+    Command(Box<Command>),
+}
+
+/// A prepared statement.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub plan: Plan,
+    /// What the client is told, and its values are read as.
+    pub parameter_types: Vec<Type>,
+}
+
+/// A prepared statement with everything needed to run it.
+pub(super) struct Bound {
+    pub stored: Arc<Stored>,
+    pub parameters: Vec<ScalarValue>,
+    pub formats: Vec<i16>,
+    /// Whether a description goes before its rows, as in the simple protocol.
+    pub described_on_run: bool,
+}
+
+/// A bound statement, maybe with rows on their way.
+pub(super) struct Portal {
+    pub bound: Arc<Bound>,
+    /// Whether it outlives its transaction.
+    pub hold: bool,
+    pub progress: Progress,
+}
+
+/// How far a portal has come.
+pub(super) enum Progress {
+    /// Nothing has run.
+    New,
+    /// Rows may be left.
+    Running(Box<Rows>),
+    /// All has been sent; asking again gives nothing.
+    Finished,
+}
+
+impl Portal {
+    /// A portal that has not run.
+    pub fn new(bound: Bound) -> Self {
+        Self { bound: Arc::new(bound), hold: false, progress: Progress::New }
+    }
+}
+
+impl Bound {
+    /// A statement of the extended protocol, whose client asks for descriptions itself.
+    pub fn new(stored: Arc<Stored>, parameters: Vec<ScalarValue>, formats: Vec<i16>) -> Self {
+        Self { stored, parameters, formats, described_on_run: false }
+    }
+}
+
+/// How a finished result is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowsTag {
+    /// `SELECT n`, `FETCH n`.
+    Counted(&'static str),
+    /// `SHOW`, `EXPLAIN`.
+    Plain(&'static str),
+}
+
+impl RowsTag {
+    /// The tag of a statement that gives rows, by its first word.
+    pub fn of(sql: &str) -> Self {
+        let word: String = sql.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
+        match word.to_ascii_uppercase().as_str() {
+            "EXPLAIN" => Self::Plain("EXPLAIN"),
+            "SHOW" => Self::Plain("SHOW"),
+            "DESCRIBE" | "DESC" => Self::Plain("DESCRIBE"),
+            _ => Self::Counted("SELECT"),
+        }
+    }
+
+    /// The text of CommandComplete.
+    pub fn text(self, rows: usize) -> String {
+        match self {
+            Self::Counted(word) => format!("{word} {rows}"),
+            Self::Plain(word) => word.to_owned(),
+        }
+    }
+}
+
+/// Rows of one result, taken as the client wants them.
+pub(super) struct Rows {
+    pub schema: SchemaRef,
+    pub tag: RowsTag,
+    stream: BoxStream<'static, Result<RecordBatch, QueryError>>,
+    /// What is left of the batch at hand.
+    rest: Option<RecordBatch>,
+}
+
+impl Rows {
+    /// The engine's rows.
+    pub fn stream(rows: RowStream, tag: RowsTag) -> Self {
+        Self { schema: rows.schema(), tag, stream: rows.boxed(), rest: None }
+    }
+
+    /// Rows that are here already.
+    pub fn ready(batch: RecordBatch, tag: RowsTag) -> Self {
+        Self { schema: batch.schema(), tag, stream: futures::stream::empty().boxed(), rest: Some(batch) }
+    }
+
+    /// Sends rows until there are no more, or `limit` have been sent. Gives how many were sent, and
+    /// whether more may follow.
+    ///
+    /// Waits while the client does not read: nothing is gathered but one packet.
+    pub async fn send(
+        &mut self,
+        writer: &mut RowWriter,
+        limit: Option<usize>,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<(usize, bool), Stop> {
+        let mut sent = 0;
+        loop {
+            let wanted = limit.map_or(CHUNK_ROWS, |limit| CHUNK_ROWS.min(limit - sent));
+            if wanted == 0 {
+                return Ok((sent, true));
+            }
+            let Some(chunk) = self.chunk(wanted, input, output).await? else {
+                return Ok((sent, false));
+            };
+            writer.write(&chunk, output.buffer())?;
+            sent += chunk.num_rows();
+            output.flush_if_full().await?;
+        }
+    }
+
+    /// The next rows, at most `wanted`.
+    async fn chunk(
+        &mut self,
+        wanted: usize,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Option<RecordBatch>, Stop> {
+        loop {
+            if let Some(batch) = self.rest.take().filter(|batch| batch.num_rows() > 0) {
+                let taken = wanted.min(batch.num_rows());
+                self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
+                return Ok(Some(batch.slice(0, taken)));
+            }
+            match self.next_batch(input, output).await? {
+                Some(batch) => self.rest = Some(batch),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits for the engine and watches the socket. Rows sent so far leave first if it takes long.
+    async fn next_batch(
+        &mut self,
+        input: &mut Input,
+        output: &mut Output,
+    ) -> Result<Option<RecordBatch>, Stop> {
+        if let Some(ready) = futures::FutureExt::now_or_never(self.stream.next()) {
+            return Ok(ready.transpose()?);
+        }
+        output.flush().await?;
+        tokio::select! {
+            biased;
+            batch = self.stream.next() => Ok(batch.transpose()?),
+            () = input.gone() => Err(Stop::Gone),
+        }
+    }
+}
+
+/// Runs `work` unless the client goes away meanwhile.
+pub(super) async fn attended<T, E: Into<Stop>>(
+    input: &mut Input,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Stop> {
+    tokio::select! {
+        biased;
+        result = work => result.map_err(Into::into),
+        () = input.gone() => Err(Stop::Gone),
+    }
+}
+
+/// No such prepared statement.
+pub(super) fn unknown_statement(name: &str) -> Failure {
+    let failure = |message| Failure::error(super::errors::sqlstate::INVALID_STATEMENT_NAME, message);
+    match name {
+        "" => failure("unnamed prepared statement does not exist".to_owned()),
+        name => failure(format!("prepared statement `{name}` does not exist")),
+    }
+}
+
+/// No such portal or cursor.
+pub(super) fn unknown_portal(name: &str) -> Failure {
+    Failure::error(super::errors::sqlstate::INVALID_CURSOR_NAME, format!("portal `{name}` does not exist"))
+        .hint("portals and cursors end with their transaction")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_follow_the_first_word() {
+        let check = |sql, text: &str| assert_eq!(RowsTag::of(sql).text(3), text);
+        check("SELECT 1", "SELECT 3");
+        check(" with x as (select 1) select * from x", "SELECT 3");
+        check("(SELECT 1)", "SELECT 3");
+        check("VALUES (1)", "SELECT 3");
+        check("explain SELECT 1", "EXPLAIN");
+        check("SHOW CUBES", "SHOW");
+    }
+}

@@ -1,0 +1,164 @@
+//! Accepts connections, bounds their number, and sees them off when the server stops.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nyala_engine::{Engine, SessionOptions};
+use nyala_model::config::ServerConfig;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::cancel::CancelMap;
+use super::connection::Connection;
+use super::errors::{Failure, Stop, sqlstate};
+use super::startup::{Opening, StartupParameters, open};
+use super::stream::{Input, Output, split};
+
+/// How long a client may take to say what it wants.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Sockets beyond the limit that are still heard, to be told so, or to cancel something.
+const SPARE_SOCKETS: usize = 64;
+
+/// How long to wait when the system has no socket to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves PostgreSQL clients on `listener` until `shutdown` is cancelled; then idle connections are
+/// closed, and running statements may end. Gives when the last connection has closed; dropping the
+/// future closes them at once.
+pub async fn serve(
+    engine: Arc<Engine>,
+    listener: TcpListener,
+    limits: ServerConfig,
+    shutdown: CancellationToken,
+) {
+    describe_metrics();
+    let most_sockets = limits.max_connections.saturating_add(SPARE_SOCKETS);
+    let slots = Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS));
+    let door = Arc::new(Door { engine, cancels: Arc::default(), slots, limits, shutdown: shutdown.clone() });
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            Some(ended) = connections.join_next() => log_panic(ended),
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) if connections.len() < most_sockets => {
+                    connections.spawn(Arc::clone(&door).attend(socket, peer));
+                }
+                Ok((_, peer)) => tracing::warn!(%peer, "too many sockets; closing a new one unheard"),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    while let Some(ended) = connections.join_next().await {
+        log_panic(ended);
+    }
+}
+
+fn describe_metrics() {
+    ::metrics::describe_gauge!("nyala_postgres_connections", "PostgreSQL connections open.");
+    ::metrics::describe_counter!("nyala_postgres_statements_total", "PostgreSQL statements by result.");
+    ::metrics::describe_counter!(
+        "nyala_postgres_refused_total",
+        "PostgreSQL connections refused by the limit."
+    );
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(%error, "a connection ended by a fault of the server");
+    }
+}
+
+/// What all connections share.
+struct Door {
+    engine: Arc<Engine>,
+    cancels: Arc<CancelMap>,
+    slots: Semaphore,
+    limits: ServerConfig,
+    shutdown: CancellationToken,
+}
+
+impl Door {
+    /// Serves one socket to its end.
+    async fn attend(self: Arc<Self>, socket: TcpStream, peer: SocketAddr) {
+        // Answers are flushed whole; waiting for more would only delay them.
+        let _ = socket.set_nodelay(true);
+        let (mut input, mut output) = split(socket);
+        let opening = tokio::select! {
+            () = self.shutdown.cancelled() => return,
+            opening = timeout(STARTUP_TIMEOUT, open(&mut input, &mut output)) => opening,
+        };
+        match opening {
+            Ok(Ok(Opening::Session(start))) => self.session(start, input, output, peer).await,
+            Ok(Ok(Opening::Cancel(key))) => {
+                let found = self.cancels.cancel(key);
+                tracing::debug!(%peer, process_id = key.process_id, found, "cancel request");
+            }
+            Ok(Err(Stop::Failure(failure))) => {
+                tracing::info!(%peer, "refused a connection: {}", failure.message);
+                refuse(failure, &mut output).await;
+            }
+            Ok(Err(Stop::Gone)) => tracing::debug!(%peer, "connection closed before start-up"),
+            Err(_) => tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs()),
+        }
+    }
+
+    async fn session(&self, start: StartupParameters, input: Input, mut output: Output, peer: SocketAddr) {
+        let Ok(_slot) = self.slots.try_acquire() else {
+            ::metrics::counter!("nyala_postgres_refused_total").increment(1);
+            tracing::warn!(%peer, limit = self.limits.max_connections, "connection limit reached");
+            return refuse(self.too_many(), &mut output).await;
+        };
+        let _open = OpenConnection::count();
+        let application = start.settings.iter().rfind(|(name, _)| name == "application_name");
+        let session = self.engine.session(SessionOptions {
+            user: start.user.clone(),
+            application: application.map(|(_, value)| value.clone()).unwrap_or_default(),
+            client: peer.to_string(),
+        });
+        let registration = self.cancels.register(Arc::clone(&session));
+        tracing::debug!(%peer, user = start.user, database = start.database, "connection opened");
+        let connection = Connection::new(session, registration.key, input, output, &start);
+        connection.run(start, self.limits.max_body_bytes, self.shutdown.clone()).await;
+        tracing::debug!(%peer, "connection closed");
+    }
+
+    fn too_many(&self) -> Failure {
+        let limit = self.limits.max_connections;
+        Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, format!("all {limit} connections are taken"))
+            .hint("close some, or raise `server.max_connections`")
+    }
+}
+
+async fn refuse(failure: Failure, output: &mut Output) {
+    let _ = output.put(&failure.into_message());
+    output.close().await;
+}
+
+/// Counts a connection while it lives.
+struct OpenConnection;
+
+impl OpenConnection {
+    fn count() -> Self {
+        ::metrics::gauge!("nyala_postgres_connections").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        ::metrics::gauge!("nyala_postgres_connections").decrement(1.0);
+    }
+}

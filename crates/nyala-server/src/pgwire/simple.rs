@@ -1,0 +1,54 @@
+//! The simple protocol: a text of statements, all rows of each, in text.
+
+use std::sync::Arc;
+
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::EmptyQueryResponse;
+
+use super::connection::Connection;
+use super::encode::RowWriter;
+use super::errors::{Failure, Stop, sqlstate};
+use super::portal::{Bound, Plan, Portal, Progress, Stored};
+
+impl Connection {
+    /// Runs every statement of `sql`; the first that fails ends the rest.
+    pub(super) async fn simple_query(&mut self, sql: &str) -> Result<(), Stop> {
+        // The unnamed statement and portal do not survive a simple query.
+        self.statements.remove("");
+        self.portals.remove("");
+        let statements = self.parse(sql)?;
+        if statements.is_empty() {
+            return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
+        }
+        for statement in statements {
+            let plan = self.plan(statement).await?;
+            self.run_plan(plan).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_plan(&mut self, plan: Plan) -> Result<(), Stop> {
+        refuse_parameters(&plan)?;
+        let stored = Arc::new(Stored { plan, parameter_types: Vec::new() });
+        let bound = Bound { stored, parameters: Vec::new(), formats: Vec::new(), described_on_run: true };
+        let mut portal = Portal::new(bound);
+        self.open(&mut portal).await?;
+        if let Progress::Running(rows) = &portal.progress {
+            let writer = RowWriter::new(&rows.schema, &[], &self.settings.format_options())?;
+            self.output.put(&writer.description())?;
+            self.answer(&mut portal, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// There is nobody to give them a value.
+fn refuse_parameters(plan: &Plan) -> Result<(), Failure> {
+    match plan {
+        Plan::Engine(prepared, _) if !prepared.parameter_types().is_empty() => {
+            Err(Failure::error(sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1")
+                .hint("use the extended protocol, or PREPARE and EXECUTE"))
+        }
+        _ => Ok(()),
+    }
+}

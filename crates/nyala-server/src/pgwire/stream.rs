@@ -1,0 +1,135 @@
+//! The two halves of a connection: messages in, messages out.
+
+use std::future::pending;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use pgwire::messages::PgWireBackendMessage;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::errors::{Failure, Stop};
+use super::messages::{Request, decode, take_frame};
+
+/// What a client may send ahead while a statement runs. More stays in the socket.
+const READ_AHEAD_BYTES: usize = 1 << 20;
+
+/// Output is sent when this much has gathered, so that rows leave in packets, not one by one.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// How long a last message may take to leave.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Splits a socket.
+pub(super) fn split(socket: TcpStream) -> (Input, Output) {
+    let (reader, writer) = socket.into_split();
+    let input = Input { reader, buffer: BytesMut::with_capacity(8 << 10), closed: false };
+    (input, Output { writer, buffer: BytesMut::with_capacity(8 << 10) })
+}
+
+/// Messages from the client.
+pub(super) struct Input {
+    reader: OwnedReadHalf,
+    buffer: BytesMut,
+    closed: bool,
+}
+
+impl Input {
+    /// The next message. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`Stop::Gone`] at the end of the stream, a failure if the bytes are not a message.
+    pub async fn next(&mut self, limit_bytes: usize) -> Result<Request, Stop> {
+        loop {
+            if let Some((kind, body)) = take_frame(&mut self.buffer, limit_bytes)? {
+                return Ok(decode(kind, body)?);
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Resolves when the client has closed the connection, and only then; meanwhile keeps what it sends.
+    pub async fn gone(&mut self) {
+        loop {
+            if self.closed {
+                return;
+            }
+            if self.buffer.len() >= READ_AHEAD_BYTES {
+                // A client that floods the server while its statement runs is not watched any more:
+                // the next write to it will tell.
+                return pending().await;
+            }
+            if self.fill().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// At least `count` bytes of the start-up phase, which has no message types yet.
+    pub async fn peek(&mut self, count: usize) -> Result<&mut BytesMut, Stop> {
+        while self.buffer.len() < count {
+            self.fill().await?;
+        }
+        Ok(&mut self.buffer)
+    }
+
+    async fn fill(&mut self) -> Result<(), Stop> {
+        if self.closed {
+            return Err(Stop::Gone);
+        }
+        match self.reader.read_buf(&mut self.buffer).await {
+            Ok(0) | Err(_) => {
+                self.closed = true;
+                Err(Stop::Gone)
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// Messages to the client.
+pub(super) struct Output {
+    writer: OwnedWriteHalf,
+    buffer: BytesMut,
+}
+
+impl Output {
+    /// Adds a message to what will be sent.
+    ///
+    /// # Errors
+    /// A message too large for the protocol.
+    pub fn put(&mut self, message: &PgWireBackendMessage) -> Result<(), Stop> {
+        message.encode(&mut self.buffer).map_err(|error| Failure::protocol(error.to_string()).into())
+    }
+
+    /// Where rows are written directly.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.buffer
+    }
+
+    /// Sends what has gathered, once it is worth a packet. Waits while the client does not read.
+    pub async fn flush_if_full(&mut self) -> Result<(), Stop> {
+        if self.buffer.len() >= FLUSH_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    /// Sends everything.
+    pub async fn flush(&mut self) -> Result<(), Stop> {
+        self.writer.write_all_buf(&mut self.buffer).await?;
+        if self.buffer.capacity() > 4 * FLUSH_BYTES {
+            // One wide row must not pin its memory for the life of the connection.
+            self.buffer = BytesMut::with_capacity(FLUSH_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Sends what can be sent soon, and closes this direction.
+    pub async fn close(&mut self) {
+        let farewell = async {
+            let _ = self.flush().await;
+            let _ = self.writer.shutdown().await;
+        };
+        // A client that does not read must not keep the connection from ending.
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+    }
+}

@@ -1,0 +1,143 @@
+//! Turns a stream of batches into a response body that is complete or visibly broken.
+//!
+//! The status line leaves only when the first [`AHEAD_BYTES`] are encoded or the result has ended, so
+//! that an error early in a query has its proper status. A later error aborts the connection: a short
+//! body that looks whole would be a wrong answer. The rest is pulled as the client reads; dropping the
+//! body drops the query.
+
+use std::time::Instant;
+
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use axum::body::{Body, Bytes};
+use futures::{StreamExt, stream};
+use nyala_engine::{ErrorKind, QueryError, RowStream};
+
+use super::formats::{Encode, Format, Summary};
+
+/// How much of a result is encoded before the status line is sent.
+const AHEAD_BYTES: usize = 64 << 10;
+
+/// The body of a statement that gives rows.
+pub(super) async fn of_rows(rows: RowStream, format: Format, started: Instant) -> Result<Body, QueryError> {
+    let encoder = format.encoder(rows.schema()).map_err(not_encodable)?;
+    let mut producer = Producer {
+        rows,
+        batch: None,
+        encoder,
+        rows_per_chunk: format.rows_per_chunk(),
+        started,
+        row_count: 0,
+        stage: Stage::Head,
+    };
+    let mut first = Vec::new();
+    while first.len() < AHEAD_BYTES {
+        match producer.next_chunk().await? {
+            Some(chunk) => first.extend_from_slice(&chunk),
+            None => return Ok(Body::from(first)),
+        }
+    }
+    let rest = stream::try_unfold(producer, |mut producer| async move {
+        match producer.next_chunk().await {
+            Ok(chunk) => Ok(chunk.map(|chunk| (Bytes::from(chunk), producer))),
+            Err(error) => {
+                tracing::warn!(error = %error, rows = producer.row_count, "query failed while its result was being sent");
+                Err(error)
+            }
+        }
+    });
+    let first = stream::once(async move { Ok::<_, QueryError>(Bytes::from(first)) });
+    Ok(Body::from_stream(first.chain(rest)))
+}
+
+/// The body of a statement that gives no rows.
+pub(super) fn of_completion(
+    tag: String,
+    rows: Option<u64>,
+    format: Format,
+    started: Instant,
+) -> Result<Body, QueryError> {
+    let schema = std::sync::Arc::new(arrow::datatypes::Schema::empty());
+    let summary = Summary { rows: rows.unwrap_or(0), elapsed: started.elapsed(), tag: Some(tag) };
+    let mut out = Vec::new();
+    let write = || {
+        let mut encoder = format.encoder(schema)?;
+        // A CSV header without columns would be an empty line, which reads as one row.
+        if format != Format::Csv {
+            encoder.head(&mut out)?;
+        }
+        encoder.tail(&summary, &mut out)
+    };
+    write().map_err(not_encodable)?;
+    Ok(Body::from(out))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Head,
+    Rows,
+    Done,
+}
+
+struct Producer {
+    rows: RowStream,
+    /// The batch being written and the first row of it that is not.
+    batch: Option<(RecordBatch, usize)>,
+    encoder: Box<dyn Encode>,
+    rows_per_chunk: usize,
+    started: Instant,
+    row_count: u64,
+    stage: Stage,
+}
+
+impl Producer {
+    /// The next bytes; none after the last.
+    async fn next_chunk(&mut self) -> Result<Option<Vec<u8>>, QueryError> {
+        let mut out = Vec::new();
+        match self.stage {
+            Stage::Head => {
+                self.encoder.head(&mut out).map_err(not_encodable)?;
+                self.stage = Stage::Rows;
+            }
+            Stage::Rows => match self.next_rows().await? {
+                Some(rows) => self.encoder.rows(&rows, &mut out).map_err(not_encodable)?,
+                None => {
+                    let elapsed = self.started.elapsed();
+                    let summary = Summary { rows: self.row_count, elapsed, tag: None };
+                    self.encoder.tail(&summary, &mut out).map_err(not_encodable)?;
+                    self.stage = Stage::Done;
+                }
+            },
+            Stage::Done => return Ok(None),
+        }
+        Ok(Some(out))
+    }
+
+    /// The next rows, at most as many as are encoded at one go.
+    async fn next_rows(&mut self) -> Result<Option<RecordBatch>, QueryError> {
+        let (batch, start) = match self.batch.take() {
+            Some(pending) => pending,
+            None => match self.rows.next().await.transpose()? {
+                Some(batch) => (batch, 0),
+                None => return Ok(None),
+            },
+        };
+        let left = batch.num_rows().saturating_sub(start);
+        let count = left.min(self.rows_per_chunk);
+        self.row_count = self.row_count.saturating_add(count as u64);
+        let rows = batch.slice(start, count);
+        if count < left {
+            self.batch = Some((batch, start + count));
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// A value or type that the format cannot hold.
+fn not_encodable(error: ArrowError) -> QueryError {
+    QueryError {
+        kind: ErrorKind::Data,
+        message: format!("the result cannot be written in this format: {error}"),
+        hint: Some("cast the column to text, or ask for `application/vnd.apache.arrow.stream`".to_owned()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Accepts HTTP connections up to a limit; the ones beyond are told so.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A listener that keeps at most so many connections open.
+#[derive(Debug)]
+pub struct Connections {
+    listener: TcpListener,
+    free: Arc<Semaphore>,
+}
+
+impl Connections {
+    /// Wraps a bound listener.
+    pub fn new(listener: TcpListener, max_connections: usize) -> Self {
+        let free = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
+        Self { listener, free }
+    }
+}
+
+impl Listener for Connections {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        loop {
+            // The trait's version, which waits and goes on when the process is out of descriptors.
+            let (stream, peer) = Listener::accept(&mut self.listener).await;
+            // Answers are written in one go; waiting for more to send only delays them.
+            let _ = stream.set_nodelay(true);
+            match Arc::clone(&self.free).try_acquire_owned() {
+                Ok(permit) => return (Connection { stream, _permit: permit }, peer),
+                Err(_) => {
+                    tracing::warn!(%peer, "refused an HTTP connection: `server.max_connections` are open");
+                    tokio::spawn(refuse(stream));
+                }
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+const REFUSAL: &str = "{\"error\":{\"code\":\"too_many_connections\",\
+\"message\":\"the server has as many connections as it may\",\
+\"hint\":\"reuse connections, or raise `server.max_connections`\"}}\n";
+
+/// Answers without looking at the request. What the client sent is read before closing, because
+/// unread bytes would make the system reset the connection and the answer with it.
+async fn refuse(mut stream: TcpStream) {
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\nretry-after: 1\r\n\r\n{REFUSAL}",
+        REFUSAL.len()
+    );
+    let farewell = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut sink = [0_u8; 4096];
+        while stream.read(&mut sink).await? > 0 {}
+        Ok::<_, io::Error>(())
+    };
+    // Whether the client heard it is the client's affair.
+    let _ = tokio::time::timeout(Duration::from_secs(1), farewell).await;
+}
+
+/// The client's address, for handlers.
+#[derive(Debug, Clone, Copy)]
+pub struct Peer(pub SocketAddr);
+
+impl Connected<IncomingStream<'_, Connections>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
+        Peer(*stream.remote_addr())
+    }
+}
+
+/// An open connection, which frees its place when it is dropped.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,124 @@
+//! What a client is told when a request cannot be answered: one table from kind to status and code.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use nyala_engine::{ErrorKind, QueryError};
+use serde::Serialize;
+
+/// An error response: `{"error":{"code":"…","message":"…","hint":"…"}}` under its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiError {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Stable, for programs.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+/// The client closed the request, or someone cancelled it; the number nginx made customary.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Status and code of each kind of error.
+fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
+    match kind {
+        ErrorKind::Syntax => (StatusCode::BAD_REQUEST, "syntax_error"),
+        // Not 404: the resource the request names, the query endpoint, does exist.
+        ErrorKind::UndefinedTable => (StatusCode::BAD_REQUEST, "undefined_table"),
+        ErrorKind::UndefinedColumn => (StatusCode::BAD_REQUEST, "undefined_column"),
+        ErrorKind::UndefinedObject => (StatusCode::BAD_REQUEST, "undefined_object"),
+        ErrorKind::DuplicateObject => (StatusCode::CONFLICT, "duplicate_object"),
+        ErrorKind::InvalidDefinition => (StatusCode::BAD_REQUEST, "invalid_definition"),
+        ErrorKind::InvalidParameter => (StatusCode::BAD_REQUEST, "invalid_parameter"),
+        ErrorKind::InvalidText => (StatusCode::BAD_REQUEST, "invalid_statement"),
+        ErrorKind::Data => (StatusCode::UNPROCESSABLE_ENTITY, "data_error"),
+        ErrorKind::Unsupported => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
+        ErrorKind::LimitExceeded => (StatusCode::BAD_REQUEST, "limit_exceeded"),
+        ErrorKind::ResourcesExhausted => (StatusCode::SERVICE_UNAVAILABLE, "resources_exhausted"),
+        ErrorKind::DiskFull => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
+        ErrorKind::Cancelled => {
+            (StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST), "cancelled")
+        }
+        ErrorKind::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout"),
+        ErrorKind::Unreadable => (StatusCode::BAD_GATEWAY, "unreadable_source"),
+        ErrorKind::InUse => (StatusCode::CONFLICT, "in_use"),
+        ErrorKind::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
+        // `Internal`, and kinds this table does not know yet.
+        _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
+    }
+}
+
+impl ApiError {
+    /// An error without a hint.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let (status, code) = status(error.kind);
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(error = %error, "query failed for a reason that is ours");
+        }
+        Self { status, code, message: error.message, hint: error.hint }
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: Inner<'a>,
+}
+
+#[derive(Serialize)]
+struct Inner<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let error = Inner { code: self.code, message: &self.message, hint: self.hint.as_deref() };
+        (self.status, Json(Envelope { error })).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_status_and_code() {
+        check(ErrorKind::Syntax, 400, "syntax_error");
+        check(ErrorKind::UndefinedTable, 400, "undefined_table");
+        check(ErrorKind::DuplicateObject, 409, "duplicate_object");
+        check(ErrorKind::InUse, 409, "in_use");
+        check(ErrorKind::Data, 422, "data_error");
+        check(ErrorKind::Cancelled, 499, "cancelled");
+        check(ErrorKind::Internal, 500, "internal");
+        check(ErrorKind::Unsupported, 501, "unsupported");
+        check(ErrorKind::Unreadable, 502, "unreadable_source");
+        check(ErrorKind::ResourcesExhausted, 503, "resources_exhausted");
+        check(ErrorKind::ShuttingDown, 503, "shutting_down");
+        check(ErrorKind::Timeout, 504, "timeout");
+        check(ErrorKind::DiskFull, 507, "disk_full");
+    }
+
+    fn check(kind: ErrorKind, expected: u16, code: &str) {
+        let error = ApiError::from(QueryError { kind, message: "m".to_owned(), hint: None });
+        assert_eq!((error.status.as_u16(), error.code), (expected, code), "{kind:?}");
+    }
+}

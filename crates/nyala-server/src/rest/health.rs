@@ -1,0 +1,75 @@
+//! Whether the process lives, and whether it should be sent queries.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::{ApiError, Shared};
+
+/// Where a server is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Listening, but not all doors are open.
+    Starting,
+    /// Taking queries.
+    Ready,
+    /// Finishing what runs.
+    Stopping,
+}
+
+/// The phase, shared by whoever drives it and whoever asks.
+#[derive(Debug, Clone)]
+pub struct Readiness(Arc<AtomicU8>);
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU8::new(Phase::Starting as u8)))
+    }
+}
+
+impl Readiness {
+    /// Enters a phase.
+    pub fn set(&self, phase: Phase) {
+        self.0.store(phase as u8, Ordering::Release);
+    }
+
+    /// The current phase.
+    pub fn phase(&self) -> Phase {
+        match self.0.load(Ordering::Acquire) {
+            phase if phase == Phase::Ready as u8 => Phase::Ready,
+            phase if phase == Phase::Starting as u8 => Phase::Starting,
+            _ => Phase::Stopping,
+        }
+    }
+}
+
+/// How long the catalog may take to answer before the node counts as not ready.
+const CATALOG_DEADLINE: Duration = Duration::from_secs(2);
+
+/// `GET /healthz`: answers as long as the process does.
+pub(super) async fn live() -> Json<Value> {
+    Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
+}
+
+/// `GET /readyz`: 200 if queries are welcome and the catalog answers, else 503.
+pub(super) async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
+    let refuse = |code, message: String| Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message));
+    match shared.readiness.phase() {
+        Phase::Ready => {}
+        Phase::Starting => return refuse("starting", "the server is starting".to_owned()),
+        Phase::Stopping => return refuse("shutting_down", "the server is stopping".to_owned()),
+    }
+    match tokio::time::timeout(CATALOG_DEADLINE, shared.engine.catalog().refresh()).await {
+        Ok(Ok(snapshot)) => Ok(Json(json!({"status": "ready", "catalog_version": snapshot.version.0}))),
+        Ok(Err(error)) => refuse("catalog_unavailable", format!("the catalog does not answer: {error}")),
+        Err(_) => refuse(
+            "catalog_unavailable",
+            format!("the catalog did not answer within {} s", CATALOG_DEADLINE.as_secs()),
+        ),
+    }
+}

@@ -1,0 +1,16 @@
+//! The HTTP door: SQL in, JSON, CSV or Arrow out; health and metrics beside it.
+
+mod body;
+mod connections;
+mod errors;
+pub mod formats;
+mod health;
+mod origin;
+mod query;
+mod request;
+mod router;
+
+pub use connections::{Connections, Peer};
+pub use errors::ApiError;
+pub use health::{Phase, Readiness};
+pub use router::{Shared, router};

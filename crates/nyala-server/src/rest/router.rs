@@ -1,0 +1,101 @@
+//! Which path leads where.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use nyala_engine::Engine;
+use nyala_model::config::ServerConfig;
+use serde_json::{Value, json};
+
+use super::{ApiError, Readiness, health, origin, query};
+use crate::metrics::Metrics;
+
+/// What every handler may use.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// Answers the queries.
+    pub engine: Arc<Engine>,
+    /// Renders `/metrics`.
+    pub metrics: Metrics,
+    /// Drives `/readyz`.
+    pub readiness: Readiness,
+    /// Largest request body, in bytes.
+    pub max_body_bytes: usize,
+    /// Whether the server listens on a loopback address.
+    pub loopback_only: bool,
+}
+
+impl Shared {
+    /// State of a server with this configuration, in phase [`Phase::Starting`](super::Phase).
+    pub fn new(engine: Arc<Engine>, metrics: Metrics, config: &ServerConfig) -> Self {
+        Self {
+            engine,
+            metrics,
+            readiness: Readiness::default(),
+            max_body_bytes: config.max_body_bytes,
+            loopback_only: config.http_listen.ip().is_loopback(),
+        }
+    }
+}
+
+/// All routes of the HTTP door.
+pub fn router(shared: Shared) -> Router {
+    let api = Router::new()
+        .route("/api/v1/", get(index))
+        .route("/api/v1", get(index))
+        .route("/api/v1/query", post(query::query))
+        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
+        .route_layer(from_fn(count));
+    Router::new()
+        .merge(api)
+        .route("/healthz", get(health::live))
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(render_metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(shared.max_body_bytes))
+        .with_state(shared)
+}
+
+async fn index() -> Json<Value> {
+    Json(json!({
+        "name": "nyala",
+        "version": env!("CARGO_PKG_VERSION"),
+        "endpoints": {
+            "query": "POST /api/v1/query",
+            "health": "GET /healthz",
+            "readiness": "GET /readyz",
+            "metrics": "GET /metrics",
+        },
+    }))
+}
+
+async fn render_metrics(State(shared): State<Shared>) -> ([(HeaderName, &'static str); 1], String) {
+    let content_type = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, content_type)], shared.metrics.render(shared.engine.stats()))
+}
+
+async fn not_found(request: Request) -> ApiError {
+    let message = format!("there is nothing at `{}`", request.uri().path());
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", message).hint("`GET /api/v1/` lists what there is")
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    let message = format!("`{}` does not answer to {}", request.uri().path(), request.method());
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+        .hint("`GET /api/v1/` lists the methods")
+}
+
+/// Counts API requests by status, and times them until the status is known.
+async fn count(request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let response = next.run(request).await;
+    crate::metrics::http_request(response.status().as_u16(), started.elapsed());
+    response
+}

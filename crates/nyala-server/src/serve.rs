@@ -1,0 +1,185 @@
+//! Opens both doors, and closes them without cutting off whoever is being served.
+//!
+//! ```text
+//! bind both ─▶ open both ─▶ ready ── shutdown token ──▶ stop accepting
+//!                                                        │ running queries end, at most `grace`
+//!                                                        ▼
+//!                                                  cancel the rest ─▶ let answers leave ─▶ stopped
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::BuildError;
+use nyala_engine::Engine;
+use nyala_model::config::Config;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::pgwire;
+use crate::rest::{self, Connections, Peer, Phase, Readiness, Shared};
+
+/// Why a server could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on `{address}`, the value of `{key}`: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The configuration key it came from.
+        key: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The metrics recorder cannot be set up.
+    #[error("cannot set up metrics: {0}")]
+    Metrics(#[from] BuildError),
+}
+
+impl ServeError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let ServeError::Bind { address, key, source } = self else { return None };
+        Some(match source.kind() {
+            io::ErrorKind::AddrInUse => {
+                format!(
+                    "stop the process that uses port {}, or set `{key}` to another address",
+                    address.port()
+                )
+            }
+            io::ErrorKind::PermissionDenied => {
+                format!("ports below 1024 need privileges; set `{key}` to a higher port")
+            }
+            io::ErrorKind::AddrNotAvailable => {
+                format!("set `{key}` to an address of this machine, `0.0.0.0` for all of them")
+            }
+            _ => format!("set `{key}` to another address"),
+        })
+    }
+}
+
+/// A server with both doors open.
+#[derive(Debug)]
+pub struct Running {
+    /// Where PostgreSQL clients connect; the port is the real one also when 0 was asked for.
+    pub postgres_address: SocketAddr,
+    /// Where HTTP clients connect.
+    pub http_address: SocketAddr,
+    supervisor: JoinHandle<()>,
+}
+
+impl Running {
+    /// Waits until the server has stopped, which it does after its shutdown token was cancelled.
+    pub async fn stopped(self) {
+        // The supervisor does not panic and nobody aborts it.
+        let _ = self.supervisor.await;
+    }
+}
+
+/// Starts serving `engine` on the configured addresses. Cancelling `shutdown` stops it: no more
+/// connections, running queries get `server.shutdown_grace_ms` to end, then they are cancelled. The
+/// engine is shut down with the server.
+///
+/// # Errors
+/// [`ServeError::Bind`] if either address is taken; nothing is open then.
+pub async fn serve(
+    config: &Config,
+    engine: Arc<Engine>,
+    shutdown: CancellationToken,
+) -> Result<Running, ServeError> {
+    let server = &config.server;
+    let postgres = bind(server.postgres_listen, "server.postgres_listen").await?;
+    let http = bind(server.http_listen, "server.http_listen").await?;
+    let metrics = Metrics::install()?;
+    let postgres_address = postgres.local_addr().unwrap_or(server.postgres_listen);
+    let http_address = http.local_addr().unwrap_or(server.http_listen);
+    let shared = Shared::new(Arc::clone(&engine), metrics.clone(), server);
+    let readiness = shared.readiness.clone();
+
+    let mut doors = JoinSet::new();
+    doors.spawn(pgwire::serve(Arc::clone(&engine), postgres, server.clone(), shutdown.clone()));
+    doors.spawn(serve_http(Connections::new(http, server.max_connections), shared, shutdown.clone()));
+    readiness.set(Phase::Ready);
+
+    let grace = Duration::from_millis(server.shutdown_grace_ms);
+    let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
+    Ok(Running { postgres_address, http_address, supervisor })
+}
+
+async fn bind(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, key, source })
+}
+
+async fn serve_http(listener: Connections, shared: Shared, shutdown: CancellationToken) {
+    let service = rest::router(shared).into_make_service_with_connect_info::<Peer>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(shutdown.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the HTTP door closed");
+    }
+}
+
+/// How often recorded metrics are folded.
+const UPKEEP: Duration = Duration::from_secs(5);
+
+async fn supervise(
+    mut doors: JoinSet<()>,
+    engine: Arc<Engine>,
+    metrics: Metrics,
+    readiness: Readiness,
+    shutdown: CancellationToken,
+    grace: Duration,
+) {
+    loop {
+        tokio::select! {
+            // A stop that was asked for comes first: it closes the doors too.
+            biased;
+            () = shutdown.cancelled() => break,
+            () = sleep(UPKEEP) => metrics.upkeep(),
+            Some(_) = doors.join_next() => {
+                // A server with one door is worse than none: whoever watches it would not notice.
+                tracing::error!("a door closed unasked; stopping");
+                shutdown.cancel();
+            }
+        }
+    }
+    readiness.set(Phase::Stopping);
+    drain(&mut doors, &engine, grace).await;
+}
+
+/// How long answers that are already computed may take to leave.
+const FLUSH: Duration = Duration::from_secs(1);
+
+/// Waits for running queries, then for their answers to leave; ends both after their time.
+async fn drain(doors: &mut JoinSet<()>, engine: &Engine, grace: Duration) {
+    engine.shutdown(grace).await;
+    let all_closed = async { while doors.join_next().await.is_some() {} };
+    if timeout(FLUSH, all_closed).await.is_err() {
+        tracing::warn!("closing connections that did not take their answers");
+        doors.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[tokio::test]
+    async fn a_taken_port_names_address_key_and_next_step() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap();
+        let error = bind(address, "server.http_listen").await.unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with(&format!("cannot listen on `{address}`, the value of `server.http_listen`"))
+        );
+        assert!(error.hint().unwrap().contains(&format!("port {}", address.port())));
+    }
+}
