@@ -22,9 +22,12 @@ struct Inner {
 }
 
 enum Display {
+    #[cfg(test)]
     Hidden,
     Bar(ProgressBar),
-    Lines { next_ms: AtomicU64 },
+    Lines {
+        next_ms: AtomicU64,
+    },
 }
 
 impl Progress {
@@ -38,6 +41,7 @@ impl Progress {
     }
 
     /// Counts, but shows nothing.
+    #[cfg(test)]
     pub fn hidden() -> Self {
         Self::new(Display::Hidden)
     }
@@ -69,6 +73,7 @@ impl Progress {
     pub(super) fn add(&self, rows: u64) {
         self.0.rows.fetch_add(rows, Ordering::Relaxed);
         match &self.0.display {
+            #[cfg(test)]
             Display::Hidden => {}
             Display::Bar(bar) => bar.inc(rows),
             Display::Lines { next_ms } => self.maybe_line(next_ms),

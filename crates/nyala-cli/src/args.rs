@@ -1,0 +1,185 @@
+//! The command line.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::config::Flag;
+use crate::generate::GenerateArgs;
+
+/// An analytics database that answers from cubes.
+#[derive(Debug, Parser)]
+#[command(name = "nyala", version, about, max_term_width = 100)]
+pub struct Args {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the binary can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serves a data folder over the PostgreSQL protocol and HTTP
+    Serve(ServeArgs),
+    /// Runs SQL: a statement, a file, or what you type
+    Sql(SqlArgs),
+    /// Generates the Star Schema Benchmark, builds a cube and compares answers with and without it
+    Demo(DemoArgs),
+    /// Generates the data of a benchmark as Parquet files
+    Gen(GenArgs),
+    /// Prints the effective configuration and where each value comes from
+    Config(ServeArgs),
+    /// Prints a script that completes this command line in your shell
+    Completions(CompletionsArgs),
+}
+
+/// Where the configuration file is.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ConfigArgs {
+    /// Configuration file [default: nyala.toml in the current folder, if there is one]
+    #[arg(long, value_name = "FILE", env = "NYALA_CONFIG")]
+    pub config: Option<PathBuf>,
+}
+
+/// Arguments of `nyala serve`, and of `nyala config`, which shows what they amount to.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ServeArgs {
+    /// Where the configuration file is
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Folder of catalog, cubes and spill files; overrides `data_dir`
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Address for PostgreSQL clients; overrides `server.postgres_listen`
+    #[arg(long, value_name = "ADDRESS")]
+    pub postgres_listen: Option<SocketAddr>,
+    /// Address for HTTP clients; overrides `server.http_listen`
+    #[arg(long, value_name = "ADDRESS")]
+    pub http_listen: Option<SocketAddr>,
+}
+
+impl ServeArgs {
+    /// The flags that were given, as configuration.
+    pub fn flags(&self) -> Vec<Flag> {
+        [
+            self.data_dir.as_ref().map(|dir| Flag::data_dir(dir)),
+            self.postgres_listen
+                .map(|address| Flag::new("server.postgres_listen", "--postgres-listen", address.to_string())),
+            self.http_listen
+                .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// Arguments of `nyala sql`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SqlArgs {
+    /// Where the configuration file is
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// File of statements to run, each ended by `;`; `-` reads them from standard input
+    #[arg(value_name = "FILE", conflicts_with = "statement")]
+    pub file: Option<PathBuf>,
+    /// Statements to run
+    // A statement may begin with a comment.
+    #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
+    pub statement: Option<String>,
+    /// Data folder to open in this process; overrides `data_dir`
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Server to connect to instead, `postgres://host:port/database`
+    #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
+    pub url: Option<String>,
+    /// How results are written
+    #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
+    pub format: OutputFormat,
+    /// Most rows of a result that are shown at the prompt; 0 means all
+    #[arg(long, value_name = "ROWS", default_value_t = 1000)]
+    pub max_rows: usize,
+}
+
+/// How `nyala sql` writes results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// A drawn table with row count and time
+    Table,
+    /// Comma-separated values with a header
+    Csv,
+    /// One JSON document for each result, as the HTTP API gives it
+    Json,
+    /// One JSON object for each row
+    Ndjson,
+}
+
+/// Arguments of `nyala demo`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DemoArgs {
+    /// Where the configuration file is
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Scale factor; at 1 there are 6 million orders, about 200 MB of Parquet
+    #[arg(long, default_value_t = 1.0)]
+    pub scale: f64,
+    /// Folder for data, catalog and cube
+    #[arg(long, value_name = "FOLDER", default_value = "nyala-demo")]
+    pub data_dir: PathBuf,
+    /// End after the comparison instead of serving the data
+    #[arg(long)]
+    pub no_serve: bool,
+}
+
+/// Arguments of `nyala gen`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct GenArgs {
+    /// Where the configuration file is; its `storage` part says how S3 is reached
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// What to generate
+    #[command(flatten)]
+    pub generate: GenerateArgs,
+}
+
+/// Arguments of `nyala completions`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell that is to complete
+    pub shell: clap_complete::Shell,
+}
+
+/// Writes the completion script of a shell to stdout.
+pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<()> {
+    // Into memory first, because the generator ends the process when its writer fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "nyala", &mut script);
+    std::io::stdout().lock().write_all(&script)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_statement_may_begin_with_a_comment() {
+        let args = Args::try_parse_from(["nyala", "sql", "-c", "-- one\nSELECT 1"]).unwrap();
+        let Command::Sql(args) = args.command else { panic!("{args:?}") };
+        assert_eq!(args.statement.as_deref(), Some("-- one\nSELECT 1"));
+    }
+
+    #[test]
+    fn a_statement_and_a_file_exclude_each_other() {
+        Args::try_parse_from(["nyala", "sql", "-c", "SELECT 1", "file.sql"]).unwrap_err();
+        Args::try_parse_from(["nyala", "sql", "--url", "postgres://h/d", "--data-dir", "d"]).unwrap_err();
+    }
+}

@@ -1,0 +1,129 @@
+//! Values that come as text, from the environment and from flags, typed like the defaults.
+//!
+//! The text decides nothing about its type: a secret key of digits only stays a text, because the
+//! default of its key is one.
+
+use std::path::Path;
+
+use figment::value::{Dict, Map, Value};
+use figment::{Error, Figment, Metadata, Profile, Provider};
+use nyala_model::suggest::nearest;
+
+use crate::report::Hinted;
+
+/// What every variable that sets a key begins with.
+pub const PREFIX: &str = "NYALA_";
+
+/// Variables with the prefix that are no configuration keys.
+const OTHER_VARIABLES: [&str; 2] = ["NYALA_CONFIG", "NYALA_LOG"];
+
+/// A flag that sets a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    key: &'static str,
+    flag: &'static str,
+    value: String,
+}
+
+impl Flag {
+    /// `flag` is what the user typed, `key` what it sets.
+    pub fn new(key: &'static str, flag: &'static str, value: String) -> Self {
+        Self { key, flag, value }
+    }
+
+    /// `--data-dir`, which several commands have.
+    pub fn data_dir(path: &Path) -> Self {
+        Self::new("data_dir", "--data-dir", path.to_string_lossy().into_owned())
+    }
+
+    /// The layer that sets the key, typed like `defaults`.
+    pub(super) fn layer(&self, defaults: &Figment) -> anyhow::Result<Layer> {
+        Layer::new(defaults, self.key, format!("`{}`", self.flag), &self.value)
+    }
+}
+
+/// The layer of an environment variable; none if it sets no key.
+pub(super) fn of_variable(defaults: &Figment, name: &str, text: &str) -> anyhow::Result<Option<Layer>> {
+    let Some(rest) = name.strip_prefix(PREFIX) else { return Ok(None) };
+    if OTHER_VARIABLES.contains(&name) {
+        return Ok(None);
+    }
+    let key = rest.to_ascii_lowercase().replace("__", ".");
+    let known = keys(defaults);
+    if !known.contains(&key) {
+        let message = format!("environment variable `{name}` sets no configuration key");
+        let suggestion = nearest(&key, known.iter().map(String::as_str))
+            .map(|key| format!("did you mean `{PREFIX}{}`?", key.to_ascii_uppercase().replace('.', "__")));
+        let listing = || "`nyala config` lists all keys; `.` is written `__` in variables".to_owned();
+        return Err(Hinted::error(message, suggestion.unwrap_or_else(listing)));
+    }
+    Layer::new(defaults, &key, format!("environment variable `{name}`"), text).map(Some)
+}
+
+/// Dotted paths of all keys.
+pub(super) fn keys(defaults: &Figment) -> Vec<String> {
+    fn collect(prefix: &str, value: &Value, keys: &mut Vec<String>) {
+        match value {
+            Value::Dict(_, dict) => {
+                for (name, value) in dict {
+                    let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+                    collect(&path, value, keys);
+                }
+            }
+            _ => keys.push(prefix.to_owned()),
+        }
+    }
+    let mut found = Vec::new();
+    if let Ok(root) = defaults.extract::<Value>() {
+        collect("", &root, &mut found);
+    }
+    found
+}
+
+/// One value of one key, with its origin.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    origin: String,
+    dict: Dict,
+}
+
+impl Layer {
+    fn new(defaults: &Figment, key: &str, origin: String, text: &str) -> anyhow::Result<Self> {
+        let default = defaults.find_value(key)?;
+        let value = typed(&default, text).map_err(|rule| {
+            Hinted::error(
+                format!("{origin} must be {rule}, but is `{text}`"),
+                format!("it sets the configuration key `{key}`"),
+            )
+        })?;
+        let dict = figment::util::nest(key, value).into_dict().unwrap_or_default();
+        Ok(Self { origin, dict })
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.origin.clone())
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        Ok(Profile::Default.collect(self.dict.clone()))
+    }
+}
+
+/// The text as a value of the default's type, or what it would have to be.
+fn typed(default: &Value, text: &str) -> Result<Value, &'static str> {
+    match default {
+        Value::Num(..) => match (text.trim().parse::<u64>(), text.trim().parse::<i64>()) {
+            (Ok(number), _) => Ok(Value::from(number)),
+            (_, Ok(number)) => Ok(Value::from(number)),
+            _ => Err("a whole number"),
+        },
+        Value::Bool(..) => text.trim().parse::<bool>().map(Value::from).map_err(|_| "`true` or `false`"),
+        Value::Array(..) => {
+            let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+            Ok(Value::from(items.map(Value::from).collect::<Vec<_>>()))
+        }
+        _ => Ok(Value::from(text)),
+    }
+}

@@ -1,0 +1,100 @@
+//! Puts the layers on top of each other and checks the result.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use figment::error::Kind;
+use figment::providers::{Format, Serialized, Toml};
+use figment::{Figment, Metadata, Source};
+use nyala_model::config::Config;
+use nyala_model::suggest::nearest;
+
+use super::layer::{Flag, of_variable};
+use crate::args::ConfigArgs;
+use crate::report::Hinted;
+
+/// The file that is read when none is named and it exists.
+const DEFAULT_FILE: &str = "nyala.toml";
+
+/// A configuration and the origin of each value.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The effective configuration, checked.
+    pub config: Config,
+    layers: Figment,
+}
+
+impl Loaded {
+    /// Where the value of a key comes from: `default`, a file, a variable or a flag.
+    pub fn origin(&self, key: &str) -> String {
+        origin(self.layers.find_metadata(key))
+    }
+}
+
+/// Loads the configuration of this process.
+pub fn load(args: &ConfigArgs, flags: &[Flag]) -> anyhow::Result<Loaded> {
+    let file = match &args.config {
+        Some(file) if file.is_file() => Some(file.clone()),
+        Some(file) => {
+            let message = format!("configuration file `{}` does not exist", file.display());
+            return Err(Hinted::error(message, "correct `--config`, or leave it out to use the defaults"));
+        }
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()),
+    };
+    // A variable that is not Unicode cannot be one of ours.
+    let environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    layered(file.as_deref(), environment, flags)
+}
+
+/// Loads from the given layers only.
+pub(super) fn layered(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: &[Flag],
+) -> anyhow::Result<Loaded> {
+    let defaults = Figment::from(Serialized::defaults(Config::default()));
+    let mut layers = defaults.clone();
+    if let Some(file) = file {
+        layers = layers.merge(Toml::file_exact(file));
+    }
+    for (name, text) in environment {
+        if let Some(layer) = of_variable(&defaults, &name, &text)? {
+            layers = layers.merge(layer);
+        }
+    }
+    for flag in flags {
+        layers = layers.merge(flag.layer(&defaults)?);
+    }
+    let config: Config = layers.extract().map_err(explain)?;
+    let loaded = Loaded { config, layers };
+    loaded.config.validate().map_err(|invalid| anyhow!("{invalid} (from {})", loaded.origin(invalid.key)))?;
+    Ok(loaded)
+}
+
+/// Names key and origin, and suggests the key that was probably meant.
+fn explain(error: figment::Error) -> anyhow::Error {
+    let key = error.path.join(".");
+    let origin = origin(error.metadata.as_ref());
+    match &error.kind {
+        Kind::UnknownField(found, known) => {
+            let hint = match nearest(found, known.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            Hinted::error(format!("unknown configuration key `{key}` in {origin}"), hint)
+        }
+        // The text of the file is not TOML: the message has line and column.
+        kind if key.is_empty() => anyhow!("cannot read {origin}: {kind}"),
+        kind => anyhow!("configuration key `{key}` in {origin}: {kind}"),
+    }
+}
+
+fn origin(metadata: Option<&Metadata>) -> String {
+    let Some(metadata) = metadata else { return "the configuration".to_owned() };
+    match &metadata.source {
+        Some(Source::File(path)) => format!("`{}`", path.display()),
+        Some(_) => "default".to_owned(),
+        None => metadata.name.to_string(),
+    }
+}

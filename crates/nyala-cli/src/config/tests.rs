@@ -1,0 +1,116 @@
+//! Which layer wins, where values are said to come from, and what is refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::path::PathBuf;
+
+use super::layer::{Flag, keys};
+use super::load::{Loaded, layered};
+use super::show::show;
+use crate::report;
+
+#[test]
+fn later_layers_win_and_origins_name_them() {
+    let file =
+        File::new("data_dir = \"from-file\"\n[server]\nmax_connections = 7\nhttp_listen = \"127.0.0.1:1\"\n");
+    let environment = [("NYALA_SERVER__HTTP_LISTEN", "127.0.0.1:2"), ("NYALA_QUERY__THREADS", "3")];
+    let flags = [Flag::new("server.http_listen", "--http-listen", "127.0.0.1:3".to_owned())];
+    let loaded = load(Some(&file), &environment, &flags).unwrap();
+
+    assert_eq!(loaded.config.data_dir, PathBuf::from("from-file"));
+    assert_eq!(loaded.config.server.max_connections, 7);
+    assert_eq!(loaded.config.server.http_listen.port(), 3);
+    assert_eq!(loaded.config.query.threads, 3);
+
+    assert_eq!(loaded.origin("query.batch_rows"), "default");
+    assert_eq!(loaded.origin("data_dir"), format!("`{}`", file.0.display()));
+    assert_eq!(loaded.origin("query.threads"), "environment variable `NYALA_QUERY__THREADS`");
+    assert_eq!(loaded.origin("server.http_listen"), "`--http-listen`");
+}
+
+#[test]
+fn texts_take_the_type_of_their_key() {
+    let environment = [
+        ("NYALA_STORAGE__S3__SECRET_ACCESS_KEY", "0123456789"),
+        ("NYALA_STORAGE__S3__ALLOW_HTTP", "true"),
+        ("NYALA_STORAGE__ALLOWED_LOCATIONS", "file:///a/, s3://b/"),
+        ("NYALA_BUILD__ZSTD_LEVEL", " 3 "),
+        ("PATH", "/bin"),
+        ("NYALA_LOG", "debug"),
+    ];
+    let config = load(None, &environment, &[]).unwrap().config;
+    assert_eq!(config.storage.s3.secret_access_key, "0123456789");
+    assert!(config.storage.s3.allow_http);
+    assert_eq!(config.storage.allowed_locations, ["file:///a/", "s3://b/"]);
+    assert_eq!(config.build.zstd_level, 3);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_origin() {
+    let variable = |name: &str, value: &str| error(None, &[(name, value)]);
+    let text = variable("NYALA_SERVER__HTTP_LISTN", "x");
+    assert!(text.contains("`NYALA_SERVER__HTTP_LISTN` sets no configuration key"), "{text}");
+    assert!(text.contains("hint: did you mean `NYALA_SERVER__HTTP_LISTEN`?"), "{text}");
+    let text = variable("NYALA_SERVER", "x");
+    assert!(text.contains("sets no configuration key"), "{text}");
+    let text = variable("NYALA_QUERY__THREADS", "many");
+    assert!(text.contains("must be a whole number, but is `many`"), "{text}");
+    let text = variable("NYALA_SERVER__HTTP_LISTEN", "nowhere");
+    assert!(
+        text.contains("`server.http_listen` in environment variable `NYALA_SERVER__HTTP_LISTEN`"),
+        "{text}"
+    );
+    let text = variable("NYALA_BUILD__ZSTD_LEVEL", "40");
+    assert!(text.contains("must be between 1 and 22, but is `40` (from environment variable"), "{text}");
+
+    let file = File::new("[server]\nhttp_listn = 1\n");
+    let text = error(Some(&file), &[]);
+    let expected = format!("unknown configuration key `server.http_listn` in `{}`", file.0.display());
+    assert!(text.contains(&expected), "{text}");
+    assert!(text.contains("did you mean `http_listen`?"), "{text}");
+    let text = error(Some(&File::new("[server\n")), &[]);
+    assert!(text.contains("cannot read"), "{text}");
+    assert!(text.contains("line 1"), "{text}");
+}
+
+#[test]
+fn the_shown_configuration_reads_back_and_hides_secrets() {
+    let environment = [("NYALA_STORAGE__S3__SECRET_ACCESS_KEY", "hidden"), ("NYALA_DATA_DIR", "d \"q\"")];
+    let loaded = load(None, &environment, &[]).unwrap();
+    let text = show(&loaded).unwrap();
+    assert!(!text.contains("hidden"), "{text}");
+    assert!(text.contains("# environment variable `NYALA_DATA_DIR`"), "{text}");
+    let again =
+        load(Some(&File::new(&text)), &[("NYALA_STORAGE__S3__SECRET_ACCESS_KEY", "hidden")], &[]).unwrap();
+    assert_eq!(again.config, loaded.config);
+}
+
+#[test]
+fn every_key_can_be_set_by_a_variable() {
+    let defaults = figment::Figment::from(figment::providers::Serialized::defaults(
+        nyala_model::config::Config::default(),
+    ));
+    let keys = keys(&defaults);
+    assert!(keys.contains(&"storage.s3.endpoint".to_owned()), "{keys:?}");
+    assert!(keys.iter().all(|key| !key.contains("__")), "{keys:?}");
+}
+
+fn load(file: Option<&File>, environment: &[(&str, &str)], flags: &[Flag]) -> anyhow::Result<Loaded> {
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    layered(file.map(|file| file.0.as_path()), environment, flags)
+}
+
+fn error(file: Option<&File>, environment: &[(&str, &str)]) -> String {
+    report::text(&load(file, environment, &[]).unwrap_err())
+}
+
+/// A configuration file in a folder of its own, which goes with it.
+struct File(PathBuf, #[allow(dead_code)] tempfile::TempDir);
+
+impl File {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nyala.toml");
+        std::fs::write(&path, text).unwrap();
+        Self(path, folder)
+    }
+}

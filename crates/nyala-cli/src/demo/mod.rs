@@ -1,0 +1,15 @@
+//! `nyala demo`: the Star Schema Benchmark with a cube, from nothing to a comparison to a server.
+//!
+//! ```text
+//! generate files ─▶ create tables ─▶ create and build cube ─▶ 13 queries, cube on and off ─▶ serve
+//! ```
+//! Each step looks at what is there first, so that a second run goes straight to the queries.
+
+mod command;
+mod compare;
+mod data;
+mod objects;
+mod queries;
+mod summary;
+
+pub use command::command;

@@ -1,0 +1,42 @@
+//! Tells how to connect to a server that has just started.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+
+/// Writes one line for each door, with a command that works as it stands.
+pub fn write(out: &mut impl Write, postgres: SocketAddr, http: SocketAddr, example: &str) -> io::Result<()> {
+    let (postgres, http) = (reachable(postgres), reachable(http));
+    writeln!(out, "  psql  psql -h {} -p {} -U nyala nyala", postgres.ip(), postgres.port())?;
+    writeln!(
+        out,
+        "  curl  curl -s http://{http}/api/v1/query -H 'content-type: application/json' -d '{{\"sql\": \"{example}\"}}'"
+    )?;
+    writeln!(out, "  stop  Ctrl-C")?;
+    out.flush()
+}
+
+/// An address that a client on this machine can use: "all addresses" is for listening only.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], v6.port()))
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn commands_name_an_address_that_can_be_reached() {
+        let mut out = Vec::new();
+        write(&mut out, "0.0.0.0:5433".parse().unwrap(), "[::]:8090".parse().unwrap(), "SELECT 1").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("psql -h 127.0.0.1 -p 5433"), "{text}");
+        assert!(text.contains("http://[::1]:8090/api/v1/query"), "{text}");
+    }
+}

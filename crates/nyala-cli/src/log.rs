@@ -1,0 +1,28 @@
+//! Log lines, on stderr.
+
+use std::io::{IsTerminal, stderr};
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::Command;
+
+/// Sets up logging: what `NYALA_LOG` says (`debug`, `nyala_engine=trace,warn`, …), else what suits the
+/// command. A filter that cannot be parsed is reported and left out.
+pub fn init(command: &Command) {
+    let default = match command {
+        Command::Serve(_) => "info",
+        // Here the output is a conversation, and errors are part of it anyway.
+        _ => "warn",
+    };
+    let wanted = std::env::var("NYALA_LOG").unwrap_or_default();
+    let parsed = EnvFilter::try_new(if wanted.is_empty() { default } else { &wanted });
+    let invalid = parsed.as_ref().err().map(ToString::to_string);
+    tracing_subscriber::fmt()
+        .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(default)))
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .init();
+    if let Some(error) = invalid {
+        tracing::warn!(%error, "ignoring the log filter in `NYALA_LOG`");
+    }
+}

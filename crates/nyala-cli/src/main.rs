@@ -1,0 +1,68 @@
+//! The binary `nyala`: reads arguments and configuration, and starts what they ask for.
+//!
+//! Everything it does is done by the crates below it; what belongs here is talking to a person at a
+//! terminal.
+
+mod args;
+mod build_progress;
+mod config;
+mod demo;
+mod generate;
+mod greeting;
+mod log;
+mod open;
+mod report;
+mod serve;
+mod sql;
+mod stop;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+/// Planning a query allocates and frees thousands of small objects on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Threads for sockets and signals; queries are computed on the engine's own threads.
+const IO_THREADS: usize = 2;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    log::init(&args.command);
+    match run(args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has read enough: `nyala sql … | head` is no failure.
+        Err(error) if report::is_closed_output(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report::print(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(IO_THREADS).enable_all().build()?;
+    let result = runtime.block_on(dispatch(command));
+    // What still runs has had its time to end; a blocked read must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn dispatch(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Serve(args) => serve::command(args).await,
+        Command::Sql(args) => sql::command(args).await,
+        Command::Demo(args) => demo::command(args).await,
+        Command::Gen(args) => {
+            let storage = config::load(&args.config, &[])?.config.storage;
+            generate::command(args.generate, storage).await
+        }
+        Command::Config(args) => config::command(&args),
+        Command::Completions(args) => args::completions(args.shell),
+    }
+}

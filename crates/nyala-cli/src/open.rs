@@ -1,0 +1,45 @@
+//! Opens a data folder: the lock, the catalog, the engine. Everything that works on one does it here.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use nyala_catalog::Catalog;
+use nyala_engine::Engine;
+use nyala_model::config::Config;
+use nyala_server::pgwire::PgCatalog;
+use nyala_storage::data_dir::DataDir;
+
+/// An open data folder. The lock goes with it.
+pub struct Opened {
+    /// Answers queries.
+    pub engine: Arc<Engine>,
+    data_dir: DataDir,
+}
+
+impl Opened {
+    /// The folder, absolute.
+    pub fn path(&self) -> &Path {
+        self.data_dir.path()
+    }
+
+    /// Cancels what runs and gives the folder free.
+    pub async fn close(self) {
+        self.engine.shutdown(Duration::from_secs(1)).await;
+    }
+}
+
+/// Opens the folder `config.data_dir`, which is created if it is missing. `command` is what others are
+/// told when they find the folder locked, `nyala serve` for instance.
+pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
+    let holder = format!("`{command}` (process {})", std::process::id());
+    let data_dir = DataDir::lock(&config.data_dir, &holder)?;
+    // From here on the absolute path counts, so that nothing depends on the current folder.
+    let config = Config { data_dir: data_dir.path().to_owned(), ..config.clone() };
+    let catalog = Catalog::open_sqlite(&data_dir.catalog_file())
+        .await
+        .with_context(|| format!("cannot open the catalog of data folder `{}`", data_dir.path().display()))?;
+    let engine = Engine::open(&config, Arc::new(catalog), vec![Arc::new(PgCatalog::default())]).await?;
+    Ok(Opened { engine, data_dir })
+}

@@ -1,0 +1,63 @@
+//! `nyala serve`.
+
+use std::io::{Write, stderr, stdout};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nyala_model::config::Config;
+use nyala_server::serve::{Running, serve};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::ServeArgs;
+use crate::open::{Opened, open};
+use crate::{config, greeting, stop};
+
+/// Opens the data folder and serves it until asked to stop.
+pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
+    let config = config::load(&args.config, &args.flags())?.config;
+    let opened = open(&config, "nyala serve").await?;
+    run(&config, &opened, "SELECT 1").await
+}
+
+/// Serves an open data folder until asked to stop. `example` is the statement that the greeting shows.
+pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
+    let shutdown = CancellationToken::new();
+    let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
+    greet(&running, opened, example)?;
+    let stopped = running.stopped();
+    tokio::pin!(stopped);
+    tokio::select! {
+        // A door that closes by itself stops the server.
+        () = &mut stopped => anyhow::bail!("the server stopped by itself; its log says why"),
+        asked = stop::requested() => asked?,
+    }
+    // Whether anyone reads this does not matter any more.
+    let _ = writeln!(stderr(), "stopping: running queries may end; Ctrl-C again cancels them");
+    shutdown.cancel();
+    tokio::select! {
+        () = &mut stopped => {}
+        asked = stop::requested() => {
+            asked?;
+            opened.engine.shutdown(Duration::ZERO).await;
+            stopped.await;
+        }
+    }
+    Ok(())
+}
+
+fn greet(running: &Running, opened: &Opened, example: &str) -> anyhow::Result<()> {
+    for address in [running.postgres_address, running.http_address] {
+        warn_if_open(address);
+    }
+    let mut out = stdout().lock();
+    writeln!(out, "nyala {} serves `{}`", env!("CARGO_PKG_VERSION"), opened.path().display())?;
+    greeting::write(&mut out, running.postgres_address, running.http_address, example)?;
+    Ok(())
+}
+
+fn warn_if_open(address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        tracing::warn!(%address, "there is no authentication: whoever reaches this address can read and change everything");
+    }
+}

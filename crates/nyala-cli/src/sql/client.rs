@@ -1,0 +1,70 @@
+//! Whoever runs the statements: an engine in this process, or a server.
+
+use std::pin::pin;
+
+use anyhow::Result;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use futures::stream::BoxStream;
+
+use super::embedded::Embedded;
+use super::remote::Remote;
+
+/// What a statement gives.
+pub enum Outcome {
+    /// Rows, as they come.
+    Rows(Rows),
+    /// No rows; what was done and how many rows it concerned, if that is known.
+    Done { tag: String, rows: Option<u64> },
+}
+
+/// A result.
+pub struct Rows {
+    pub schema: SchemaRef,
+    pub batches: BoxStream<'static, Result<RecordBatch>>,
+}
+
+/// A connection, in one of its two forms.
+pub enum Client {
+    Embedded(Box<Embedded>),
+    Remote(Box<Remote>),
+}
+
+impl Client {
+    /// Runs one statement.
+    pub async fn run(&self, statement: &str) -> Result<Outcome> {
+        match self {
+            Client::Embedded(client) => client.run(statement).await,
+            Client::Remote(client) => client.run(statement).await,
+        }
+    }
+
+    /// Runs `work`, which waits for this client. Ctrl-C meanwhile cancels the running statement, so that
+    /// `work` ends by the error that the cancelled statement gives.
+    pub async fn interruptible<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                interrupted = tokio::signal::ctrl_c() => {
+                    interrupted?;
+                    self.cancel().await;
+                }
+            }
+        }
+    }
+
+    async fn cancel(&self) {
+        match self {
+            Client::Embedded(client) => client.cancel(),
+            Client::Remote(client) => client.cancel().await,
+        }
+    }
+
+    /// Ends the session.
+    pub async fn close(self) {
+        if let Client::Embedded(client) = self {
+            client.close().await;
+        }
+    }
+}

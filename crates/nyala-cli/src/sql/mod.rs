@@ -1,0 +1,18 @@
+//! `nyala sql`: statements from the command line, a file or a prompt, run in this process or by a
+//! server.
+
+mod batch;
+mod client;
+mod command;
+mod embedded;
+mod meta;
+mod output;
+mod remote;
+mod repl;
+mod split;
+mod table;
+mod target;
+
+pub use command::command;
+pub use output::duration;
+pub use split::split;

@@ -1,0 +1,130 @@
+//! Cuts a text into statements at the semicolons that end one.
+//!
+//! Only what can hide a semicolon is understood: quotes, dollar quotes and comments. Everything else
+//! is left to the parser, so that its errors speak of the text the user wrote.
+
+/// The statements of a text, trimmed, without their semicolons; empty ones are left out.
+pub fn split(text: &str) -> Vec<&str> {
+    let mut statements = Vec::new();
+    let mut rest = text;
+    loop {
+        let (statement, after) = match end_of_statement(rest) {
+            Some(end) => (rest.get(..end), rest.get(end + 1..)),
+            None => (Some(rest), None),
+        };
+        statements.extend(statement.map(str::trim).filter(|statement| !is_blank(statement)));
+        match after {
+            Some(after) => rest = after,
+            None => return statements,
+        }
+    }
+}
+
+/// Whether the last statement of the text is ended, so that nothing more needs to be typed.
+pub fn is_complete(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(end) = end_of_statement(rest) {
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    is_blank(rest)
+}
+
+/// Whether a text holds nothing but blanks and comments.
+fn is_blank(text: &str) -> bool {
+    let mut rest = text.trim_start();
+    while let Some(length) = comment(rest) {
+        rest = rest.get(length..).unwrap_or_default().trim_start();
+    }
+    rest.is_empty()
+}
+
+/// Byte position of the first semicolon that ends a statement.
+fn end_of_statement(text: &str) -> Option<usize> {
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        at += match rest.chars().next() {
+            Some(';') => return Some(at),
+            Some(quote @ ('\'' | '"')) => quoted(rest, quote),
+            Some('$') => dollar_quoted(rest).unwrap_or(1),
+            Some(first) => comment(rest).unwrap_or(first.len_utf8()),
+            None => return None,
+        };
+    }
+    None
+}
+
+/// Length of a quoted text. A doubled quote needs no care: it ends one text and begins the next.
+fn quoted(text: &str, quote: char) -> usize {
+    let inner = text.get(1..).unwrap_or_default();
+    inner.find(quote).map_or(text.len(), |end| end + 2)
+}
+
+/// Length of `$tag$ … $tag$`; none if this dollar begins no such text (`$1` does not).
+fn dollar_quoted(text: &str) -> Option<usize> {
+    let tag_length = text.get(1..)?.find('$')? + 2;
+    let tag = text.get(..tag_length)?;
+    let name = tag.trim_matches('$');
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if !is_name {
+        return None;
+    }
+    let inner = text.get(tag_length..)?;
+    Some(inner.find(tag).map_or(text.len(), |end| tag_length + end + tag_length))
+}
+
+/// Length of a comment, nested ones included; none if the text begins with something else.
+fn comment(text: &str) -> Option<usize> {
+    if text.starts_with("--") {
+        return Some(text.find('\n').map_or(text.len(), |end| end + 1));
+    }
+    if !text.starts_with("/*") {
+        return None;
+    }
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (0, 0_usize);
+    while let Some(pair) = bytes.get(at..at + 2) {
+        match pair {
+            b"/*" => (at, depth) = (at + 2, depth + 1),
+            b"*/" => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    Some(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn semicolons_end_statements_only_where_they_stand_alone() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(split(text), expected, "{text}");
+        check("", &[]);
+        check(" ;; -- nothing\n;", &[]);
+        check("SELECT 1", &["SELECT 1"]);
+        check("SELECT 1; SELECT 2;", &["SELECT 1", "SELECT 2"]);
+        check("SELECT ';', 'it''s;' ; x", &["SELECT ';', 'it''s;'", "x"]);
+        check("SELECT \"a;b\"; x", &["SELECT \"a;b\"", "x"]);
+        check("a -- b; c\n, d; e", &["a -- b; c\n, d", "e"]);
+        check("a /* ; /* ; */ ; */ b; c", &["a /* ; /* ; */ ; */ b", "c"]);
+        check("$$ ; $$; $t$ ; $$ ; $t$; x", &["$$ ; $$", "$t$ ; $$ ; $t$", "x"]);
+        check("SELECT $1; SELECT $2", &["SELECT $1", "SELECT $2"]);
+        check("SELECT 'ü;ü'; ü", &["SELECT 'ü;ü'", "ü"]);
+        check("SELECT 'open; ", &["SELECT 'open;"]);
+        check("a /* open; ", &["a /* open;"]);
+    }
+
+    #[test]
+    fn a_prompt_goes_on_until_the_semicolon() {
+        for text in ["SELECT 1;", "SELECT 1; -- done", "", "SELECT 1; /* x */ ", ";"] {
+            assert!(is_complete(text), "{text}");
+        }
+        for text in ["SELECT 1", "SELECT ';", "SELECT 1; SELECT", "SELECT 1 -- ;", "$$ ;"] {
+            assert!(!is_complete(text), "{text}");
+        }
+    }
+}
