@@ -74,13 +74,6 @@ impl TestEngine {
         }
     }
 
-    pub async fn batches(&self, sql: &str) -> Vec<RecordBatch> {
-        match self.session.query(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")) {
-            Answer::Rows(rows) => rows.collect().await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")),
-            Answer::Done(_) => Vec::new(),
-        }
-    }
-
     /// The cubes part of EXPLAIN.
     pub async fn explain(&self, sql: &str) -> String {
         self.run(&format!("EXPLAIN {sql}")).await[0][1].clone()

@@ -9,9 +9,17 @@
     clippy::print_stderr
 )]
 
+mod clients;
+mod crash;
 mod cubes;
 mod harness;
+mod oracle;
+mod process;
+mod program;
 mod property;
-mod states;
-
+mod python;
+mod server;
+mod star;
 mod statements;
+mod states;
+mod tidy;

@@ -196,6 +196,26 @@ async fn statements_end_when_cancelled_or_out_of_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_join_frees_the_threads_that_computed_it() {
+    let test = with_table().await;
+    test.run("SET statement_timeout = '300ms'").await;
+    for join in ["t a, t b, t c, t d, t e", "t a JOIN t b ON a.id < b.id + 200, t c, t d, t e"] {
+        for _ in 0..4 {
+            test.error(
+                &format!("SELECT sum(a.id + e.id) FROM {join}"),
+                ErrorKind::Timeout,
+                "statement_timeout",
+            )
+            .await;
+        }
+    }
+    test.run("SET statement_timeout = '5s'").await;
+    assert_eq!(test.run("SELECT count(*) FROM t").await, [["100"]], "the query threads are free again");
+    let chain: String = (0..300).map(|i| format!(" WHEN id = {i} THEN 'x{i}'")).collect();
+    test.run(&format!("SELECT CASE{chain} END FROM t")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn prepared_statements_take_parameters_and_see_later_changes() {
     let test = with_table().await;
     let statement = test.session.parse("SELECT name FROM t WHERE id = $1").unwrap().pop().unwrap();

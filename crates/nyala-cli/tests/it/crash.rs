@@ -1,0 +1,229 @@
+//! Builds that are cut off: by SIGKILL, by Ctrl-C, by a full disk.
+//!
+//! What holds in every case: a segment is visible as a whole or not at all, queries answer all the
+//! time, what the cut-off build wrote is deleted, and building again succeeds.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::{assert_same, sorted};
+use crate::program::{PATIENCE, Running, eventually, nyala, run, try_run};
+use crate::server::{Server, send, statement_request};
+use crate::star::{Star, queries, sql};
+
+const BUILD: &str = "BUILD CUBE ssb";
+const CUBOIDS: usize = 10;
+const ROUNDS: usize = 6;
+
+#[test]
+fn a_build_killed_at_any_moment_leaves_nothing_half_visible() {
+    let star = Star::generate("0.1");
+    let usual = usual_build_time(&star);
+    let data = star.path("data");
+    star.define(&data);
+    for round in 0..ROUNDS {
+        // The second half of the rounds has an older segment, which must go on answering.
+        let built_before = round >= ROUNDS / 2;
+        if built_before {
+            sql(&data, BUILD);
+        }
+        let moment = usual.mul_f64(random_fraction());
+        let by = if round % 2 == 0 { "nyala sql" } else { "nyala serve" };
+        println!("round {round}: `{by}` killed after {moment:?} of about {usual:?}");
+        if round % 2 == 0 {
+            kill_embedded(&data, moment)
+        } else {
+            kill_server(&data, moment)
+        }
+        let server = Server::start(&data);
+        let built = check_consistent(&server, &data);
+        assert!(built || !built_before, "the older segment is gone");
+    }
+    sql(&data, BUILD);
+    let server = Server::start(&data);
+    assert!(check_consistent(&server, &data), "building again had no effect");
+    for (name, query) in queries() {
+        assert!(server.explain(&query).contains("answered from cube"), "{name}");
+        check_same(&server, &query);
+    }
+}
+
+/// Until a file is complete the store keeps it under another name, which ends in `#1`, and does not list
+/// it: a kill at that moment leaves one that is easily overlooked.
+#[test]
+fn every_file_without_an_owner_is_deleted_at_the_next_start() {
+    let star = Star::generate("0.01");
+    let data = star.built();
+    let owned = files_below(&data.join("cubes")).len();
+    let lost = data.join("cubes/4711/01a1fc905a4b7355a8df8e0bf7a12460");
+    std::fs::create_dir_all(&lost).unwrap();
+    for name in ["1-0.parquet", "1-1.parquet#1"] {
+        std::fs::write(lost.join(name), "lost").unwrap();
+    }
+    sql(&data, "SELECT 1");
+    assert_eq!(files_below(&lost), Vec::<PathBuf>::new(), "still there after a start");
+    assert_eq!(files_below(&data.join("cubes")).len(), owned, "files of a segment are gone");
+    assert!(check_consistent(&Server::start(&data), &data));
+}
+
+#[test]
+fn ctrl_c_ends_a_build_at_once() {
+    let star = Star::generate("0.1");
+    let usual = usual_build_time(&star);
+    let data = star.path("data");
+    star.define(&data);
+    let mut building = Running::start(nyala(&["sql", "-c", BUILD, "--data-dir"]).arg(&data));
+    sleep(usual / 2);
+    building.signal("INT");
+    let asked = Instant::now();
+    let finished = building.finish(PATIENCE);
+    assert!(asked.elapsed() < Duration::from_secs(5), "took {:?}", asked.elapsed());
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("cancelled"), "{finished:?}");
+    assert_eq!(sql(&data, "SHOW CUBES")[0][2], "not built");
+    sql(&data, BUILD);
+    assert!(check_consistent(&Server::start(&data), &data));
+}
+
+#[test]
+fn a_build_runs_once_at_a_time_and_ends_when_its_client_leaves() {
+    let star = Star::generate("0.1");
+    let data = star.path("data");
+    star.define(&data);
+    let server = Server::start(&data);
+    let mut client = TcpStream::connect(server.http).unwrap();
+    client.write_all(&statement_request(BUILD)).unwrap();
+    let running = || server.query("SHOW JOBS").iter().any(|job| job[3] == "running");
+    eventually("the build runs", PATIENCE, running);
+    for statement in [BUILD, "DROP CUBE ssb"] {
+        let refused = server.try_query(statement);
+        assert_eq!(refused.status, 409, "{statement}: {}", refused.body);
+        assert!(refused.body.contains("being built"), "{statement}: {}", refused.body);
+    }
+    drop(client);
+    eventually("the build has ended", Duration::from_secs(10), || !running());
+    eventually("space given back", Duration::from_secs(10), || files_below(&data.join("cubes")).is_empty());
+    assert!(!check_consistent(&server, &data), "a segment was published");
+    assert_eq!(server.try_query(BUILD).status, 200);
+    assert!(check_consistent(&server, &data), "building again had no effect");
+}
+
+/// Needs a small file system, which only root may mount.
+#[test]
+fn a_full_disk_fails_the_build_and_nothing_else() {
+    let star = Star::generate("0.1");
+    let folder = star.path("small");
+    let Some(disk) = SmallDisk::mount(&folder, "12m") else { return };
+    let data = folder.join("data");
+    star.define(&data);
+    let server = Server::start(&data);
+    let response = server.try_query(BUILD);
+    assert_eq!(response.status, 507, "{}", response.body);
+    assert!(response.body.contains("no space left"), "{}", response.body);
+    eventually("space given back", Duration::from_secs(10), || files_below(&data.join("cubes")).is_empty());
+    server.check_alive("a full disk");
+    assert!(!check_consistent(&server, &data), "a segment was published");
+    let jobs = server.query("SHOW JOBS");
+    assert!(jobs[0].contains(&"failed".to_owned()), "{jobs:?}");
+    disk.resize("200m");
+    assert_eq!(server.try_query(BUILD).status, 200);
+    assert!(check_consistent(&server, &data), "building again had no effect");
+}
+
+/// Checks that catalog, files and answers fit together; gives whether the cube is built.
+fn check_consistent(server: &Server, data: &Path) -> bool {
+    let built = match server.query("SHOW CUBES")[0][2].as_str() {
+        "ready" => true,
+        "not built" => false,
+        other => panic!("the cube is `{other}`"),
+    };
+    let segments = server.query("SHOW SEGMENTS FOR ssb");
+    assert_eq!(segments.len(), if built { CUBOIDS } else { 0 }, "{segments:?}");
+    assert!(segments.iter().all(|cuboid| cuboid[3] == "ready"), "{segments:?}");
+    let owned: usize = segments.iter().map(|cuboid| cuboid[7].parse::<usize>().unwrap()).sum();
+    let found = files_below(&data.join("cubes"));
+    assert_eq!(found.len(), owned, "files of no segment, or lost ones: {found:#?}");
+    let jobs = server.query("SHOW JOBS");
+    assert!(jobs.iter().all(|job| job[3] != "running"), "{jobs:?}");
+    for (name, query) in queries().iter().step_by(4) {
+        let report = server.explain(query);
+        assert_eq!(report.contains("answered from cube"), built, "{name}\n{report}");
+        check_same(server, query);
+    }
+    built
+}
+
+fn check_same(server: &Server, query: &str) {
+    assert_same(query, &sorted(server.query(query)), &sorted(server.query_tables(query)));
+}
+
+fn kill_embedded(data: &Path, after: Duration) {
+    let mut building = Running::start(nyala(&["sql", "-c", BUILD, "--data-dir"]).arg(data));
+    sleep(after);
+    building.kill();
+}
+
+fn kill_server(data: &Path, after: Duration) {
+    let mut server = Server::start(data);
+    let address = server.http;
+    let building = std::thread::spawn(move || send(address, &statement_request(BUILD)));
+    sleep(after);
+    server.process.kill();
+    building.join().unwrap();
+}
+
+/// How long a build takes here and now, start of the process included.
+fn usual_build_time(star: &Star) -> Duration {
+    let data = star.path("measured");
+    star.define(&data);
+    let begin = Instant::now();
+    sql(&data, BUILD);
+    begin.elapsed()
+}
+
+/// At least 0, less than 1. No seed would make the outcome repeatable, so none is kept.
+fn random_fraction() -> f64 {
+    f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    entries
+        .map(|entry| entry.unwrap().path())
+        .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+        .collect()
+}
+
+/// A file system in memory, gone when this value is.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None, and a line that says so, where mounting is not permitted.
+    fn mount(folder: &Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(folder).unwrap();
+        let options = format!("size={size}");
+        let mounted =
+            try_run(Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(folder));
+        if mounted.code == Some(0) {
+            return Some(Self(folder.to_owned()));
+        }
+        println!("SKIPPED: a small file system cannot be mounted here: {}", mounted.stderr.trim());
+        None
+    }
+
+    fn resize(&self, size: &str) {
+        run(Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(&self.0));
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily, since a server may still have files open when a test fails.
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

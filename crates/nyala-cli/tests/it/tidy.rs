@@ -1,0 +1,256 @@
+//! ARCHITECTURE.md, checked: what the compiler lets pass and the architecture does not.
+//!
+//! Each rule reads the repository as text and tells file, line and what to do. Each has a test of its own
+//! that feeds it something bad: a rule that cannot fail checks nothing.
+
+mod checks;
+mod workspace;
+
+use std::path::Path;
+
+use workspace::{File, find_word, line_of, names_after};
+
+/// Largest file that may be tracked. Data is generated, not stored.
+const MAX_FILE_BYTES: u64 = 1_000_000;
+
+/// Which of our crates each crate may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("catalog", &["model"]),
+    ("storage", &["model"]),
+    ("engine", &["model", "catalog", "storage"]),
+    ("server", &["model", "catalog", "engine"]),
+    ("cli", &["model", "catalog", "storage", "engine", "server"]),
+];
+
+/// Which modules of the engine each of its modules may use.
+const ENGINE_MODULES: &[(&str, &[&str])] = &[
+    ("error", &[]),
+    ("statement", &["error"]),
+    ("functions", &["error", "statement"]),
+    ("scan", &["error", "statement"]),
+    ("cube", &["error", "statement", "functions", "scan"]),
+    ("session", &["error", "statement", "functions", "scan", "cube"]),
+    ("query", &["error", "statement", "functions", "scan", "cube", "session"]),
+];
+
+/// Libraries that only one crate may use.
+const ONLY_IN: &[(&str, &str)] = &[
+    ("sqlx", "catalog"),
+    ("axum", "server"),
+    ("hyper", "server"),
+    ("http_body", "server"),
+    ("http_body_util", "server"),
+    ("pgwire", "server"),
+];
+
+type Rule = fn(&[File]) -> Vec<String>;
+
+const RULES: &[Rule] = &[
+    crates_keep_to_their_floors,
+    engine_modules_keep_to_their_floors,
+    libraries_stay_where_they_belong,
+    the_engine_spawns_on_its_own_threads,
+    source_files_are_part_of_a_crate,
+    crates_inherit_the_lints,
+    links_lead_somewhere,
+    files_are_small,
+];
+
+#[test]
+fn the_repository_is_tidy() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let files = workspace::read(&root);
+    assert!(
+        files.iter().any(|file| file.path == "crates/nyala-model/src/lib.rs"),
+        "the sources are not there"
+    );
+    let broken: Vec<String> = RULES.iter().flat_map(|rule| rule(&files)).collect();
+    assert!(broken.is_empty(), "{} places break a rule:\n{}", broken.len(), broken.join("\n"));
+}
+
+fn complaint(file: &File, at: usize, text: &str, what: &str) -> String {
+    format!("{}:{}: {what}", file.path, line_of(text, at))
+}
+
+fn allowed_by<'a>(table: &[(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'a str]> {
+    table.iter().find(|(known, _)| *known == name).map(|(_, allowed)| *allowed)
+}
+
+fn crates_keep_to_their_floors(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.in_src().is_some() || file.path.ends_with("Cargo.toml")) {
+        let Some(own) = file.krate() else { continue };
+        let Some(allowed) = allowed_by(CRATES, own) else {
+            let what = format!("crate `{own}` has no floor; add it to the table here and in ARCHITECTURE.md");
+            broken.push(complaint(file, 0, "", &what));
+            continue;
+        };
+        let code = file.code();
+        for (other, _) in CRATES.iter().filter(|(other, _)| *other != own && !allowed.contains(other)) {
+            for name in [format!("nyala_{other}"), format!("nyala-{other}")] {
+                let what = format!("crate `{own}` must not use `{other}`, which is not below it");
+                broken
+                    .extend(find_word(&code, &name).into_iter().map(|at| complaint(file, at, &code, &what)));
+            }
+        }
+    }
+    broken
+}
+
+fn engine_modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.krate() == Some("engine") && file.is("rs")) {
+        let Some(path) = file.in_src().filter(|path| *path != "lib.rs") else { continue };
+        let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
+        let Some(allowed) = allowed_by(ENGINE_MODULES, own) else {
+            let what =
+                format!("module `{own}` has no floor; add it to the table here and in ARCHITECTURE.md");
+            broken.push(complaint(file, 0, "", &what));
+            continue;
+        };
+        let code = file.code();
+        for prefix in ["crate", &to_crate_root(path)] {
+            // The glob of a test module, `use super::*`, means the file it stands in.
+            let names = names_after(&code, prefix)
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty() || prefix == "crate");
+            for (at, name) in names.filter(|(_, name)| *name != own && !allowed.contains(name)) {
+                let what = format!("module `{own}` must not use `{prefix}::{name}`, which is not below it");
+                broken.push(complaint(file, at, &code, &what));
+            }
+        }
+    }
+    broken
+}
+
+/// The `super::super` by which a file reaches the crate's root.
+fn to_crate_root(path: &str) -> String {
+    let depth = path.trim_end_matches("/mod.rs").split('/').count();
+    vec!["super"; depth].join("::")
+}
+
+fn libraries_stay_where_they_belong(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.in_src().is_some() || file.path.ends_with("Cargo.toml")) {
+        let Some(own) = file.krate() else { continue };
+        let code = file.code();
+        for (library, home) in ONLY_IN.iter().filter(|(_, home)| *home != own) {
+            let what = format!("`{library}` is for crate `{home}` only");
+            let places = if file.is("toml") {
+                let name = library.replace('_', "-");
+                let dependency =
+                    |at: &usize| code[..*at].ends_with('\n') && !code[at + name.len()..].starts_with('-');
+                find_word(&code, &name).into_iter().filter(dependency).collect()
+            } else {
+                names_after(&code, library).into_iter().map(|(at, _)| at).collect::<Vec<_>>()
+            };
+            broken.extend(places.into_iter().map(|at| complaint(file, at, &code, &what)));
+        }
+    }
+    broken
+}
+
+fn the_engine_spawns_on_its_own_threads(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.krate() == Some("engine") && file.in_src().is_some()) {
+        let code = file.code();
+        for call in ["tokio::spawn", "task::spawn"] {
+            let what = "a task of the engine runs on the query threads: use their handle, or `SpawnedTask`";
+            broken.extend(find_word(&code, call).into_iter().map(|at| complaint(file, at, &code, what)));
+        }
+    }
+    broken
+}
+
+fn source_files_are_part_of_a_crate(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.is("rs") && file.path.starts_with("crates/")) {
+        let module = file.path.trim_end_matches(".rs").trim_end_matches("/mod");
+        let Some((folder, name)) = module.rsplit_once('/') else { continue };
+        let in_tree = file.in_src().is_some() || file.path.contains("/tests/it/");
+        if !in_tree || ["main", "lib"].contains(&name) || folder.ends_with("src/bin") {
+            continue;
+        }
+        let declared = files.iter().filter(|other| is_parent(&other.path, folder)).any(|parent| {
+            parent.code().lines().any(|line| line.trim_end().ends_with(&format!("mod {name};")))
+        });
+        let pointed_at = files
+            .iter()
+            .filter(|other| other.path.rsplit_once('/').is_some_and(|(parent, _)| parent == folder))
+            .any(|sibling| sibling.text.contains(&format!("#[path = \"{name}.rs\"]")));
+        if !declared && !pointed_at {
+            let what = format!("no `mod {name};` leads here: add one or delete the file");
+            broken.push(complaint(file, 0, "", &what));
+        }
+    }
+    broken
+}
+
+/// Whether the file at `path` declares the modules that lie in `folder`.
+fn is_parent(path: &str, folder: &str) -> bool {
+    ["/mod.rs", ".rs", "/lib.rs", "/main.rs"].iter().any(|end| path.strip_suffix(end) == Some(folder))
+}
+
+fn crates_inherit_the_lints(files: &[File]) -> Vec<String> {
+    let manifests = files.iter().filter(|file| file.krate().is_some() && file.path.ends_with("/Cargo.toml"));
+    let inherits = |file: &File| {
+        let section = file.text.split("\n[lints]\n").nth(1).unwrap_or_default();
+        section.lines().take_while(|line| !line.starts_with('[')).any(|line| line == "workspace = true")
+    };
+    let what = "add `[lints]` with `workspace = true`, or no lint of the workspace holds here";
+    manifests.filter(|file| !inherits(file)).map(|file| complaint(file, 0, "", what)).collect()
+}
+
+fn links_lead_somewhere(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.is("md")) {
+        let mut fenced = false;
+        for (number, line) in file.text.lines().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            for target in links(line).into_iter().filter(|_| !fenced) {
+                if !exists(files, &resolve(&file.path, target)) {
+                    broken.push(format!("{}:{}: link to `{target}` leads nowhere", file.path, number + 1));
+                }
+            }
+        }
+    }
+    broken
+}
+
+/// Targets of the links in a line that are files of the repository.
+fn links(line: &str) -> Vec<&str> {
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    let files = targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"));
+    files.filter_map(|target| target.split('#').next()).filter(|target| !target.is_empty()).collect()
+}
+
+/// `target`, as written in the file at `path`, from the root.
+fn resolve(path: &str, target: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    parts.pop();
+    for part in target.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        match part {
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Whether the repository has a file or a folder of this path.
+fn exists(files: &[File], path: &str) -> bool {
+    let folder = format!("{path}/");
+    path.is_empty() || files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
+}
+
+fn files_are_small(files: &[File]) -> Vec<String> {
+    let large = files.iter().filter(|file| file.bytes > MAX_FILE_BYTES);
+    large
+        .map(|file| {
+            let what =
+                format!("{} bytes are more than {MAX_FILE_BYTES}: generate the data instead", file.bytes);
+            complaint(file, 0, "", &what)
+        })
+        .collect()
+}
