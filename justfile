@@ -1,0 +1,33 @@
+# Recipes for https://just.systems. Each is a plain command that can be typed instead.
+
+# Lists the recipes
+default:
+    @just --list
+
+# Generates a benchmark, builds its cube, compares 13 queries and serves until Ctrl-C
+demo *arguments:
+    cargo run --release -- demo {{arguments}}
+
+# Serves a data folder
+serve *arguments:
+    cargo run --release -- serve {{arguments}}
+
+# All tests
+test *arguments:
+    cargo test --release --workspace {{arguments}}
+
+# Rewrites the golden file of stored states; raise a state version when it changes
+golden:
+    NYALA_UPDATE_GOLDEN=1 cargo test --release -p nyala-cli --test it stored_states
+
+# Formatting and lints
+check:
+    cargo fmt --all --check
+    cargo clippy --release --workspace --all-targets -- -D warnings
+
+# Licences, advisories and sources of the dependencies; needs `cargo install cargo-deny`
+deny:
+    cargo deny check
+
+# What must pass before a change is merged
+ci: check test deny
