@@ -44,7 +44,7 @@ pub struct QueryConfig {
     /// Threads that compute; 0 means one for each core. Default 0.
     pub threads: usize,
     /// Memory that all queries and builds together may hold before they spill or fail, in bytes; 0
-    /// means 60 % of the machine's. Default 0.
+    /// means 60 % of the machine's. Half of it is kept for builds. Default 0.
     pub memory_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     pub spill_limit_bytes: u64,
@@ -65,6 +65,9 @@ pub struct QueryConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildConfig {
+    /// Rows a batch holds while cubes are built. Large batches sort and group faster, and a build has
+    /// no client that waits for its first row. Default 65536.
+    pub batch_rows: usize,
     /// Rows in one Parquet row group of a cuboid. Smaller groups prune better, larger ones compress
     /// better. Default 131072.
     pub row_group_rows: usize,
@@ -154,7 +157,7 @@ impl Default for QueryConfig {
 
 impl Default for BuildConfig {
     fn default() -> Self {
-        Self { row_group_rows: 131_072, page_rows: 2048, zstd_level: 1 }
+        Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1 }
     }
 }
 
@@ -211,6 +214,7 @@ impl Config {
             "between 1 and 5000",
             &query.max_set_operations,
         )?;
+        check(build.batch_rows >= 16, "build.batch_rows", "at least 16", &build.batch_rows)?;
         check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
         check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;
         check((1..=22).contains(&build.zstd_level), "build.zstd_level", "between 1 and 22", &build.zstd_level)

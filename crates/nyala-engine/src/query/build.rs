@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::execution::{SessionState, SessionStateBuilder};
 use nyala_model::{JobEntry, JobKind, JobState, QualifiedName};
 
 use super::answer::{Answer, Completion};
@@ -18,20 +19,25 @@ pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Se
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(&name).ok_or_else(|| missing(&name, snapshot))?;
     let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
-    let job = record(engine, cube).await?;
-    let progress = Arc::new(Progress::new(job));
+    let busy = || {
+        QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
+            .hint("wait for that build; SHOW JOBS tells how far it is")
+    };
+    if engine.build_progress().iter().any(|job| job.cube == name) {
+        return Err(busy());
+    }
+    let progress = Arc::new(Progress::new(record(engine, cube).await?));
     let Some(listed) = engine.builds.start(&progress) else {
-        end(engine, &progress, &Err(QueryError::cancelled())).await;
-        return Err(QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
-            .hint("wait for that build; SHOW JOBS tells how far it is"));
+        end(engine, &progress, &Err(busy())).await;
+        return Err(busy());
     };
     let build_context = BuildContext {
-        state: context.state(settings),
+        state: build_state(engine, context.state(settings)),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
         config: engine.build_config.clone(),
-        runtime: engine.threads.execution().clone(),
+        background: engine.background.clone(),
         progress: Arc::clone(&progress),
     };
     let ending = EndJob { engine: Arc::clone(engine), progress, done: false };
@@ -45,6 +51,15 @@ pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Se
     done?;
     engine.refresh().await?;
     Ok(Completion::of("BUILD CUBE"))
+}
+
+/// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
+/// of their many operators would make them spill long before memory is short.
+fn build_state(engine: &Engine, state: SessionState) -> SessionState {
+    let runtime = Arc::clone(&engine.build_runtime);
+    let mut state = SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build();
+    *state.config_mut() = state.config().clone().with_batch_size(engine.build_config.batch_rows);
+    state
 }
 
 async fn record(engine: &Engine, cube: &ReadyCube) -> Result<JobEntry> {
@@ -86,8 +101,8 @@ impl Drop for EndJob {
             return;
         }
         let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
-        let handle = self.engine.threads.execution().clone();
-        handle.spawn(async move { end(&engine, &progress, &Err(QueryError::cancelled())).await });
+        let background = self.engine.background.clone();
+        background.finish(async move { end(&engine, &progress, &Err(QueryError::cancelled())).await });
     }
 }
 

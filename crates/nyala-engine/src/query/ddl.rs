@@ -139,7 +139,7 @@ pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exis
     let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
     let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
     if let Some(id) = files {
-        retire(engine.data_dir.join(format!("cubes/{id}")), engine.threads.execution());
+        retire(engine.data_dir.join(format!("cubes/{id}")), &engine.background);
     }
     Ok(done)
 }

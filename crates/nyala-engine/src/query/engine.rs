@@ -1,5 +1,6 @@
 //! The engine of one process.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use nyala_catalog::Catalog;
 use nyala_model::config::{BuildConfig, Config, QueryConfig};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
-use crate::cube::build::{Builds, remove_leftovers};
+use crate::cube::build::{Background, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::scan::Stores;
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
@@ -27,9 +28,11 @@ use crate::statement::StatementLimits;
 /// Share of the machine's memory that queries may hold when nothing is configured, in per cent.
 const DEFAULT_MEMORY_PERCENT: usize = 60;
 /// Consumers named in an out-of-memory error.
-const NAMED_CONSUMERS: usize = 5;
+const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 /// Footers and page indexes kept, in bytes.
 const METADATA_CACHE_BYTES: usize = 256 << 20;
+/// How long a stop waits for cancelled work, and then for its clean-up.
+const AFTER_CANCEL: Duration = Duration::from_secs(2);
 /// How often a stop looks whether the last query has ended.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
 
@@ -44,7 +47,9 @@ pub struct Engine {
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
     pub(super) builds: Arc<Builds>,
+    pub(super) background: Background,
     pub(super) data_dir: PathBuf,
+    pub(super) build_runtime: Arc<RuntimeEnv>,
     pub(super) build_config: BuildConfig,
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
@@ -93,15 +98,21 @@ impl Engine {
             partitions: threads,
         };
         let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
+        let build_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
+            .with_memory_pool(build_memory(&config.query))
+            .build_arc()?;
+        let threads = Threads::start(threads)?;
         Ok(Arc::new(Self {
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
-            threads: Threads::start(threads)?,
+            background: Background::new(threads.execution().clone()),
+            threads,
             counters: Arc::default(),
             builds: Arc::default(),
             data_dir: config.data_dir.clone(),
+            build_runtime,
             build_config: config.build.clone(),
             query_config: config.query.clone(),
             stopping: CancellationToken::new(),
@@ -133,7 +144,8 @@ impl Engine {
             rows_returned: read(&self.counters.rows),
             cube_hits: read(&self.counters.cube_hits),
             cube_misses: read(&self.counters.cube_misses),
-            memory_reserved_bytes: self.source.runtime.memory_pool.reserved(),
+            memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
+                + self.build_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
         }
     }
@@ -146,10 +158,11 @@ impl Engine {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
         self.stopping.cancel();
-        let end = Instant::now() + Duration::from_secs(2);
+        let end = Instant::now() + AFTER_CANCEL;
         while !idle() && Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
+        self.background.finished(AFTER_CANCEL).await;
     }
 
     /// The snapshot that a query beginning now reads.
@@ -207,7 +220,7 @@ fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Resul
         .with_mode(DiskManagerMode::Directories(vec![spill]))
         .with_max_temp_directory_size(config.spill_limit_bytes);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(memory_pool(config))
+        .with_memory_pool(query_memory(config))
         .with_disk_manager_builder(disk)
         .with_object_store_registry(Arc::clone(stores) as _)
         .with_metadata_cache_limit(METADATA_CACHE_BYTES)
@@ -217,13 +230,23 @@ fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Resul
     Ok(runtime)
 }
 
-fn memory_pool(config: &QueryConfig) -> Arc<dyn MemoryPool> {
-    let bytes = match config.memory_limit_bytes {
+/// Queries share their half so that one cannot take it all.
+fn query_memory(config: &QueryConfig) -> Arc<dyn MemoryPool> {
+    let pool = FairSpillPool::new(memory_limit_bytes(config) / 2);
+    Arc::new(TrackConsumersPool::new(pool, NAMED_CONSUMERS))
+}
+
+/// Builds take from the other half what they need.
+fn build_memory(config: &QueryConfig) -> Arc<dyn MemoryPool> {
+    let pool = GreedyMemoryPool::new(memory_limit_bytes(config) / 2);
+    Arc::new(TrackConsumersPool::new(pool, NAMED_CONSUMERS))
+}
+
+fn memory_limit_bytes(config: &QueryConfig) -> usize {
+    match config.memory_limit_bytes {
         0 => machine_memory_bytes() / 100 * DEFAULT_MEMORY_PERCENT,
         bytes => bytes,
-    };
-    let named = std::num::NonZeroUsize::new(NAMED_CONSUMERS).unwrap_or(std::num::NonZeroUsize::MIN);
-    Arc::new(TrackConsumersPool::new(FairSpillPool::new(bytes), named))
+    }
 }
 
 /// Memory of the machine, or 4 GiB where that cannot be read.

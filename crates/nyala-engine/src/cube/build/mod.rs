@@ -10,6 +10,7 @@
 //! up from the smallest cuboid built so far that contains them. Nothing is visible before the last file
 //! is written: the segment then becomes ready in one catalog transaction.
 
+mod background;
 mod joins;
 mod order;
 mod pipeline;
@@ -19,6 +20,7 @@ mod segment;
 mod tee;
 mod writer;
 
+pub(crate) use background::Background;
 pub(crate) use progress::{Builds, Progress};
 pub(crate) use run::{BuildContext, build};
 pub(crate) use segment::{now_ms, remove_leftovers, retire};

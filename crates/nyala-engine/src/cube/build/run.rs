@@ -11,8 +11,8 @@ use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, DimensionSet, QualifiedName};
 use object_store::ObjectStore;
-use tokio::runtime::Handle;
 
+use super::background::Background;
 use super::joins::droppable_joins;
 use super::order::sort_order;
 use super::pipeline::{Source, cuboid_plan};
@@ -35,7 +35,7 @@ pub(crate) struct BuildContext {
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) data_dir: PathBuf,
     pub(crate) config: BuildConfig,
-    pub(crate) runtime: Handle,
+    pub(crate) background: Background,
     pub(crate) progress: Arc<Progress>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn build(cube: &ReadyCube, context: &BuildContext) -> Result<()
     })?;
     let order = sort_order(compiled, &context.state).await?;
     let droppable = droppable_joins(compiled, &context.state).await?;
-    let segment = NewSegment::begin(name, &context.catalog, &context.data_dir, &context.runtime).await?;
+    let segment = NewSegment::begin(name, &context.catalog, &context.data_dir, &context.background).await?;
     let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
     let work = Work { name, compiled, context, order, segment, writer };
     let cuboids = work.build_roots(cube).await?;

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nyala_catalog::{Catalog, Change};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentId, SegmentState};
 use nyala_storage::data_dir::{folders_below, remove_folder};
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
+use super::background::Background;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Queries that began before a segment was replaced may read it for this much longer.
@@ -20,7 +20,7 @@ const RETIREMENT: Duration = Duration::from_secs(300);
 pub(super) struct NewSegment {
     catalog: Arc<Catalog>,
     data_dir: PathBuf,
-    runtime: Handle,
+    background: Background,
     id: SegmentId,
     folder: String,
     published: bool,
@@ -32,7 +32,7 @@ impl NewSegment {
         cube: &QualifiedName,
         catalog: &Arc<Catalog>,
         data_dir: &Path,
-        runtime: &Handle,
+        background: &Background,
     ) -> Result<Self> {
         let snapshot = catalog.snapshot();
         let id = snapshot.cubes.get(cube).map(|entry| entry.id).ok_or_else(|| {
@@ -45,7 +45,7 @@ impl NewSegment {
         Ok(Self {
             catalog: Arc::clone(catalog),
             data_dir: data_dir.to_owned(),
-            runtime: runtime.clone(),
+            background: background.clone(),
             id,
             folder,
             published: false,
@@ -79,7 +79,7 @@ impl NewSegment {
         self.published = true;
         let replaced = before.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         for old in replaced.into_iter().filter(|s| s.state == SegmentState::Ready) {
-            retire(self.data_dir.join(&old.location), &self.runtime);
+            retire(self.data_dir.join(&old.location), &self.background);
         }
         Ok(())
     }
@@ -92,7 +92,7 @@ impl Drop for NewSegment {
         }
         let catalog = Arc::clone(&self.catalog);
         let (id, folder) = (self.id, self.data_dir.join(&self.folder));
-        self.runtime.spawn(async move {
+        self.background.finish(async move {
             remove(&folder);
             if let Err(error) = catalog.commit(Change::DropSegment { segment: id }).await {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
@@ -133,11 +133,8 @@ pub(crate) async fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Resu
 }
 
 /// Deletes a folder once no query can be reading it. Should the process end before, the next one does.
-pub(crate) fn retire(folder: PathBuf, runtime: &Handle) {
-    runtime.spawn(async move {
-        tokio::time::sleep(RETIREMENT).await;
-        remove(&folder);
-    });
+pub(crate) fn retire(folder: PathBuf, background: &Background) {
+    background.later(RETIREMENT, move || remove(&folder));
 }
 
 /// Goes by folder and not by the store's list, which does not show files that are half-written.
