@@ -13,6 +13,9 @@ use uuid::Uuid;
 use super::background::Background;
 use crate::error::{ErrorKind, QueryError, Result};
 
+/// A file operation that was under way when its task was stopped still ends, and may put its file in
+/// place after the folder was deleted; so deletion waits this long, and is done twice.
+const STRAGGLERS: Duration = Duration::from_millis(500);
 /// Queries that began before a segment was replaced may read it for this much longer.
 const RETIREMENT: Duration = Duration::from_secs(300);
 
@@ -93,7 +96,10 @@ impl Drop for NewSegment {
         let catalog = Arc::clone(&self.catalog);
         let (id, folder) = (self.id, self.data_dir.join(&self.folder));
         self.background.finish(async move {
-            remove(&folder);
+            for _ in 0..2 {
+                tokio::time::sleep(STRAGGLERS).await;
+                remove(&folder);
+            }
             if let Err(error) = catalog.commit(Change::DropSegment { segment: id }).await {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
             }
