@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, TableReference};
+use datafusion::common::{Column, NullEquality, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, TableScan};
@@ -134,6 +134,9 @@ impl Block {
     }
 
     fn flatten_join(&mut self, join: &Join) -> Result<Columns, Miss> {
+        if join.null_equality != NullEquality::NullEqualsNothing {
+            return Err(Miss::new("it has a join in which null equals null"));
+        }
         let mut columns = self.flatten(&join.left)?;
         let (first_right, predicates) = (self.instances.len(), self.predicates.len());
         columns.extend(self.flatten(&join.right)?);

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, Logi
 use nyala_model::DimensionSet;
 
 use super::block::{Block, instance_of, instances_of};
-use super::expression::{Equalities, normalize};
+use super::expression::{Equalities, is_deterministic, normalize};
 use super::measure::{Argument, MeasureCall};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::functions::{StateVersion, state_version};
@@ -84,6 +84,7 @@ pub(crate) async fn compile(
     let plan = plan_select(select, state, limits).await?;
     let (projection, aggregate) = find_aggregate(&plan)?;
     let block = Block::of(aggregate).map_err(|miss| invalid(format!("cube cannot be built: {miss}")))?;
+    check_conditions(&block)?;
     let equal = Equalities::of(&block.predicates);
     let names = dimension_names(projection, aggregate)?;
     let mut flat = FlatRows::new(aggregate);
@@ -122,6 +123,18 @@ fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
     Err(invalid("the SELECT of a cube has no aggregate").hint("add at least one measure, such as `count(*)`"))
 }
 
+/// A cube holds the rows that fulfilled its conditions when it was built: they must never change.
+fn check_conditions(block: &Block) -> Result<()> {
+    let outer = block.instances.iter().filter_map(|instance| instance.outer.as_ref()).flatten();
+    match block.predicates.iter().chain(outer).find(|condition| !is_deterministic(condition)) {
+        Some(condition) => {
+            let message = format!("condition `{}` of a cube may change with time", condition.human_display());
+            Err(invalid(message).hint("leave it out here and write it in the queries"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// A dimension is called as the SELECT list calls it, or else by its column or its text.
 fn dimension_names(projection: &Projection, aggregate: &Aggregate) -> Result<Vec<String>> {
     let outputs = aggregate.schema.columns();
@@ -153,7 +166,7 @@ fn compile_dimensions(
 ) -> Result<Vec<CompiledDimension>> {
     let mut dimensions: Vec<CompiledDimension> = Vec::new();
     for ((name, expr), group) in names.iter().zip(&block.group).zip(&aggregate.group_expr) {
-        if expr.is_volatile() {
+        if !is_deterministic(expr) {
             return Err(invalid(format!("dimension `{name}` gives another value each time it is computed"))
                 .hint("group by a column or a deterministic expression"));
         }
@@ -192,7 +205,8 @@ fn compile_call(
     if !call.params.order_by.is_empty() || call.params.null_treatment.is_some() {
         return Err(refused("its result depends on the order of rows"));
     }
-    if call.params.args.iter().any(Expr::is_volatile) {
+    let filter = call.params.filter.as_deref();
+    if !call.params.args.iter().chain(filter).all(is_deterministic) {
         return Err(refused("its argument gives another value each time it is computed"));
     }
     let mut arguments = Vec::new();

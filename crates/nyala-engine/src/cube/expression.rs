@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, Volatility};
 
 /// Columns that are equal in every row, by the equalities of inner joins and WHERE.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +47,19 @@ impl Equalities {
         column_pair(predicate)
             .is_some_and(|(left, right)| self.representative(left) == self.representative(right))
     }
+}
+
+/// Whether `expr` has one value for one row, today and tomorrow: not `random()`, and not `now()`.
+pub(crate) fn is_deterministic(expr: &Expr) -> bool {
+    let varies = expr.exists(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) => true,
+            _ => false,
+        })
+    });
+    // The closure never fails, so the walk cannot either.
+    !varies.unwrap_or(true)
 }
 
 /// The two columns of a plain equality.
