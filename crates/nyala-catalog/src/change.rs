@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, FileFormat, QualifiedName, SegmentId, TableEntry,
-    TableId,
+    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, FileFormat, QualifiedName, SegmentId, SegmentRange,
+    SourceFiles, TableEntry, TableId,
 };
 
 /// One change of the catalog: made in one transaction, as a whole or not at all.
@@ -66,8 +66,12 @@ pub enum Change {
     BeginSegment {
         /// The cube it belongs to.
         cube: CubeId,
-        /// Folder URL, with a trailing slash, that will hold all its files.
+        /// Folder, with a trailing slash, that will hold all its files.
         location: String,
+        /// The rows it is made from.
+        range: SegmentRange,
+        /// The files it is made from.
+        sources: Vec<SourceFiles>,
     },
     /// Records a finished cuboid of a segment that is still `Building`. An entry with equal dimensions
     /// is replaced where it stands.
@@ -77,7 +81,8 @@ pub enum Change {
         /// The cuboid, whose files must be complete and durable.
         cuboid: CuboidEntry,
     },
-    /// Makes a `Building` segment `Ready` and removes every other `Ready` one of its cube.
+    /// Makes a `Building` segment `Ready` and removes the `Ready` ones of its cube whose rows it holds.
+    /// Refused if it shares rows with one that has others besides.
     PublishSegment {
         /// The segment.
         segment: SegmentId,
@@ -87,6 +92,8 @@ pub enum Change {
         built_at_ms: u64,
         /// Tables of the cube's join, by position, that were seen to keep every row exactly once.
         droppable_joins: Vec<usize>,
+        /// Smallest and largest key among the rows, if the cube is partitioned.
+        key_bounds: Option<(i64, i64)>,
     },
     /// Forgets a segment in any state. Its files are not touched.
     DropSegment {

@@ -31,6 +31,7 @@ pub(crate) enum Edit {
         source_rows: u64,
         built_at_ms: u64,
         droppable_joins: Vec<usize>,
+        key_bounds: Option<(i64, i64)>,
     },
     /// Its cuboids go with it.
     RemoveSegment(Arc<CubeEntry>, SegmentId),
@@ -64,12 +65,13 @@ impl Edit {
             Self::PutCuboid(cube, id, cuboid) => {
                 edit_segment(snapshot, &cube.name, *id, |segment| put_cuboid(segment, cuboid));
             }
-            Self::SetReady { cube, segment, source_rows, built_at_ms, droppable_joins } => {
+            Self::SetReady { cube, segment, source_rows, built_at_ms, droppable_joins, key_bounds } => {
                 edit_segment(snapshot, &cube.name, *segment, |entry| {
                     entry.state = SegmentState::Ready;
                     entry.source_rows = *source_rows;
                     entry.built_at_ms = *built_at_ms;
                     entry.droppable_joins.clone_from(droppable_joins);
+                    entry.key_bounds = *key_bounds;
                 });
             }
             Self::RemoveSegment(cube, id) => {

@@ -60,6 +60,14 @@ pub enum CatalogError {
         /// The segment.
         segment: SegmentId,
     },
+    /// No row may be in two segments: build a range that holds the other as a whole.
+    #[error("segment `{segment}` shares rows with segment `{other}`, which has others besides")]
+    SegmentsOverlap {
+        /// The segment that was to be published.
+        segment: SegmentId,
+        /// The one in its way.
+        other: SegmentId,
+    },
     /// A newer version of Nyala has written the catalog: run that version.
     #[error(
         "the catalog has format {found}, but this version of nyala knows formats up to {known}; start the \

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use nyala_model::suggest::nearest;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, QualifiedName, SegmentEntry, SegmentId,
-    SegmentState, SnapshotVersion, TableEntry, TableId,
+    SegmentRange, SegmentState, SnapshotVersion, SourceFiles, TableEntry, TableId,
 };
 
 use crate::DEFAULT_SCHEMA;
@@ -60,15 +60,18 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             create_cube(base, cube, *if_not_exists)
         }
         Change::DropCube { name, if_exists } => drop_cube(base, name, *if_exists),
-        Change::BeginSegment { cube, location } => begin_segment(base, SegmentId(id), *cube, location),
+        Change::BeginSegment { cube, location, range, sources } => {
+            begin_segment(base, *cube, new_segment(SegmentId(id), location, *range, sources))
+        }
         Change::AddCuboid { segment, cuboid } => add_cuboid(base, *segment, cuboid),
-        Change::PublishSegment { segment, source_rows, built_at_ms, droppable_joins } => {
+        Change::PublishSegment { segment, source_rows, built_at_ms, droppable_joins, key_bounds } => {
             publish_segment(base, *segment, |cube, segment| Edit::SetReady {
                 cube,
                 segment,
                 source_rows: *source_rows,
                 built_at_ms: *built_at_ms,
                 droppable_joins: droppable_joins.clone(),
+                key_bounds: *key_bounds,
             })
         }
         Change::DropSegment { segment } => {
@@ -155,16 +158,22 @@ fn drop_cube(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> E
     }
 }
 
-fn begin_segment(base: &CatalogSnapshot, id: SegmentId, cube: CubeId, location: &str) -> Edits {
-    let segment = SegmentEntry {
+fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[SourceFiles]) -> SegmentEntry {
+    SegmentEntry {
         id,
         state: SegmentState::Building,
+        range,
+        sources: sources.to_vec(),
         location: location.to_owned(),
         source_rows: 0,
         built_at_ms: 0,
         droppable_joins: Vec::new(),
+        key_bounds: None,
         cuboids: Vec::new(),
-    };
+    }
+}
+
+fn begin_segment(base: &CatalogSnapshot, cube: CubeId, segment: SegmentEntry) -> Edits {
     let found = base.cubes.values().find(|entry| entry.id == cube);
     let cube = found.ok_or_else(|| id_not_found("cube", cube))?;
     Ok(vec![Edit::AddSegment(Arc::clone(cube), segment)])
@@ -181,8 +190,13 @@ fn publish_segment(
     ready: impl FnOnce(Arc<CubeEntry>, SegmentId) -> Edit,
 ) -> Edits {
     let (cube, segment) = find_building_segment(base, segment)?;
-    let replaced = cube.segments.iter().filter(|other| other.state == SegmentState::Ready);
-    let removals = replaced.map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
+    let ready_ones = cube.segments.iter().filter(|other| other.state == SegmentState::Ready);
+    let (replaced, kept): (Vec<_>, Vec<_>) =
+        ready_ones.partition(|other| segment.range.contains(other.range));
+    if let Some(other) = kept.iter().find(|other| other.range.overlaps(segment.range)) {
+        return Err(CatalogError::SegmentsOverlap { segment: segment.id, other: other.id });
+    }
+    let removals = replaced.into_iter().map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
     Ok(removals.chain([ready(Arc::clone(cube), segment.id)]).collect())
 }
 

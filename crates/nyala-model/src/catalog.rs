@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
 use crate::lattice::{DimensionSet, Lattice};
 use crate::name::QualifiedName;
+use crate::range::{KeyRange, RangePartition};
 
 /// File format of an external table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ pub struct CubeDefinition {
     pub measures: Vec<Measure>,
     /// Distinct grouping sets, each after all its supersets.
     pub grouping_sets: Vec<DimensionSet>,
+    /// How it is divided into segments; none if one segment holds all rows.
+    #[serde(default)]
+    pub partition: Option<RangePartition>,
 }
 
 impl CubeDefinition {
@@ -132,6 +136,49 @@ pub enum SegmentState {
     Ready,
 }
 
+/// The rows a segment was made from, by the column its cube is partitioned by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentRange {
+    /// All rows: the cube is not partitioned.
+    Whole,
+    /// Rows whose key is in the range.
+    Keys(KeyRange),
+    /// Rows without a value in the column.
+    Nulls,
+}
+
+impl SegmentRange {
+    /// Whether every row of `other` belongs here too.
+    pub fn contains(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Whole, _) | (Self::Nulls, Self::Nulls) => true,
+            (Self::Keys(own), Self::Keys(other)) => own.contains(other),
+            _ => false,
+        }
+    }
+
+    /// Whether a row could belong to both.
+    pub fn overlaps(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Whole, _) | (_, Self::Whole) | (Self::Nulls, Self::Nulls) => true,
+            (Self::Keys(own), Self::Keys(other)) => own.overlaps(other),
+            _ => false,
+        }
+    }
+}
+
+/// The files of one table that a segment was made from, as they were then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFiles {
+    /// The table.
+    pub table: QualifiedName,
+    /// How many there were.
+    pub files: u64,
+    /// A digest of their names, sizes, times and tags. Other files have another one.
+    pub fingerprint: String,
+}
+
 /// The cuboids of a cube built in one go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
@@ -139,6 +186,10 @@ pub struct SegmentEntry {
     pub id: SegmentId,
     /// How far it has come.
     pub state: SegmentState,
+    /// The rows it was made from.
+    pub range: SegmentRange,
+    /// The files it was made from; while others lie there, it answers nothing.
+    pub sources: Vec<SourceFiles>,
     /// Folder that holds all its files, relative to the data folder, with a trailing slash.
     pub location: String,
     /// Rows of the flat join that were aggregated.
@@ -148,6 +199,9 @@ pub struct SegmentEntry {
     /// Tables of the cube's join, by position in its FROM clause, that were seen to keep every row
     /// exactly once: a query may leave them out and still be answered.
     pub droppable_joins: Vec<usize>,
+    /// Smallest and largest key among its rows, both included; none if no row has one or the cube is
+    /// not partitioned. A condition that holds for both ends of a range need not be checked on its cells.
+    pub key_bounds: Option<(i64, i64)>,
     /// Finished cuboids.
     pub cuboids: Vec<CuboidEntry>,
 }

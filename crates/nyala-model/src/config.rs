@@ -17,6 +17,8 @@ pub struct Config {
     pub query: QueryConfig,
     /// How cubes are built.
     pub build: BuildConfig,
+    /// How cubes are kept current.
+    pub cubes: CubesConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
 }
@@ -78,6 +80,15 @@ pub struct BuildConfig {
     pub zstd_level: i32,
 }
 
+/// How cubes are kept current.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CubesConfig {
+    /// How often the files of tables that cubes read are listed, in milliseconds. This is how long a
+    /// changed file can go unnoticed; `SET nyala.check_files = on` lists before every query. Default 5000.
+    pub check_files_ms: u64,
+}
+
 /// Which locations tables may name, and how S3 is reached.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -123,6 +134,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             query: QueryConfig::default(),
             build: BuildConfig::default(),
+            cubes: CubesConfig::default(),
             storage: StorageConfig::default(),
         }
     }
@@ -152,6 +164,12 @@ impl Default for QueryConfig {
             max_set_operations: 500,
             statement_timeout_ms: 0,
         }
+    }
+}
+
+impl Default for CubesConfig {
+    fn default() -> Self {
+        Self { check_files_ms: 5_000 }
     }
 }
 
@@ -217,7 +235,14 @@ impl Config {
         check(build.batch_rows >= 16, "build.batch_rows", "at least 16", &build.batch_rows)?;
         check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
         check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;
-        check((1..=22).contains(&build.zstd_level), "build.zstd_level", "between 1 and 22", &build.zstd_level)
+        check(
+            (1..=22).contains(&build.zstd_level),
+            "build.zstd_level",
+            "between 1 and 22",
+            &build.zstd_level,
+        )?;
+        let check_files = self.cubes.check_files_ms;
+        check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)
     }
 }
 

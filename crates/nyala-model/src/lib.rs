@@ -6,15 +6,20 @@
 
 pub mod catalog;
 pub mod config;
+pub mod coverage;
 pub mod ids;
 pub mod lattice;
 pub mod name;
+pub mod range;
 pub mod suggest;
 
 pub use catalog::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, FileFormat, JobEntry,
-    JobKind, JobState, Measure, SegmentEntry, SegmentState, StateColumn, TableEntry,
+    JobKind, JobState, Measure, SegmentEntry, SegmentRange, SegmentState, SourceFiles, StateColumn,
+    TableEntry,
 };
+pub use coverage::KeySet;
 pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
 pub use lattice::{DimensionSet, Lattice};
 pub use name::QualifiedName;
+pub use range::{KeyKind, KeyRange, RangePartition, Step};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet, FileFormat,
-    Measure, QualifiedName, SegmentId, StateColumn,
+    KeyKind, Measure, QualifiedName, RangePartition, SegmentId, SegmentRange, SourceFiles, StateColumn, Step,
 };
 
 use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
@@ -70,10 +70,24 @@ impl Subject {
 
     /// Begins a segment of `cube`.
     pub(crate) async fn begin(&self, cube: &str) -> SegmentId {
-        let change =
-            Change::BeginSegment { cube: self.cube(cube).id, location: "file:///segments/".to_owned() };
+        self.begin_range(cube, SegmentRange::Whole).await
+    }
+
+    /// Begins a segment of `cube` for the rows in `range`.
+    pub(crate) async fn begin_range(&self, cube: &str, range: SegmentRange) -> SegmentId {
+        let change = Change::BeginSegment {
+            cube: self.cube(cube).id,
+            location: "file:///segments/".to_owned(),
+            range,
+            sources: sources(),
+        };
         self.make(change).await.segment.unwrap()
     }
+}
+
+/// Files of one table.
+pub(crate) fn sources() -> Vec<SourceFiles> {
+    vec![SourceFiles { table: name("sales"), files: 2, fingerprint: "f00d".to_owned() }]
 }
 
 /// `schema.name`, or a name in `public`.
@@ -117,6 +131,7 @@ pub(crate) fn publish(segment: SegmentId) -> Change {
         source_rows: 6_000_000,
         built_at_ms: 1_700_000_000_000,
         droppable_joins: vec![3, 1],
+        key_bounds: Some((i64::MIN, i64::MAX)),
     }
 }
 
@@ -165,6 +180,11 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
             states: vec![StateColumn { name: text("sum(price)[sum]"), data_type: text("Int64") }],
         }],
         grouping_sets: vec![DimensionSet::from_bits(1), DimensionSet::EMPTY],
+        partition: Some(RangePartition {
+            column: text("day"),
+            kind: KeyKind::Timestamp { per_second: 1000 },
+            step: Step::Months(1),
+        }),
     }
 }
 

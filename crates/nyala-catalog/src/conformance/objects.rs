@@ -59,6 +59,7 @@ pub(crate) async fn entries_come_back_as_they_were(backend: &dyn Backend) {
             source_rows: u64::MAX,
             built_at_ms: u64::MAX,
             droppable_joins: vec![],
+            key_bounds: None,
         })
         .await;
     assert_eq!(*Subject::open(backend).await.catalog.snapshot(), *subject.catalog.snapshot());

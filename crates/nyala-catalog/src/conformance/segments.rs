@@ -1,6 +1,6 @@
 //! The life of a segment: begun, filled, published, replaced.
 
-use nyala_model::{CubeId, SegmentEntry, SegmentId, SegmentState};
+use nyala_model::{CubeId, KeyRange, SegmentEntry, SegmentId, SegmentRange, SegmentState};
 
 use super::fixtures::*;
 use crate::Change;
@@ -11,10 +11,13 @@ pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
     let building = SegmentEntry {
         id: segment,
         state: SegmentState::Building,
+        range: SegmentRange::Whole,
+        sources: sources(),
         location: "file:///segments/".to_owned(),
         source_rows: 0,
         built_at_ms: 0,
         droppable_joins: vec![],
+        key_bounds: None,
         cuboids: vec![],
     };
     assert_eq!(subject.cube("revenue").segments, std::slice::from_ref(&building));
@@ -26,6 +29,7 @@ pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
         source_rows: 6_000_000,
         built_at_ms: 1_700_000_000_000,
         droppable_joins: vec![3, 1],
+        key_bounds: Some((i64::MIN, i64::MAX)),
         cuboids: vec![cuboid(1, 10), cuboid(0, 1)],
         ..building
     };
@@ -61,6 +65,24 @@ pub(crate) async fn publishing_replaces_ready_segments_only(backend: &dyn Backen
     subject.make(publish(third)).await;
     assert_eq!(ids(&subject, "revenue"), [third]);
     assert_eq!(ids(&subject, "other"), [bystander]);
+}
+
+pub(crate) async fn a_range_replaces_what_it_holds(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let keys = |from, to| SegmentRange::Keys(KeyRange { from, to });
+    let mut ready = Vec::new();
+    for range in [keys(0, 10), keys(10, 20), keys(20, 30), SegmentRange::Nulls] {
+        let segment = subject.begin_range("revenue", range).await;
+        subject.make(publish(segment)).await;
+        ready.push(segment);
+    }
+    let merged = subject.begin_range("revenue", keys(0, 20)).await;
+    subject.make(publish(merged)).await;
+    assert_eq!(ids(&subject, "revenue"), [ready[2], ready[3], merged]);
+    let askew = subject.begin_range("revenue", keys(15, 30)).await;
+    let message = format!("segment `{askew}` shares rows with segment `{merged}`, which has others besides");
+    subject.refuse(publish(askew), &message).await;
+    assert_eq!(ids(&subject, "revenue"), [ready[2], ready[3], merged, askew]);
 }
 
 pub(crate) async fn a_ready_segment_is_immutable(backend: &dyn Backend) {
@@ -99,7 +121,12 @@ pub(crate) async fn dropped_segments_are_gone(backend: &dyn Backend) {
 
 pub(crate) async fn missing_ids_are_refused(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
-    let begin = Change::BeginSegment { cube: CubeId(999), location: String::new() };
+    let begin = Change::BeginSegment {
+        cube: CubeId(999),
+        location: String::new(),
+        range: SegmentRange::Whole,
+        sources: vec![],
+    };
     subject.refuse(begin, "cube `999` does not exist; SHOW CUBES lists what does").await;
     let segment = SegmentId(999);
     for change in [add(segment, 1, 1), publish(segment), Change::DropSegment { segment }] {

@@ -68,8 +68,8 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
         Edit::RemoveCube(cube) => by_id("DELETE FROM cubes WHERE id = ?", cube.id.0),
         Edit::AddSegment(cube, segment) => add_segment(cube, segment)?,
         Edit::PutCuboid(_, segment, cuboid) => put_cuboid(*segment, cuboid)?,
-        Edit::SetReady { segment, source_rows, built_at_ms, droppable_joins, .. } => {
-            set_ready(*segment, *source_rows, *built_at_ms, droppable_joins)?
+        Edit::SetReady { segment, source_rows, built_at_ms, droppable_joins, key_bounds, .. } => {
+            set_ready(*segment, *source_rows, *built_at_ms, droppable_joins, *key_bounds)?
         }
         Edit::RemoveSegment(_, segment) => by_id("DELETE FROM segments WHERE id = ?", segment.0),
     };
@@ -117,14 +117,17 @@ fn add_cube(cube: &CubeEntry) -> Result<Statement<'_>, Error> {
 
 fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statement<'q>, Error> {
     let insert = "INSERT INTO segments (id, cube_id, state, location, source_rows, built_at_ms, \
-                  droppable_joins) VALUES (?, ?, ?, ?, ?, ?, ?)";
+                  droppable_joins, range, sources, key_bounds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     Ok(by_id(insert, segment.id.0)
         .bind(cube.id.0.cast_signed())
         .bind(to_word(&segment.state)?)
         .bind(&segment.location)
         .bind(segment.source_rows.cast_signed())
         .bind(segment.built_at_ms.cast_signed())
-        .bind(to_json(&segment.droppable_joins)?))
+        .bind(to_json(&segment.droppable_joins)?)
+        .bind(to_json(&segment.range)?)
+        .bind(to_json(&segment.sources)?)
+        .bind(to_json(&segment.key_bounds)?))
 }
 
 /// The upsert keeps the row's id and with it the cuboid's place among the others.
@@ -144,13 +147,15 @@ fn set_ready<'q>(
     source_rows: u64,
     built_at_ms: u64,
     droppable_joins: &[usize],
+    key_bounds: Option<(i64, i64)>,
 ) -> Result<Statement<'q>, Error> {
-    let update =
-        "UPDATE segments SET state = ?, source_rows = ?, built_at_ms = ?, droppable_joins = ? WHERE id = ?";
+    let update = "UPDATE segments SET state = ?, source_rows = ?, built_at_ms = ?, droppable_joins = ?, key_bounds = ? \
+         WHERE id = ?";
     Ok(sqlx::query(update)
         .bind(to_word(&SegmentState::Ready)?)
         .bind(source_rows.cast_signed())
         .bind(built_at_ms.cast_signed())
         .bind(to_json(&droppable_joins)?)
+        .bind(to_json(&key_bounds)?)
         .bind(segment.0.cast_signed()))
 }

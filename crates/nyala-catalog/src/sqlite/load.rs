@@ -111,6 +111,9 @@ fn segment(row: &SqliteRow, cuboids: &mut BTreeMap<u64, Vec<CuboidEntry>>) -> Re
     Ok(SegmentEntry {
         id: SegmentId(id),
         state: word(row, "state")?,
+        range: json(row, "range")?,
+        sources: json(row, "sources")?,
+        key_bounds: json(row, "key_bounds")?,
         location: row.try_get("location")?,
         source_rows: unsigned(row, "source_rows")?,
         built_at_ms: unsigned(row, "built_at_ms")?,

@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 1] = [FORMAT_1];
+const STEPS: [&str; 2] = [FORMAT_1, FORMAT_2];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -81,6 +81,13 @@ CREATE TABLE jobs (
     ended_at_ms   INTEGER,
     error         TEXT
 ) STRICT;
+";
+
+/// Segments know their rows and the files they come from. Those of before do not: they are stale.
+const FORMAT_2: &str = "
+ALTER TABLE segments ADD COLUMN range TEXT NOT NULL DEFAULT '\"whole\"';
+ALTER TABLE segments ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE segments ADD COLUMN key_bounds TEXT NOT NULL DEFAULT 'null';
 ";
 
 /// What SQLite finds wrong with the file, or that it belongs to another program.

@@ -143,9 +143,11 @@ fn check_consistent(server: &Server, data: &Path) -> bool {
         other => panic!("the cube is `{other}`"),
     };
     let segments = server.query("SHOW SEGMENTS FOR ssb");
-    assert_eq!(segments.len(), if built { CUBOIDS } else { 0 }, "{segments:?}");
-    assert!(segments.iter().all(|cuboid| cuboid[3] == "ready"), "{segments:?}");
-    let owned: usize = segments.iter().map(|cuboid| cuboid[7].parse::<usize>().unwrap()).sum();
+    assert_eq!(segments.len(), usize::from(built), "{segments:?}");
+    assert!(segments.iter().all(|segment| segment[4] == "ready"), "{segments:?}");
+    let cuboids = server.query("SHOW CUBOIDS FOR ssb");
+    assert_eq!(cuboids.len(), if built { CUBOIDS } else { 0 }, "{cuboids:?}");
+    let owned: usize = cuboids.iter().map(|cuboid| cuboid[6].parse::<usize>().unwrap()).sum();
     let found = files_below(&data.join("cubes"));
     assert_eq!(found.len(), owned, "files of no segment, or lost ones: {found:#?}");
     let jobs = server.query("SHOW JOBS");

@@ -234,13 +234,14 @@ async fn cubes_survive_a_restart_and_can_be_rebuilt() {
     test.check_hit("SELECT sum(quantity) FROM sales").await;
     let cubes = test.run("SHOW CUBES").await;
     assert_eq!(
-        (cubes[0][1].as_str(), cubes[0][2].as_str(), cubes[0][6].as_str()),
+        (cubes[0][1].as_str(), cubes[0][2].as_str(), cubes[0][7].as_str()),
         ("shop_sales", "ready", "2000")
     );
     let jobs = test.run("SHOW JOBS").await;
     assert_eq!(jobs.len(), 2);
     assert!(jobs.iter().all(|job| job[3] == "done" && job[4] == "2000"), "{jobs:?}");
-    assert_eq!(test.run("SHOW SEGMENTS FOR shop_sales").await.len(), 12);
+    assert_eq!(test.run("SHOW SEGMENTS FOR shop_sales").await.len(), 1);
+    assert_eq!(test.run("SHOW CUBOIDS FOR shop_sales").await.len(), 12);
     test.run("DROP CUBE shop_sales").await;
     assert!(test.run("SHOW CUBES").await.is_empty());
 }

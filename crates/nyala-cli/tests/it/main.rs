@@ -18,6 +18,7 @@ mod process;
 mod program;
 mod property;
 mod python;
+mod segments;
 mod server;
 mod star;
 mod statements;

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullEquality, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction_owned;
-use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, TableScan};
-use nyala_model::QualifiedName;
+use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+use nyala_model::{FileFormat, QualifiedName};
 
 use crate::scan::ExternalTable;
 
@@ -39,6 +38,10 @@ pub(crate) struct Instance {
     /// The ON conditions if this is the optional side of a LEFT JOIN; such a table adds columns that
     /// may be null, and never removes rows.
     pub(crate) outer: Option<Vec<Expr>>,
+    /// Whether its files are Parquet.
+    pub(crate) is_parquet: bool,
+    /// The rows that are read, if not all, as a condition over the scan's columns.
+    pub(crate) only: Option<Expr>,
 }
 
 /// An aggregation over a join of tables, with every expression over base columns.
@@ -119,11 +122,19 @@ impl Block {
     }
 
     fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
-        let Some(table) = external_table(scan) else {
+        let provider = source_as_provider(&scan.source).ok();
+        let table = provider.as_ref().and_then(|provider| provider.downcast_ref::<ExternalTable>());
+        let Some(entry) = table.map(ExternalTable::entry) else {
             return Err(Miss::new(format!("`{}` is not a table of the catalog", scan.table_name)));
         };
         let qualifier = qualifier(self.instances.len());
-        self.instances.push(Instance { table, scan: scan.clone(), outer: None });
+        self.instances.push(Instance {
+            table: entry.name.clone(),
+            scan: scan.clone(),
+            outer: None,
+            is_parquet: entry.format == FileFormat::Parquet,
+            only: None,
+        });
         let columns = scan.projected_schema.columns().into_iter();
         Ok(columns
             .map(|column| {
@@ -229,7 +240,11 @@ fn kind_of(plan: &LogicalPlan) -> &'static str {
     }
 }
 
-/// Shares scans between clones of a block.
-pub(crate) fn scan_plan(instance: &Instance) -> Arc<LogicalPlan> {
-    Arc::new(LogicalPlan::TableScan(instance.scan.clone()))
+/// Reads the rows of one table.
+pub(crate) fn scan_plan(instance: &Instance) -> datafusion::error::Result<LogicalPlanBuilder> {
+    let scan = LogicalPlanBuilder::from(LogicalPlan::TableScan(instance.scan.clone()));
+    match &instance.only {
+        Some(condition) => scan.filter(condition.clone()),
+        None => Ok(scan),
+    }
 }

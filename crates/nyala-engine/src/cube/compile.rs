@@ -3,17 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
-use datafusion::common::{Column, ExprSchema};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Aggregate, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection};
-use nyala_model::DimensionSet;
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
+use nyala_model::{DimensionSet, RangePartition, SegmentRange};
 
-use super::block::{Block, instance_of, instances_of};
+use super::block::{Block, instance_of, instances_of, scan_plan};
 use super::expression::{Equalities, is_deterministic, normalize};
-use super::measure::{Argument, MeasureCall};
+use super::flat::FlatRows;
+use super::measure::MeasureCall;
+use super::partition::PartitionColumn;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::functions::{StateVersion, state_version};
+use crate::functions::StateVersion;
 use crate::statement::{StatementLimits, parse};
 
 /// A dimension, ready to be compared and computed.
@@ -64,6 +67,8 @@ pub(crate) struct CompiledCube {
     pub(crate) flat: LogicalPlan,
     /// Schema of the flat rows.
     pub(crate) flat_schema: SchemaRef,
+    /// The column it is partitioned by.
+    pub(crate) partition: Option<PartitionColumn>,
 }
 
 impl CompiledCube {
@@ -73,11 +78,32 @@ impl CompiledCube {
         let states = self.measures.iter().flat_map(|measure| measure.states.iter().cloned());
         Arc::new(Schema::new(dimensions.chain(states).collect::<Vec<_>>()))
     }
+
+    /// The cube over those rows of its fact table only that belong to `range`.
+    pub(crate) fn restricted(&self, range: SegmentRange) -> Result<Self> {
+        let mut cube = self.clone();
+        let Some(column) = &self.partition else { return Ok(cube) };
+        let Some(fact) = cube.block.instances.first_mut() else { return Ok(cube) };
+        let name = Column::new(Some(fact.scan.table_name.clone()), column.division.column.clone());
+        fact.only = column.rows_of(range, &Expr::Column(name));
+        let read = scan_plan(fact)?.build()?;
+        let mut first = true;
+        // The fact table is the first that its SELECT names, and so the first scan of the plan.
+        let flat = cube.flat.transform_down(|node| match node {
+            LogicalPlan::TableScan(_) if std::mem::take(&mut first) => {
+                Ok(Transformed::new(read.clone(), true, TreeNodeRecursion::Jump))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        cube.flat = flat.data;
+        Ok(cube)
+    }
 }
 
 /// Plans `select`, the SELECT of a cube grouped plainly by all its dimensions, and takes it apart.
 pub(crate) async fn compile(
     select: &str,
+    division: Option<&RangePartition>,
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<CompiledCube> {
@@ -87,13 +113,14 @@ pub(crate) async fn compile(
     check_conditions(&block)?;
     let equal = Equalities::of(&block.predicates);
     let names = dimension_names(projection, aggregate)?;
-    let mut flat = FlatRows::new(aggregate);
+    let mut flat = FlatRows::new(&aggregate.input);
     let dimensions = compile_dimensions(&block, &equal, &names, aggregate, &mut flat)?;
     let calls = compile_calls(aggregate, &mut flat)?;
     let (flat, flat_schema) = flat.finish()?;
     let measures = compile_measures(&block, &equal, calls, &flat_schema)?;
     let edges = join_edges(&block, &equal);
-    Ok(CompiledCube { block, equal, dimensions, measures, edges, flat, flat_schema })
+    let partition = division.map(|division| PartitionColumn::find(division, &block)).transpose()?;
+    Ok(CompiledCube { block, equal, dimensions, measures, edges, flat, flat_schema, partition })
 }
 
 async fn plan_select(select: &str, state: &SessionState, limits: &StatementLimits) -> Result<LogicalPlan> {
@@ -162,7 +189,7 @@ fn compile_dimensions(
     equal: &Equalities,
     names: &[String],
     aggregate: &Aggregate,
-    flat: &mut FlatRows<'_>,
+    flat: &mut FlatRows,
 ) -> Result<Vec<CompiledDimension>> {
     let mut dimensions: Vec<CompiledDimension> = Vec::new();
     for ((name, expr), group) in names.iter().zip(&block.group).zip(&aggregate.group_expr) {
@@ -186,40 +213,9 @@ fn compile_dimensions(
     Ok(dimensions)
 }
 
-fn compile_calls(aggregate: &Aggregate, flat: &mut FlatRows<'_>) -> Result<Vec<(MeasureCall, StateVersion)>> {
+fn compile_calls(aggregate: &Aggregate, flat: &mut FlatRows) -> Result<Vec<(MeasureCall, StateVersion)>> {
     let measures = aggregate.aggr_expr.iter().enumerate();
-    measures.map(|(position, expr)| compile_call(expr, position, flat)).collect()
-}
-
-fn compile_call(
-    expr: &Expr,
-    position: usize,
-    flat: &mut FlatRows<'_>,
-) -> Result<(MeasureCall, StateVersion)> {
-    let shown = expr.clone().unalias().human_display().to_string();
-    let Expr::AggregateFunction(call) = expr.clone().unalias() else {
-        return Err(QueryError::internal(format!("measure `{shown}` is not an aggregate")));
-    };
-    let refused = |reason: &str| invalid(format!("measure `{shown}` cannot be stored: {reason}"));
-    let version = state_version(call.func.name(), call.params.distinct).map_err(refused)?;
-    if !call.params.order_by.is_empty() || call.params.null_treatment.is_some() {
-        return Err(refused("its result depends on the order of rows"));
-    }
-    let filter = call.params.filter.as_deref();
-    if !call.params.args.iter().chain(filter).all(is_deterministic) {
-        return Err(refused("its argument gives another value each time it is computed"));
-    }
-    let mut arguments = Vec::new();
-    for (i, argument) in call.params.args.iter().enumerate() {
-        arguments.push(match argument {
-            Expr::Literal(value, _) => Argument::Constant(value.clone()),
-            computed => Argument::Column(flat.add(computed, &format!("m{position}_a{i}"))?),
-        });
-    }
-    let filter =
-        call.params.filter.as_ref().map(|f| flat.add(f, &format!("m{position}_filter"))).transpose()?;
-    let call = MeasureCall { function: call.func, arguments, distinct: call.params.distinct, filter };
-    Ok((call, version))
+    measures.map(|(position, expr)| flat.call(expr, position)).collect()
 }
 
 fn compile_measures(
@@ -235,39 +231,6 @@ fn compile_measures(
             Ok(CompiledMeasure { expression: normalize(expr, equal), call, states, version })
         })
         .collect()
-}
-
-/// Collects the columns of the flat rows.
-struct FlatRows<'a> {
-    aggregate: &'a Aggregate,
-    columns: Vec<Expr>,
-    fields: Vec<FieldRef>,
-}
-
-impl<'a> FlatRows<'a> {
-    fn new(aggregate: &'a Aggregate) -> Self {
-        Self { aggregate, columns: Vec::new(), fields: Vec::new() }
-    }
-
-    fn add(&mut self, expr: &Expr, name: &str) -> Result<FieldRef> {
-        let schema: &dyn ExprSchema = self.aggregate.input.schema().as_ref();
-        let (_, typed) = expr.to_field(schema)?;
-        let field = Arc::new(Field::new(name, typed.data_type().clone(), typed.is_nullable()));
-        self.columns.push(expr.clone().unalias().alias(name));
-        self.fields.push(Arc::clone(&field));
-        Ok(field)
-    }
-
-    /// The projection and its schema. A cube without dimensions that only counts rows still needs a
-    /// column for the rows to be counted by.
-    fn finish(mut self) -> Result<(LogicalPlan, SchemaRef)> {
-        if self.columns.is_empty() {
-            self.add(&datafusion::logical_expr::lit(1_i64), "row")?;
-        }
-        let input = self.aggregate.input.as_ref().clone();
-        let plan = LogicalPlanBuilder::from(input).project(self.columns)?.build()?;
-        Ok((plan, Arc::new(Schema::new(self.fields))))
-    }
 }
 
 /// Orders the tables from the root outwards: each hangs on earlier ones by equalities of its own columns.
@@ -325,6 +288,6 @@ fn bare_column(expr: &Expr) -> Option<&Column> {
     }
 }
 
-fn invalid(message: impl Into<String>) -> QueryError {
+pub(super) fn invalid(message: impl Into<String>) -> QueryError {
     QueryError::new(ErrorKind::InvalidDefinition, message)
 }

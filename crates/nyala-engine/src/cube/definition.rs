@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, visit_relations_mut};
-use nyala_model::{CubeDefinition, Dimension, Measure, QualifiedName};
+use nyala_model::{CubeDefinition, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step};
 
 use super::compile::{CompiledCube, CompiledMeasure, compile};
 use super::measure::{Argument, record};
+use super::partition::{PartitionColumn, kind_of};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::statement::{CreateCube, CubeGrouping, StatementLimits};
+use crate::statement::{CreateCube, CubeGrouping, PartitionClause, StatementLimits};
 
 /// Checks the statement and works out the cube's dimensions, measures and grouping sets. Bare table
 /// names mean tables of `schema`, now and for ever.
@@ -25,7 +26,7 @@ pub(crate) async fn define(
     }
     let grouping = CubeGrouping::expand(&create.query)?;
     let select = qualify_tables(grouping.flat, schema).to_string();
-    let cube = compile(&select, state, limits).await?;
+    let cube = compile(&select, None, state, limits).await?;
     if cube.dimensions.len() != grouping.dimensions {
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "GROUP BY names one dimension twice")
             .hint("write the same expression the same way everywhere"));
@@ -36,7 +37,59 @@ pub(crate) async fn define(
         dimensions: cube.dimensions.iter().map(describe_dimension).collect(),
         measures: cube.measures.iter().map(describe_measure).collect(),
         grouping_sets: grouping.sets,
+        partition: create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?,
     })
+}
+
+/// Reads `PARTITION BY RANGE (column) EVERY step` in the light of the column's type.
+fn divide(clause: &PartitionClause, cube: &CompiledCube) -> Result<RangePartition> {
+    let fact = cube.block.instances.first().ok_or_else(|| QueryError::internal("a cube has no tables"))?;
+    if !fact.is_parquet {
+        let message =
+            format!("table `{}` is not Parquet, so a cube over it cannot be partitioned", fact.table);
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("leave PARTITION BY out, or store the table as Parquet: its statistics tell which file holds which range"));
+    }
+    let calendar = clause.step.is_some_and(|step| !matches!(step, Step::Keys(_)));
+    let schema = fact.scan.source.schema();
+    let data_type = schema.field_with_name(&clause.column).ok().map(|field| field.data_type().clone());
+    let kind = data_type.as_ref().map(|data_type| (data_type, kind_of(data_type, calendar)));
+    let kind = match kind {
+        Some((data_type, None)) => {
+            let message =
+                format!("a cube cannot be partitioned by `{}`, which is {data_type}", clause.column);
+            return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("use an integer, DATE or TIMESTAMP column of the first table in FROM"));
+        }
+        // The search for the column below says what is missing.
+        None => KeyKind::Integer,
+        Some((_, Some(kind))) => kind,
+    };
+    let step = clause.step.unwrap_or(match kind {
+        KeyKind::Integer | KeyKind::CalendarInteger => Step::Keys(0),
+        KeyKind::Date | KeyKind::Timestamp { .. } => Step::Months(1),
+    });
+    let step = match (kind, clause.seconds) {
+        (KeyKind::Timestamp { per_second }, Some(seconds)) => Step::Keys(seconds.saturating_mul(per_second)),
+        (_, Some(_)) => Step::Keys(0),
+        _ => step,
+    };
+    let division = RangePartition { column: clause.column.clone(), kind, step };
+    PartitionColumn::find(&division, &cube.block)?;
+    let fits = match step {
+        Step::Keys(_) => {
+            !matches!(kind, KeyKind::Date | KeyKind::Timestamp { .. }) || clause.seconds.is_some()
+        }
+        Step::Days(_) | Step::Months(_) => kind != KeyKind::Integer,
+    };
+    if !fits || !step.is_positive() {
+        return Err(QueryError::new(
+            ErrorKind::InvalidDefinition,
+            format!("a step of {} does not fit column `{}`", clause.text, clause.column),
+        )
+        .hint("use EVERY INTERVAL '1 month' for dates, EVERY 1000 for numbers"));
+    }
+    Ok(division)
 }
 
 fn qualify_tables(mut query: Query, schema: &str) -> Query {

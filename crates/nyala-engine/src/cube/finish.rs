@@ -19,6 +19,7 @@ use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, Physic
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::measure::MeasureCall;
+use super::partial::PartialAggregate;
 
 /// Below this many states one pass on one core is faster than any division of work.
 const SINGLE_PASS_STATES: u64 = 131_072;
@@ -108,7 +109,7 @@ impl Hash for FinishAggregate {
     }
 }
 
-/// Plans [`FinishAggregate`] into DataFusion's own aggregation operators.
+/// Plans [`FinishAggregate`] and [`PartialAggregate`] into DataFusion's own aggregation operators.
 #[derive(Debug)]
 pub(crate) struct FinishAggregatePlanner;
 
@@ -123,11 +124,12 @@ impl ExtensionPlanner for FinishAggregatePlanner {
         _session: &dyn Session,
         _context: &PhysicalPlanningContext,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let node = node.as_any().downcast_ref::<FinishAggregate>();
-        match (node, physical_inputs) {
-            (Some(node), [input]) => node.plan(Arc::clone(input)).map(Some),
-            _ => Ok(None),
+        let [input] = physical_inputs else { return Ok(None) };
+        if let Some(node) = node.as_any().downcast_ref::<FinishAggregate>() {
+            return node.plan(Arc::clone(input)).map(Some);
         }
+        let partial = node.as_any().downcast_ref::<PartialAggregate>();
+        partial.map(|node| node.plan(Arc::clone(input))).transpose()
     }
 }
 

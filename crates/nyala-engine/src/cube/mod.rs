@@ -10,14 +10,20 @@
 mod block;
 pub(crate) mod build;
 mod compile;
+mod coverage;
 mod definition;
 mod expression;
 mod finish;
+mod flat;
 mod measure;
+mod partial;
+mod partition;
 mod rewrite;
 
 pub(crate) use compile::{CompiledCube, compile};
+pub(crate) use coverage::{Coverage, Listings, fingerprints};
 pub(crate) use definition::check_states;
 pub(crate) use definition::define;
 pub(crate) use finish::FinishAggregatePlanner;
+pub(crate) use partition::{PartitionColumn, show_range};
 pub(crate) use rewrite::{CubeIndex, ReadyCube, Report, rewrite};

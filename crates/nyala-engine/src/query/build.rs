@@ -1,38 +1,55 @@
-//! `BUILD CUBE` as a job.
+//! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE` as jobs.
 
 use std::sync::Arc;
 
+use datafusion::common::DFSchema;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use nyala_model::{JobEntry, JobKind, JobState, QualifiedName};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
+use nyala_model::{JobEntry, JobKind, JobState, KeyRange, QualifiedName, SegmentEntry, SegmentRange};
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
-use crate::cube::ReadyCube;
-use crate::cube::build::{BuildContext, Progress, build, now_ms};
+use crate::cube::build::{
+    BuildContext, BuiltSegment, Progress, WantedSegment, Work, build, merge, now_ms, wanted,
+};
+use crate::cube::{PartitionColumn, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
+use crate::statement::{BuildAction, BuildCube};
 
-/// Builds `name` anew and makes the result visible. Cancelling the statement cancels the build.
-pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Settings) -> Result<Answer> {
-    let context = engine.context();
-    let snapshot = context.snapshot();
-    let entry = snapshot.cubes.get(&name).ok_or_else(|| missing(&name, snapshot))?;
-    let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
-    let busy = || {
-        QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
-            .hint("wait for that build; SHOW JOBS tells how far it is")
-    };
-    if engine.build_progress().iter().any(|job| job.cube == name) {
-        return Err(busy());
+/// Makes segments and publishes each as soon as it is whole. Cancelling the statement cancels the build;
+/// segments that are published by then stay.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    statement: &BuildCube,
+    name: QualifiedName,
+    settings: &Settings,
+) -> Result<Answer> {
+    check_idle(engine, &name)?;
+    let cube = find(engine, &name)?;
+    engine.check_files(Some(&cube.entry.definition.sources)).await?;
+    let cube = find(engine, &name)?;
+    let range = bounds(engine, statement, &cube, settings).await?;
+    let works = wanted(&cube, statement.action, range)?;
+    let done = Completion::of(match statement.action {
+        BuildAction::Build => "BUILD CUBE",
+        BuildAction::Refresh => "REFRESH CUBE",
+        BuildAction::Merge => "MERGE CUBE",
+    });
+    if works.is_empty() {
+        return Ok(done);
     }
-    let progress = Arc::new(Progress::new(record(engine, cube).await?));
+    let progress = Arc::new(Progress::new(record(engine, &cube, works.len()).await?));
     let Some(listed) = engine.builds.start(&progress) else {
-        end(engine, &progress, &Err(busy())).await;
-        return Err(busy());
+        end(engine, &progress, &Err(busy(&name))).await;
+        return Err(busy(&name));
     };
-    let build_context = BuildContext {
-        state: build_state(engine, context.state(settings)),
+    let context = BuildContext {
+        state: build_state(engine, engine.context().state(settings)),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
@@ -41,16 +58,130 @@ pub(super) async fn run(engine: &Arc<Engine>, name: QualifiedName, settings: &Se
         progress: Arc::clone(&progress),
     };
     let ending = EndJob { engine: Arc::clone(engine), progress, done: false };
-    let cube = Arc::clone(cube);
+    let work = make_all(Arc::clone(engine), cube, works, context);
     let work = async move {
         let _listed = listed;
-        build(&cube, &build_context).await
+        work.await
     };
-    let done = AbortOnDrop(engine.threads.execution().spawn(work)).join().await;
-    ending.finish(&done).await;
-    done?;
-    engine.refresh().await?;
-    Ok(Completion::of("BUILD CUBE"))
+    let outcome = AbortOnDrop(engine.threads.execution().spawn(work)).join().await;
+    ending.finish(&outcome).await;
+    outcome?;
+    Ok(done)
+}
+
+fn busy(name: &QualifiedName) -> QueryError {
+    QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
+        .hint("wait for that build; SHOW JOBS tells how far it is")
+}
+
+fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
+    let running = engine.build_progress().iter().any(|job| job.cube == *name);
+    if running { Err(busy(name)) } else { Ok(()) }
+}
+
+fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+    let context = engine.context();
+    let snapshot = context.snapshot();
+    let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
+    let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
+    if let Err(reason) = &cube.compiled {
+        let message = format!("cube `{name}` cannot be built: {reason}");
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
+    }
+    Ok(Arc::clone(cube))
+}
+
+/// One segment after the other.
+async fn make_all(
+    engine: Arc<Engine>,
+    cube: Arc<ReadyCube>,
+    works: Vec<Work>,
+    context: BuildContext,
+) -> Result<()> {
+    for work in works {
+        let range = match &work {
+            Work::Build(range) => *range,
+            Work::Merge(range, _) => SegmentRange::Keys(*range),
+        };
+        let wanted = WantedSegment { range, sources: sources(&engine, &cube, range)? };
+        let built = match work {
+            Work::Build(_) => build(&cube, &wanted, &context).await?,
+            Work::Merge(_, ids) => {
+                let segments: Vec<SegmentEntry> =
+                    cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
+                merge(&cube, &wanted, &segments, &context).await?
+            }
+        };
+        publish(&engine, &cube, &wanted, built).await?;
+    }
+    Ok(())
+}
+
+/// What was read must still be there: files that changed meanwhile may have been read half old, half new.
+async fn publish(
+    engine: &Engine,
+    cube: &ReadyCube,
+    wanted: &WantedSegment,
+    built: BuiltSegment,
+) -> Result<()> {
+    engine.check_files(Some(&cube.entry.definition.sources)).await?;
+    let now = sources(engine, cube, wanted.range)?;
+    if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
+        let message = format!("files of table `{}` changed while the segment was built", changed.table);
+        return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
+    }
+    built.publish().await?;
+    engine.refresh().await
+}
+
+fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<nyala_model::SourceFiles>> {
+    let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
+    fingerprints(&cube.entry, compiled, engine.context().listings(), range).map_err(|table| {
+        QueryError::new(ErrorKind::Unreadable, format!("the files of table `{table}` could not be listed"))
+    })
+}
+
+/// Evaluates FROM and TO.
+async fn bounds(
+    engine: &Engine,
+    statement: &BuildCube,
+    cube: &ReadyCube,
+    settings: &Settings,
+) -> Result<Option<KeyRange>> {
+    let Some((from, to)) = statement.range.clone() else { return Ok(None) };
+    let Some(column) = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.clone()) else {
+        // What is wrong with it is said where ranges are worked out.
+        return Ok(Some(KeyRange { from: 0, to: 0 }));
+    };
+    let state = engine.context().state(settings);
+    let work = async move {
+        let (from, to) = (bound(from, &column, &state)?, bound(to, &column, &state)?);
+        Ok(Some(KeyRange { from, to }))
+    };
+    engine.threads.plan(work).await
+}
+
+fn bound(written: SqlExpr, column: &PartitionColumn, state: &SessionState) -> Result<i64> {
+    let shown = written.to_string();
+    let refused = || {
+        let message = format!("`{shown}` is no value of column `{}`", column.division.column);
+        QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("write a constant such as DATE '2026-01-01' or 20260101")
+    };
+    let schema = DFSchema::empty();
+    let expr = state
+        .create_logical_expr_from_sql_expr(ExprWithAlias { expr: written, alias: None }, &schema)
+        .map_err(|_| refused())?;
+    let context = SimplifyContext::builder()
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let coerced = simplifier.coerce(expr, &schema).and_then(|expr| simplifier.simplify(expr));
+    match coerced {
+        Ok(Expr::Literal(value, _)) => column.bound(&value).ok_or_else(refused),
+        _ => Err(refused()),
+    }
 }
 
 /// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
@@ -62,9 +193,10 @@ fn build_state(engine: &Engine, state: SessionState) -> SessionState {
     state
 }
 
-async fn record(engine: &Engine, cube: &ReadyCube) -> Result<JobEntry> {
+async fn record(engine: &Engine, cube: &ReadyCube, segments: usize) -> Result<JobEntry> {
     let (name, started_at_ms) = (&cube.entry.name, now_ms());
-    let cuboids_total = u32::try_from(cube.entry.definition.grouping_sets.len()).unwrap_or(u32::MAX);
+    let cuboids_total = cube.entry.definition.grouping_sets.len().saturating_mul(segments);
+    let cuboids_total = u32::try_from(cuboids_total).unwrap_or(u32::MAX);
     let id = engine.catalog().create_job(JobKind::Build, name, cuboids_total, started_at_ms).await?;
     Ok(JobEntry {
         id,

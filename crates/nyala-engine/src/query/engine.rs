@@ -16,6 +16,7 @@ use nyala_model::{JobEntry, JobState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::freshness::{self, FileChecks};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
@@ -41,9 +42,10 @@ const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
 pub struct Engine {
     catalog: Arc<Catalog>,
     source: ContextSource,
-    current: ArcSwap<SnapshotContext>,
+    pub(super) current: ArcSwap<SnapshotContext>,
     /// Serialises the opening of new snapshots; queries never take it.
-    opening: Mutex<()>,
+    pub(super) opening: Mutex<()>,
+    pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
     pub(super) builds: Arc<Builds>,
@@ -102,11 +104,12 @@ impl Engine {
             .with_memory_pool(build_memory(&config.query))
             .build_arc()?;
         let threads = Threads::start(threads)?;
-        Ok(Arc::new(Self {
+        let engine = Arc::new(Self {
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
+            file_checks: FileChecks::default(),
             background: Background::new(threads.execution().clone()),
             threads,
             counters: Arc::default(),
@@ -116,7 +119,9 @@ impl Engine {
             build_config: config.build.clone(),
             query_config: config.query.clone(),
             stopping: CancellationToken::new(),
-        }))
+        });
+        freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
+        Ok(engine)
     }
 
     /// A session for one client.

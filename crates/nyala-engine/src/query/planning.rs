@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement as DfStatement;
 
@@ -158,8 +159,8 @@ pub(super) async fn plan_query(
     mut state: SessionState,
     settings: Settings,
 ) -> Result<Plans> {
-    let (routed, report) = route(query.analyze(&state)?, &context, &settings)?;
-    if report.hits() > 0 && report.hits() == report.blocks.len() {
+    let (routed, report) = route(query.analyze(&state)?, &state, &context, &settings)?;
+    if report.all_from_cuboids() {
         // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
         state.config_mut().options_mut().optimizer.max_passes = 1;
     }
@@ -168,13 +169,22 @@ pub(super) async fn plan_query(
     Ok(Plans { logical, physical, report })
 }
 
-fn route(plan: LogicalPlan, context: &SnapshotContext, settings: &Settings) -> Result<(LogicalPlan, Report)> {
+fn route(
+    plan: LogicalPlan,
+    state: &SessionState,
+    context: &SnapshotContext,
+    settings: &Settings,
+) -> Result<(LogicalPlan, Report)> {
     let mut report = Report::default();
     let nyala = settings.nyala();
     if !nyala.use_cubes {
         return Ok((plan, report));
     }
-    let plan = rewrite(plan, context.cubes(), &mut report)?;
+    let simplify = SimplifyContext::builder()
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let plan = rewrite(plan, context.cubes(), &simplify, &mut report)?;
     if !nyala.pushdown && report.hits() < report.blocks.len() {
         return Err(QueryError::new(
             ErrorKind::Unsupported,

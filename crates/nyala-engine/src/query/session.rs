@@ -15,7 +15,7 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Unoptimized};
 use super::run::{Deadline, Running};
-use super::{build, ddl, explain, show};
+use super::{build, ddl, explain, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -148,6 +148,9 @@ impl Session {
         match &prepared.statement.0 {
             Kind::Nyala(statement) => self.run_own(statement, &settings, running).await,
             Kind::DataFusion(_) => {
+                if settings.nyala().check_files {
+                    self.engine.check_files(None).await?;
+                }
                 if let Some((explain, inner)) = prepared.statement.explained() {
                     return explain::run(&self.engine, explain, inner, &settings, running).await;
                 }
@@ -179,13 +182,18 @@ impl Session {
             Nyala::DropCube { name, if_exists } => {
                 ddl::drop_cube(engine, ddl::name_of(name, settings.schema())?, *if_exists).await
             }
-            Nyala::BuildCube { name } => {
-                build::run(engine, ddl::name_of(name, settings.schema())?, settings).await
+            Nyala::BuildCube(statement) => {
+                let name = ddl::name_of(&statement.name, settings.schema())?;
+                build::run(engine, statement, name, settings).await
             }
             Nyala::ShowCubes => show::cubes(engine, running),
             Nyala::ShowSegments { cube } => {
                 let cube = cube.as_ref().map(|name| ddl::name_of(name, settings.schema())).transpose()?;
-                show::segments(engine, cube.as_ref(), running)
+                segments::show(engine, cube.as_ref(), running)
+            }
+            Nyala::ShowCuboids { cube } => {
+                let cube = cube.as_ref().map(|name| ddl::name_of(name, settings.schema())).transpose()?;
+                segments::show_cuboids(engine, cube.as_ref(), running)
             }
             Nyala::ShowJobs => show::jobs(engine, running).await,
         }

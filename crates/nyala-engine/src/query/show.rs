@@ -1,4 +1,4 @@
-//! `SHOW CUBES`, `SHOW SEGMENTS`, `SHOW JOBS` and `SHOW` of a setting.
+//! `SHOW CUBES`, `SHOW JOBS` and `SHOW` of a setting, and what all answers of our own are made with.
 
 use std::sync::Arc;
 
@@ -6,33 +6,35 @@ use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray}
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use nyala_model::{CubeEntry, JobEntry, QualifiedName, SegmentEntry, SegmentState};
+use nyala_model::{CubeEntry, JobEntry, SegmentEntry, SegmentState};
 
 use super::answer::Answer;
 use super::engine::Engine;
 use super::run::{Running, ready};
-use crate::error::{ErrorKind, QueryError, Result};
+use super::segments;
+use crate::error::Result;
 use crate::statement::{Nyala, Statement};
 
 /// Columns of an answer; none for statements without rows.
 pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
     match statement {
         Nyala::ShowCubes => Some(cubes_schema()),
-        Nyala::ShowSegments { .. } => Some(segments_schema()),
+        Nyala::ShowSegments { .. } => Some(segments::schema()),
+        Nyala::ShowCuboids { .. } => Some(segments::cuboids_schema()),
         Nyala::ShowJobs => Some(jobs_schema()),
-        Nyala::CreateCube(_) | Nyala::BuildCube { .. } | Nyala::DropCube { .. } => None,
+        Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
     }
 }
 
-fn text(name: &str) -> Field {
+pub(super) fn text(name: &str) -> Field {
     Field::new(name, DataType::Utf8, true)
 }
 
-fn number(name: &str) -> Field {
+pub(super) fn number(name: &str) -> Field {
     Field::new(name, DataType::Int64, true)
 }
 
-fn time(name: &str) -> Field {
+pub(super) fn time(name: &str) -> Field {
     Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, None), true)
 }
 
@@ -44,23 +46,10 @@ fn cubes_schema() -> SchemaRef {
         number("dimensions"),
         number("measures"),
         number("cuboids"),
+        number("segments"),
         number("source_rows"),
         number("rows"),
         number("bytes"),
-        time("built_at"),
-    ]))
-}
-
-fn segments_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        text("schema"),
-        text("cube"),
-        number("segment"),
-        text("state"),
-        text("cuboid"),
-        number("rows"),
-        number("bytes"),
-        number("files"),
         time("built_at"),
     ]))
 }
@@ -81,32 +70,33 @@ fn jobs_schema() -> SchemaRef {
     ]))
 }
 
-fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+pub(super) fn texts<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-fn numbers(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+pub(super) fn numbers(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     let signed = values.map(|value| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)));
     Arc::new(signed.collect::<Int64Array>())
 }
 
-fn times(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+pub(super) fn times(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
     let signed = values.map(|ms| ms.map(|ms| i64::try_from(ms).unwrap_or(i64::MAX)));
     Arc::new(signed.collect::<TimestampMillisecondArray>())
 }
 
-fn ready_segment(cube: &CubeEntry) -> Option<&SegmentEntry> {
-    cube.segments.iter().find(|segment| segment.state == SegmentState::Ready)
+fn ready_segments(cube: &CubeEntry) -> impl Iterator<Item = &SegmentEntry> {
+    cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
 }
 
 pub(super) fn cubes(engine: &Engine, running: Running) -> Result<Answer> {
     let context = engine.context();
     let cubes: Vec<&Arc<CubeEntry>> = context.snapshot().cubes.values().collect();
     let each = || cubes.iter();
-    let built = || each().map(|cube| ready_segment(cube));
-    let total = |count: fn(&nyala_model::CuboidEntry) -> u64| {
-        numbers(built().map(move |s| s.map(|s| s.cuboids.iter().map(count).sum())))
+    let built = |cube: &CubeEntry| ready_segments(cube).next().is_some();
+    let total = |count: fn(&SegmentEntry) -> u64| {
+        numbers(each().map(move |cube| built(cube).then(|| ready_segments(cube).map(count).sum())))
     };
+    let built_at = each().map(|cube| ready_segments(cube).map(|segment| segment.built_at_ms).max());
     let columns: Vec<ArrayRef> = vec![
         texts(each().map(|cube| Some(cube.name.schema.as_str()))),
         texts(each().map(|cube| Some(cube.name.name.as_str()))),
@@ -114,55 +104,24 @@ pub(super) fn cubes(engine: &Engine, running: Running) -> Result<Answer> {
         numbers(each().map(|cube| Some(cube.definition.dimensions.len() as u64))),
         numbers(each().map(|cube| Some(cube.definition.measures.len() as u64))),
         numbers(each().map(|cube| Some(cube.definition.grouping_sets.len() as u64))),
-        numbers(built().map(|s| s.map(|s| s.source_rows))),
-        total(|cuboid| cuboid.rows),
-        total(|cuboid| cuboid.bytes),
-        times(built().map(|s| s.map(|s| s.built_at_ms))),
+        numbers(each().map(|cube| Some(ready_segments(cube).count() as u64))),
+        total(|segment| segment.source_rows),
+        total(|segment| segment.cuboids.iter().map(|cuboid| cuboid.rows).sum()),
+        total(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
+        times(built_at),
     ];
     answer(cubes_schema(), columns, running)
 }
 
 fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
     let building = engine.build_progress().iter().any(|job| job.cube == cube.name);
-    match (ready_segment(cube), building) {
-        (_, true) => "building",
-        (Some(_), false) => "ready",
-        (None, false) => "not built",
+    let coverage = engine.context().cubes().find(cube).map(|cube| cube.coverage.clone()).unwrap_or_default();
+    match (ready_segments(cube).next(), coverage.first_reason()) {
+        _ if building => "building",
+        (None, _) => "not built",
+        (Some(_), Some(_)) => "stale",
+        (Some(_), None) => "ready",
     }
-}
-
-pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>, running: Running) -> Result<Answer> {
-    let context = engine.context();
-    let snapshot = context.snapshot();
-    if let Some(name) = only
-        && !snapshot.cubes.contains_key(name)
-    {
-        let message = format!("cube `{name}` does not exist");
-        return Err(QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes"));
-    }
-    let mut rows = Vec::new();
-    for cube in snapshot.cubes.values().filter(|cube| only.is_none_or(|name| cube.name == *name)) {
-        for segment in &cube.segments {
-            for cuboid in &segment.cuboids {
-                let dimensions = cube.definition.dimension_names(cuboid.dimensions).join(", ");
-                rows.push((cube, segment, cuboid, format!("({dimensions})")));
-            }
-        }
-    }
-    let columns: Vec<ArrayRef> = vec![
-        texts(rows.iter().map(|(cube, ..)| Some(cube.name.schema.as_str()))),
-        texts(rows.iter().map(|(cube, ..)| Some(cube.name.name.as_str()))),
-        numbers(rows.iter().map(|(_, segment, ..)| Some(segment.id.0))),
-        texts(rows.iter().map(|(_, segment, ..)| {
-            Some(if segment.state == SegmentState::Ready { "ready" } else { "building" })
-        })),
-        texts(rows.iter().map(|(.., dimensions)| Some(dimensions.as_str()))),
-        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.rows))),
-        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.bytes))),
-        numbers(rows.iter().map(|(_, _, cuboid, _)| Some(cuboid.files.len() as u64))),
-        times(rows.iter().map(|(_, segment, ..)| Some(segment.built_at_ms).filter(|ms| *ms > 0))),
-    ];
-    answer(segments_schema(), columns, running)
 }
 
 pub(super) async fn jobs(engine: &Engine, running: Running) -> Result<Answer> {
@@ -218,7 +177,7 @@ pub(super) fn setting(name: &str, value: &str, running: Running) -> Result<Answe
     answer(setting_schema(name), vec![texts(std::iter::once(Some(value)))], running)
 }
 
-fn answer(schema: SchemaRef, columns: Vec<ArrayRef>, running: Running) -> Result<Answer> {
+pub(super) fn answer(schema: SchemaRef, columns: Vec<ArrayRef>, running: Running) -> Result<Answer> {
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
     Ok(ready(schema, vec![batch], running))
 }

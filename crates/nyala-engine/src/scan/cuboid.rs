@@ -21,26 +21,35 @@ use nyala_model::CuboidEntry;
 use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
-/// The files of one cuboid of one segment. Everything needed to scan them comes from the catalog: no
+/// The cells of one cuboid in one segment.
+#[derive(Debug, Clone)]
+pub(crate) struct CuboidPart {
+    /// Folder of the segment, relative to the data store, with a trailing slash.
+    pub(crate) folder: String,
+    /// The cuboid.
+    pub(crate) cuboid: CuboidEntry,
+}
+
+/// The files of one cuboid in some segments. Everything needed to scan them comes from the catalog: no
 /// listing, and footers are read once and kept.
 #[derive(Debug)]
 pub(crate) struct CuboidTable {
-    cuboid: CuboidEntry,
-    /// Folder of the segment, relative to the data store, with a trailing slash.
-    folder: String,
+    parts: Vec<CuboidPart>,
     schema: SchemaRef,
 }
 
 impl CuboidTable {
-    /// A table over `cuboid`, whose files lie in `folder` and have `schema`.
-    pub(crate) fn new(cuboid: CuboidEntry, folder: String, schema: SchemaRef) -> Self {
-        Self { cuboid, folder, schema }
+    /// A table over `parts`, whose files have `schema`.
+    pub(crate) fn new(parts: Vec<CuboidPart>, schema: SchemaRef) -> Self {
+        Self { parts, schema }
     }
 
     fn files(&self) -> FileGroup {
-        let files = self.cuboid.files.iter().map(|file| {
-            let path = format!("{}{}", self.folder, file.name);
-            PartitionedFile::new(path, file.bytes).with_arrow_schema(Arc::clone(&self.schema))
+        let files = self.parts.iter().flat_map(|part| {
+            part.cuboid.files.iter().map(|file| {
+                let path = format!("{}{}", part.folder, file.name);
+                PartitionedFile::new(path, file.bytes).with_arrow_schema(Arc::clone(&self.schema))
+            })
         });
         FileGroup::new(files.collect())
     }
@@ -112,8 +121,8 @@ fn reading_options(options: &ConfigOptions) -> ParquetOptions {
 impl CuboidTable {
     fn table_statistics(&self) -> Statistics {
         Statistics {
-            num_rows: exact(self.cuboid.rows),
-            total_byte_size: exact(self.cuboid.bytes),
+            num_rows: exact(self.parts.iter().map(|part| part.cuboid.rows).sum()),
+            total_byte_size: exact(self.parts.iter().map(|part| part.cuboid.bytes).sum()),
             column_statistics: vec![ColumnStatistics::new_unknown(); self.schema.fields().len()],
         }
     }

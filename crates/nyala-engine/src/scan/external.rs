@@ -10,7 +10,10 @@ use arrow::ipc::root_as_schema;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{Constraints, Statistics};
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl, PartitionedFile,
+};
+use datafusion::datasource::physical_plan::FileGroup;
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
@@ -42,6 +45,14 @@ impl ExternalTable {
         let cache = state.runtime_env().cache_manager.get_file_statistic_cache();
         let files = ListingTable::try_new(config)?.with_cache(cache);
         Ok(Self { entry, files })
+    }
+
+    /// The files as they lie there now, in no order.
+    pub(super) async fn files(&self, state: &SessionState, statistics: bool) -> Result<Vec<PartitionedFile>> {
+        let mut state = state.clone();
+        state.config_mut().options_mut().execution.collect_statistics = statistics;
+        let listed = self.files.list_files_for_scan(&state, &[], None).await?;
+        Ok(listed.file_groups.into_iter().flat_map(FileGroup::into_inner).collect())
     }
 
     /// The catalog's entry.

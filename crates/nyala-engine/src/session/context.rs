@@ -18,9 +18,9 @@ use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema};
 use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
-use crate::cube::{CompiledCube, CubeIndex, ReadyCube, check_states, compile};
+use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::{ExternalTable, Stores};
+use crate::scan::{ExternalTable, Stores, TableFiles};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -39,8 +39,9 @@ pub(crate) struct ContextSource {
 pub(crate) struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
-    tables: HashMap<QualifiedName, OpenedTable>,
+    tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
+    listings: Arc<Listings>,
 }
 
 impl SnapshotContext {
@@ -51,7 +52,8 @@ impl SnapshotContext {
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
         let context = SessionContext::new_with_state(source.base_state());
-        let tables = open_tables(&snapshot, source, &context.state(), before);
+        let tables = Arc::new(open_tables(&snapshot, source, &context.state(), before));
+        let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
         let database = Arc::new(MemoryCatalogProvider::new());
         for schema in &snapshot.schemas {
             database.register_schema(schema, Arc::new(schema_of(schema, &tables)))?;
@@ -63,9 +65,41 @@ impl SnapshotContext {
         let state = context.state();
         let mut cubes = Vec::new();
         for entry in snapshot.cubes.values() {
-            cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before).await));
+            cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before, &listings).await));
         }
-        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes) })
+        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes), listings })
+    }
+
+    /// The same snapshot in the light of newer listings.
+    pub(crate) fn with_listings(&self, listings: Listings) -> Self {
+        let judged = self.cubes.iter().map(|cube| {
+            let compiled = cube.compiled.clone();
+            let coverage = judge(&cube.entry, &compiled, &listings);
+            Arc::new(ReadyCube { entry: Arc::clone(&cube.entry), compiled, coverage })
+        });
+        Self {
+            snapshot: Arc::clone(&self.snapshot),
+            state: self.state.clone(),
+            tables: Arc::clone(&self.tables),
+            cubes: CubeIndex::new(judged.collect::<Vec<_>>()),
+            listings: Arc::new(listings),
+        }
+    }
+
+    /// What lies in the folders of tables, as it was seen last.
+    pub(crate) fn listings(&self) -> &Arc<Listings> {
+        &self.listings
+    }
+
+    /// Looks what lies in the folder of a table now. `statistics` asks for the values of its columns too.
+    pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
+        match self.tables.get(table) {
+            Some(Ok(opened)) => TableFiles::list(opened, &self.state, statistics).await,
+            Some(Err(error)) => Err(error.clone()),
+            None => {
+                Err(QueryError::new(ErrorKind::UndefinedTable, format!("table `{table}` does not exist")))
+            }
+        }
     }
 
     /// The snapshot this was opened from.
@@ -164,18 +198,39 @@ async fn ready_cube(
     state: &SessionState,
     source: &ContextSource,
     before: Option<&SnapshotContext>,
+    listings: &Listings,
 ) -> ReadyCube {
-    if let Some(compiled) = before.and_then(|before| unchanged(entry, snapshot, before)) {
-        return ReadyCube { entry: Arc::clone(entry), compiled: Ok(compiled) };
-    }
-    let compiled = match compile(&entry.definition.select, state, &source.limits).await {
-        Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
-        Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
+    let compiled = match before.and_then(|before| unchanged(entry, snapshot, before)) {
+        Some(compiled) => Ok(compiled),
+        None => compiled(entry, state, source).await,
     };
+    let coverage = judge(entry, &compiled, listings);
+    ReadyCube { entry: Arc::clone(entry), compiled, coverage }
+}
+
+fn judge(
+    entry: &CubeEntry,
+    compiled: &std::result::Result<Arc<CompiledCube>, String>,
+    listings: &Listings,
+) -> Coverage {
+    compiled.as_ref().map(|compiled| Coverage::judge(entry, compiled, listings)).unwrap_or_default()
+}
+
+async fn compiled(
+    entry: &CubeEntry,
+    state: &SessionState,
+    source: &ContextSource,
+) -> std::result::Result<Arc<CompiledCube>, String> {
+    let definition = &entry.definition;
+    let compiled =
+        match compile(&definition.select, definition.partition.as_ref(), state, &source.limits).await {
+            Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
+            Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
+        };
     if let Err(reason) = &compiled {
         tracing::warn!(cube = %entry.name, reason, "cube cannot be used");
     }
-    ReadyCube { entry: Arc::clone(entry), compiled }
+    compiled
 }
 
 /// The compiled form from the snapshot before, if neither the cube nor its tables changed.

@@ -16,6 +16,9 @@ extensions_options! {
         pub use_cubes: bool, default = true
         /// Whether aggregations that no cube answers may run on the tables. Off makes them an error.
         pub pushdown: bool, default = true
+        /// Whether the files of tables are listed before every query, so that no cube answers from files that
+        /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
+        pub check_files: bool, default = false
     }
 }
 
@@ -106,6 +109,7 @@ impl Settings {
             }
             "nyala.use_cubes" => Some(on_or_off(self.nyala().use_cubes)),
             "nyala.pushdown" => Some(on_or_off(self.nyala().pushdown)),
+            "nyala.check_files" => Some(on_or_off(self.nyala().check_files)),
             _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
     }
@@ -152,7 +156,14 @@ fn parse_timeout(value: &str) -> Result<Option<Duration>> {
 }
 
 fn unknown(name: &str) -> QueryError {
-    let names = ["nyala.use_cubes", "nyala.pushdown", "statement_timeout", "search_path", "timezone"];
+    let names = [
+        "nyala.use_cubes",
+        "nyala.pushdown",
+        "nyala.check_files",
+        "statement_timeout",
+        "search_path",
+        "timezone",
+    ];
     let error = QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist"));
     match nyala_model::suggest::nearest(name, names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),

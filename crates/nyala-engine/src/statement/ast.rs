@@ -3,7 +3,8 @@
 use std::fmt;
 
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
+use nyala_model::Step;
 
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
@@ -22,11 +23,8 @@ pub(crate) enum Kind {
 pub enum Nyala {
     /// `CREATE CUBE [IF NOT EXISTS] name AS SELECT …`
     CreateCube(Box<CreateCube>),
-    /// `BUILD CUBE name`
-    BuildCube {
-        /// The cube.
-        name: ObjectName,
-    },
+    /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
+    BuildCube(BuildCube),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {
         /// The cube.
@@ -41,8 +39,48 @@ pub enum Nyala {
         /// The cube; all when absent.
         cube: Option<ObjectName>,
     },
+    /// `SHOW CUBOIDS [FOR name]`
+    ShowCuboids {
+        /// The cube; all when absent.
+        cube: Option<ObjectName>,
+    },
     /// `SHOW JOBS`
     ShowJobs,
+}
+
+/// The parts of a `BUILD CUBE` statement and its kin.
+#[derive(Debug, Clone)]
+pub struct BuildCube {
+    /// What is done.
+    pub action: BuildAction,
+    /// The cube.
+    pub name: ObjectName,
+    /// The first value of the range, and the first after it; all ranges when absent.
+    pub range: Option<(Expr, Expr)>,
+}
+
+/// What is done to the segments of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildAction {
+    /// Missing and stale ones are built; all of them if the cube has one segment only.
+    Build,
+    /// All are built anew.
+    Refresh,
+    /// They become one.
+    Merge,
+}
+
+/// `PARTITION BY RANGE (column) EVERY step`
+#[derive(Debug, Clone)]
+pub struct PartitionClause {
+    /// A column of the first table in FROM.
+    pub column: String,
+    /// The step; for timestamps it may be in seconds instead. None where EVERY is absent.
+    pub step: Option<Step>,
+    /// A step shorter than a day.
+    pub seconds: Option<i64>,
+    /// The step as written.
+    pub text: String,
 }
 
 /// The parts of a `CREATE CUBE` statement.
@@ -52,6 +90,8 @@ pub struct CreateCube {
     pub name: ObjectName,
     /// Whether an existing cube is no error.
     pub if_not_exists: bool,
+    /// How it is divided into segments.
+    pub partition: Option<PartitionClause>,
     /// The SELECT, as written.
     pub query: Box<Query>,
 }
@@ -98,14 +138,31 @@ impl fmt::Display for Nyala {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CreateCube(create) => create.fmt(f),
-            Self::BuildCube { name } => write!(f, "BUILD CUBE {name}"),
+            Self::BuildCube(build) => build.fmt(f),
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
             Self::ShowCubes => f.write_str("SHOW CUBES"),
             Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
             Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),
+            Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),
+            Self::ShowCuboids { cube: Some(cube) } => write!(f, "SHOW CUBOIDS FOR {cube}"),
             Self::ShowJobs => f.write_str("SHOW JOBS"),
+        }
+    }
+}
+
+impl fmt::Display for BuildCube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.action {
+            BuildAction::Build => "BUILD",
+            BuildAction::Refresh => "REFRESH",
+            BuildAction::Merge => "MERGE",
+        };
+        write!(f, "{verb} CUBE {}", self.name)?;
+        match &self.range {
+            Some((from, to)) => write!(f, " FROM {from} TO {to}"),
+            None => Ok(()),
         }
     }
 }
@@ -113,6 +170,13 @@ impl fmt::Display for Nyala {
 impl fmt::Display for CreateCube {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let condition = if self.if_not_exists { "IF NOT EXISTS " } else { "" };
-        write!(f, "CREATE CUBE {condition}{} AS {}", self.name, self.query)
+        write!(f, "CREATE CUBE {condition}{}", self.name)?;
+        if let Some(clause) = &self.partition {
+            write!(f, " PARTITION BY RANGE ({})", Ident::with_quote('"', &clause.column))?;
+            if !clause.text.is_empty() {
+                write!(f, " EVERY {}", clause.text)?;
+            }
+        }
+        write!(f, " AS {}", self.query)
     }
 }

@@ -5,9 +5,10 @@ mod balance;
 mod grouping;
 mod limits;
 mod parser;
+mod partition;
 
 pub(crate) use ast::Kind;
-pub use ast::{CreateCube, Nyala, Statement};
+pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, Statement};
 pub use grouping::CubeGrouping;
 pub use limits::StatementLimits;
 pub use parser::parse;

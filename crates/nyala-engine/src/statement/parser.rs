@@ -10,9 +10,10 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::ast::{CreateCube, Kind, Nyala, Statement};
+use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
+use super::partition::parse_partition;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
@@ -81,10 +82,9 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 2);
             parse_create_cube(parser)?
         }
-        ("BUILD", "CUBE") => {
-            skip(parser, 2);
-            Nyala::BuildCube { name: parse_name(parser)? }
-        }
+        ("BUILD", "CUBE") => parse_build(parser, BuildAction::Build)?,
+        ("REFRESH", "CUBE") => parse_build(parser, BuildAction::Refresh)?,
+        ("MERGE", "CUBE") => parse_build(parser, BuildAction::Merge)?,
         ("DROP", "CUBE") => {
             skip(parser, 2);
             let if_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -96,8 +96,11 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         }
         ("SHOW", "SEGMENTS") => {
             skip(parser, 2);
-            let named = parser.parser.parse_one_of_keywords(&[Keyword::FOR, Keyword::FROM, Keyword::IN]);
-            Nyala::ShowSegments { cube: named.map(|_| parse_name(parser)).transpose()? }
+            Nyala::ShowSegments { cube: parse_for_name(parser)? }
+        }
+        ("SHOW", "CUBOIDS") => {
+            skip(parser, 2);
+            Nyala::ShowCuboids { cube: parse_for_name(parser)? }
         }
         ("SHOW", "JOBS") => {
             skip(parser, 2);
@@ -112,10 +115,7 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
 fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let if_not_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
     let name = parse_name(parser)?;
-    if parser.parser.peek_keyword(Keyword::PARTITION) {
-        return Err(QueryError::new(ErrorKind::Unsupported, "PARTITION BY RANGE is not supported yet")
-            .hint("leave it out: the whole cube is then built as one segment"));
-    }
+    let partition = parse_partition(parser)?;
     if !parser.parser.parse_keyword(Keyword::AS) {
         return Err(expected(parser, "`AS SELECT …`"));
     }
@@ -125,14 +125,34 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let SqlStatement::Query(query) = statement else {
         return Err(QueryError::internal("a query stopped being one"));
     };
-    Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, query })))
+    Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, partition, query })))
+}
+
+fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> {
+    skip(parser, 2);
+    let name = parse_name(parser)?;
+    let range = if parser.parser.parse_keyword(Keyword::FROM) {
+        let from = parser.parser.parse_expr().map_err(from_parser)?;
+        if !parser.parser.parse_keyword(Keyword::TO) {
+            return Err(expected(parser, "`TO` and the end of the range"));
+        }
+        Some((from, parser.parser.parse_expr().map_err(from_parser)?))
+    } else {
+        None
+    };
+    Ok(Nyala::BuildCube(BuildCube { action, name, range }))
+}
+
+fn parse_for_name(parser: &mut DFParser<'_>) -> Result<Option<ObjectName>> {
+    let named = parser.parser.parse_one_of_keywords(&[Keyword::FOR, Keyword::FROM, Keyword::IN]);
+    named.map(|_| parse_name(parser)).transpose()
 }
 
 fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
     parser.parser.parse_object_name(false).map_err(from_parser)
 }
 
-fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
+pub(super) fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
     match parser.parser.peek_nth_token(n).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
         _ => None,
@@ -152,7 +172,7 @@ fn expect_end(parser: &mut DFParser<'_>) -> Result<()> {
     }
 }
 
-fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
+pub(super) fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     let found = parser.parser.peek_token();
     let place = found.span.start;
     let place = if place.line == 0 {
@@ -163,7 +183,7 @@ fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     QueryError::new(ErrorKind::Syntax, format!("expected {what}, found `{found}`{place}"))
 }
 
-fn from_parser(error: ParserError) -> QueryError {
+pub(super) fn from_parser(error: ParserError) -> QueryError {
     DataFusionError::from(error).into()
 }
 

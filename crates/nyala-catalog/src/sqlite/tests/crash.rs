@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nyala_model::{CatalogSnapshot, SegmentState};
+use nyala_model::{CatalogSnapshot, SegmentRange, SegmentState};
 
 use crate::conformance::fixtures::{create_cube, create_table, cuboid, drop_table, name, publish};
 use crate::{Catalog, Change, SqliteStore, rules};
@@ -109,7 +109,12 @@ fn change_after(snapshot: &CatalogSnapshot) -> Change {
     };
     let building = cube.segments.iter().rev().find(|segment| segment.state == SegmentState::Building);
     match (building, version % 7) {
-        (None, 0 | 1) => Change::BeginSegment { cube: cube.id, location: format!("file:///{version}/") },
+        (None, 0 | 1) => Change::BeginSegment {
+            cube: cube.id,
+            location: format!("file:///{version}/"),
+            range: SegmentRange::Whole,
+            sources: vec![],
+        },
         (Some(segment), 2..=4) => {
             Change::AddCuboid { segment: segment.id, cuboid: cuboid(version % 5, version) }
         }

@@ -5,7 +5,6 @@
 //! (no row is lost). A left join needs only the first.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -15,7 +14,7 @@ use datafusion::physical_plan::collect;
 
 use crate::cube::block::{instances_of, qualifier, scan_plan};
 use crate::cube::compile::{CompiledCube, JoinEdge};
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 
 /// Positions of the tables that may be left out.
 pub(super) async fn droppable_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
@@ -86,10 +85,9 @@ fn rows_without_partner(
 }
 
 fn table(cube: &CompiledCube, instance: usize) -> Result<LogicalPlanBuilder> {
-    let scan = cube.block.instances.get(instance).map(scan_plan);
-    let scan =
-        scan.ok_or_else(|| crate::error::QueryError::internal("a join names a table that is not there"))?;
-    Ok(LogicalPlanBuilder::from(Arc::unwrap_or_clone(scan)).alias(qualifier(instance))?)
+    let table = cube.block.instances.get(instance);
+    let table = table.ok_or_else(|| QueryError::internal("a join names a table that is not there"))?;
+    Ok(scan_plan(table)?.alias(qualifier(instance))?)
 }
 
 async fn is_empty(plan: LogicalPlan, state: &SessionState) -> Result<bool> {

@@ -12,15 +12,18 @@
 
 mod background;
 mod joins;
+mod keys;
 mod order;
 mod pipeline;
 mod progress;
 mod run;
 mod segment;
 mod tee;
+mod wanted;
 mod writer;
 
 pub(crate) use background::Background;
 pub(crate) use progress::{Builds, Progress};
-pub(crate) use run::{BuildContext, build};
-pub(crate) use segment::{now_ms, remove_leftovers, retire};
+pub(crate) use run::{BuildContext, BuiltSegment, build, merge};
+pub(crate) use segment::{WantedSegment, now_ms, remove_leftovers, retire};
+pub(crate) use wanted::{Work, wanted};

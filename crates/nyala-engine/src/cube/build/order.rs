@@ -4,13 +4,12 @@
 //! groups and pages exclude the most for a filter on any of the leading dimensions.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::UInt64Type;
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::approx_distinct;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::collect;
 
 use crate::cube::block::{instances_of, qualifier, scan_plan};
@@ -46,16 +45,14 @@ async fn count_values(
     dimensions: &[usize],
     state: &SessionState,
 ) -> Result<Vec<u64>> {
-    let Some(scan) = cube.block.instances.get(instance).map(scan_plan) else {
+    let Some(table) = cube.block.instances.get(instance) else {
         return Ok(Vec::new());
     };
     let exprs = dimensions.iter().filter_map(|i| cube.block.group.get(*i));
     let counts: Vec<Expr> =
         exprs.enumerate().map(|(i, expr)| approx_distinct(expr.clone()).alias(format!("d{i}"))).collect();
-    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(scan))
-        .alias(qualifier(instance))?
-        .aggregate(Vec::<Expr>::new(), counts)?
-        .build()?;
+    let plan =
+        scan_plan(table)?.alias(qualifier(instance))?.aggregate(Vec::<Expr>::new(), counts)?.build()?;
     let plan = state.create_physical_plan(&plan).await?;
     let batches = collect(plan, state.task_ctx()).await?;
     let Some(batch) = batches.first().filter(|batch| batch.num_rows() == 1) else {

@@ -26,8 +26,8 @@ impl Progress {
         }
     }
 
-    pub(super) fn add_rows(&self, rows: usize) {
-        self.rows_read.fetch_add(rows as u64, Ordering::Relaxed);
+    pub(super) fn add_rows(&self, rows: u64) {
+        self.rows_read.fetch_add(rows, Ordering::Relaxed);
     }
 
     pub(super) fn add_cuboid(&self, bytes: u64) {

@@ -9,21 +9,22 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
-use nyala_model::{CuboidEntry, DimensionSet, QualifiedName};
+use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry};
 use object_store::ObjectStore;
 
 use super::background::Background;
 use super::joins::droppable_joins;
+use super::keys::key_bounds;
 use super::order::sort_order;
 use super::pipeline::{Source, cuboid_plan};
 use super::progress::Progress;
-use super::segment::NewSegment;
+use super::segment::{NewSegment, SegmentFacts, WantedSegment};
 use super::tee::tee;
 use super::writer::Writer;
 use crate::cube::compile::CompiledCube;
 use crate::cube::rewrite::ReadyCube;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::CuboidTable;
+use crate::scan::{CuboidPart, CuboidTable};
 
 /// A cuboid rolled up from fewer cells than this is written as one file.
 const SINGLE_FILE_CELLS: u64 = 262_144;
@@ -39,21 +40,67 @@ pub(crate) struct BuildContext {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// Builds all cuboids of `cube` as one new segment and makes it visible. If it fails or is dropped,
-/// nothing becomes visible and the space is given back.
-pub(crate) async fn build(cube: &ReadyCube, context: &BuildContext) -> Result<()> {
-    let name = &cube.entry.name;
-    let compiled = cube.compiled.as_ref().map_err(|reason| {
-        QueryError::new(ErrorKind::InvalidDefinition, format!("cube `{name}` cannot be built: {reason}"))
-    })?;
-    let order = sort_order(compiled, &context.state).await?;
-    let droppable = droppable_joins(compiled, &context.state).await?;
-    let segment = NewSegment::begin(name, &context.catalog, &context.data_dir, &context.background).await?;
-    let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
-    let work = Work { name, compiled, context, order, segment, writer };
+/// A segment whose files are whole. It is not visible yet; dropping it gives its space back.
+pub(crate) struct BuiltSegment {
+    cube: QualifiedName,
+    segment: NewSegment,
+    facts: SegmentFacts,
+}
+
+impl BuiltSegment {
+    /// Makes it visible.
+    pub(crate) async fn publish(self) -> Result<()> {
+        self.segment.publish(&self.cube, self.facts).await
+    }
+}
+
+/// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
+/// visible and the space is given back.
+pub(crate) async fn build(
+    cube: &ReadyCube,
+    wanted: &WantedSegment,
+    context: &BuildContext,
+) -> Result<BuiltSegment> {
+    let compiled = compiled(cube)?.restricted(wanted.range)?;
+    let order = sort_order(&compiled, &context.state).await?;
+    let droppable_joins = droppable_joins(&compiled, &context.state).await?;
+    let key_bounds = key_bounds(&compiled, &context.state).await?;
+    let work = Work::begin(cube, &compiled, wanted, context, order).await?;
+    let read_before = context.progress.rows_read();
     let cuboids = work.build_roots(cube).await?;
     work.roll_up(cube, cuboids).await?;
-    work.segment.publish(name, context.progress.rows_read(), droppable).await
+    let source_rows = context.progress.rows_read() - read_before;
+    Ok(work.built(SegmentFacts { source_rows, droppable_joins, key_bounds }))
+}
+
+/// Makes one segment of several whose ranges are neighbours: equal cells are merged, no row is read.
+pub(crate) async fn merge(
+    cube: &ReadyCube,
+    wanted: &WantedSegment,
+    segments: &[SegmentEntry],
+    context: &BuildContext,
+) -> Result<BuiltSegment> {
+    let compiled = compiled(cube)?;
+    let order = sort_order(compiled, &context.state).await?;
+    let work = Work::begin(cube, compiled, wanted, context, order).await?;
+    for set in cube.entry.definition.lattice().sets() {
+        work.merge_one(*set, segments).await?;
+    }
+    let mut droppable = segments.iter().map(|s| s.droppable_joins.clone());
+    let first = droppable.next().unwrap_or_default();
+    let droppable_joins =
+        droppable.fold(first, |all, other| all.into_iter().filter(|i| other.contains(i)).collect());
+    let bounds = segments.iter().filter_map(|segment| segment.key_bounds);
+    let key_bounds = bounds.reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    let source_rows = segments.iter().map(|segment| segment.source_rows).sum();
+    Ok(work.built(SegmentFacts { source_rows, droppable_joins, key_bounds }))
+}
+
+fn compiled(cube: &ReadyCube) -> Result<&CompiledCube> {
+    let name = &cube.entry.name;
+    Ok(cube.compiled.as_ref().map_err(|reason| {
+        QueryError::new(ErrorKind::InvalidDefinition, format!("cube `{name}` cannot be built: {reason}"))
+    })?)
 }
 
 struct Work<'a> {
@@ -65,7 +112,25 @@ struct Work<'a> {
     writer: Writer,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    async fn begin(
+        cube: &'a ReadyCube,
+        compiled: &'a CompiledCube,
+        wanted: &WantedSegment,
+        context: &'a BuildContext,
+        order: Vec<usize>,
+    ) -> Result<Self> {
+        let name = &cube.entry.name;
+        let segment =
+            NewSegment::begin(name, wanted, &context.catalog, &context.data_dir, &context.background).await?;
+        let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
+        Ok(Self { name, compiled, context, order, segment, writer })
+    }
+
+    fn built(self, facts: SegmentFacts) -> BuiltSegment {
+        BuiltSegment { cube: self.name.clone(), segment: self.segment, facts }
+    }
+
     /// All roots in one pass over the flat rows.
     async fn build_roots(&self, cube: &ReadyCube) -> Result<Vec<CuboidEntry>> {
         let roots: Vec<DimensionSet> = cube.entry.definition.lattice().roots().collect();
@@ -105,21 +170,45 @@ impl Work<'_> {
     }
 
     async fn roll_up_one(&self, set: DimensionSet, parent: &CuboidEntry) -> Result<CuboidEntry> {
-        let partitions = if parent.rows < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
-        let states = self.read(parent).await?;
-        let source = Source::States(states, parent.dimensions);
+        let parts = vec![CuboidPart { folder: self.segment.folder().to_owned(), cuboid: parent.clone() }];
+        self.write_from_states(set, parent.dimensions, parts).await
+    }
+
+    /// The same cuboid of several segments as one.
+    async fn merge_one(&self, set: DimensionSet, segments: &[SegmentEntry]) -> Result<CuboidEntry> {
+        let cuboids = segments.iter().filter_map(|segment| {
+            let cuboid = segment.cuboids.iter().find(|cuboid| cuboid.dimensions == set)?;
+            Some(CuboidPart { folder: segment.location.clone(), cuboid: cuboid.clone() })
+        });
+        let parts: Vec<CuboidPart> = cuboids.collect();
+        if parts.len() != segments.len() {
+            return Err(QueryError::internal(format!("a segment of cube `{}` lacks a cuboid", self.name)));
+        }
+        self.context.progress.add_rows(rows_of(&parts));
+        self.write_from_states(set, set, parts).await
+    }
+
+    async fn write_from_states(
+        &self,
+        set: DimensionSet,
+        parent: DimensionSet,
+        parts: Vec<CuboidPart>,
+    ) -> Result<CuboidEntry> {
+        let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
+        let states = self.read(parent, parts).await?;
+        let source = Source::States(states, parent);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
         let task = self.context.state.task_ctx();
         let writing = self.writer.start(set, &plan, &self.compiled.cuboid_schema(set), &task)?;
         self.finish(writing.finish().await?).await
     }
 
-    /// A finished cuboid as a plan, divided among the cores when it is large.
-    async fn read(&self, cuboid: &CuboidEntry) -> Result<Arc<dyn ExecutionPlan>> {
-        let schema = self.compiled.cuboid_schema(cuboid.dimensions);
-        let table = CuboidTable::new(cuboid.clone(), self.segment.folder().to_owned(), schema);
+    /// Finished cuboids as a plan, divided among the cores when it is large.
+    async fn read(&self, set: DimensionSet, parts: Vec<CuboidPart>) -> Result<Arc<dyn ExecutionPlan>> {
+        let small = rows_of(&parts) < SINGLE_FILE_CELLS;
+        let table = CuboidTable::new(parts, self.compiled.cuboid_schema(set));
         let scan = table.scan(&self.context.state, None, &[], None).await?;
-        if cuboid.rows < SINGLE_FILE_CELLS {
+        if small {
             return Ok(scan);
         }
         let options = self.context.state.config_options();
@@ -136,4 +225,8 @@ impl Work<'_> {
     fn partitions(&self) -> usize {
         self.context.state.config().target_partitions()
     }
+}
+
+fn rows_of(parts: &[CuboidPart]) -> u64 {
+    parts.iter().map(|part| part.cuboid.rows).sum()
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nyala_catalog::{Catalog, Change};
-use nyala_model::{CuboidEntry, QualifiedName, SegmentId, SegmentState};
+use nyala_model::{
+    CatalogSnapshot, CuboidEntry, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
+};
 use nyala_storage::data_dir::{folders_below, remove_folder};
 use uuid::Uuid;
 
@@ -18,6 +20,26 @@ use crate::error::{ErrorKind, QueryError, Result};
 const STRAGGLERS: Duration = Duration::from_millis(500);
 /// Queries that began before a segment was replaced may read it for this much longer.
 const RETIREMENT: Duration = Duration::from_secs(300);
+
+/// A segment that is to be made.
+#[derive(Debug, Clone)]
+pub(crate) struct WantedSegment {
+    /// The rows it holds.
+    pub(crate) range: SegmentRange,
+    /// The files they lie in.
+    pub(crate) sources: Vec<SourceFiles>,
+}
+
+/// What was found out while a segment was made.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentFacts {
+    /// Rows of the flat join.
+    pub(super) source_rows: u64,
+    /// Tables of the join that keep every row exactly once.
+    pub(super) droppable_joins: Vec<usize>,
+    /// Smallest and largest key, if the cube is partitioned.
+    pub(super) key_bounds: Option<(i64, i64)>,
+}
 
 /// A segment being written. Unless it is published, dropping it gives its space back.
 pub(super) struct NewSegment {
@@ -33,6 +55,7 @@ impl NewSegment {
     /// Records the wish for a segment of `cube`.
     pub(super) async fn begin(
         cube: &QualifiedName,
+        wanted: &WantedSegment,
         catalog: &Arc<Catalog>,
         data_dir: &Path,
         background: &Background,
@@ -42,7 +65,12 @@ impl NewSegment {
             QueryError::new(ErrorKind::UndefinedTable, format!("cube `{cube}` does not exist"))
         })?;
         let folder = format!("cubes/{id}/{}/", Uuid::now_v7().simple());
-        let change = Change::BeginSegment { cube: id, location: folder.clone() };
+        let change = Change::BeginSegment {
+            cube: id,
+            location: folder.clone(),
+            range: wanted.range,
+            sources: wanted.sources.clone(),
+        };
         let segment = catalog.commit(change).await?.segment;
         let id = segment.ok_or_else(|| QueryError::internal("the catalog gave a segment no id"))?;
         Ok(Self {
@@ -69,20 +97,27 @@ impl NewSegment {
 
     /// Makes the segment visible in one transaction. Files of the one it replaces are kept until no
     /// query can be reading them.
-    pub(super) async fn publish(
-        mut self,
-        cube: &QualifiedName,
-        source_rows: u64,
-        droppable_joins: Vec<usize>,
-    ) -> Result<()> {
+    pub(super) async fn publish(mut self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
         let before = self.catalog.snapshot();
-        let built_at_ms = now_ms();
-        let change = Change::PublishSegment { segment: self.id, source_rows, built_at_ms, droppable_joins };
-        self.catalog.commit(change).await?;
+        let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
+        let change = Change::PublishSegment {
+            segment: self.id,
+            source_rows,
+            built_at_ms: now_ms(),
+            droppable_joins,
+            key_bounds,
+        };
+        let after = self.catalog.commit(change).await?.snapshot;
         self.published = true;
-        let replaced = before.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
-        for old in replaced.into_iter().filter(|s| s.state == SegmentState::Ready) {
-            retire(self.data_dir.join(&old.location), &self.background);
+        let ready = |snapshot: &CatalogSnapshot| {
+            let entry = snapshot.cubes.get(cube);
+            entry.map(|entry| entry.segments.clone()).unwrap_or_default()
+        };
+        let kept = ready(&after);
+        for old in ready(&before).into_iter().filter(|s| s.state == SegmentState::Ready) {
+            if !kept.iter().any(|segment| segment.id == old.id) {
+                retire(self.data_dir.join(&old.location), &self.background);
+            }
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ async fn feed(
     while let Some(item) = stream.next().await {
         let item = item.map_err(Arc::new);
         if let Ok(batch) = &item {
-            progress.add_rows(batch.num_rows());
+            progress.add_rows(batch.num_rows() as u64);
         }
         let mut listening = Vec::with_capacity(senders.len());
         for sender in senders {

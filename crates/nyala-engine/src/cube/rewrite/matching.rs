@@ -25,6 +25,8 @@ pub(super) struct Match {
     pub(super) group: Vec<Expr>,
     /// For each aggregate of the query, the measure that holds its states.
     pub(super) measures: Vec<usize>,
+    /// The query's occurrence of the cube's fact table.
+    pub(super) fact: usize,
 }
 
 /// Tries every pairing of the query's tables with the cube's. `droppable` tells which of the cube's
@@ -89,7 +91,8 @@ impl Attempt<'_> {
         let group =
             query.group.iter().map(|e| dimensions.express(&self.normal(e))).collect::<Result<_, _>>()?;
         let measures = query.aggregates.iter().map(|e| self.measure(e)).collect::<Result<_, _>>()?;
-        Ok(Match { needed: dimensions.used, residual, group, measures })
+        let fact = self.pairing.iter().position(|paired| *paired == 0).unwrap_or_default();
+        Ok(Match { needed: dimensions.used, residual, group, measures, fact })
     }
 
     /// Tables that only the cube reads must be known to keep every row exactly once; then the

@@ -1,6 +1,9 @@
 //! Answering aggregations from cuboids.
 
+mod candidate;
 mod matching;
+mod ranges;
+mod raw;
 mod report;
 mod rule;
 

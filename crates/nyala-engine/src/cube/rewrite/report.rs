@@ -22,12 +22,49 @@ pub(crate) struct BlockReport {
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     pub(crate) cube: String,
-    pub(crate) dimensions: Vec<String>,
-    /// States the cuboid holds, and so the most that can be read.
+    /// The dimensions of each cuboid that is read.
+    pub(crate) cuboids: Vec<String>,
+    /// Segments that are read.
+    pub(crate) segments: usize,
+    /// Whether there can be several.
+    pub(crate) partitioned: bool,
+    /// What is read from the tables because no segment holds it.
+    pub(crate) raw: Option<String>,
+    /// Cells and rows that are read at most.
     pub(crate) rows: u64,
 }
 
+impl Chosen {
+    /// Cube and cuboids.
+    pub(crate) fn source(&self) -> String {
+        let cuboids: Vec<String> = self.cuboids.iter().map(|dimensions| format!("({dimensions})")).collect();
+        format!("{} {}", self.cube, cuboids.join(", "))
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.cuboids.len() == 1 { "cuboid" } else { "cuboids" };
+        let cuboids: Vec<String> = self.cuboids.iter().map(|dimensions| format!("({dimensions})")).collect();
+        write!(f, "answered from cube `{}`, {plural} {}", self.cube, cuboids.join(", "))?;
+        if self.partitioned {
+            write!(f, ", segments: {}", self.segments)?;
+        }
+        write!(f, ", estimated rows: {}", self.rows)?;
+        match &self.raw {
+            Some(raw) => write!(f, "\n  and from the tables, because no segment holds it: {raw}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Report {
+    /// Whether nothing is read but cuboids.
+    pub(crate) fn all_from_cuboids(&self) -> bool {
+        let whole = |block: &BlockReport| block.chosen.as_ref().is_some_and(|chosen| chosen.raw.is_none());
+        !self.blocks.is_empty() && self.blocks.iter().all(whole)
+    }
+
     /// Aggregations answered from a cuboid.
     pub(crate) fn hits(&self) -> usize {
         self.blocks.iter().filter(|block| block.chosen.is_some()).count()
@@ -52,13 +89,7 @@ impl fmt::Display for Report {
 impl fmt::Display for BlockReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.chosen {
-            Some(chosen) => write!(
-                f,
-                "answered from cube `{}`, cuboid ({}), estimated rows: {}",
-                chosen.cube,
-                chosen.dimensions.join(", "),
-                chosen.rows
-            )?,
+            Some(chosen) => chosen.fmt(f)?,
             None => f.write_str("answered from the tables")?,
         }
         for (cube, reason) in &self.misses {

@@ -1,0 +1,223 @@
+//! Which segments a statement makes.
+
+use std::collections::BTreeSet;
+
+use nyala_model::{KeyRange, KeySet, RangePartition, SegmentEntry, SegmentId, SegmentRange, SegmentState};
+
+use crate::cube::partition::{PartitionColumn, show_range};
+use crate::cube::rewrite::ReadyCube;
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::statement::BuildAction;
+
+/// More segments than this are not made by one statement.
+const MAX_SEGMENTS: usize = 10_000;
+
+/// One segment to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// From rows.
+    Build(SegmentRange),
+    /// From these segments.
+    Merge(KeyRange, Vec<SegmentId>),
+}
+
+/// What `action` on `range` of `cube` amounts to, in ascending order. Empty if all is done already.
+pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<Vec<Work>> {
+    let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
+    let Some(column) = column else {
+        return match (action, range) {
+            (BuildAction::Merge, _) | (_, Some(_)) => Err(unpartitioned(cube)),
+            (_, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
+        };
+    };
+    if let Some(range) = range {
+        check(&column.division, range)?;
+    }
+    let planner = Planner { cube, column, range };
+    match action {
+        BuildAction::Build => planner.build(|segment| cube.coverage.why_stale(segment.id).is_some()),
+        BuildAction::Refresh => planner.build(|_| true),
+        BuildAction::Merge => planner.merge(),
+    }
+}
+
+fn unpartitioned(cube: &ReadyCube) -> QueryError {
+    QueryError::new(
+        ErrorKind::InvalidDefinition,
+        format!("cube `{}` is not partitioned, so it has no ranges", cube.entry.name),
+    )
+    .hint("leave FROM … TO … out, or create it with PARTITION BY RANGE (column) EVERY …")
+}
+
+/// A range must be one, and begin and end where segments do.
+fn check(division: &RangePartition, range: KeyRange) -> Result<()> {
+    let shown = division.show_range(range);
+    if range.from >= range.to {
+        let message = format!("range {shown} is empty");
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("FROM is the first value, TO the first after the last"));
+    }
+    for key in [range.from, range.to] {
+        if division.is_bound(key) {
+            continue;
+        }
+        let error = QueryError::new(
+            ErrorKind::InvalidParameter,
+            format!("no segment can begin or end at {}", division.show(key)),
+        );
+        return Err(match division.range_of(key) {
+            Some(step) => error.hint(format!(
+                "the bounds next to it are {} and {}",
+                division.show(step.from),
+                division.show(step.to)
+            )),
+            None => error.hint("use a value that the calendar knows"),
+        });
+    }
+    Ok(())
+}
+
+struct Planner<'a> {
+    cube: &'a ReadyCube,
+    column: &'a PartitionColumn,
+    range: Option<KeyRange>,
+}
+
+impl Planner<'_> {
+    /// Segments there are and for which `again` holds, and those that are missing.
+    fn build(&self, again: impl Fn(&SegmentEntry) -> bool) -> Result<Vec<Work>> {
+        let mut ranges = BTreeSet::new();
+        let mut held = KeySet::default();
+        let mut nulls_held = false;
+        for segment in self.ready() {
+            match segment.range {
+                SegmentRange::Keys(keys) => {
+                    held = held.union(&keys.into());
+                    if self.includes(segment, keys)? && again(segment) {
+                        ranges.insert(keys);
+                    }
+                }
+                SegmentRange::Nulls => nulls_held = !again(segment),
+                SegmentRange::Whole => {}
+            }
+        }
+        for step in self.steps()? {
+            if held.intersect(&step.into()).is_empty() {
+                ranges.insert(step);
+            }
+        }
+        if ranges.len() > MAX_SEGMENTS {
+            return Err(self.too_many());
+        }
+        let mut work: Vec<Work> =
+            ranges.into_iter().map(|range| Work::Build(SegmentRange::Keys(range))).collect();
+        if self.range.is_none() && self.cube.coverage.nulls && !nulls_held {
+            work.push(Work::Build(SegmentRange::Nulls));
+        }
+        Ok(work)
+    }
+
+    fn ready(&self) -> impl Iterator<Item = &SegmentEntry> {
+        self.cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
+    }
+
+    /// Whether a segment lies in the range that is asked for; one that sticks out is an error.
+    fn includes(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
+        match self.range {
+            Some(range) if !range.overlaps(keys) => Ok(false),
+            Some(range) if !range.contains(keys) => {
+                let message = format!(
+                    "range {} cuts segment {}, which holds {}",
+                    self.column.division.show_range(range),
+                    segment.id.0,
+                    self.column.show(segment.range)
+                );
+                Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("widen the range; SHOW SEGMENTS lists them"))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The steps in the range that is asked for, or else those in which files have rows.
+    fn steps(&self) -> Result<BTreeSet<KeyRange>> {
+        let division = &self.column.division;
+        if let Some(range) = self.range {
+            let steps = division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?;
+            return Ok(steps.into_iter().collect());
+        }
+        let mut steps = BTreeSet::new();
+        for (first, last) in self.cube.coverage.file_spans() {
+            if first == i64::MIN || last == i64::MAX {
+                let message = format!(
+                    "the files of cube `{}` do not tell their values of `{}`",
+                    self.cube.entry.name, division.column
+                );
+                return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …"));
+            }
+            let ends = division.range_of(first).zip(division.range_of(last));
+            let (first, last) = ends.ok_or_else(|| {
+                let message = format!("column `{}` has values that no segment can hold", division.column);
+                QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …")
+            })?;
+            let range = KeyRange { from: first.from, to: last.to };
+            steps.extend(division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?);
+        }
+        Ok(steps)
+    }
+
+    fn too_many(&self) -> QueryError {
+        let message = format!("more than {MAX_SEGMENTS} segments would be built at once");
+        QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("build a smaller range with FROM … TO …, or create the cube with wider steps")
+    }
+
+    /// All usable segments of the range as one; they must be neighbours.
+    fn merge(&self) -> Result<Vec<Work>> {
+        let mut parts: Vec<(KeyRange, &SegmentEntry)> = Vec::new();
+        for segment in self.ready() {
+            if let SegmentRange::Keys(keys) = segment.range
+                && self.includes(segment, keys)?
+            {
+                parts.push((keys, segment));
+            }
+        }
+        parts.sort_by_key(|(keys, _)| *keys);
+        let refused = |message: String, hint: &str| {
+            Err(QueryError::new(ErrorKind::InvalidParameter, message).hint(hint.to_owned()))
+        };
+        let (Some((first, _)), Some((last, _))) = (parts.first(), parts.last()) else {
+            return refused("there is no segment to merge".to_owned(), "run BUILD CUBE first");
+        };
+        let whole = self.range.unwrap_or(KeyRange { from: first.from, to: last.to });
+        let mut end = whole.from;
+        for (keys, segment) in &parts {
+            if keys.from != end {
+                return self.hole(KeyRange { from: end, to: keys.from });
+            }
+            if let Some(reason) = self.cube.coverage.why_stale(segment.id) {
+                let shown = self.column.show(segment.range);
+                return refused(
+                    format!("segment {shown} is stale: {reason}"),
+                    "run REFRESH CUBE for it first",
+                );
+            }
+            end = keys.to;
+        }
+        if end != whole.to {
+            return self.hole(KeyRange { from: end, to: whole.to });
+        }
+        if parts.len() == 1 {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Work::Merge(whole, parts.iter().map(|(_, segment)| segment.id).collect())])
+    }
+
+    fn hole(&self, missing: KeyRange) -> Result<Vec<Work>> {
+        let shown = show_range(Some(&self.column.division), SegmentRange::Keys(missing));
+        Err(QueryError::new(ErrorKind::InvalidParameter, format!("no segment holds {shown}"))
+            .hint("build that range first, or merge a range without a hole"))
+    }
+}

@@ -1,0 +1,136 @@
+//! Noticing that files of a table changed, so that no cube answers for what is gone.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use nyala_model::{QualifiedName, SegmentState};
+use tokio_util::sync::CancellationToken;
+
+use super::engine::Engine;
+use crate::error::Result;
+use crate::scan::TableFiles;
+use crate::session::SnapshotContext;
+
+/// How long an old listing is believed while no new one can be had: a store that does not answer for a
+/// moment should not send every dashboard to the tables, which lie in the same store.
+const GRACE: Duration = Duration::from_secs(60);
+/// How long the start waits for the first listing.
+const FIRST_CHECK: Duration = Duration::from_secs(10);
+
+/// When each table was listed last.
+#[derive(Debug, Default)]
+pub(super) struct FileChecks {
+    listed: Mutex<HashMap<QualifiedName, Instant>>,
+}
+
+impl FileChecks {
+    fn succeeded(&self, table: &QualifiedName) {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
+    }
+
+    fn is_too_old(&self, table: &QualifiedName) -> bool {
+        let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        listed.get(table).is_none_or(|at| at.elapsed() > GRACE)
+    }
+}
+
+/// Checks once, then at every interval until the engine is gone.
+pub(super) async fn watch(engine: &Arc<Engine>, every: Duration) {
+    let first = engine.check_files(None);
+    if tokio::time::timeout(FIRST_CHECK, first).await.is_err() {
+        tracing::warn!("the files of tables are not listed yet; until then no cube is used");
+    }
+    let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
+    engine.threads.execution().spawn(check_for_ever(weak, stopping, every));
+}
+
+async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every: Duration) {
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        let Some(engine) = engine.upgrade() else { return };
+        if let Err(error) = engine.check_files(None).await {
+            tracing::warn!(%error, "cannot list the files of a table that a cube reads");
+        }
+    }
+}
+
+/// The tables to list, and whether their columns matter too.
+fn tables_to_list(
+    context: &SnapshotContext,
+    only: Option<&[QualifiedName]>,
+) -> BTreeMap<QualifiedName, bool> {
+    let mut tables = BTreeMap::new();
+    for cube in context.snapshot().cubes.values() {
+        let built = cube.segments.iter().any(|segment| segment.state == SegmentState::Ready);
+        for (position, table) in cube.definition.sources.iter().enumerate() {
+            let wanted = only.map_or(built, |only| only.contains(table));
+            if wanted {
+                *tables.entry(table.clone()).or_default() |=
+                    position == 0 && cube.definition.partition.is_some();
+            }
+        }
+    }
+    tables
+}
+
+impl Engine {
+    /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
+    /// afterwards are judged by what was found. Fails if a table cannot be listed.
+    pub(super) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
+        let context = self.context();
+        let tables = tables_to_list(&context, only);
+        if tables.is_empty() {
+            return Ok(());
+        }
+        let listed = tables.iter().map(|(table, statistics)| context.list(table, *statistics));
+        let listed = join_all(listed).await;
+        let mut failure = None;
+        let mut found: Vec<(QualifiedName, Option<TableFiles>)> = Vec::new();
+        for ((table, _), listing) in tables.into_iter().zip(listed) {
+            match listing {
+                Ok(files) => {
+                    self.file_checks.succeeded(&table);
+                    found.push((table, Some(files)));
+                }
+                Err(error) => {
+                    if self.file_checks.is_too_old(&table) {
+                        found.push((table, None));
+                    }
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+        self.take_listings(found).await;
+        failure.map_or(Ok(()), Err)
+    }
+
+    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>) {
+        let _one_at_a_time = self.opening.lock().await;
+        let context = self.context();
+        let mut listings = context.listings().as_ref().clone();
+        let mut changed = false;
+        for (table, files) in found {
+            let before = listings.get(&table);
+            match files {
+                Some(files) => {
+                    let known = before.is_some_and(|before| {
+                        before.same_as(&files) && (before.has_statistics() || !files.has_statistics())
+                    });
+                    if !known {
+                        listings.insert(table, Arc::new(files));
+                        changed = true;
+                    }
+                }
+                None => changed |= listings.remove(&table).is_some(),
+            }
+        }
+        if changed {
+            self.current.store(Arc::new(context.with_listings(listings)));
+        }
+    }
+}

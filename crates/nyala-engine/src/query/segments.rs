@@ -1,0 +1,181 @@
+//! `SHOW SEGMENTS` and `SHOW CUBOIDS`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use nyala_model::{
+    CubeEntry, DimensionSet, KeyRange, KeySet, QualifiedName, SegmentEntry, SegmentRange, SegmentState,
+};
+
+use super::answer::Answer;
+use super::engine::Engine;
+use super::run::Running;
+use super::show::{answer, number, numbers, text, texts, time, times};
+use crate::cube::{Coverage, show_range};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// Columns of `SHOW SEGMENTS`.
+pub(super) fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("schema"),
+        text("cube"),
+        number("segment"),
+        text("range"),
+        text("state"),
+        text("reason"),
+        number("source_rows"),
+        number("cuboids"),
+        number("rows"),
+        number("bytes"),
+        time("built_at"),
+    ]))
+}
+
+/// Columns of `SHOW CUBOIDS`.
+pub(super) fn cuboids_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("schema"),
+        text("cube"),
+        text("cuboid"),
+        number("segments"),
+        number("rows"),
+        number("bytes"),
+        number("files"),
+    ]))
+}
+
+/// A segment, or a hole between segments.
+struct Row<'a> {
+    cube: &'a CubeEntry,
+    segment: Option<&'a SegmentEntry>,
+    range: SegmentRange,
+    state: &'static str,
+    reason: Option<String>,
+}
+
+/// Every segment in the order of ranges, and the holes between them.
+pub(super) fn show(engine: &Engine, only: Option<&QualifiedName>, running: Running) -> Result<Answer> {
+    let context = engine.context();
+    let mut rows = Vec::new();
+    for cube in chosen(context.snapshot(), only)? {
+        let coverage = context.cubes().find(cube).map(|cube| cube.coverage.clone()).unwrap_or_default();
+        rows.extend(segments_of(cube, &coverage));
+    }
+    let ranges: Vec<String> =
+        rows.iter().map(|row| show_range(row.cube.definition.partition.as_ref(), row.range)).collect();
+    let count = |count: fn(&SegmentEntry) -> u64| numbers(rows.iter().map(move |r| r.segment.map(count)));
+    let columns: Vec<ArrayRef> = vec![
+        texts(rows.iter().map(|row| Some(row.cube.name.schema.as_str()))),
+        texts(rows.iter().map(|row| Some(row.cube.name.name.as_str()))),
+        count(|segment| segment.id.0),
+        texts(ranges.iter().map(|range| Some(range.as_str()))),
+        texts(rows.iter().map(|row| Some(row.state))),
+        texts(rows.iter().map(|row| row.reason.as_deref())),
+        count(|segment| segment.source_rows),
+        count(|segment| segment.cuboids.len() as u64),
+        count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.rows).sum()),
+        count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
+        times(rows.iter().map(|row| Some(row.segment?.built_at_ms).filter(|ms| *ms > 0))),
+    ];
+    answer(schema(), columns, running)
+}
+
+fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = cube
+        .segments
+        .iter()
+        .map(|segment| {
+            let reason = coverage.why_stale(segment.id).map(str::to_owned);
+            let state = match (segment.state, &reason) {
+                (SegmentState::Building, _) => "building",
+                (SegmentState::Ready, Some(_)) => "stale",
+                (SegmentState::Ready, None) => "ready",
+            };
+            Row { cube, segment: Some(segment), range: segment.range, state, reason }
+        })
+        .collect();
+    rows.extend(holes(cube, coverage).into_iter().map(|hole| Row {
+        cube,
+        segment: None,
+        range: SegmentRange::Keys(hole),
+        state: "missing",
+        reason: None,
+    }));
+    rows.sort_by_key(|row| match row.range {
+        SegmentRange::Keys(keys) => (keys.from, row.segment.map(|segment| segment.id)),
+        SegmentRange::Whole | SegmentRange::Nulls => (i64::MAX, row.segment.map(|segment| segment.id)),
+    });
+    rows
+}
+
+/// Ranges in which files have rows and no segment is ready.
+fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<KeyRange> {
+    let ready = cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let held: KeySet = ready
+        .filter_map(|segment| match segment.range {
+            SegmentRange::Keys(keys) => Some(keys),
+            _ => None,
+        })
+        .collect();
+    if cube.definition.partition.is_none() {
+        return Vec::new();
+    }
+    let holes = coverage.data.subtract(&held);
+    holes.spans().map(|(from, last)| KeyRange { from, to: last.saturating_add(1) }).collect()
+}
+
+/// Every cuboid over all segments that hold it.
+pub(super) fn show_cuboids(
+    engine: &Engine,
+    only: Option<&QualifiedName>,
+    running: Running,
+) -> Result<Answer> {
+    let context = engine.context();
+    let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();
+    for cube in chosen(context.snapshot(), only)? {
+        let mut totals: BTreeMap<DimensionSet, [u64; 4]> = BTreeMap::new();
+        for segment in cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready) {
+            for cuboid in &segment.cuboids {
+                let [segments, rows, bytes, files] = totals.entry(cuboid.dimensions).or_default();
+                *segments += 1;
+                *rows += cuboid.rows;
+                *bytes += cuboid.bytes;
+                *files += cuboid.files.len() as u64;
+            }
+        }
+        let lattice = cube.definition.lattice();
+        let built = lattice.sets().iter().filter_map(|set| Some((*set, *totals.get(set)?)));
+        rows.extend(built.map(|(set, totals)| {
+            (cube, format!("({})", cube.definition.dimension_names(set).join(", ")), totals)
+        }));
+    }
+    let total = |n: usize| numbers(rows.iter().map(move |(.., totals)| totals.get(n).copied()));
+    let columns: Vec<ArrayRef> = vec![
+        texts(rows.iter().map(|(cube, ..)| Some(cube.name.schema.as_str()))),
+        texts(rows.iter().map(|(cube, ..)| Some(cube.name.name.as_str()))),
+        texts(rows.iter().map(|(_, cuboid, _)| Some(cuboid.as_str()))),
+        total(0),
+        total(1),
+        total(2),
+        total(3),
+    ];
+    answer(cuboids_schema(), columns, running)
+}
+
+fn chosen<'a>(
+    snapshot: &'a nyala_model::CatalogSnapshot,
+    only: Option<&QualifiedName>,
+) -> Result<Vec<&'a CubeEntry>> {
+    match only {
+        None => Ok(snapshot.cubes.values().map(AsRef::as_ref).collect()),
+        Some(name) => match snapshot.cubes.get(name) {
+            Some(cube) => Ok(vec![cube.as_ref()]),
+            None => {
+                let message = format!("cube `{name}` does not exist");
+                Err(QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes"))
+            }
+        },
+    }
+}
