@@ -17,6 +17,8 @@ pub struct Config {
     pub query: QueryConfig,
     /// How cubes are built.
     pub build: BuildConfig,
+    /// What is kept in memory for the next query.
+    pub cache: CacheConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
 }
@@ -43,8 +45,9 @@ pub struct ServerConfig {
 pub struct QueryConfig {
     /// Threads that compute; 0 means one for each core. Default 0.
     pub threads: usize,
-    /// Memory that all queries and builds together may hold before they spill or fail, in bytes; 0
-    /// means 60 % of the machine's. Half of it is kept for builds. Default 0.
+    /// Memory that hot cuboids, queries and builds together may hold, in bytes; 0 means 60 % of the
+    /// machine's. What `cache` leaves of it is divided in halves for queries and for builds, which
+    /// spill or fail beyond theirs. Default 0.
     pub memory_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     pub spill_limit_bytes: u64,
@@ -76,6 +79,16 @@ pub struct BuildConfig {
     pub page_rows: usize,
     /// Zstandard level of cuboid files, 1 to 22. Default 1.
     pub zstd_level: i32,
+}
+
+/// What is kept in memory for the next query.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// Share of the memory limit that decoded cuboids may take, in per cent; queries and builds divide
+    /// the rest. A larger share lets more queries do without files, and leaves less for large queries. 0
+    /// keeps none. Default 20.
+    pub hot_cuboids_percent: usize,
 }
 
 /// Which locations tables may name, and how S3 is reached.
@@ -123,6 +136,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             query: QueryConfig::default(),
             build: BuildConfig::default(),
+            cache: CacheConfig::default(),
             storage: StorageConfig::default(),
         }
     }
@@ -161,6 +175,12 @@ impl Default for BuildConfig {
     }
 }
 
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { hot_cuboids_percent: 20 }
+    }
+}
+
 /// A configuration value that breaks a rule: names the key, the rule and the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("configuration key `{key}` must be {rule}, but is `{value}`")]
@@ -179,7 +199,7 @@ impl Config {
         let check = |holds: bool, key, rule, value: &dyn ToString| {
             if holds { Ok(()) } else { Err(InvalidConfig { key, rule, value: value.to_string() }) }
         };
-        let (server, query, build) = (&self.server, &self.query, &self.build);
+        let (server, query, build, cache) = (&self.server, &self.query, &self.build, &self.cache);
         check(!self.data_dir.as_os_str().is_empty(), "data_dir", "a folder", &"")?;
         check(server.max_connections > 0, "server.max_connections", "at least 1", &server.max_connections)?;
         check(
@@ -217,7 +237,18 @@ impl Config {
         check(build.batch_rows >= 16, "build.batch_rows", "at least 16", &build.batch_rows)?;
         check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
         check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;
-        check((1..=22).contains(&build.zstd_level), "build.zstd_level", "between 1 and 22", &build.zstd_level)
+        check(
+            (1..=22).contains(&build.zstd_level),
+            "build.zstd_level",
+            "between 1 and 22",
+            &build.zstd_level,
+        )?;
+        check(
+            cache.hot_cuboids_percent <= 80,
+            "cache.hot_cuboids_percent",
+            "at most 80",
+            &cache.hot_cuboids_percent,
+        )
     }
 }
 

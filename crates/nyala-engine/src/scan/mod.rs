@@ -1,12 +1,15 @@
-//! From bytes to rows: external tables, cuboid files, and the stores they lie in.
+//! From bytes to rows: external tables, cuboids in memory and in files, and the stores they lie in.
 
 mod cuboid;
 mod external;
+mod hot;
 mod infer;
 mod reader;
 mod stores;
 
 pub(crate) use cuboid::CuboidTable;
 pub(crate) use external::ExternalTable;
+pub(crate) use hot::HotCuboids;
+pub use hot::HotStats;
 pub(crate) use infer::{TableRequest, describe_table};
 pub(crate) use stores::Stores;

@@ -20,7 +20,7 @@ use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, CubeIndex, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::{ExternalTable, Stores};
+use crate::scan::{ExternalTable, HotCuboids, Stores};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -28,6 +28,8 @@ use crate::statement::StatementLimits;
 pub(crate) struct ContextSource {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) stores: Arc<Stores>,
+    /// None when cuboids are not to be kept in memory.
+    pub(crate) hot: Option<Arc<HotCuboids>>,
     pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
     pub(crate) limits: StatementLimits,
     pub(crate) batch_rows: usize,
@@ -120,6 +122,9 @@ impl ContextSource {
             .with_information_schema(true)
             .with_batch_size(self.batch_rows)
             .with_target_partitions(self.partitions);
+        if let Some(hot) = &self.hot {
+            config = config.with_extension(Arc::clone(hot));
+        }
         let options = config.options_mut();
         options.execution.time_zone = Some("UTC".to_owned());
         options.execution.parquet.reorder_filters = true;

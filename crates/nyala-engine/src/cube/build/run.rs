@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_catalog::Catalog;
@@ -106,7 +105,7 @@ impl Work<'_> {
 
     async fn roll_up_one(&self, set: DimensionSet, parent: &CuboidEntry) -> Result<CuboidEntry> {
         let partitions = if parent.rows < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
-        let states = self.read(parent).await?;
+        let states = self.read(parent)?;
         let source = Source::States(states, parent.dimensions);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
         let task = self.context.state.task_ctx();
@@ -115,10 +114,10 @@ impl Work<'_> {
     }
 
     /// A finished cuboid as a plan, divided among the cores when it is large.
-    async fn read(&self, cuboid: &CuboidEntry) -> Result<Arc<dyn ExecutionPlan>> {
+    fn read(&self, cuboid: &CuboidEntry) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = self.compiled.cuboid_schema(cuboid.dimensions);
         let table = CuboidTable::new(cuboid.clone(), self.segment.folder().to_owned(), schema);
-        let scan = table.scan(&self.context.state, None, &[], None).await?;
+        let scan = table.scan_files(&self.context.state, None, None)?;
         if cuboid.rows < SINGLE_FILE_CELLS {
             return Ok(scan);
         }

@@ -1,0 +1,111 @@
+//! The columns of one cuboid that are in memory.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::error::Result;
+
+use super::column::{BLOCK_ROWS, CHUNK_ROWS, HotColumn};
+
+/// Some columns of a cuboid. Immutable: further columns make another value, which shares these.
+#[derive(Debug)]
+pub(crate) struct HotCuboid {
+    rows: usize,
+    /// By position in the schema of the cuboid.
+    columns: BTreeMap<usize, Arc<HotColumn>>,
+}
+
+impl HotCuboid {
+    /// A cuboid of `rows` cells with the columns of `before` and those that are `new`.
+    pub(super) fn extend(before: Option<&Self>, rows: usize, new: Vec<(usize, HotColumn)>) -> Self {
+        let mut columns = before.map(|cuboid| cuboid.columns.clone()).unwrap_or_default();
+        columns.extend(new.into_iter().map(|(position, column)| (position, Arc::new(column))));
+        Self { rows, columns }
+    }
+
+    /// Cells.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Memory of its columns.
+    pub(super) fn bytes(&self) -> usize {
+        self.columns.values().map(|column| column.bytes).sum()
+    }
+
+    pub(super) fn column(&self, position: usize) -> Option<&Arc<HotColumn>> {
+        self.columns.get(&position)
+    }
+
+    /// Those of `wanted` that are not here.
+    pub(super) fn missing(&self, wanted: &[usize]) -> Vec<usize> {
+        wanted.iter().filter(|position| !self.columns.contains_key(position)).copied().collect()
+    }
+
+    /// How many blocks the cells fill.
+    pub(super) fn blocks(&self) -> usize {
+        self.rows.div_ceil(BLOCK_ROWS)
+    }
+
+    /// Rows of the blocks that are kept, as ranges of at most `most` rows, neighbours in one. No range
+    /// crosses a chunk.
+    pub(super) fn ranges(&self, keep: impl IntoIterator<Item = bool>, most: usize) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for (block, _) in keep.into_iter().enumerate().filter(|(_, keep)| *keep) {
+            let start = block * BLOCK_ROWS;
+            let end = (start + BLOCK_ROWS).min(self.rows);
+            match ranges.last_mut() {
+                Some(last)
+                    if last.end == start
+                        && start % CHUNK_ROWS != 0
+                        && last.len() + BLOCK_ROWS <= most.max(BLOCK_ROWS) =>
+                {
+                    last.end = end;
+                }
+                _ => ranges.push(start..end),
+            }
+        }
+        ranges
+    }
+
+    /// The columns at `positions`, with the fields of `schema`.
+    pub(super) fn batch(
+        &self,
+        schema: &SchemaRef,
+        positions: &[usize],
+        rows: &Range<usize>,
+    ) -> Result<RecordBatch> {
+        let column = |position: &usize| {
+            let column = self.column(*position).ok_or_else(|| {
+                datafusion::common::internal_datafusion_err!("a hot cuboid lacks column {position}")
+            })?;
+            column.values(rows)
+        };
+        let columns = positions.iter().map(column).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_blocks_are_read_together_within_chunks() {
+        let check = |blocks: &[usize], most: usize, expected: &[Range<usize>]| {
+            let cuboid = HotCuboid::extend(None, CHUNK_ROWS + 2500, Vec::new());
+            let keep = (0..cuboid.blocks()).map(|block| blocks.contains(&block));
+            assert_eq!(cuboid.ranges(keep, most), expected, "{blocks:?}");
+        };
+        check(&[], 8192, &[]);
+        check(&[0, 1, 4], 8192, &[0..2048, 4096..5120]);
+        check(&[0, 1, 2], 2048, &[0..2048, 2048..3072]);
+        check(&[0, 1], 16, &[0..1024, 1024..2048]);
+        check(&[31, 32], 8192, &[31 * 1024..CHUNK_ROWS, CHUNK_ROWS..CHUNK_ROWS + 1024]);
+        check(&[34], 8192, &[CHUNK_ROWS + 2048..CHUNK_ROWS + 2500]);
+    }
+}
