@@ -8,19 +8,22 @@ use crate::harness::{TestEngine, sorted};
 
 const DIMENSIONS: i64 = 6;
 /// Values of each dimension.
-const VALUES: i64 = 40;
+const VALUES: i64 = 80;
 
-/// A table with six dimensions `d0` to `d5`, a text `t` for each value of `d0`, and two numbers.
-async fn table(test: &TestEngine, rows: i64, factor: i64) {
-    let dimension = |d: i64| Int64Array::from_iter_values((0..rows).map(move |i| i * (7 + 2 * d) / 3 % VALUES));
+/// A table with six dimensions `d0` to `d5` and one with few values `few`, a text `t` for each value of
+/// `d0`, and two numbers.
+async fn table(test: &TestEngine, rows: i64) {
+    let value = |i: i64, d: i64| (i.wrapping_mul(2_654_435_761 + 1000 * d) >> 13).rem_euclid(VALUES);
+    let dimension = |d: i64| Int64Array::from_iter_values((0..rows).map(|i| value(i, d)));
     let rows_of = batch!(
         "d0" => dimension(0), "d1" => dimension(1), "d2" => dimension(2),
         "d3" => dimension(3), "d4" => dimension(4), "d5" => dimension(5),
+        "few" => Int64Array::from_iter_values((0..rows).map(|i| value(i, 9) % 12)),
         "t" => StringArray::from_iter((0..rows).map(|i| {
-            let value = i * 7 / 3 % VALUES;
+            let value = value(i, 0);
             (value % 9 != 4).then(|| format!("the text of value number {value}"))
         })),
-        "a" => Int64Array::from_iter_values((0..rows).map(|i| i % 1000 * factor)),
+        "a" => Int64Array::from_iter_values((0..rows).map(|i| i % 1000)),
         "b" => Int64Array::from_iter((0..rows).map(|i| (i % 5 != 0).then_some(i))),
     );
     test.table("f", &[rows_of]).await;
@@ -43,7 +46,7 @@ fn hot(test: &TestEngine) -> HotStats {
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_gives_the_answers_of_the_files() {
     let test = TestEngine::new().await;
-    table(&test, 60_000, 1).await;
+    table(&test, 60_000).await;
     test.run("CREATE CUBE c AS SELECT sum(a), count(b), min(b), avg(a) FROM f GROUP BY d0, d1, d2, t").await;
     test.run("BUILD CUBE c").await;
     for sql in [
@@ -67,10 +70,10 @@ async fn memory_gives_the_answers_of_the_files() {
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_on_leading_dimensions_skip_blocks_and_few_rows_stay_in_one_partition() {
     let test = TestEngine::new().await;
-    table(&test, 60_000, 1).await;
-    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY d0, d1, d2, a").await;
+    table(&test, 60_000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY few, d1, d2, a").await;
     test.run("BUILD CUBE c").await;
-    let sql = "SELECT d1, sum(a) FROM f WHERE d0 = 3 GROUP BY d1";
+    let sql = "SELECT d1, sum(a) FROM f WHERE few = 3 GROUP BY d1";
     warm(&test, sql).await;
     let operators = test.operators(sql).await;
     let scan = operators.lines().find_map(|line| line.split("HotCuboidExec: rows=").nth(1)).unwrap();
@@ -85,7 +88,7 @@ async fn filters_on_leading_dimensions_skip_blocks_and_few_rows_stay_in_one_part
 #[tokio::test(flavor = "multi_thread")]
 async fn only_columns_that_queries_read_are_in_memory() {
     let test = TestEngine::new().await;
-    table(&test, 20_000, 1).await;
+    table(&test, 20_000).await;
     test.run("CREATE CUBE c AS SELECT sum(a), avg(b), min(b), max(b) FROM f GROUP BY d0, d1, t").await;
     test.run("BUILD CUBE c").await;
     warm(&test, "SELECT d0, sum(a) FROM f GROUP BY d0").await;
@@ -101,20 +104,21 @@ async fn only_columns_that_queries_read_are_in_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_budget_is_kept() {
-    let budget = (16 << 20) / 100;
+    let budget = (64 << 20) / 100;
     let test = TestEngine::with_config(|config| {
-        config.query.memory_limit_bytes = 16 << 20;
+        config.query.memory_limit_bytes = 64 << 20;
         config.cache.hot_cuboids_percent = 1;
     })
     .await;
-    table(&test, 20_000, 1).await;
+    table(&test, 20_000).await;
     let mut pairs = Vec::new();
     for d in 0..DIMENSIONS {
         pairs.extend((d + 1..DIMENSIONS).map(|e| format!("(d{d}, d{e})")));
     }
     // Too large to get in, and no reason to fail.
     let sets = format!("{}, (d0, d1, d2, d3, a)", pairs.join(", "));
-    test.run(&format!("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY GROUPING SETS ({sets})")).await;
+    test.run(&format!("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY GROUPING SETS ({sets})"))
+        .await;
     test.run("BUILD CUBE c").await;
     for _ in 0..4 {
         for pair in &pairs {
@@ -135,7 +139,7 @@ async fn a_small_budget_is_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_budget_nothing_is_kept() {
     let test = TestEngine::with_config(|config| config.cache.hot_cuboids_percent = 0).await;
-    table(&test, 2000, 1).await;
+    table(&test, 2000).await;
     test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY d0").await;
     test.run("BUILD CUBE c").await;
     for _ in 0..3 {
@@ -149,7 +153,7 @@ async fn without_a_budget_nothing_is_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_that_fails_is_counted_and_fails_no_query() {
     let test = TestEngine::new().await;
-    table(&test, 2000, 1).await;
+    table(&test, 2000).await;
     test.run("CREATE CUBE c AS SELECT sum(a), count(b) FROM f GROUP BY d0").await;
     test.run("BUILD CUBE c").await;
     warm(&test, "SELECT d0, sum(a) FROM f GROUP BY d0").await;
@@ -169,7 +173,7 @@ async fn a_load_that_fails_is_counted_and_fails_no_query() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_rebuilt_or_dropped_never_answers_again() {
     let test = TestEngine::new().await;
-    table(&test, 2000, 1).await;
+    table(&test, 2000).await;
     let create = "CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY d0, d1";
     let query = "SELECT d0, sum(a) FROM f GROUP BY d0";
     test.run(create).await;
@@ -197,6 +201,7 @@ fn changed(factor: i64) -> arrow::array::RecordBatch {
     batch!(
         "d0" => numbers([1, 2, 3]), "d1" => numbers([1, 2, 3]), "d2" => numbers([1, 2, 3]),
         "d3" => numbers([1, 2, 3]), "d4" => numbers([1, 2, 3]), "d5" => numbers([1, 2, 3]),
+        "few" => numbers([1, 2, 3]),
         "t" => StringArray::from(vec!["x", "y", "z"]),
         "a" => numbers([factor, 2 * factor, 3 * factor]),
         "b" => numbers([1, 2, 3]),

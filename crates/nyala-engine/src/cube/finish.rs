@@ -14,8 +14,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode, UserDe
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::measure::MeasureCall;

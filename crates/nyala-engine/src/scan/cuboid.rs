@@ -87,8 +87,7 @@ impl CuboidTable {
         };
         let ranges = BlockFilter::new(filters, &self.schema, state)?.ranges(&cuboid)?;
         let schema = Arc::new(self.schema.project(&columns)?);
-        let partitions = state.config().target_partitions();
-        let scan = HotCuboidExec::new(vec![(cuboid, ranges)], columns, schema, partitions);
+        let scan = HotCuboidExec::new(vec![(cuboid, ranges)], columns, schema, state.config());
         Ok(Some(Arc::new(scan)))
     }
 

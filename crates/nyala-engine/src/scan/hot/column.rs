@@ -1,11 +1,16 @@
 //! One column of a hot cuboid: chunks of values, and the extremes of every block.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
+    downcast_temporal_array,
+};
 use arrow::compute::{cast, take};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Decimal128Type, UInt8Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
@@ -13,14 +18,14 @@ use datafusion::logical_expr::Accumulator;
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
-pub(super) const BLOCK_ROWS: usize = 1024;
+pub(super) const BLOCK_ROWS: usize = 512;
 /// Rows that lie in one array and share a dictionary; every chunk but the last has as many. Few enough for
 /// keys of two bytes, and for building one not to hold up a query thread.
-pub(super) const CHUNK_ROWS: usize = 32 * BLOCK_ROWS;
+pub(super) const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
 /// Most values of a dictionary whose keys are single bytes.
 const NARROW_VALUES: usize = 256;
-/// Texts go through a dictionary of wider keys if each stands for this many rows on average.
+/// A dictionary pays if each of its values stands for this many rows on average.
 const REPETITION: usize = 4;
 
 /// A column in memory.
@@ -153,19 +158,73 @@ fn is_repeating(data_type: &DataType) -> bool {
 
 /// The values as keys into a dictionary, if that takes much less memory.
 fn fold(values: &ArrayRef) -> Option<ArrayRef> {
-    let wanted = values.data_type();
-    let dictionary = |keys: DataType| DataType::Dictionary(Box::new(keys), Box::new(wanted.clone()));
-    let folded = cast(values, &dictionary(DataType::UInt16)).ok()?;
-    let values_kept = folded.as_any_dictionary_opt()?.values();
-    if values_kept.data_type() != wanted {
-        return None;
+    let (keys, firsts) = Keys::of(values)?.finish();
+    let kept = compact(&take(values, &firsts, None).ok()?);
+    if kept.len() > NARROW_VALUES {
+        return Some(Arc::new(DictionaryArray::try_new(keys, kept).ok()?));
     }
-    let distinct = values_kept.len();
-    let texts = matches!(wanted, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    if distinct <= NARROW_VALUES && distinct * 2 <= values.len() {
-        return cast(&folded, &dictionary(DataType::UInt8)).ok().map(|folded| compact(&folded));
+    let keys = cast(&keys, &DataType::UInt8).ok()?;
+    Some(Arc::new(DictionaryArray::try_new(keys.as_primitive::<UInt8Type>().clone(), kept).ok()?))
+}
+
+/// Equal values by equal keys, and for each key a row that has its value.
+struct Keys {
+    keys: Vec<Option<u16>>,
+    firsts: Vec<u32>,
+}
+
+impl Keys {
+    /// None if there are too many values for it to pay. A chunk has fewer rows than there are keys.
+    fn of(values: &ArrayRef) -> Option<Self> {
+        let most = values.len() / REPETITION;
+        let most_narrow = most.min(NARROW_VALUES);
+        downcast_integer_array! {
+            values => Self::number(values.iter(), most_narrow),
+            DataType::Utf8 => Self::number(values.as_string::<i32>().iter(), most),
+            DataType::LargeUtf8 => Self::number(values.as_string::<i64>().iter(), most),
+            DataType::Utf8View => Self::number(values.as_string_view().iter(), most),
+            DataType::Decimal128(_, _) => {
+                Self::number(values.as_primitive::<Decimal128Type>().iter(), most_narrow)
+            }
+            _ => downcast_temporal_array! {
+                values => Self::number(values.iter(), most_narrow),
+                _ => None,
+            },
+        }
     }
-    (texts && distinct * REPETITION <= values.len()).then(|| compact(&folded))
+
+    fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, most: usize) -> Option<Self> {
+        let mut known: HashMap<T, u16> = HashMap::new();
+        let mut numbered = Self { keys: Vec::with_capacity(values.size_hint().0), firsts: Vec::new() };
+        // Cuboids are sorted: mostly a value is the one before.
+        let mut last: Option<(T, u16)> = None;
+        for (row, value) in values.enumerate() {
+            let key = match (value, last) {
+                (None, _) => None,
+                (Some(value), Some((same, key))) if value == same => Some(key),
+                (Some(value), _) => {
+                    let key = match known.get(&value) {
+                        Some(key) => *key,
+                        None if numbered.firsts.len() == most => return None,
+                        None => {
+                            let key = u16::try_from(numbered.firsts.len()).ok()?;
+                            numbered.firsts.push(u32::try_from(row).ok()?);
+                            known.insert(value, key);
+                            key
+                        }
+                    };
+                    last = Some((value, key));
+                    Some(key)
+                }
+            };
+            numbered.keys.push(key);
+        }
+        Some(numbered)
+    }
+
+    fn finish(self) -> (UInt16Array, UInt32Array) {
+        (self.keys.into_iter().collect(), UInt32Array::from(self.firsts))
+    }
 }
 
 /// The same values without room that was kept for more.
@@ -205,7 +264,8 @@ mod tests {
             }
             assert!(column.bytes <= most_bytes_per_row * rows, "{} {}", values.data_type(), column.bytes);
         };
-        let text = |i: usize, distinct: usize| (i % 17 != 3).then(|| format!("a text with number {}", i % distinct));
+        let text =
+            |i: usize, distinct: usize| (i % 17 != 3).then(|| format!("a text with number {}", i % distinct));
         check(Arc::new((0..rows).map(|i| text(i, 100)).collect::<StringViewArray>()), 2);
         check(Arc::new((0..rows).map(|i| text(i, 3000)).collect::<StringViewArray>()), 8);
         check(Arc::new((0..rows).map(|i| text(i, rows)).collect::<StringViewArray>()), 64);

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 
 use super::column::{BLOCK_ROWS, CHUNK_ROWS, HotColumn};
@@ -71,22 +74,29 @@ impl HotCuboid {
         ranges
     }
 
-    /// The columns at `positions`, with the fields of `schema`.
+    /// The columns at `positions` of some ranges of rows, with the fields of `schema`.
     pub(super) fn batch(
         &self,
         schema: &SchemaRef,
         positions: &[usize],
-        rows: &Range<usize>,
+        ranges: &[Range<usize>],
     ) -> Result<RecordBatch> {
-        let column = |position: &usize| {
-            let column = self.column(*position).ok_or_else(|| {
-                datafusion::common::internal_datafusion_err!("a hot cuboid lacks column {position}")
-            })?;
-            column.values(rows)
-        };
-        let columns = positions.iter().map(column).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        let columns = positions.iter().map(|at| self.values(*at, ranges)).collect::<Result<Vec<_>>>()?;
+        let rows = ranges.iter().map(Range::len).sum();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+    }
+
+    fn values(&self, position: usize, ranges: &[Range<usize>]) -> Result<ArrayRef> {
+        let column = self.column(position);
+        let column =
+            column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))?;
+        if let [range] = ranges {
+            return column.values(range);
+        }
+        let parts = ranges.iter().map(|range| column.values(range)).collect::<Result<Vec<_>>>()?;
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        Ok(concat(&parts)?)
     }
 }
 
@@ -102,10 +112,10 @@ mod tests {
             assert_eq!(cuboid.ranges(keep, most), expected, "{blocks:?}");
         };
         check(&[], 8192, &[]);
-        check(&[0, 1, 4], 8192, &[0..2048, 4096..5120]);
-        check(&[0, 1, 2], 2048, &[0..2048, 2048..3072]);
-        check(&[0, 1], 16, &[0..1024, 1024..2048]);
-        check(&[31, 32], 8192, &[31 * 1024..CHUNK_ROWS, CHUNK_ROWS..CHUNK_ROWS + 1024]);
-        check(&[34], 8192, &[CHUNK_ROWS + 2048..CHUNK_ROWS + 2500]);
+        check(&[0, 1, 4], 8192, &[0..1024, 2048..2560]);
+        check(&[0, 1, 2], 1024, &[0..1024, 1024..1536]);
+        check(&[0, 1], 16, &[0..512, 512..1024]);
+        check(&[63, 64], 8192, &[CHUNK_ROWS - 512..CHUNK_ROWS, CHUNK_ROWS..CHUNK_ROWS + 512]);
+        check(&[68], 8192, &[CHUNK_ROWS + 2048..CHUNK_ROWS + 2500]);
     }
 }

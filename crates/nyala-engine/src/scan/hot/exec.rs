@@ -19,6 +19,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
+use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 
 use super::cuboid::HotCuboid;
@@ -26,11 +27,12 @@ use super::cuboid::HotCuboid;
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
 
-/// Rows of a cuboid that are read together.
+/// Rows of a cuboid that become one batch.
 #[derive(Debug, Clone)]
 struct Piece {
     cuboid: Arc<HotCuboid>,
-    rows: Range<usize>,
+    ranges: Vec<Range<usize>>,
+    rows: usize,
 }
 
 /// Gives blocks of cuboids from memory.
@@ -48,23 +50,21 @@ pub(crate) struct HotCuboidExec {
 }
 
 impl HotCuboidExec {
-    /// A scan of some ranges of each cuboid. Few rows come in one partition, many in at most `partitions`.
-    /// `schema` is that of the `columns`.
+    /// A scan of some ranges of each cuboid. Few rows come in one partition, many in about as many as
+    /// `config` aims at. `schema` is that of the `columns`.
     pub(crate) fn new(
         cuboids: Vec<(Arc<HotCuboid>, Vec<Range<usize>>)>,
         columns: Vec<usize>,
         schema: SchemaRef,
-        partitions: usize,
+        config: &SessionConfig,
     ) -> Self {
         let total = cuboids.iter().map(|(cuboid, _)| cuboid.rows()).sum();
         let pieces: Vec<Piece> = cuboids
             .into_iter()
-            .flat_map(|(cuboid, ranges)| {
-                ranges.into_iter().map(move |rows| Piece { cuboid: Arc::clone(&cuboid), rows })
-            })
+            .flat_map(|(cuboid, ranges)| gather(&cuboid, ranges, config.batch_size()))
             .collect();
-        let rows = pieces.iter().map(|piece| piece.rows.len()).sum();
-        let partitions = if rows <= SINGLE_PARTITION_ROWS { 1 } else { partitions.max(1) };
+        let rows = pieces.iter().map(|piece| piece.rows).sum();
+        let partitions = if rows <= SINGLE_PARTITION_ROWS { 1 } else { config.target_partitions() };
         let partitions = divide(pieces, rows, partitions);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
@@ -78,9 +78,28 @@ impl HotCuboidExec {
     }
 }
 
+/// Ranges that fit in one batch come in one: what each operator does for a batch, whatever its size, takes
+/// longer than copying a few rows.
+fn gather(cuboid: &Arc<HotCuboid>, ranges: Vec<Range<usize>>, most: usize) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for range in ranges {
+        match pieces.last_mut() {
+            Some(piece) if piece.rows + range.len() <= most => {
+                piece.rows += range.len();
+                piece.ranges.push(range);
+            }
+            _ => {
+                let rows = range.len();
+                pieces.push(Piece { cuboid: Arc::clone(cuboid), ranges: vec![range], rows });
+            }
+        }
+    }
+    pieces
+}
+
 /// Neighbours stay together; every part has about as many rows.
 fn divide(pieces: Vec<Piece>, rows: usize, parts: usize) -> Vec<Vec<Piece>> {
-    let share = rows.div_ceil(parts).max(1);
+    let share = rows.div_ceil(parts.max(1)).max(1);
     let mut divided = vec![Vec::new()];
     let mut room = share;
     for piece in pieces {
@@ -88,7 +107,7 @@ fn divide(pieces: Vec<Piece>, rows: usize, parts: usize) -> Vec<Vec<Piece>> {
             divided.push(Vec::new());
             room = share;
         }
-        room = room.saturating_sub(piece.rows.len());
+        room = room.saturating_sub(piece.rows);
         if let Some(part) = divided.last_mut() {
             part.push(piece);
         }
@@ -157,8 +176,8 @@ impl ExecutionPlan for HotCuboidExec {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batches = futures::stream::iter(pieces.clone()).map(move |piece| {
             let _timer = metrics.elapsed_compute().timer();
-            let batch = piece.cuboid.batch(&schema, &columns, &piece.rows);
-            metrics.record_output(piece.rows.len());
+            let batch = piece.cuboid.batch(&schema, &columns, &piece.ranges);
+            metrics.record_output(piece.rows);
             batch
         });
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))))
@@ -176,7 +195,7 @@ impl ExecutionPlan for HotCuboidExec {
         let rows = match args.partition() {
             Some(partition) => {
                 let pieces = self.partitions.get(partition).into_iter().flatten();
-                pieces.map(|piece| piece.rows.len()).sum()
+                pieces.map(|piece| piece.rows).sum()
             }
             None => self.rows,
         };
