@@ -9,7 +9,7 @@ mod stores;
 
 pub(crate) use cuboid::CuboidTable;
 pub(crate) use external::ExternalTable;
-pub(crate) use hot::HotCuboids;
 pub use hot::HotStats;
+pub(crate) use hot::{HotCuboidExec, HotCuboids};
 pub(crate) use infer::{TableRequest, describe_table};
 pub(crate) use stores::Stores;

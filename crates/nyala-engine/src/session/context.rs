@@ -12,8 +12,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
 
-use super::cooperative::CooperativeJoins;
 use super::extension::SessionExtension;
+use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema};
 use super::settings::{NyalaOptions, Settings};
@@ -134,7 +134,7 @@ impl ContextSource {
             .with_runtime_env(Arc::clone(&self.runtime))
             .with_default_features()
             .with_query_planner(Arc::new(NyalaPlanner))
-            .with_physical_optimizer_rule(Arc::new(CooperativeJoins))
+            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()
     }
 }

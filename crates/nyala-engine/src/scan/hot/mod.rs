@@ -31,5 +31,5 @@ mod prune;
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;
 pub(super) use cache::{CuboidKey, Source};
-pub(super) use exec::HotCuboidExec;
+pub(crate) use exec::HotCuboidExec;
 pub(super) use prune::BlockFilter;
