@@ -21,5 +21,6 @@ mod statement;
 
 pub use error::{ErrorKind, QueryError};
 pub use query::{Answer, Completion, Engine, EngineStats, Prepared, RowStream, Session, SessionOptions};
+pub use scan::HotStats;
 pub use session::SessionExtension;
 pub use statement::Statement;

@@ -19,6 +19,8 @@ pub struct Config {
     pub build: BuildConfig,
     /// How cubes are kept current.
     pub cubes: CubesConfig,
+    /// What is kept in memory for the next query.
+    pub cache: CacheConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
 }
@@ -45,8 +47,9 @@ pub struct ServerConfig {
 pub struct QueryConfig {
     /// Threads that compute; 0 means one for each core. Default 0.
     pub threads: usize,
-    /// Memory that all queries and builds together may hold before they spill or fail, in bytes; 0
-    /// means 60 % of the machine's. Half of it is kept for builds. Default 0.
+    /// Memory that hot cuboids, queries and builds together may hold, in bytes; 0 means 60 % of the
+    /// machine's. What `cache` leaves of it is divided in halves for queries and for builds, which
+    /// spill or fail beyond theirs. Default 0.
     pub memory_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     pub spill_limit_bytes: u64,
@@ -87,6 +90,16 @@ pub struct CubesConfig {
     /// How often the files of tables that cubes read are listed, in milliseconds. This is how long a
     /// changed file can go unnoticed; `SET nyala.check_files = on` lists before every query. Default 5000.
     pub check_files_ms: u64,
+}
+
+/// What is kept in memory for the next query.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// Share of the memory limit that decoded cuboids may take, in per cent; queries and builds divide
+    /// the rest. A larger share lets more queries do without files, and leaves less for large queries. 0
+    /// keeps none. Default 20.
+    pub hot_cuboids_percent: usize,
 }
 
 /// Which locations tables may name, and how S3 is reached.
@@ -135,6 +148,7 @@ impl Default for Config {
             query: QueryConfig::default(),
             build: BuildConfig::default(),
             cubes: CubesConfig::default(),
+            cache: CacheConfig::default(),
             storage: StorageConfig::default(),
         }
     }
@@ -179,6 +193,12 @@ impl Default for BuildConfig {
     }
 }
 
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self { hot_cuboids_percent: 20 }
+    }
+}
+
 /// A configuration value that breaks a rule: names the key, the rule and the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("configuration key `{key}` must be {rule}, but is `{value}`")]
@@ -197,7 +217,7 @@ impl Config {
         let check = |holds: bool, key, rule, value: &dyn ToString| {
             if holds { Ok(()) } else { Err(InvalidConfig { key, rule, value: value.to_string() }) }
         };
-        let (server, query, build) = (&self.server, &self.query, &self.build);
+        let (server, query, build, cache) = (&self.server, &self.query, &self.build, &self.cache);
         check(!self.data_dir.as_os_str().is_empty(), "data_dir", "a folder", &"")?;
         check(server.max_connections > 0, "server.max_connections", "at least 1", &server.max_connections)?;
         check(
@@ -242,7 +262,13 @@ impl Config {
             &build.zstd_level,
         )?;
         let check_files = self.cubes.check_files_ms;
-        check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)
+        check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)?;
+        check(
+            cache.hot_cuboids_percent <= 80,
+            "cache.hot_cuboids_percent",
+            "at most 80",
+            &cache.hot_cuboids_percent,
+        )
     }
 }
 

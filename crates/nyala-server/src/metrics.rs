@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
-use nyala_engine::EngineStats;
+use nyala_engine::{EngineStats, HotStats};
 
 /// Renders the process's metrics; clones share them.
 #[derive(Debug, Clone)]
@@ -66,6 +66,17 @@ fn set_engine(stats: EngineStats) {
     gauge!("nyala_queries_running").set(stats.queries_running as f64);
     gauge!("nyala_memory_reserved_bytes").set(stats.memory_reserved_bytes as f64);
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
+    set_hot_cuboids(stats.hot_cuboids);
+}
+
+fn set_hot_cuboids(stats: HotStats) {
+    counter!("nyala_hot_cuboid_hits_total").absolute(stats.hits);
+    counter!("nyala_hot_cuboid_misses_total").absolute(stats.misses);
+    counter!("nyala_hot_cuboid_loads_total").absolute(stats.loads);
+    counter!("nyala_hot_cuboid_load_failures_total").absolute(stats.failures);
+    counter!("nyala_hot_cuboid_evictions_total").absolute(stats.evictions);
+    gauge!("nyala_hot_cuboids").set(stats.cuboids as f64);
+    gauge!("nyala_hot_cuboid_bytes").set(stats.bytes as f64);
 }
 
 fn describe() {
@@ -79,6 +90,7 @@ fn describe() {
     describe_counter!("nyala_cube_misses_total", "Aggregate queries that no cube could answer.");
     describe_gauge!("nyala_queries_running", "Statements running now.");
     describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
+    describe_hot_cuboids();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
     describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
@@ -87,6 +99,16 @@ fn describe() {
         Unit::Seconds,
         "Time until the status of an API request was known."
     );
+}
+
+fn describe_hot_cuboids() {
+    describe_counter!("nyala_hot_cuboid_hits_total", "Scans of a cuboid that memory answered.");
+    describe_counter!("nyala_hot_cuboid_misses_total", "Scans of a cuboid that read files.");
+    describe_counter!("nyala_hot_cuboid_loads_total", "Loads of cuboids into memory that ended well.");
+    describe_counter!("nyala_hot_cuboid_load_failures_total", "Loads of cuboids that ended with an error.");
+    describe_counter!("nyala_hot_cuboid_evictions_total", "Cuboids put out of memory for others.");
+    describe_gauge!("nyala_hot_cuboids", "Cuboids in memory.");
+    describe_gauge!("nyala_hot_cuboid_bytes", Unit::Bytes, "Memory of the cuboids in memory.");
 }
 
 /// Resident memory of this process; none where the system has no `/proc`.

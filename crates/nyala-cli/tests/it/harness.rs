@@ -74,6 +74,18 @@ impl TestEngine {
         }
     }
 
+    /// Waits until what recent queries wanted in memory is there, or is known not to get there.
+    pub async fn settle(&self) {
+        while self.engine.stats().hot_cuboids.loading > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+
+    /// The operators that run a query.
+    pub async fn operators(&self, sql: &str) -> String {
+        self.run(&format!("EXPLAIN {sql}")).await[2][1].clone()
+    }
+
     /// The cubes part of EXPLAIN.
     pub async fn explain(&self, sql: &str) -> String {
         self.run(&format!("EXPLAIN {sql}")).await[0][1].clone()

@@ -13,6 +13,7 @@ mod clients;
 mod crash;
 mod cubes;
 mod harness;
+mod hot;
 mod oracle;
 mod process;
 mod program;

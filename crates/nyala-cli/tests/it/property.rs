@@ -241,7 +241,7 @@ async fn cubes_never_change_an_answer() {
     let cases = number("NYALA_CASES").unwrap_or(2_000) as usize;
     println!("NYALA_SEED={seed}");
     let mut random = Random(seed);
-    let (mut done, mut hits) = (0, 0);
+    let (mut done, mut hits, mut warm) = (0, 0, 0);
     while done < cases {
         let test = star(&mut random).await;
         for _ in 0..2 {
@@ -258,15 +258,21 @@ async fn cubes_never_change_an_answer() {
                 let before = test.engine.stats().cube_hits;
                 let with = sorted(test.run(&query).await);
                 hits += usize::from(test.engine.stats().cube_hits > before);
+                test.settle().await;
+                let in_memory = test.engine.stats().hot_cuboids.hits;
+                let again = sorted(test.run(&query).await);
+                warm += usize::from(test.engine.stats().hot_cuboids.hits > in_memory);
                 test.run("SET nyala.use_cubes = off").await;
                 let without = sorted(test.run(&query).await);
                 test.run("SET nyala.use_cubes = on").await;
                 assert_same(&format!("NYALA_SEED={seed}\n{cube}\n{query}"), &with, &without);
+                assert_same(&format!("from memory: NYALA_SEED={seed}\n{cube}\n{query}"), &again, &without);
                 done += 1;
             }
             test.run("DROP CUBE c").await;
         }
     }
-    println!("{done} queries, {hits} answered from cubes");
+    println!("{done} queries, {hits} answered from cubes, {warm} of them from memory too");
+    assert!(warm * 10 > hits * 9, "only {warm} of {hits} answers came from memory the second time");
     assert!(hits * 2 > done, "only {hits} of {done} queries were answered from a cube");
 }

@@ -14,8 +14,8 @@ use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode, UserDe
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::{ExecutionPlan, StatisticsArgs};
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::measure::MeasureCall;
@@ -135,7 +135,7 @@ impl ExtensionPlanner for FinishAggregatePlanner {
 
 impl FinishAggregate {
     fn plan(&self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-        if self.estimated_states <= SINGLE_PASS_STATES {
+        if rows_read(&input).unwrap_or(self.estimated_states) <= SINGLE_PASS_STATES {
             return self.stage(AggregateMode::Final, input);
         }
         let merged = self.stage(AggregateMode::PartialReduce, input)?;
@@ -157,6 +157,16 @@ impl FinishAggregate {
         let calls = self.aggregates.iter().zip(names);
         Ok(calls.map(|(call, name)| call.physical(&self.flat, name)).collect::<crate::error::Result<_>>()?)
     }
+}
+
+/// Rows that the leaves of `plan` give: fewer than the cuboid has if a filter left out blocks of it.
+fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let children = plan.children();
+    if children.is_empty() {
+        let statistics = plan.statistics_from_inputs(&[], &StatisticsArgs::new()).ok()?;
+        return statistics.num_rows.get_value().map(|rows| *rows as u64);
+    }
+    children.into_iter().map(rows_read).sum()
 }
 
 /// Groups by the first columns of the input, giving them these names.

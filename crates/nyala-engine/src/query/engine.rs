@@ -22,7 +22,7 @@ use super::session::{Session, SessionOptions};
 use super::threads::Threads;
 use crate::cube::build::{Background, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::Stores;
+use crate::scan::{HotCuboids, HotStats, Stores};
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
 use crate::statement::StatementLimits;
 
@@ -77,6 +77,8 @@ pub struct EngineStats {
     pub memory_reserved_bytes: usize,
     /// Version of the catalog snapshot that new queries see.
     pub catalog_version: u64,
+    /// What the cache of hot cuboids did.
+    pub hot_cuboids: HotStats,
 }
 
 impl Engine {
@@ -90,20 +92,22 @@ impl Engine {
         let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
         remove_leftovers(&catalog, &config.data_dir).await?;
         end_lost_jobs(&catalog).await?;
-        let threads = thread_count(&config.query);
+        let partitions = thread_count(&config.query);
+        let threads = Threads::start(partitions)?;
+        let memory = Memory::divide(config);
         let source = ContextSource {
-            runtime: runtime(&config.data_dir, &config.query, &stores)?,
+            runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
             stores,
+            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.execution().clone()),
             extensions,
             limits: StatementLimits::from(&config.query),
             batch_rows: config.query.batch_rows,
-            partitions: threads,
+            partitions,
         };
         let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
         let build_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
-            .with_memory_pool(build_memory(&config.query))
+            .with_memory_pool(memory.for_builds())
             .build_arc()?;
-        let threads = Threads::start(threads)?;
         let engine = Arc::new(Self {
             catalog,
             source,
@@ -152,6 +156,7 @@ impl Engine {
             memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
                 + self.build_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
+            hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
         }
     }
 
@@ -212,7 +217,12 @@ fn thread_count(config: &QueryConfig) -> usize {
     }
 }
 
-fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Result<Arc<RuntimeEnv>> {
+fn runtime(
+    data_dir: &Path,
+    config: &QueryConfig,
+    memory: &Memory,
+    stores: &Arc<Stores>,
+) -> Result<Arc<RuntimeEnv>> {
     let spill = data_dir.join("tmp");
     let failed = |error: std::io::Error| {
         QueryError::new(ErrorKind::Unreadable, format!("cannot use `{}`: {error}", spill.display()))
@@ -225,7 +235,7 @@ fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Resul
         .with_mode(DiskManagerMode::Directories(vec![spill]))
         .with_max_temp_directory_size(config.spill_limit_bytes);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(query_memory(config))
+        .with_memory_pool(memory.for_queries())
         .with_disk_manager_builder(disk)
         .with_object_store_registry(Arc::clone(stores) as _)
         .with_metadata_cache_limit(METADATA_CACHE_BYTES)
@@ -235,16 +245,31 @@ fn runtime(data_dir: &Path, config: &QueryConfig, stores: &Arc<Stores>) -> Resul
     Ok(runtime)
 }
 
-/// Queries share their half so that one cannot take it all.
-fn query_memory(config: &QueryConfig) -> Arc<dyn MemoryPool> {
-    let pool = FairSpillPool::new(memory_limit_bytes(config) / 2);
-    Arc::new(TrackConsumersPool::new(pool, NAMED_CONSUMERS))
+/// The memory limit, in bytes, by who may use it.
+struct Memory {
+    hot_cuboids: usize,
+    queries: usize,
+    builds: usize,
 }
 
-/// Builds take from the other half what they need.
-fn build_memory(config: &QueryConfig) -> Arc<dyn MemoryPool> {
-    let pool = GreedyMemoryPool::new(memory_limit_bytes(config) / 2);
-    Arc::new(TrackConsumersPool::new(pool, NAMED_CONSUMERS))
+impl Memory {
+    /// Hot cuboids take their share; queries and builds have half each of what is left.
+    fn divide(config: &Config) -> Self {
+        let limit = memory_limit_bytes(&config.query);
+        let hot_cuboids = limit / 100 * config.cache.hot_cuboids_percent;
+        let half = limit.saturating_sub(hot_cuboids) / 2;
+        Self { hot_cuboids, queries: half, builds: half }
+    }
+
+    /// Queries share their part so that one cannot take it all.
+    fn for_queries(&self) -> Arc<dyn MemoryPool> {
+        Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.queries), NAMED_CONSUMERS))
+    }
+
+    /// Builds take from their part what they need.
+    fn for_builds(&self) -> Arc<dyn MemoryPool> {
+        Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
+    }
 }
 
 fn memory_limit_bytes(config: &QueryConfig) -> usize {

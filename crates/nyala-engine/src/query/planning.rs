@@ -161,8 +161,12 @@ pub(super) async fn plan_query(
 ) -> Result<Plans> {
     let (routed, report) = route(query.analyze(&state)?, &state, &context, &settings)?;
     if report.all_from_cuboids() {
+        let optimizer = &mut state.config_mut().options_mut().optimizer;
         // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
-        state.config_mut().options_mut().optimizer.max_passes = 1;
+        optimizer.max_passes = 1;
+        // A cuboid is divided where it is read, if that is worth it. Handing few rows to other threads
+        // takes longer than to compute with them.
+        optimizer.enable_round_robin_repartition = false;
     }
     let logical = state.optimizer().optimize(routed, &state, |_, _| {})?;
     let physical = state.query_planner().create_physical_plan(&logical, &state).await?;

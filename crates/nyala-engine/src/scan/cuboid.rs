@@ -16,8 +16,10 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
+use super::hot::{BlockFilter, CuboidKey, HotCuboidExec, HotCuboids, Source};
 use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
@@ -30,8 +32,8 @@ pub(crate) struct CuboidPart {
     pub(crate) cuboid: CuboidEntry,
 }
 
-/// The files of one cuboid in some segments. Everything needed to scan them comes from the catalog: no
-/// listing, and footers are read once and kept.
+/// One cuboid in some segments, from memory where it is held there, else from its files. Everything
+/// needed to scan these comes from the catalog: no listing, and footers are read once and kept.
 #[derive(Debug)]
 pub(crate) struct CuboidTable {
     parts: Vec<CuboidPart>,
@@ -42,6 +44,88 @@ impl CuboidTable {
     /// A table over `parts`, whose files have `schema`.
     pub(crate) fn new(parts: Vec<CuboidPart>, schema: SchemaRef) -> Self {
         Self { parts, schema }
+    }
+
+    /// The cuboid from its files, whatever is in memory.
+    pub(crate) fn scan_files(
+        &self,
+        state: &dyn Session,
+        projection: Option<Vec<usize>>,
+        limit: Option<usize>,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let url = ObjectStoreUrl::parse(DATA_STORE)?;
+        let runtime = state.runtime_env();
+        let store = runtime.object_store(&url)?;
+        let metadata = runtime.cache_manager.get_file_metadata_cache();
+        let options = TableParquetOptions {
+            global: reading_options(state.config_options()),
+            ..TableParquetOptions::default()
+        };
+        let source = ParquetSource::new(Arc::clone(&self.schema))
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(IndexedReaderFactory::new(
+                CachedParquetFileReaderFactory::new(store, metadata),
+            ));
+        let scan = FileScanConfigBuilder::new(url, Arc::new(source))
+            .with_file_group(self.files())
+            .with_projection_indices(projection)?
+            .with_limit(limit)
+            .with_statistics(self.table_statistics())
+            .build();
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+
+    /// Parts that memory holds are read there; the others from files, and may be in memory soon.
+    fn scan_memory(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+    ) -> datafusion::error::Result<Option<Arc<dyn ExecutionPlan>>> {
+        let Some(hot) = state.config().get_extension::<HotCuboids>() else { return Ok(None) };
+        let all = || (0..self.schema.fields().len()).collect();
+        let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let filter = BlockFilter::new(filters, &self.schema, state)?;
+        let (mut held, mut absent) = (Vec::new(), Vec::new());
+        for part in &self.parts {
+            let key = CuboidKey { folder: part.folder.clone(), dimensions: part.cuboid.dimensions };
+            match hot.find(&key, &columns) {
+                Ok(cuboid) => {
+                    let ranges = filter.ranges(&cuboid)?;
+                    held.push((cuboid, ranges));
+                }
+                Err(missing) => {
+                    let only = Self::new(vec![part.clone()], Arc::clone(&self.schema));
+                    hot.load(&key, missing, |columns| only.source(state, columns))?;
+                    absent.push(part.clone());
+                }
+            }
+        }
+        if held.is_empty() {
+            return Ok(None);
+        }
+        let schema = Arc::new(self.schema.project(&columns)?);
+        let memory = Arc::new(HotCuboidExec::new(held, columns, schema, state.config()));
+        if absent.is_empty() {
+            return Ok(Some(memory));
+        }
+        let files =
+            Self::new(absent, Arc::clone(&self.schema)).scan_files(state, projection.cloned(), None)?;
+        Ok(Some(UnionExec::try_new(vec![memory, files])?))
+    }
+
+    /// How one part is read from its files.
+    fn source(&self, state: &dyn Session, columns: &[usize]) -> datafusion::error::Result<Source> {
+        Ok(Source {
+            plan: self.scan_files(state, Some(columns.to_vec()), None)?,
+            runtime: Arc::clone(state.runtime_env()),
+            dimensions: self.parts.first().map_or(0, |part| part.cuboid.dimensions.len()),
+            rows: usize::try_from(self.rows()).unwrap_or(usize::MAX),
+        })
+    }
+
+    fn rows(&self) -> u64 {
+        self.parts.iter().map(|part| part.cuboid.rows).sum()
     }
 
     fn files(&self) -> FileGroup {
@@ -69,29 +153,13 @@ impl TableProvider for CuboidTable {
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-        let url = ObjectStoreUrl::parse(DATA_STORE)?;
-        let runtime = state.runtime_env();
-        let store = runtime.object_store(&url)?;
-        let metadata = runtime.cache_manager.get_file_metadata_cache();
-        let options = TableParquetOptions {
-            global: reading_options(state.config_options()),
-            ..TableParquetOptions::default()
-        };
-        let source = ParquetSource::new(Arc::clone(&self.schema))
-            .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(IndexedReaderFactory::new(
-                CachedParquetFileReaderFactory::new(store, metadata),
-            ));
-        let scan = FileScanConfigBuilder::new(url, Arc::new(source))
-            .with_file_group(self.files())
-            .with_projection_indices(projection.cloned())?
-            .with_limit(limit)
-            .with_statistics(self.table_statistics())
-            .build();
-        Ok(DataSourceExec::from_data_source(scan))
+        match self.scan_memory(state, projection, filters)? {
+            Some(scan) => Ok(scan),
+            None => self.scan_files(state, projection.cloned(), limit),
+        }
     }
 
     /// Filters reach the Parquet reader as physical expressions, which prune row groups and pages;
@@ -121,7 +189,7 @@ fn reading_options(options: &ConfigOptions) -> ParquetOptions {
 impl CuboidTable {
     fn table_statistics(&self) -> Statistics {
         Statistics {
-            num_rows: exact(self.parts.iter().map(|part| part.cuboid.rows).sum()),
+            num_rows: exact(self.rows()),
             total_byte_size: exact(self.parts.iter().map(|part| part.cuboid.bytes).sum()),
             column_statistics: vec![ColumnStatistics::new_unknown(); self.schema.fields().len()],
         }

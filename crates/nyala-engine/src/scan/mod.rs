@@ -1,8 +1,9 @@
-//! From bytes to rows: external tables, cuboid files, and the stores they lie in.
+//! From bytes to rows: external tables, cuboids in memory and in files, and the stores they lie in.
 
 mod cuboid;
 mod external;
 mod files;
+mod hot;
 mod infer;
 mod reader;
 mod stores;
@@ -10,5 +11,7 @@ mod stores;
 pub(crate) use cuboid::{CuboidPart, CuboidTable};
 pub(crate) use external::ExternalTable;
 pub(crate) use files::{ColumnRange, TableFiles};
+pub use hot::HotStats;
+pub(crate) use hot::{HotCuboidExec, HotCuboids};
 pub(crate) use infer::{TableRequest, describe_table};
 pub(crate) use stores::Stores;

@@ -12,15 +12,15 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
 
-use super::cooperative::CooperativeJoins;
 use super::extension::SessionExtension;
+use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema};
 use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::{ExternalTable, Stores, TableFiles};
+use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -28,6 +28,8 @@ use crate::statement::StatementLimits;
 pub(crate) struct ContextSource {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) stores: Arc<Stores>,
+    /// None when cuboids are not to be kept in memory.
+    pub(crate) hot: Option<Arc<HotCuboids>>,
     pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
     pub(crate) limits: StatementLimits,
     pub(crate) batch_rows: usize,
@@ -154,6 +156,9 @@ impl ContextSource {
             .with_information_schema(true)
             .with_batch_size(self.batch_rows)
             .with_target_partitions(self.partitions);
+        if let Some(hot) = &self.hot {
+            config = config.with_extension(Arc::clone(hot));
+        }
         let options = config.options_mut();
         options.execution.time_zone = Some("UTC".to_owned());
         options.execution.parquet.reorder_filters = true;
@@ -163,7 +168,7 @@ impl ContextSource {
             .with_runtime_env(Arc::clone(&self.runtime))
             .with_default_features()
             .with_query_planner(Arc::new(NyalaPlanner))
-            .with_physical_optimizer_rule(Arc::new(CooperativeJoins))
+            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()
     }
 }

@@ -3,6 +3,7 @@
 mod context;
 mod cooperative;
 mod extension;
+mod physical;
 mod planner;
 mod schema;
 mod settings;

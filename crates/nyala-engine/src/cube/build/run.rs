@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_catalog::Catalog;
@@ -195,7 +194,7 @@ impl<'a> Work<'a> {
         parts: Vec<CuboidPart>,
     ) -> Result<CuboidEntry> {
         let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
-        let states = self.read(parent, parts).await?;
+        let states = self.read(parent, parts)?;
         let source = Source::States(states, parent);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
         let task = self.context.state.task_ctx();
@@ -204,10 +203,10 @@ impl<'a> Work<'a> {
     }
 
     /// Finished cuboids as a plan, divided among the cores when it is large.
-    async fn read(&self, set: DimensionSet, parts: Vec<CuboidPart>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn read(&self, set: DimensionSet, parts: Vec<CuboidPart>) -> Result<Arc<dyn ExecutionPlan>> {
         let small = rows_of(&parts) < SINGLE_FILE_CELLS;
         let table = CuboidTable::new(parts, self.compiled.cuboid_schema(set));
-        let scan = table.scan(&self.context.state, None, &[], None).await?;
+        let scan = table.scan_files(&self.context.state, None, None)?;
         if small {
             return Ok(scan);
         }

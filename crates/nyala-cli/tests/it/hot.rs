@@ -1,0 +1,209 @@
+//! Cuboids in memory: they give the answers that files give, only sooner, and within their budget.
+
+use arrow::array::{Int64Array, StringArray};
+use nyala_engine::HotStats;
+
+use crate::batch;
+use crate::harness::{TestEngine, sorted};
+
+const DIMENSIONS: i64 = 6;
+/// Values of each dimension.
+const VALUES: i64 = 80;
+
+/// A table with six dimensions `d0` to `d5` and one with few values `few`, a text `t` for each value of
+/// `d0`, and two numbers.
+async fn table(test: &TestEngine, rows: i64) {
+    let value = |i: i64, d: i64| (i.wrapping_mul(2_654_435_761 + 1000 * d) >> 13).rem_euclid(VALUES);
+    let dimension = |d: i64| Int64Array::from_iter_values((0..rows).map(|i| value(i, d)));
+    let rows_of = batch!(
+        "d0" => dimension(0), "d1" => dimension(1), "d2" => dimension(2),
+        "d3" => dimension(3), "d4" => dimension(4), "d5" => dimension(5),
+        "few" => Int64Array::from_iter_values((0..rows).map(|i| value(i, 9) % 12)),
+        "t" => StringArray::from_iter((0..rows).map(|i| {
+            let value = value(i, 0);
+            (value % 9 != 4).then(|| format!("the text of value number {value}"))
+        })),
+        "a" => Int64Array::from_iter_values((0..rows).map(|i| i % 1000)),
+        "b" => Int64Array::from_iter((0..rows).map(|i| (i % 5 != 0).then_some(i))),
+    );
+    test.table("f", &[rows_of]).await;
+}
+
+/// Runs a query until memory answers it.
+async fn warm(test: &TestEngine, sql: &str) {
+    for _ in 0..3 {
+        test.run(sql).await;
+        test.settle().await;
+    }
+    let operators = test.operators(sql).await;
+    assert!(operators.contains("HotCuboidExec"), "{sql}\n{operators}");
+}
+
+fn hot(test: &TestEngine) -> HotStats {
+    test.engine.stats().hot_cuboids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_gives_the_answers_of_the_files() {
+    let test = TestEngine::new().await;
+    table(&test, 60_000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(b), min(b), avg(a) FROM f GROUP BY d0, d1, d2, t").await;
+    test.run("BUILD CUBE c").await;
+    for sql in [
+        "SELECT d0, sum(a), count(b) FROM f GROUP BY d0",
+        "SELECT t, sum(a) FROM f WHERE t LIKE '%1%' GROUP BY t",
+        "SELECT t, d1, avg(a) FROM f WHERE t IS NULL GROUP BY t, d1",
+        "SELECT d1, min(b) FROM f WHERE d0 = 3 AND d2 IN (1, 5, 9) GROUP BY d1",
+        "SELECT sum(a) FROM f WHERE d0 > 90",
+        "SELECT d2, sum(a) FROM f WHERE t = 'the text of value number 11' OR d0 = 4 GROUP BY d2",
+        "SELECT d0, sum(a) FROM f WHERE d0 + 1 < 5 GROUP BY d0 ORDER BY d0 DESC LIMIT 2",
+    ] {
+        let cold = sorted(test.run(sql).await);
+        warm(&test, sql).await;
+        test.check_hit(sql).await;
+        assert_eq!(sorted(test.run(sql).await), cold, "{sql}");
+    }
+    let stats = hot(&test);
+    assert!(stats.hits > 7 && stats.misses >= 1 && stats.cuboids == 1 && stats.bytes > 0, "{stats:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_on_leading_dimensions_skip_blocks_and_few_rows_stay_in_one_partition() {
+    let test = TestEngine::new().await;
+    table(&test, 60_000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY few, d1, d2, a").await;
+    test.run("BUILD CUBE c").await;
+    let sql = "SELECT d1, sum(a) FROM f WHERE few = 3 GROUP BY d1";
+    warm(&test, sql).await;
+    let operators = test.operators(sql).await;
+    let scan = operators.lines().find_map(|line| line.split("HotCuboidExec: rows=").nth(1)).unwrap();
+    let numbers: Vec<usize> =
+        scan.split(", ").next().unwrap().split(" of ").map(|number| number.parse().unwrap()).collect();
+    assert!(numbers[0] > 0 && numbers[0] * 4 < numbers[1], "{operators}");
+    assert!(!operators.contains("RepartitionExec"), "{operators}");
+    assert!(!operators.contains("CoalescePartitionsExec"), "{operators}");
+    assert!(operators.contains("mode=Final"), "{operators}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_columns_that_queries_read_are_in_memory() {
+    let test = TestEngine::new().await;
+    table(&test, 20_000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), avg(b), min(b), max(b) FROM f GROUP BY d0, d1, t").await;
+    test.run("BUILD CUBE c").await;
+    warm(&test, "SELECT d0, sum(a) FROM f GROUP BY d0").await;
+    let narrow = hot(&test);
+    warm(&test, "SELECT t, sum(a), avg(b), min(b), max(b) FROM f GROUP BY t").await;
+    let wide = hot(&test);
+    assert!(narrow.bytes * 2 < wide.bytes, "{narrow:?} {wide:?}");
+    assert_eq!((narrow.cuboids, wide.cuboids), (1, 1));
+    // What was there stays.
+    warm(&test, "SELECT d0, t, sum(a) FROM f GROUP BY d0, t").await;
+    assert_eq!(hot(&test).loads, wide.loads);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_budget_is_kept() {
+    let budget = (64 << 20) / 100;
+    let test = TestEngine::with_config(|config| {
+        config.query.memory_limit_bytes = 64 << 20;
+        config.cache.hot_cuboids_percent = 1;
+    })
+    .await;
+    table(&test, 20_000).await;
+    let mut pairs = Vec::new();
+    for d in 0..DIMENSIONS {
+        pairs.extend((d + 1..DIMENSIONS).map(|e| format!("(d{d}, d{e})")));
+    }
+    // Too large to get in, and no reason to fail.
+    let sets = format!("{}, (d0, d1, d2, d3, a)", pairs.join(", "));
+    test.run(&format!("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY GROUPING SETS ({sets})"))
+        .await;
+    test.run("BUILD CUBE c").await;
+    for _ in 0..4 {
+        for pair in &pairs {
+            let group = pair.trim_matches(['(', ')']);
+            test.check_hit(&format!("SELECT {group}, sum(a), count(*) FROM f GROUP BY {group}")).await;
+            test.settle().await;
+            assert!(hot(&test).bytes <= budget, "{:?}", hot(&test));
+        }
+        test.check_hit("SELECT d3, a, sum(a) FROM f GROUP BY d3, a").await;
+        test.settle().await;
+    }
+    let stats = hot(&test);
+    assert!(stats.hits > 0 && stats.evictions > 0 && stats.failures == 0, "{stats:?}");
+    let operators = test.operators("SELECT d3, a, sum(a) FROM f GROUP BY d3, a").await;
+    assert!(operators.contains("DataSourceExec"), "{operators}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_budget_nothing_is_kept() {
+    let test = TestEngine::with_config(|config| config.cache.hot_cuboids_percent = 0).await;
+    table(&test, 2000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY d0").await;
+    test.run("BUILD CUBE c").await;
+    for _ in 0..3 {
+        test.check_hit("SELECT d0, sum(a) FROM f GROUP BY d0").await;
+    }
+    let operators = test.operators("SELECT d0, sum(a) FROM f GROUP BY d0").await;
+    assert!(operators.contains("DataSourceExec"), "{operators}");
+    assert_eq!(hot(&test), HotStats::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_that_fails_is_counted_and_fails_no_query() {
+    let test = TestEngine::new().await;
+    table(&test, 2000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(b) FROM f GROUP BY d0").await;
+    test.run("BUILD CUBE c").await;
+    warm(&test, "SELECT d0, sum(a) FROM f GROUP BY d0").await;
+    std::fs::remove_dir_all(test.path("data/cubes")).unwrap();
+    // The footer that was read before says that no row matches, so the query itself needs no file.
+    let rows = test.run("SELECT d0, count(b) FROM f WHERE d0 = 999 GROUP BY d0").await;
+    assert!(rows.is_empty());
+    test.settle().await;
+    assert_eq!((hot(&test).failures, hot(&test).loading), (1, 0));
+    // It is not tried again at once, and what is in memory goes on answering.
+    test.run("SELECT d0, count(b) FROM f WHERE d0 = 999 GROUP BY d0").await;
+    test.settle().await;
+    assert_eq!(hot(&test).failures, 1);
+    assert_eq!(test.run("SELECT d0, sum(a) FROM f GROUP BY d0").await.len(), VALUES as usize);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_rebuilt_or_dropped_never_answers_again() {
+    let test = TestEngine::new().await;
+    table(&test, 2000).await;
+    let create = "CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY d0, d1";
+    let query = "SELECT d0, sum(a) FROM f GROUP BY d0";
+    test.run(create).await;
+    test.run("BUILD CUBE c").await;
+    warm(&test, query).await;
+    for factor in [2, 3] {
+        crate::harness::write_parquet(&test.path("f/part-0.parquet"), &[changed(factor)]);
+        if factor == 2 {
+            test.run("BUILD CUBE c").await;
+        } else {
+            test.run("DROP CUBE c").await;
+            test.run(create).await;
+            test.run("BUILD CUBE c").await;
+        }
+        // Straight from the files, and then from memory.
+        test.check_hit(query).await;
+        warm(&test, query).await;
+        test.check_hit(query).await;
+        assert_eq!(test.run("SELECT sum(a) FROM f").await[0][0], (6 * factor).to_string());
+    }
+}
+
+fn changed(factor: i64) -> arrow::array::RecordBatch {
+    let numbers = |values: [i64; 3]| Int64Array::from(values.to_vec());
+    batch!(
+        "d0" => numbers([1, 2, 3]), "d1" => numbers([1, 2, 3]), "d2" => numbers([1, 2, 3]),
+        "d3" => numbers([1, 2, 3]), "d4" => numbers([1, 2, 3]), "d5" => numbers([1, 2, 3]),
+        "few" => numbers([1, 2, 3]),
+        "t" => StringArray::from(vec!["x", "y", "z"]),
+        "a" => numbers([factor, 2 * factor, 3 * factor]),
+        "b" => numbers([1, 2, 3]),
+    )
+}

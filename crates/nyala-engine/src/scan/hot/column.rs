@@ -1,0 +1,291 @@
+//! One column of a hot cuboid: chunks of values, and the extremes of every block.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, DictionaryArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
+    downcast_temporal_array,
+};
+use arrow::compute::{cast, take};
+use arrow::datatypes::{DataType, Decimal128Type, UInt8Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
+use datafusion::logical_expr::Accumulator;
+
+/// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
+/// precisely, and cost more statistics.
+pub(super) const BLOCK_ROWS: usize = 512;
+/// Rows that lie in one array and share a dictionary; every chunk but the last has as many. Few enough for
+/// keys of two bytes, and for building one not to hold up a query thread.
+pub(super) const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
+
+/// Most values of a dictionary whose keys are single bytes.
+const NARROW_VALUES: usize = 256;
+/// A dictionary pays if each of its values stands for this many rows on average.
+const REPETITION: usize = 4;
+
+/// A column in memory.
+#[derive(Debug)]
+pub(super) struct HotColumn {
+    chunks: Vec<ArrayRef>,
+    /// Of dimensions only: nobody filters by states.
+    pub(super) blocks: Option<BlockStatistics>,
+    pub(super) bytes: usize,
+}
+
+/// A value for each block.
+#[derive(Debug)]
+pub(super) struct BlockStatistics {
+    pub(super) min: ArrayRef,
+    pub(super) max: ArrayRef,
+    pub(super) nulls: ArrayRef,
+}
+
+impl HotColumn {
+    /// The values of `rows`, which must lie within one chunk.
+    pub(super) fn values(&self, rows: &Range<usize>) -> Result<ArrayRef> {
+        let chunk = self.chunks.get(rows.start / CHUNK_ROWS).ok_or_else(|| {
+            datafusion::common::internal_datafusion_err!("a hot column has no row {}", rows.start)
+        })?;
+        let chunk = chunk.slice(rows.start % CHUNK_ROWS, rows.len());
+        Ok(match chunk.as_any_dictionary_opt() {
+            Some(folded) => take(folded.values(), folded.keys(), None)?,
+            None => chunk,
+        })
+    }
+}
+
+/// Collects the chunks of a column.
+pub(super) struct ColumnBuilder {
+    chunks: Vec<ArrayRef>,
+    extremes: Option<Extremes>,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Extremes {
+    min: Vec<ScalarValue>,
+    max: Vec<ScalarValue>,
+    nulls: Vec<u64>,
+}
+
+impl ColumnBuilder {
+    pub(super) fn new(data_type: &DataType, dimension: bool) -> Self {
+        let extremes = (dimension && is_ordered(data_type)).then(Extremes::default);
+        Self { chunks: Vec::new(), extremes, bytes: 0 }
+    }
+
+    /// Adds the next chunk, and says how many bytes the column has now.
+    pub(super) fn push(&mut self, values: &ArrayRef) -> usize {
+        if self.extremes.as_mut().is_some_and(|extremes| extremes.add(values).is_err()) {
+            // Without them nothing is skipped, which is slower and as right.
+            self.extremes = None;
+        }
+        let chunk = if is_repeating(values.data_type()) { fold(values) } else { None };
+        let chunk = chunk.unwrap_or_else(|| compact(values));
+        self.bytes += chunk.get_array_memory_size();
+        self.chunks.push(chunk);
+        self.bytes
+    }
+
+    pub(super) fn finish(self) -> Result<HotColumn> {
+        let blocks = self.extremes.map(Extremes::finish).transpose()?.flatten();
+        let statistics = blocks.as_ref().map_or(0, BlockStatistics::bytes);
+        Ok(HotColumn { chunks: self.chunks, blocks, bytes: self.bytes + statistics })
+    }
+}
+
+impl Extremes {
+    fn add(&mut self, values: &ArrayRef) -> Result<()> {
+        let mut start = 0;
+        while start < values.len() {
+            let block = values.slice(start, BLOCK_ROWS.min(values.len() - start));
+            start += BLOCK_ROWS;
+            self.nulls.push(block.null_count() as u64);
+            let mut min = MinAccumulator::try_new(block.data_type())?;
+            let mut max = MaxAccumulator::try_new(block.data_type())?;
+            let block = [block];
+            min.update_batch(&block)?;
+            max.update_batch(&block)?;
+            self.min.push(min.evaluate()?);
+            self.max.push(max.evaluate()?);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Option<BlockStatistics>> {
+        if self.min.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(BlockStatistics {
+            min: ScalarValue::iter_to_array(self.min)?,
+            max: ScalarValue::iter_to_array(self.max)?,
+            nulls: Arc::new(UInt64Array::from(self.nulls)),
+        }))
+    }
+}
+
+impl BlockStatistics {
+    fn bytes(&self) -> usize {
+        [&self.min, &self.max, &self.nulls].iter().map(|array| array.get_array_memory_size()).sum()
+    }
+}
+
+/// Types whose extremes bound every value in the sense of every comparison. Floating-point numbers are not
+/// among them, because of NaN.
+fn is_ordered(data_type: &DataType) -> bool {
+    is_repeating(data_type) || matches!(data_type, DataType::Boolean)
+}
+
+/// Types of dimensions, mostly, for which a dictionary may pay.
+fn is_repeating(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Date32
+                | DataType::Date64
+                | DataType::Timestamp(_, _)
+                | DataType::Decimal128(_, _)
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+        )
+}
+
+/// The values as keys into a dictionary, if that takes much less memory.
+fn fold(values: &ArrayRef) -> Option<ArrayRef> {
+    let (keys, firsts) = Keys::of(values)?.finish();
+    let kept = compact(&take(values, &firsts, None).ok()?);
+    if kept.len() > NARROW_VALUES {
+        return Some(Arc::new(DictionaryArray::try_new(keys, kept).ok()?));
+    }
+    let keys = cast(&keys, &DataType::UInt8).ok()?;
+    Some(Arc::new(DictionaryArray::try_new(keys.as_primitive::<UInt8Type>().clone(), kept).ok()?))
+}
+
+/// Equal values by equal keys, and for each key a row that has its value.
+struct Keys {
+    keys: Vec<Option<u16>>,
+    firsts: Vec<u32>,
+}
+
+impl Keys {
+    /// None if there are too many values for it to pay. A chunk has fewer rows than there are keys.
+    fn of(values: &ArrayRef) -> Option<Self> {
+        let most = values.len() / REPETITION;
+        let most_narrow = most.min(NARROW_VALUES);
+        downcast_integer_array! {
+            values => Self::number(values.iter(), most_narrow),
+            DataType::Utf8 => Self::number(values.as_string::<i32>().iter(), most),
+            DataType::LargeUtf8 => Self::number(values.as_string::<i64>().iter(), most),
+            DataType::Utf8View => Self::number(values.as_string_view().iter(), most),
+            DataType::Decimal128(_, _) => {
+                Self::number(values.as_primitive::<Decimal128Type>().iter(), most_narrow)
+            }
+            _ => downcast_temporal_array! {
+                values => Self::number(values.iter(), most_narrow),
+                _ => None,
+            },
+        }
+    }
+
+    fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, most: usize) -> Option<Self> {
+        let mut known: HashMap<T, u16> = HashMap::new();
+        let mut numbered = Self { keys: Vec::with_capacity(values.size_hint().0), firsts: Vec::new() };
+        // Cuboids are sorted: mostly a value is the one before.
+        let mut last: Option<(T, u16)> = None;
+        for (row, value) in values.enumerate() {
+            let key = match (value, last) {
+                (None, _) => None,
+                (Some(value), Some((same, key))) if value == same => Some(key),
+                (Some(value), _) => {
+                    let key = match known.get(&value) {
+                        Some(key) => *key,
+                        None if numbered.firsts.len() == most => return None,
+                        None => {
+                            let key = u16::try_from(numbered.firsts.len()).ok()?;
+                            numbered.firsts.push(u32::try_from(row).ok()?);
+                            known.insert(value, key);
+                            key
+                        }
+                    };
+                    last = Some((value, key));
+                    Some(key)
+                }
+            };
+            numbered.keys.push(key);
+        }
+        Some(numbered)
+    }
+
+    fn finish(self) -> (UInt16Array, UInt32Array) {
+        (self.keys.into_iter().collect(), UInt32Array::from(self.firsts))
+    }
+}
+
+/// The same values without room that was kept for more.
+fn compact(values: &ArrayRef) -> ArrayRef {
+    let mut values: ArrayRef = match values.data_type() {
+        DataType::Utf8View => Arc::new(values.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(values.as_binary_view().gc()),
+        _ => Arc::clone(values),
+    };
+    values.shrink_to_fit();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{Float64Array, Int64Array, StringViewArray};
+
+    use super::*;
+
+    fn column(values: ArrayRef) -> HotColumn {
+        let mut builder = ColumnBuilder::new(values.data_type(), true);
+        for start in (0..values.len()).step_by(CHUNK_ROWS) {
+            builder.push(&values.slice(start, CHUNK_ROWS.min(values.len() - start)));
+        }
+        builder.finish().unwrap()
+    }
+
+    #[test]
+    fn values_come_back_as_they_were_whatever_their_encoding() {
+        let rows = CHUNK_ROWS + 5000;
+        let check = |values: ArrayRef, most_bytes_per_row: usize| {
+            let column = column(Arc::clone(&values));
+            for range in [0..1, 1000..3000, CHUNK_ROWS - 7..CHUNK_ROWS, CHUNK_ROWS..rows, rows - 1..rows] {
+                let expected = values.slice(range.start, range.len());
+                assert_eq!(&column.values(&range).unwrap(), &expected, "{} {range:?}", values.data_type());
+            }
+            assert!(column.bytes <= most_bytes_per_row * rows, "{} {}", values.data_type(), column.bytes);
+        };
+        let text =
+            |i: usize, distinct: usize| (i % 17 != 3).then(|| format!("a text with number {}", i % distinct));
+        check(Arc::new((0..rows).map(|i| text(i, 100)).collect::<StringViewArray>()), 2);
+        check(Arc::new((0..rows).map(|i| text(i, 3000)).collect::<StringViewArray>()), 8);
+        check(Arc::new((0..rows).map(|i| text(i, rows)).collect::<StringViewArray>()), 64);
+        check(Arc::new((0..rows).map(|i| Some(i as i64 / 500)).collect::<Int64Array>()), 2);
+        check(Arc::new((0..rows).map(|i| Some(i as i64)).collect::<Int64Array>()), 9);
+        check(Arc::new((0..rows).map(|i| Some(i as f64 / 3.0)).collect::<Float64Array>()), 9);
+    }
+
+    #[test]
+    fn every_block_has_its_extremes() {
+        let values = (0..BLOCK_ROWS as i64 * 2 + 10).map(|i| (i != 5).then_some(i));
+        let blocks = column(Arc::new(values.collect::<Int64Array>())).blocks.unwrap();
+        let block = BLOCK_ROWS as i64;
+        assert_eq!(blocks.min.as_ref(), &Int64Array::from(vec![0, block, 2 * block]));
+        assert_eq!(blocks.max.as_ref(), &Int64Array::from(vec![block - 1, 2 * block - 1, 2 * block + 9]));
+        assert_eq!(blocks.nulls.as_ref(), &UInt64Array::from(vec![1, 0, 0]));
+    }
+
+    #[test]
+    fn numbers_with_nan_have_no_extremes() {
+        assert!(column(Arc::new(Float64Array::from(vec![1.0, f64::NAN]))).blocks.is_none());
+    }
+}

@@ -1,0 +1,137 @@
+//! Bringing columns of a cuboid into memory.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::concat;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::internal_datafusion_err;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionConfig;
+use futures::StreamExt;
+
+use super::column::{CHUNK_ROWS, ColumnBuilder, HotColumn};
+
+/// What is to be read.
+pub(super) struct Request {
+    /// Gives exactly the wanted columns of all cells, always in the same order.
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) runtime: Arc<RuntimeEnv>,
+    /// Positions of those columns in the schema of the cuboid.
+    pub(super) columns: Vec<usize>,
+    /// How many columns of the cuboid, from the first on, are dimensions.
+    pub(super) dimensions: usize,
+    /// Cells there must be.
+    pub(super) rows: usize,
+    /// More memory than this is not taken.
+    pub(super) most_bytes: usize,
+}
+
+impl Request {
+    /// The columns; none if they take too much memory.
+    pub(super) async fn read(self) -> Result<Option<Vec<(usize, HotColumn)>>> {
+        // No encoding takes less than a byte for a value.
+        if self.rows.saturating_mul(self.columns.len()) > self.most_bytes {
+            return Ok(None);
+        }
+        let config = SessionConfig::new().with_batch_size(CHUNK_ROWS);
+        let task = TaskContext::default().with_session_config(config).with_runtime(Arc::clone(&self.runtime));
+        let mut stream = execute_stream(Arc::clone(&self.plan), Arc::new(task))?;
+        let mut columns = Columns::new(&self);
+        let mut chunk = Chunk::default();
+        while let Some(batch) = stream.next().await {
+            let mut batch = batch?;
+            while let Some(rest) = chunk.fill(&batch) {
+                if columns.push(chunk.take()).await? > self.most_bytes {
+                    return Ok(None);
+                }
+                batch = rest;
+            }
+        }
+        if columns.push(chunk.take()).await? > self.most_bytes {
+            return Ok(None);
+        }
+        columns.finish(&self).map(Some)
+    }
+}
+
+/// Batches that together become one chunk.
+#[derive(Default)]
+struct Chunk {
+    batches: Vec<RecordBatch>,
+    rows: usize,
+}
+
+impl Chunk {
+    /// Takes what there is room for. When the chunk is full, gives back the rest.
+    fn fill(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
+        let taken = batch.num_rows().min(CHUNK_ROWS - self.rows);
+        self.rows += taken;
+        self.batches.push(batch.slice(0, taken));
+        (self.rows == CHUNK_ROWS).then(|| batch.slice(taken, batch.num_rows() - taken))
+    }
+
+    fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+
+    /// One column in an array of its own: nothing of the decoder's buffers stays alive with it.
+    fn column(&self, position: usize) -> Result<Option<ArrayRef>> {
+        let mut parts: Vec<&dyn Array> = Vec::new();
+        for batch in &self.batches {
+            let part = batch.columns().get(position);
+            let part = part.ok_or_else(|| internal_datafusion_err!("a scan gave too few columns"))?;
+            parts.push(part.as_ref());
+        }
+        let Some(first) = parts.first() else { return Ok(None) };
+        // A single array would only be cloned.
+        let none = first.slice(0, 0);
+        parts.push(none.as_ref());
+        Ok(Some(concat(&parts)?))
+    }
+}
+
+/// The columns so far.
+struct Columns {
+    builders: Vec<ColumnBuilder>,
+    rows: usize,
+}
+
+impl Columns {
+    fn new(request: &Request) -> Self {
+        let schema = request.plan.schema();
+        let columns = request.columns.iter().zip(schema.fields());
+        let builders =
+            columns.map(|(at, field)| ColumnBuilder::new(field.data_type(), *at < request.dimensions));
+        Self { builders: builders.collect(), rows: 0 }
+    }
+
+    /// Adds a chunk and says how many bytes there are now. Gives way after each column, because queries
+    /// wait for the same threads.
+    async fn push(&mut self, chunk: Chunk) -> Result<usize> {
+        let mut bytes = 0;
+        for (position, builder) in self.builders.iter_mut().enumerate() {
+            if let Some(column) = chunk.column(position)? {
+                bytes += builder.push(&column);
+            }
+            tokio::task::yield_now().await;
+        }
+        self.rows += chunk.rows;
+        Ok(bytes)
+    }
+
+    fn finish(self, request: &Request) -> Result<Vec<(usize, HotColumn)>> {
+        if self.rows != request.rows {
+            return Err(internal_datafusion_err!(
+                "a cuboid has {} cells in its files and {} in the catalog",
+                self.rows,
+                request.rows
+            ));
+        }
+        let columns = request.columns.iter().zip(self.builders);
+        columns.map(|(position, builder)| Ok((*position, builder.finish()?))).collect()
+    }
+}

@@ -1,0 +1,35 @@
+//! Hot cuboids: what queries read often, decoded and kept in memory.
+//!
+//! ```text
+//! query ──▶ HotCuboids::find ──▶ there: blocks that may match ──▶ HotCuboidExec
+//!                └─────────────▶ not there: Parquet, and ──▶ load in the background ──▶ there next time
+//! ```
+//!
+//! A server has many more cuboids than memory, and each has many more measures than any one query reads.
+//! So an entry of the cache is a cuboid, which makes it one look-up for a query, but it holds only the
+//! columns that queries asked for: with 10,000 cuboids and 1 GiB there are 100 KiB for each, and a dashboard
+//! that shows two of thirty measures must not push others out by the rest. What is evicted is the whole
+//! cuboid; whoever comes back brings only what is still used.
+//!
+//! Values that repeat, which is what dimensions do, are kept as one or two bytes that point to a dictionary,
+//! and unfolded for the few blocks that a query reads: several times as much fits.
+//!
+//! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so a filter
+//! leaves a run of blocks in each; and columns that arrive at different times fit together without
+//! remembering how the rows were moved.
+//!
+//! Files of a ready segment never change and every segment has a folder of its own, so nothing here is
+//! ever out of date. What belongs to a dropped segment is not asked for any more and leaves by that.
+
+mod cache;
+mod column;
+mod cuboid;
+mod exec;
+mod load;
+mod prune;
+
+pub(crate) use cache::HotCuboids;
+pub use cache::HotStats;
+pub(super) use cache::{CuboidKey, Source};
+pub(crate) use exec::HotCuboidExec;
+pub(super) use prune::BlockFilter;

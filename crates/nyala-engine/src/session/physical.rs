@@ -1,0 +1,93 @@
+//! Which of DataFusion's physical rules a plan needs.
+
+use std::sync::Arc;
+
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
+use datafusion::physical_optimizer::optimizer::{
+    ConfigOnlyContext, PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
+};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::cooperative::CooperativeJoins;
+use crate::scan::HotCuboidExec;
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// All rules, as one: answers from memory are spared those that cannot change them.
+///
+/// Each of some twenty rules walks the plan several times, which takes longer than to compute a few
+/// thousand cells.
+#[derive(Debug)]
+pub(super) struct PhysicalRules {
+    all: Vec<Rule>,
+    /// For plans that are [plain](is_plain).
+    few: Vec<Rule>,
+}
+
+impl PhysicalRules {
+    pub(super) fn new() -> Self {
+        let mut all = PhysicalOptimizer::new().rules;
+        all.push(Arc::new(CooperativeJoins));
+        Self { all, few: vec![Arc::new(LimitPushdown::new())] }
+    }
+}
+
+impl PhysicalOptimizerRule for PhysicalRules {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let rules = if is_plain(plan.as_ref()) { &self.few } else { &self.all };
+        rules.iter().try_fold(plan, |plan, rule| {
+            rule.optimize_with_context(plan, context).map_err(|error| error.context(rule.name()))
+        })
+    }
+
+    fn name(&self) -> &str {
+        "physical_rules"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether rows go from memory through one chain of operators in one partition. Then there is nothing to
+/// divide, to exchange, to sort anew, to reorder or to push into files; and the scan looks up by itself,
+/// so that a cancelled query ends.
+fn is_plain(plan: &dyn ExecutionPlan) -> bool {
+    if plan.output_partitioning().partition_count() != 1 {
+        return false;
+    }
+    match plan.children()[..] {
+        [] => plan.is::<HotCuboidExec>(),
+        [child] => is_link(plan) && is_plain(child.as_ref()),
+        _ => false,
+    }
+}
+
+fn is_link(plan: &dyn ExecutionPlan) -> bool {
+    let known = plan.is::<ProjectionExec>()
+        || plan.is::<FilterExec>()
+        || plan.is::<AggregateExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<GlobalLimitExec>()
+        || plan.is::<LocalLimitExec>();
+    known && plan.required_input_ordering().iter().all(Option::is_none)
+}
