@@ -61,7 +61,9 @@ impl Family {
 fn refuse(function: &str, data_type: &DataType) -> DataFusionError {
     let message = format!("`{function}` does not take `{data_type}`");
     QueryError::new(ErrorKind::Unsupported, message)
-        .hint("it takes numbers, text, bytes, booleans, dates and times; count others with `count(DISTINCT x)`")
+        .hint(
+            "it takes numbers, text, bytes, booleans, dates and times; count others with `count(DISTINCT x)`",
+        )
         .into()
 }
 

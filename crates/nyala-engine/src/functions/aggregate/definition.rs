@@ -78,12 +78,14 @@ impl<D: Definition> AggregateUDFImpl for Defined<D> {
         &self.signature
     }
 
+    /// Lets wrong types pass, since an error from here reaches the user wrapped in a guess about
+    /// candidates and without its hint; `return_type` is asked next.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.definition.coerce(types)
+        Ok(self.definition.coerce(types).unwrap_or_else(|_| types.to_vec()))
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        self.definition.returns(types)
+        self.definition.returns(&self.definition.coerce(types)?)
     }
 
     fn is_nullable(&self) -> bool {

@@ -38,11 +38,7 @@ impl<G: Default + Measured> GroupList<G> {
 
     /// Changes one group and notes what it weighs then.
     #[inline]
-    pub(crate) fn change(
-        &mut self,
-        index: usize,
-        change: impl FnOnce(&mut G) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn change(&mut self, index: usize, change: impl FnOnce(&mut G) -> Result<()>) -> Result<()> {
         let group = self.groups.get_mut(index);
         let group = group.ok_or_else(|| QueryError::internal(format!("there is no group {index}")))?;
         let before = group.heap_bytes();

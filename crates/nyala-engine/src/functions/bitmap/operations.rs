@@ -96,8 +96,7 @@ fn bitmaps(rows: usize, row: impl Fn(usize) -> Result<Option<Bitmap>>) -> Result
 
 fn integers(column: &ArrayRef, of: impl Fn(&Bitmap) -> Option<i64>) -> Result<ArrayRef> {
     let rows = 0..column.len();
-    let results: Result<Int64Array> =
-        rows.map(|row| Ok(read(column, row)?.as_ref().and_then(&of))).collect();
+    let results: Result<Int64Array> = rows.map(|row| Ok(read(column, row)?.as_ref().and_then(&of))).collect();
     Ok(Arc::new(results?))
 }
 

@@ -66,6 +66,17 @@ impl BitmapFunction {
             signature,
         }
     }
+
+    /// The types the operation sees, or an error that says what the function takes.
+    fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let (given, wanted) = (types.len(), self.takes.len());
+        if given != wanted && !(self.more && given > wanted) {
+            let takes = format!("{wanted}{} arguments", if self.more { " or more" } else { "" });
+            return Err(wrong_count(self.name, &takes, given));
+        }
+        let wanted = self.takes.iter().chain(self.takes.last().into_iter().cycle());
+        types.iter().zip(wanted).map(|(given, wanted)| wanted.coerce(self.name, given)).collect()
+    }
 }
 
 impl ScalarUDFImpl for BitmapFunction {
@@ -81,17 +92,14 @@ impl ScalarUDFImpl for BitmapFunction {
         &self.signature
     }
 
+    /// Lets wrong types pass, since an error from here reaches the user wrapped in a guess about
+    /// candidates and without its hint; `return_type` is asked next.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let enough = types.len() == self.takes.len() || self.more && types.len() > self.takes.len();
-        let Some(last) = self.takes.last().filter(|_| enough) else {
-            let takes = format!("{}{} arguments", self.takes.len(), if self.more { " or more" } else { "" });
-            return Err(wrong_count(self.name, &takes, types.len()));
-        };
-        let wanted = self.takes.iter().chain(std::iter::repeat(last));
-        types.iter().zip(wanted).map(|(given, wanted)| wanted.coerce(self.name, given)).collect()
+        Ok(self.coerce(types).unwrap_or_else(|_| types.to_vec()))
     }
 
-    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.coerce(types)?;
         Ok(self.gives.clone())
     }
 

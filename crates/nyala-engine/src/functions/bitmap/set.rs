@@ -8,8 +8,10 @@ use crate::functions::aggregate::Measured;
 /// Roaring bitmap costs some hundred bytes before its first value.
 pub(super) const FEW: usize = 32;
 
-/// What Roaring needs for one container beside its values, and for each run of 2^32 numbers.
+/// What Roaring needs for one container beside its values, for one that is an array of bits, and for each
+/// run of 2^32 numbers.
 const CONTAINER_BYTES: u64 = 40;
+const BITSET_BYTES: u64 = 8192;
 const PARTITION_BYTES: u64 = 96;
 
 /// After how many new values, beside a quarter of those it has, a bitmap is measured anew.
@@ -268,11 +270,12 @@ impl Many {
         let mut weight = Weight::default();
         for (_, partition) in self.set.bitmaps() {
             let parts = partition.statistics();
+            // The library takes the 16 bits of a value in an array for 32, and bits of a bitset for bytes.
             weight.bytes += PARTITION_BYTES
                 + CONTAINER_BYTES * u64::from(parts.n_containers)
-                + parts.n_bytes_array_containers
+                + parts.n_bytes_array_containers / 2
                 + parts.n_bytes_run_containers
-                + parts.n_bytes_bitset_containers;
+                + BITSET_BYTES * u64::from(parts.n_bitset_containers);
             weight.values += parts.cardinality;
         }
         self.weight = weight;

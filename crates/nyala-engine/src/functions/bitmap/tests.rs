@@ -61,6 +61,21 @@ fn equal_sets_have_equal_bytes() {
     assert_eq!(grown.to_bytes().unwrap(), Bitmap::from_iter(0..70_000).to_bytes().unwrap());
 }
 
+/// The bytes are a format: what was written once is read for ever.
+#[test]
+fn bitmaps_are_written_as_they_were() {
+    let check = |values: &[i64], expected: &[u8]| {
+        assert_eq!(Bitmap::from_iter(values.iter().copied()).to_bytes().unwrap(), expected, "{values:?}");
+    };
+    check(&[], &[1, 1, 0]);
+    check(&[-3, 0, 300], &[1, 1, 3, 5, 3, 0xAC, 2]);
+    // 40 numbers in a row: one partition, above the flipped sign bit, with one run of 0 and 39 more.
+    let run: Vec<i64> = (0..40).collect();
+    let partition = [0, 0, 0, 0x80];
+    let roaring = [0x3B, 0x30, 0, 0, 1, 0, 0, 39, 0, 1, 0, 0, 0, 39, 0];
+    check(&run, &[&[1, 2, 40, 1, 0, 0, 0, 0, 0, 0, 0], &partition[..], &roaring[..]].concat());
+}
+
 /// What a bitmap says it weighs is near what its values need: dense ones a bit each, sparse ones much.
 #[test]
 fn the_weight_follows_the_values() {

@@ -47,6 +47,7 @@ fn damaged_sets_are_refused() {
     let values: Vec<&[u8]> = vec![b"alpha", b"alphabet", b"beta"];
     let mut whole = Vec::new();
     encoding::encode(Family::Bytes, &values, &mut whole);
+    assert_eq!(whole, b"\x01\x03\x01\x03\x00\x05alpha\x05\x03bet\x00\x04beta", "the format changed");
     let read = |bytes: &[u8]| encoding::for_each(Family::Bytes, bytes, |_| Ok(()));
     (0..whole.len()).for_each(|cut| assert!(read(&whole[..cut]).is_err(), "{cut}"));
     for place in 0..whole.len() {
@@ -109,9 +110,7 @@ fn check<K: Kind>(kind: K, column: &ArrayRef, groups: &[usize], filter: &Boolean
     assert_eq!(counts(&mut direct(Grouped::new(kind.fresh())), EmitTo::All), expected);
 
     let states = direct(Grouped::new(kind.fresh())).state(EmitTo::All).unwrap();
-    let each = Grouped::new(kind.fresh())
-        .convert_to_state(&[Arc::clone(column)], Some(filter))
-        .unwrap();
+    let each = Grouped::new(kind.fresh()).convert_to_state(&[Arc::clone(column)], Some(filter)).unwrap();
     let mut merged = Grouped::new(kind.fresh());
     let all: Vec<usize> = (0..total).collect();
     merged.merge_batch(&states, &all, total).unwrap();

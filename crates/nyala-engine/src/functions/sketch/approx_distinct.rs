@@ -73,9 +73,7 @@ impl Kind for HllKind {
     ) -> Result<()> {
         let column = values.first().ok_or_else(|| QueryError::internal("there is no argument"))?;
         let spelled = spell(self.family, column)?;
-        rows.for_each(|row, group| {
-            groups.change(group, |sketch| sketch.add(spelled.value(row)))
-        })
+        rows.for_each(|row, group| groups.change(group, |sketch| sketch.add(spelled.value(row))))
     }
 
     fn merge(&mut self, group: &mut Self::Group, state: &[u8]) -> Result<()> {

@@ -118,10 +118,8 @@ impl Items {
     pub(super) fn top(&self, count: usize) -> Vec<Frequent> {
         let Some(sketch) = &self.sketch else { return Vec::new() };
         let rows = sketch.frequent_items(ErrorType::NoFalseNegatives);
-        let mut items: Vec<Frequent> = rows
-            .iter()
-            .map(|row| Frequent { item: row.item().clone(), count: row.estimate() })
-            .collect();
+        let mut items: Vec<Frequent> =
+            rows.iter().map(|row| Frequent { item: row.item().clone(), count: row.estimate() }).collect();
         items.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.item.0.cmp(&b.item.0)));
         items.truncate(count);
         items

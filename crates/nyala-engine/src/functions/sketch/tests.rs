@@ -69,10 +69,35 @@ fn few_values_are_counted_exactly_and_texts_come_back() {
     let lists = groups.evaluate(EmitTo::All).unwrap();
     let lists = lists.as_list::<i32>();
     let first = lists.value(0);
-    assert_eq!(first.as_struct().column(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["b", "a"]);
+    assert_eq!(
+        first.as_struct().column(0).as_string::<i32>().iter().flatten().collect::<Vec<_>>(),
+        ["b", "a"]
+    );
     assert_eq!(first.as_struct().column(1).as_primitive::<Int64Type>().values(), &[2, 1]);
     assert_eq!(lists.value(1).as_struct().column(0).as_string::<i32>().value(0), "");
     assert_eq!((lists.value(2).len(), lists.null_count()), (0, 0), "no rows are an empty list");
+}
+
+/// The library's form and its hash are part of the format: if this fails after an upgrade, raise the
+/// functions' state versions.
+#[test]
+fn sketches_are_written_as_they_were() {
+    let top = TopKind { family: Family::Integer, value: DataType::Int64, k: 3 };
+    check(&states(&HLL, &[1, 2], 1)[0], "0105");
+    check(&states(&top, &[5, 5], 1)[0], "0106");
+    let sum = |column: &ArrayRef| {
+        let bytes = column.as_binary::<i64>().value(0);
+        bytes.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)))
+    };
+    let values: Vec<i64> = (0..5000).collect();
+    assert_eq!(sum(&states(&HLL, &values[..100], 1)[0]), 0);
+    assert_eq!(sum(&states(&HLL, &values, 1)[0]), 0);
+
+    fn check(state: &ArrayRef, expected: &str) {
+        let bytes = state.as_binary::<i64>().value(0);
+        let found: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]
