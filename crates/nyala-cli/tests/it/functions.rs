@@ -255,3 +255,32 @@ async fn large_sets_stay_exact_and_estimates_near() {
         }
     }
 }
+
+/// Groups that do not fit into memory go to disk as states and are merged from there.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_fit_into_memory_is_spilled_and_stays_exact() {
+    let test = TestEngine::with_config(|config| config.query.memory_limit_bytes = 16 << 20).await;
+    let rows = 300_000i64;
+    let batch = RecordBatch::try_from_iter([
+        ("g", Arc::new(Int64Array::from_iter_values((0..rows).map(|i| i * 31 % 30_011))) as ArrayRef),
+        ("id", Arc::new(Int64Array::from_iter_values((0..rows).map(|i| i * 7919 % 1_000_003)))),
+        ("name", Arc::new(StringArray::from_iter_values((0..rows).map(|i| format!("name {}", i % 977))))),
+    ]);
+    test.table("t", &[batch.unwrap()]).await;
+    let sums = |id: &str, name: &str| {
+        format!(
+            "SELECT sum(a), sum(b), count(*), min(b) FROM (SELECT g, {id} AS a, {name} AS b FROM t GROUP BY g)"
+        )
+    };
+    let ours = sums("bitmap_distinct(id)", "bitmap_distinct(name)");
+    let plan = test.run(&format!("EXPLAIN ANALYZE {ours}")).await.concat().concat();
+    assert!(
+        plan.contains("spill_count=") && !plan.split("spill_count=").skip(1).all(|n| n.starts_with('0')),
+        "{plan}"
+    );
+    let roomy = TestEngine::new().await;
+    let location = test.path("t");
+    roomy.run(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", location.display())).await;
+    let expected = roomy.run(&sums("count(DISTINCT id)", "count(DISTINCT name)")).await;
+    assert_eq!(test.run(&ours).await, expected);
+}
