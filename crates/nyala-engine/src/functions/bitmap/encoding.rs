@@ -43,7 +43,7 @@ impl Bitmap {
     }
 
     /// The bytes of this bitmap.
-    pub(crate) fn to_bytes(&mut self) -> Result<Vec<u8>> {
+    pub(crate) fn encoded(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.encode(&mut bytes)?;
         Ok(bytes)

@@ -134,7 +134,7 @@ impl Kind for IntersectKind {
         begin(out, Form::Bitmaps);
         put_varint(out, group.0.len() as u64);
         for bitmap in &mut group.0 {
-            let bytes = bitmap.to_bytes()?;
+            let bytes = bitmap.encoded()?;
             put_varint(out, bytes.len() as u64);
             out.extend_from_slice(&bytes);
         }

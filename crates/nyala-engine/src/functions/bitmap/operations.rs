@@ -87,7 +87,7 @@ fn bitmaps(rows: usize, row: impl Fn(usize) -> Result<Option<Bitmap>>) -> Result
     let mut results = LargeBinaryBuilder::with_capacity(rows, 0);
     for index in 0..rows {
         match row(index)? {
-            Some(mut bitmap) => results.append_value(bitmap.to_bytes()?),
+            Some(mut bitmap) => results.append_value(bitmap.encoded()?),
             None => results.append_null(),
         }
     }

@@ -49,23 +49,23 @@ fn the_ends_of_the_range_and_runs_are_in_order() {
     let bitmap = roundtrip(&ends);
     assert_eq!((bitmap.min(), bitmap.max()), (Some(i64::MIN), Some(i64::MAX)));
     let run: BTreeSet<i64> = (-100_000..100_000).chain(ends).collect();
-    assert!(roundtrip(&run).to_bytes().unwrap().len() < 300, "runs are not packed");
+    assert!(roundtrip(&run).encoded().unwrap().len() < 300, "runs are not packed");
 }
 
 #[test]
 fn equal_sets_have_equal_bytes() {
     let mut grown = Bitmap::from_iter(0..70_000);
     grown.subtract(&Bitmap::from_iter(20..70_000));
-    assert_eq!(grown.to_bytes().unwrap(), Bitmap::from_iter(0..20).to_bytes().unwrap());
+    assert_eq!(grown.encoded().unwrap(), Bitmap::from_iter(0..20).encoded().unwrap());
     grown.union(Bitmap::from_iter((20..70_000).rev()));
-    assert_eq!(grown.to_bytes().unwrap(), Bitmap::from_iter(0..70_000).to_bytes().unwrap());
+    assert_eq!(grown.encoded().unwrap(), Bitmap::from_iter(0..70_000).encoded().unwrap());
 }
 
 /// The bytes are a format: what was written once is read for ever.
 #[test]
 fn bitmaps_are_written_as_they_were() {
     let check = |values: &[i64], expected: &[u8]| {
-        assert_eq!(Bitmap::from_iter(values.iter().copied()).to_bytes().unwrap(), expected, "{values:?}");
+        assert_eq!(Bitmap::from_iter(values.iter().copied()).encoded().unwrap(), expected, "{values:?}");
     };
     check(&[], &[1, 1, 0]);
     check(&[-3, 0, 300], &[1, 1, 3, 5, 3, 0xAC, 2]);
@@ -90,7 +90,7 @@ fn the_weight_follows_the_values() {
 fn damaged_bytes_are_refused() {
     let mut random = Random(3);
     for size in [0, 5, 32, 33, 3000] {
-        let whole = Bitmap::from_iter(random.values(size)).to_bytes().unwrap();
+        let whole = Bitmap::from_iter(random.values(size)).encoded().unwrap();
         for cut in 0..whole.len().min(200) {
             assert!(Bitmap::decode(&whole[..cut]).is_err(), "{cut} of {} bytes", whole.len());
         }
@@ -101,7 +101,7 @@ fn damaged_bytes_are_refused() {
             let mut changed = whole.clone();
             changed[place] ^= 1 << (random.next() % 8);
             if let Ok(mut bitmap) = Bitmap::decode(&changed) {
-                let again = Bitmap::decode(&bitmap.to_bytes().unwrap()).unwrap();
+                let again = Bitmap::decode(&bitmap.encoded().unwrap()).unwrap();
                 assert_eq!(again.iter().count() as u64, bitmap.len());
             }
         }
@@ -129,13 +129,13 @@ fn text_is_read_and_written() {
 }
 
 fn roundtrip(values: &BTreeSet<i64>) -> Bitmap {
-    let bytes = Bitmap::from_iter(values.iter().copied()).to_bytes().unwrap();
+    let bytes = Bitmap::from_iter(values.iter().copied()).encoded().unwrap();
     let mut read = Bitmap::decode(&bytes).unwrap();
     assert!(read.iter().eq(values.iter().copied()));
     assert_eq!(read.len(), values.len() as u64);
     assert_eq!(Bitmap::encoded_len(&bytes).unwrap(), read.len());
     assert_eq!((read.min(), read.max()), (values.first().copied(), values.last().copied()));
-    assert_eq!(read.to_bytes().unwrap(), bytes);
+    assert_eq!(read.encoded().unwrap(), bytes);
     read
 }
 

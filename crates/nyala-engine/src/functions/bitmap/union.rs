@@ -72,7 +72,7 @@ impl<T: OverBitmaps> Definition for T {
     fn empty(&self, _returns: &DataType) -> Result<ScalarValue> {
         Ok(match T::KIND.output {
             Output::Count => ScalarValue::Int64(Some(0)),
-            Output::Bitmap => ScalarValue::LargeBinary(Some(Bitmap::default().to_bytes()?)),
+            Output::Bitmap => ScalarValue::LargeBinary(Some(Bitmap::default().encoded()?)),
         })
     }
 
