@@ -284,9 +284,9 @@ async fn definitions_that_make_no_sense_are_refused() {
         ),
         ("SELECT day, median(price) FROM sales GROUP BY day", ErrorKind::InvalidDefinition, "approx_median"),
         (
-            "SELECT day, approx_distinct(buyer) FROM sales GROUP BY day",
+            "SELECT day, bitmap_distinct(DISTINCT buyer) FROM sales GROUP BY day",
             ErrorKind::InvalidDefinition,
-            "private",
+            "DISTINCT values",
         ),
         (
             "SELECT day, array_agg(buyer) FROM sales GROUP BY day",

@@ -12,6 +12,7 @@
 mod clients;
 mod crash;
 mod cubes;
+mod functions;
 mod harness;
 mod hot;
 mod oracle;

@@ -25,7 +25,8 @@ pub(crate) fn state_version(function: &str, distinct: bool) -> Result<StateVersi
             false,
         ) => Ok(1),
         ("approx_percentile_cont" | "approx_median", false) => Ok(1),
-        ("approx_distinct", _) => Err("its state is private to the library and may change"),
+        ("bitmap_distinct" | "bitmap_agg" | "bitmap_union" | "bitmap_union_count", false) => Ok(1),
+        ("intersect_count" | "approx_distinct" | "approx_top_k", false) => Ok(1),
         ("first_value" | "last_value" | "any_value" | "nth_value" | "array_agg" | "string_agg", _) => {
             Err("its result depends on the order of rows")
         }

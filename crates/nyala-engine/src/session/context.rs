@@ -20,6 +20,7 @@ use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::functions::register;
 use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles};
 use crate::statement::StatementLimits;
 
@@ -163,10 +164,11 @@ impl ContextSource {
         options.execution.time_zone = Some("UTC".to_owned());
         options.execution.parquet.reorder_filters = true;
         options.extensions.insert(NyalaOptions::default());
-        SessionStateBuilder::new()
+        let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::clone(&self.runtime))
-            .with_default_features()
+            .with_default_features();
+        register(builder)
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()

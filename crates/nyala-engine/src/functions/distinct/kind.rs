@@ -1,0 +1,108 @@
+//! Groups that each are a set of values.
+
+use arrow::array::ArrayRef;
+use datafusion::common::Result;
+
+use super::dictionary::Dictionary;
+use super::encoding;
+use crate::error::QueryError;
+use crate::functions::aggregate::{GroupList, Held, Kind, Rows};
+use crate::functions::bitmap::{Bitmap, count_column};
+use crate::functions::values::{Family, spell};
+
+/// One set of values for each group: numbers in a bitmap, whose values are in a dictionary that all
+/// groups share. A state holds the values themselves, so it means the same everywhere.
+#[derive(Debug, Clone)]
+pub(super) struct DistinctKind {
+    family: Family,
+    dictionary: Dictionary,
+}
+
+impl DistinctKind {
+    /// For values of one family.
+    pub(super) fn new(family: Family) -> Self {
+        Self { family, dictionary: Dictionary::default() }
+    }
+
+    fn values(&self, numbers: &Bitmap) -> Result<Vec<&[u8]>> {
+        let value = |number: i64| u32::try_from(number).ok().and_then(|n| self.dictionary.value(n));
+        let values: Option<Vec<&[u8]>> = numbers.iter().map(value).collect();
+        let mut values = values.ok_or_else(|| QueryError::internal("a value is missing"))?;
+        values.sort_unstable();
+        Ok(values)
+    }
+}
+
+/// Adds the values of an encoded set.
+fn unpack(family: Family, dictionary: &mut Dictionary, bytes: &[u8], numbers: &mut Bitmap) -> Result<()> {
+    encoding::for_each(family, bytes, |value| {
+        numbers.insert(i64::from(dictionary.number(value)?));
+        Ok(())
+    })
+}
+
+fn open<'a>(
+    family: Family,
+    dictionary: &mut Dictionary,
+    group: &'a mut Held<Bitmap>,
+) -> Result<&'a mut Bitmap> {
+    group.open(|bytes| {
+        let mut numbers = Bitmap::default();
+        unpack(family, dictionary, bytes, &mut numbers)?;
+        Ok(numbers)
+    })
+}
+
+impl Kind for DistinctKind {
+    type Group = Held<Bitmap>;
+
+    fn fresh(&self) -> Self {
+        Self::new(self.family)
+    }
+
+    fn update(
+        &mut self,
+        groups: &mut GroupList<Self::Group>,
+        rows: &Rows<'_>,
+        values: &[ArrayRef],
+    ) -> Result<()> {
+        let column = values.first().ok_or_else(|| QueryError::internal("there is no argument"))?;
+        let spelled = spell(self.family, column)?;
+        let Self { family, dictionary } = self;
+        rows.for_each(|row, group| {
+            let number = i64::from(dictionary.number(spelled.value(row))?);
+            groups.change(group, |held| {
+                open(*family, dictionary, held)?.insert(number);
+                Ok(())
+            })
+        })
+    }
+
+    fn merge(&mut self, group: &mut Self::Group, state: &[u8]) -> Result<()> {
+        let Self { family, dictionary } = self;
+        if let Held::Empty = group {
+            encoding::encoded_len(*family, state)?;
+            *group = Held::Packed(state.into());
+            return Ok(());
+        }
+        let numbers = open(*family, dictionary, group)?;
+        unpack(*family, dictionary, state, numbers)
+    }
+
+    fn encode(&self, group: &mut Self::Group, out: &mut Vec<u8>) -> Result<()> {
+        match group {
+            Held::Empty => encoding::encode(self.family, &[], out),
+            Held::Packed(bytes) => out.extend_from_slice(bytes),
+            Held::Open(numbers) => encoding::encode(self.family, &self.values(numbers)?, out),
+        }
+        Ok(())
+    }
+
+    fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef> {
+        count_column(groups, |bytes| encoding::encoded_len(self.family, bytes), Bitmap::len)
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.dictionary.heap_bytes()
+    }
+}

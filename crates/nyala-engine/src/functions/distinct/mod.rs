@@ -1,0 +1,11 @@
+//! Exact counts of distinct values of any type that has one spelling.
+
+mod bitmap_distinct;
+mod dictionary;
+mod encoding;
+mod kind;
+
+pub(super) use bitmap_distinct::BitmapDistinct;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Makes our own functions known to a session.
+
+use datafusion::execution::SessionStateBuilder;
+
+use super::aggregate::aggregate;
+use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
+use super::distinct::BitmapDistinct;
+use super::sketch::{ApproxDistinct, ApproxTopK};
+
+/// Adds every function of ours; those of the same name before them are replaced.
+pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    builder.scalar_functions().get_or_insert_default().extend(scalars());
+    builder.aggregate_functions().get_or_insert_default().extend([
+        aggregate(BitmapDistinct),
+        aggregate(BitmapAgg),
+        aggregate(BitmapUnion),
+        aggregate(BitmapUnionCount),
+        aggregate(IntersectCount),
+        aggregate(ApproxDistinct),
+        aggregate(ApproxTopK),
+    ]);
+    builder
+}

@@ -1,0 +1,12 @@
+//! Answers that are near, from states that are small: sketches of Apache DataSketches.
+
+mod approx_distinct;
+mod approx_top_k;
+mod hll;
+mod items;
+
+pub(super) use approx_distinct::ApproxDistinct;
+pub(super) use approx_top_k::ApproxTopK;
+
+#[cfg(test)]
+mod tests;
