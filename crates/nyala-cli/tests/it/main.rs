@@ -18,6 +18,8 @@ mod process;
 mod program;
 mod property;
 mod python;
+mod rewrite;
+mod rewrite_joins;
 mod server;
 mod star;
 mod statements;

@@ -9,11 +9,14 @@
 
 mod block;
 pub(crate) mod build;
+mod call;
 mod compile;
 mod definition;
 mod expression;
 mod finish;
+mod grouping;
 mod measure;
+mod outer;
 mod rewrite;
 
 pub(crate) use compile::{CompiledCube, compile};

@@ -159,7 +159,7 @@ pub(super) async fn plan_query(
     settings: Settings,
 ) -> Result<Plans> {
     let (routed, report) = route(query.analyze(&state)?, &context, &settings)?;
-    if report.hits() > 0 && report.hits() == report.blocks.len() {
+    if report.hits() > 0 && report.hits() == report.blocks.len() && !report.joins() {
         // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
         state.config_mut().options_mut().optimizer.max_passes = 1;
     }

@@ -1,8 +1,19 @@
 //! Answering aggregations from cuboids.
 
+mod answer;
+mod arithmetic;
+mod calls;
+mod cell;
+mod dates;
+mod dimensions;
+mod joined;
 mod matching;
+mod pairing;
 mod report;
 mod rule;
+mod sets;
+mod show;
+mod states;
 
 pub(crate) use report::Report;
 pub(crate) use rule::{CubeIndex, ReadyCube, rewrite};

@@ -22,8 +22,11 @@ pub(crate) struct BlockReport {
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     pub(crate) cube: String,
-    pub(crate) dimensions: Vec<String>,
-    /// States the cuboid holds, and so the most that can be read.
+    /// The dimensions of each cuboid that is read: one for each grouping set of the query.
+    pub(crate) cuboids: Vec<Vec<String>>,
+    /// Tables that are joined to the cells.
+    pub(crate) joined: Vec<String>,
+    /// States the cuboids hold, and so the most that can be read.
     pub(crate) rows: u64,
 }
 
@@ -31,6 +34,11 @@ impl Report {
     /// Aggregations answered from a cuboid.
     pub(crate) fn hits(&self) -> usize {
         self.blocks.iter().filter(|block| block.chosen.is_some()).count()
+    }
+
+    /// Whether an answer joins tables to the cells of a cuboid.
+    pub(crate) fn joins(&self) -> bool {
+        self.blocks.iter().filter_map(|block| block.chosen.as_ref()).any(|chosen| !chosen.joined.is_empty())
     }
 }
 
@@ -54,9 +62,10 @@ impl fmt::Display for BlockReport {
         match &self.chosen {
             Some(chosen) => write!(
                 f,
-                "answered from cube `{}`, cuboid ({}), estimated rows: {}",
+                "answered from cube `{}`, {}{}, estimated rows: {}",
                 chosen.cube,
-                chosen.dimensions.join(", "),
+                chosen.shown_cuboids(),
+                chosen.shown_joins(),
                 chosen.rows
             )?,
             None => f.write_str("answered from the tables")?,
@@ -65,5 +74,18 @@ impl fmt::Display for BlockReport {
             write!(f, "\n  cube `{cube}` not used: {reason}")?;
         }
         Ok(())
+    }
+}
+
+impl Chosen {
+    fn shown_cuboids(&self) -> String {
+        let shown: Vec<String> = self.cuboids.iter().map(|names| format!("({})", names.join(", "))).collect();
+        let word = if shown.len() == 1 { "cuboid" } else { "cuboids" };
+        format!("{word} {}", shown.join(", "))
+    }
+
+    fn shown_joins(&self) -> String {
+        let shown: Vec<String> = self.joined.iter().map(|table| format!("`{table}`")).collect();
+        if shown.is_empty() { String::new() } else { format!(", joined with {}", shown.join(", ")) }
     }
 }

@@ -3,18 +3,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use datafusion::common::TableReference;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{Column, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Aggregate, Expr, Extension, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 use nyala_model::{CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 
+use super::answer::{CellPlan, finish};
+use super::calls::QueryCalls;
+use super::joined::{Late, with_late_joins};
 use super::matching::{Match, match_cube};
 use super::report::{BlockReport, Chosen, Report};
+use super::sets::plain_blocks;
 use crate::cube::block::{Block, Miss, external_table};
 use crate::cube::compile::CompiledCube;
-use crate::cube::finish::FinishAggregate;
 use crate::error::Result;
 use crate::scan::CuboidTable;
 
@@ -63,15 +66,29 @@ pub(crate) fn rewrite(plan: LogicalPlan, cubes: &CubeIndex, report: &mut Report)
         return Ok(plan);
     }
     let rewritten = plan.transform_down_with_subqueries(|node| {
-        let LogicalPlan::Aggregate(aggregate) = &node else {
-            return Ok(Transformed::no(node));
+        let answer = match &node {
+            LogicalPlan::Aggregate(aggregate) => route(aggregate, cubes, report)?,
+            LogicalPlan::Distinct(Distinct::All(input)) => match grouped_by_all(input)? {
+                Some(aggregate) => route(&aggregate, cubes, report)?.map(with_columns).transpose()?,
+                None => None,
+            },
+            _ => None,
         };
-        match route(aggregate, cubes, report)? {
+        match answer {
             Some(answer) => Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump)),
             None => Ok(Transformed::no(node)),
         }
     })?;
     Ok(rewritten.data)
+}
+
+/// DISTINCT is a grouping by every column, without aggregates.
+fn grouped_by_all(input: &Arc<LogicalPlan>) -> datafusion::error::Result<Option<Aggregate>> {
+    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    Aggregate::try_new(Arc::clone(input), columns, Vec::new()).map(Some)
 }
 
 /// An answer with the cuboid it would come from.
@@ -83,35 +100,89 @@ struct Candidate<'a> {
     matched: Match,
 }
 
+/// IN asks its subquery for the expression it gives, which only a projection can tell.
+fn with_columns(answer: LogicalPlan) -> Result<LogicalPlan> {
+    let columns: Vec<Expr> = answer.schema().columns().into_iter().map(Expr::Column).collect();
+    Ok(LogicalPlanBuilder::from(answer).project(columns)?.build()?)
+}
+
+/// What a cube would answer: the whole of a plain aggregation, or each grouping set on its own.
+struct Answer<'a> {
+    cube: &'a ReadyCube,
+    parts: Vec<(Candidate<'a>, Option<Late>)>,
+}
+
 fn route(aggregate: &Aggregate, cubes: &CubeIndex, report: &mut Report) -> Result<Option<LogicalPlan>> {
-    let block = match Block::of(aggregate) {
-        Ok(block) => block,
+    let formed = Block::of(aggregate).and_then(|block| Ok((QueryCalls::of(&block)?, block)));
+    let (calls, block) = match formed {
+        Ok(formed) => formed,
         Err(miss) => {
             report_unfit(aggregate, cubes, &miss, report);
             return Ok(None);
         }
     };
+    let blocks = plain_blocks(&block);
     let mut misses = Vec::new();
-    let mut best: Option<Candidate<'_>> = None;
+    let mut best: Option<Answer<'_>> = None;
     for cube in cubes.candidates(&block) {
-        match consider(cube, &block) {
-            Ok(candidate) => {
-                let better = best.as_ref().is_none_or(|b| candidate.cuboid.rows < b.cuboid.rows);
-                let loser = if better { best.replace(candidate) } else { Some(candidate) };
+        match answer(cube, &blocks) {
+            Ok(answer) => {
+                let better = best.as_ref().is_none_or(|best| answer.rows() < best.rows());
+                let loser = if better { best.replace(answer) } else { Some(answer) };
                 if let Some(loser) = loser {
-                    let reason =
-                        format!("it would read {} rows, more than the chosen one", loser.cuboid.rows);
+                    let reason = format!("it would read {} rows, more than the chosen one", loser.rows());
                     misses.push((loser.cube.entry.name.to_string(), reason));
                 }
             }
             Err(miss) => misses.push((cube.entry.name.to_string(), miss.to_string())),
         }
     }
-    let chosen = best.as_ref().map(Candidate::describe);
+    let chosen = best.as_ref().map(Answer::describe);
     if chosen.is_some() || !misses.is_empty() {
         report.blocks.push(BlockReport { chosen, misses });
     }
-    best.map(|candidate| candidate.plan(aggregate)).transpose()
+    match best {
+        Some(best) => finish(aggregate, &block, calls, best.plan()?).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn answer<'a>(cube: &'a ReadyCube, blocks: &[Block]) -> std::result::Result<Answer<'a>, Miss> {
+    let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
+    let parts = blocks.iter().map(|block| with_late_joins(compiled, block, |block| consider(cube, block)));
+    Ok(Answer { cube, parts: parts.collect::<std::result::Result<_, _>>()? })
+}
+
+impl Answer<'_> {
+    fn rows(&self) -> u64 {
+        self.parts.iter().map(|(candidate, _)| candidate.cuboid.rows).sum()
+    }
+
+    fn describe(&self) -> Chosen {
+        let mut joined: Vec<String> = Vec::new();
+        for table in self.parts.iter().filter_map(|(_, late)| late.as_ref()).flat_map(Late::tables) {
+            if !joined.contains(&table) {
+                joined.push(table);
+            }
+        }
+        Chosen {
+            cube: self.cube.entry.name.to_string(),
+            cuboids: self.parts.iter().map(|(candidate, _)| candidate.dimension_names()).collect(),
+            joined,
+            rows: self.rows(),
+        }
+    }
+
+    fn plan(self) -> Result<CellPlan> {
+        let cuboids = self.parts.iter().map(|(candidate, _)| candidate.dimension_names().join(", "));
+        let label = format!("{} ({})", self.cube.entry.name, cuboids.collect::<Vec<_>>().join("), ("));
+        let estimated_states = self.rows();
+        let inputs = self.parts.into_iter().map(|(candidate, late)| match late {
+            Some(late) => late.plan(candidate.input()?),
+            None => candidate.input(),
+        });
+        Ok(CellPlan { inputs: inputs.collect::<Result<_>>()?, estimated_states, label })
+    }
 }
 
 /// An aggregation that is no join of tables is worth a line only if it reads a cube's fact table.
@@ -120,7 +191,8 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
     // The closure never fails, so the walk cannot either.
     let _ = LogicalPlan::apply_with_subqueries(&aggregate.input, |node| {
         match node {
-            LogicalPlan::Aggregate(_) => return Ok(TreeNodeRecursion::Stop),
+            // It is looked at on its own.
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
                 let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
                 misses.extend(near.flatten().map(|cube| (cube.entry.name.to_string(), miss.to_string())));
@@ -145,9 +217,13 @@ fn consider<'a>(cube: &'a ReadyCube, block: &Block) -> std::result::Result<Candi
     let droppable = segment.droppable_joins.iter().copied().collect();
     let matched = match_cube(compiled, &droppable, block)?;
     let fitting = segment.cuboids.iter().filter(|c| c.dimensions.is_superset(matched.needed));
+    let fitting = fitting.filter(|c| !(matched.of_rows && c.dimensions.is_empty()));
     let cuboid = fitting.min_by_key(|c| (c.rows, c.bytes, c.dimensions)).ok_or_else(|| {
         let needed = cube.entry.definition.dimension_names(matched.needed).join(", ");
-        Miss::new(format!("no cuboid has all of ({needed})"))
+        Miss::new(match needed.as_str() {
+            "" => "its grand total may stand for no row at all, and it has nothing else".to_owned(),
+            needed => format!("no cuboid has all of ({needed})"),
+        })
     })?;
     Ok(Candidate { cube, compiled, segment, cuboid, matched })
 }
@@ -158,17 +234,8 @@ impl Candidate<'_> {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    fn describe(&self) -> Chosen {
-        Chosen {
-            cube: self.cube.entry.name.to_string(),
-            dimensions: self.dimension_names(),
-            rows: self.cuboid.rows,
-        }
-    }
-
-    /// The valid plan that takes the aggregation's place, with exactly its output columns.
-    fn plan(self, aggregate: &Aggregate) -> Result<LogicalPlan> {
-        let label = format!("{} ({})", self.cube.entry.name, self.dimension_names().join(", "));
+    /// Group columns and states, to be merged.
+    fn input(self) -> Result<LogicalPlan> {
         let schema = self.compiled.cuboid_schema(self.cuboid.dimensions);
         let table = CuboidTable::new(self.cuboid.clone(), self.segment.location.clone(), schema);
         let name = TableReference::partial(
@@ -179,35 +246,6 @@ impl Candidate<'_> {
         if let Some(condition) = conjunction(self.matched.residual.iter().cloned()) {
             builder = builder.filter(condition)?;
         }
-        let input = builder.project(self.input_columns())?.build()?;
-        let node = FinishAggregate {
-            input: Arc::new(input),
-            groups: self.matched.group.len(),
-            aggregates: self.calls(),
-            flat: Arc::clone(&self.compiled.flat_schema),
-            schema: Arc::clone(&aggregate.schema),
-            estimated_states: self.cuboid.rows,
-            label,
-        };
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
-    }
-
-    /// Group columns first, then the states of each aggregate, all under names of their own.
-    fn input_columns(&self) -> Vec<Expr> {
-        let groups =
-            self.matched.group.iter().enumerate().map(|(i, expr)| expr.clone().alias(format!("g{i}")));
-        let states = self.matched.measures.iter().enumerate().flat_map(|(i, measure)| {
-            let states =
-                self.compiled.measures.get(*measure).map(|m| m.states.as_slice()).unwrap_or_default();
-            states.iter().enumerate().map(move |(k, field)| {
-                Expr::Column(Column::new_unqualified(field.name())).alias(format!("s{i}_{k}"))
-            })
-        });
-        groups.chain(states).collect()
-    }
-
-    fn calls(&self) -> Vec<crate::cube::measure::MeasureCall> {
-        let measures = self.matched.measures.iter().filter_map(|i| self.compiled.measures.get(*i));
-        measures.map(|measure| measure.call.clone()).collect()
+        Ok(builder.project(self.matched.columns())?.build()?)
     }
 }
