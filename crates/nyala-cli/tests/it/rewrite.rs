@@ -45,6 +45,7 @@ async fn distinct_is_a_grouping_without_aggregates() {
         &format!("SELECT count(*) FROM (SELECT DISTINCT country, category FROM {ALL})"),
         &format!("SELECT category FROM product WHERE category IN (SELECT DISTINCT category FROM {ALL})"),
         "SELECT DISTINCT 1 FROM sales",
+        &format!("SELECT country, upper(country) FROM {ALL} GROUP BY country, 2, country"),
     ] {
         test.check_hit(query).await;
     }

@@ -1,7 +1,7 @@
 //! Queries that join otherwise than the cube, or ask for other units of time: what is served, what must
 //! be left to the tables, and why.
 
-use arrow::array::{Int32Array, StringArray};
+use arrow::array::{Int32Array, Int64Array, StringArray, TimestampMicrosecondArray};
 
 use crate::batch;
 use crate::cubes::shop_star;
@@ -178,6 +178,7 @@ async fn ranges_that_begin_and_end_with_a_unit() {
             "day >= DATE '2023-01-01'",
             "day < DATE '2023-01-01' AND day >= '2022-01-01'",
             "day BETWEEN '2022-01-01' AND '2022-12-31'",
+            "day NOT BETWEEN '2022-01-01' AND '2022-12-31'",
             "DATE '2022-12-31' >= day",
             "NOT day > DATE '2022-12-31'",
             "day >= DATE '2022-01-01' + INTERVAL '1 year'",
@@ -232,5 +233,100 @@ async fn what_stands_above_an_aggregation_does_not_matter() {
         test.run("SET nyala.pushdown = off").await;
         test.run(&query).await;
         test.run("SET nyala.pushdown = on").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn timestamps_of_any_unit_and_zone() {
+    let test = TestEngine::new().await;
+    let hours =
+        |n: i64| (0..n).map(|i| (i % 11 != 0).then_some(1_640_000_000_000_000 + i * 3_600_000_000 * 5));
+    let events = batch!(
+        "at" => TimestampMicrosecondArray::from_iter(hours(3000)),
+        "local" => TimestampMicrosecondArray::from_iter(hours(3000)).with_timezone("Europe/Oslo"),
+    );
+    test.table("events", &[events]).await;
+    for column in ["at", "local"] {
+        test.run(&format!(
+            "CREATE CUBE c AS SELECT date_trunc('day', {column}) AS d, count(*) FROM events GROUP BY date_trunc('day', {column})"
+        ))
+        .await;
+        test.run("BUILD CUBE c").await;
+        for unit in [
+            "date_trunc('month', X)",
+            "date_trunc('week', X)",
+            "extract(month FROM X)",
+            "date_part('doy', X)",
+        ] {
+            let unit = unit.replace('X', column);
+            test.check_hit(&format!("SELECT {unit} AS u, count(*) FROM events GROUP BY {unit}")).await;
+        }
+        for unit in ["X", "date_trunc('hour', X)", "extract(hour FROM X)"] {
+            let unit = unit.replace('X', column);
+            test.check_miss(
+                &format!("SELECT {unit} AS u, count(*) FROM events GROUP BY {unit}"),
+                "not computable",
+            )
+            .await;
+        }
+        for bound in ["'2022-03-01'", "'2022-10-30 00:00:00'", "TIMESTAMP '2022-05-05 00:00:00'"] {
+            test.check_hit(&format!("SELECT count(*) FROM events WHERE {column} >= {bound}")).await;
+            test.check_hit(&format!("SELECT count(*) FROM events WHERE {bound} > {column}")).await;
+            test.check_miss(
+                &format!("SELECT count(*) FROM events WHERE {column} <= {bound}"),
+                "not computable",
+            )
+            .await;
+            test.check_miss(
+                &format!("SELECT count(*) FROM events WHERE {column} > {bound}"),
+                "not computable",
+            )
+            .await;
+        }
+        test.check_miss(
+            &format!("SELECT count(*) FROM events WHERE {column} < TIMESTAMP '2022-05-05 01:00:00'"),
+            "not computable",
+        )
+        .await;
+        test.run("DROP CUBE c").await;
+    }
+}
+
+/// So many cells that they are merged in parallel before they are finished.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_cells_are_merged_in_parallel() {
+    let test = TestEngine::new().await;
+    let n = 150_000;
+    let facts = batch!(
+        "a" => Int32Array::from_iter((0..n).map(|i| (i % 9 != 0).then_some(i % 50_000))),
+        "b" => StringArray::from_iter((0..n).map(|i| (i % 7 != 0).then(|| format!("b{}", i % 13)))),
+        "x" => Int64Array::from_iter((0..n).map(|i| (i % 5 != 0).then_some(i64::from(i)))),
+    );
+    let names = batch!(
+        "key" => Int32Array::from_iter_values(0..40_000),
+        "name" => StringArray::from_iter_values((0..40_000).map(|i| format!("n{}", i % 100))),
+    );
+    test.table("facts", &[facts]).await;
+    test.table("names", &[names]).await;
+    test.run("CREATE CUBE c AS SELECT a, b, count(*), sum(x), count(x) FROM facts GROUP BY a, b").await;
+    test.run("BUILD CUBE c").await;
+    let calls = "count(*), sum(x), sum(x + a), count(DISTINCT a), min(b), sum(x) FILTER (WHERE b > 'b2')";
+    for query in [
+        format!("SELECT b, {calls} FROM facts GROUP BY b"),
+        format!("SELECT {calls} FROM facts"),
+        format!("SELECT a % 100 AS m, b, {calls} FROM facts GROUP BY ROLLUP (a % 100, b)"),
+        format!("SELECT name, {calls} FROM facts JOIN names ON a = key GROUP BY name"),
+        format!("SELECT {calls} FROM facts LEFT JOIN names ON a = key WHERE name IS NULL"),
+        "SELECT DISTINCT a / 3 AS t FROM facts".to_owned(),
+    ] {
+        let query = query.replace(
+            "count(DISTINCT a), min(b), sum(x) FILTER (WHERE b > 'b2')",
+            if query.contains("name") {
+                "count(x)"
+            } else {
+                "count(DISTINCT a), min(b), sum(x) FILTER (WHERE b > 'b2')"
+            },
+        );
+        test.check_hit(&query).await;
     }
 }

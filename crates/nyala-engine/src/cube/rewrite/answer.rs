@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::logical_expr::{Aggregate, Extension, LogicalPlan};
 
 use super::calls::QueryCalls;
+use super::exact::finish_each;
 use super::sets::union;
 use crate::cube::block::Block;
 use crate::cube::finish::FinishAggregate;
@@ -14,6 +15,8 @@ use crate::error::{QueryError, Result};
 pub(super) struct CellPlan {
     /// Plans that give group columns and states: one, or one for each grouping set.
     pub(super) inputs: Vec<LogicalPlan>,
+    /// Whether each row is a group of its own: then nothing is left to merge.
+    pub(super) unique: bool,
     /// How many states they hold at most.
     pub(super) estimated_states: u64,
     /// Cube and cuboids, for EXPLAIN.
@@ -29,7 +32,11 @@ pub(super) fn finish(
 ) -> Result<LogicalPlan> {
     let missing = || QueryError::internal("an aggregation has no grouping set");
     let (input, groups) = if block.sets.is_empty() {
-        (cells.inputs.into_iter().next().ok_or_else(missing)?, block.group.len())
+        let input = cells.inputs.into_iter().next().ok_or_else(missing)?;
+        if cells.unique {
+            return finish_each(aggregate, calls, input);
+        }
+        (input, block.group.len())
     } else {
         // One more group column tells the sets apart.
         (union(aggregate, block, &calls, cells.inputs)?, block.group.len() + 1)

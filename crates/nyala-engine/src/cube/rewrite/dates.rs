@@ -17,13 +17,10 @@ pub(super) fn follow(expr: &Expr, dimension: &CompiledDimension, columns: &DFSch
     match expr {
         Expr::ScalarFunction(_) => source.coarser(expr),
         Expr::BinaryExpr(binary) => source.compared(binary),
-        Expr::Between(between) if !between.negated => {
-            let (value, low, high) = (&*between.expr, &*between.low, &*between.high);
-            Some(source.bounded(value, Operator::GtEq, low)?.and(source.bounded(
-                value,
-                Operator::LtEq,
-                high,
-            )?))
+        Expr::Between(between) => {
+            let low = source.bounded(&between.expr, Operator::GtEq, &between.low)?;
+            let inside = low.and(source.bounded(&between.expr, Operator::LtEq, &between.high)?);
+            Some(if between.negated { Expr::Not(Box::new(inside)) } else { inside })
         }
         other => source.whole_day(other),
     }
@@ -64,7 +61,15 @@ impl Source<'_> {
         }
         let unit = wanted.function.args.first()?.clone();
         let function = wanted.function.func.clone();
-        Some(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![unit, column(self.dimension)])))
+        let date = if part { column(self.dimension) } else { self.as_moment(wanted.date)? };
+        Some(Expr::ScalarFunction(ScalarFunction::new_udf(function, vec![unit, date])))
+    }
+
+    /// The dimension in the type of `date`, which truncations keep.
+    fn as_moment(&self, date: &Expr) -> Option<Expr> {
+        let wanted = date.get_type(self.columns).ok()?;
+        let known = column(self.dimension);
+        Some(if wanted == *self.dimension.field.data_type() { known } else { cast(known, wanted) })
     }
 
     /// A date as such from its truncation to days.
@@ -74,19 +79,22 @@ impl Source<'_> {
         (same && days && self.is_date(expr)).then(|| cast(column(self.dimension), DataType::Date32))
     }
 
-    /// Whether the dimension is computed from `date`, be it under the cast that makes a date the
-    /// timestamp which functions of timestamps take.
+    /// Whether the dimension is computed from `date`, be it under casts that keep the moment.
     fn is_source(&self, date: &Expr) -> bool {
         self.without_cast(date) == self.without_cast(self.truncated.date)
     }
 
+    /// `expr` without casts from dates to timestamps and from timestamps to finer ones.
     fn without_cast<'e>(&self, expr: &'e Expr) -> &'e Expr {
-        match expr {
-            Expr::Cast(cast) if matches!(cast.field.data_type(), DataType::Timestamp(_, None)) => {
-                if self.is_date(&cast.expr) { &cast.expr } else { expr }
+        let Expr::Cast(cast) = expr else { return expr };
+        let keeps = match (cast.expr.get_type(self.columns).ok(), cast.field.data_type()) {
+            (Some(DataType::Date32), DataType::Timestamp(_, None)) => true,
+            (Some(DataType::Timestamp(from, zone)), DataType::Timestamp(to, other)) => {
+                zone == *other && per_second(from) <= per_second(*to)
             }
-            other => other,
-        }
+            _ => false,
+        };
+        if keeps { self.without_cast(&cast.expr) } else { expr }
     }
 
     fn is_date(&self, expr: &Expr) -> bool {
@@ -149,6 +157,15 @@ impl Source<'_> {
 fn exactly(value: &ScalarValue, wanted: &DataType) -> Option<ScalarValue> {
     let other = value.cast_to(wanted).ok()?;
     (other.cast_to(&value.data_type()).ok()? == *value).then_some(other)
+}
+
+fn per_second(unit: TimeUnit) -> u32 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
 fn literal(value: ScalarValue) -> Expr {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use datafusion::logical_expr::Expr;
 use nyala_model::DimensionSet;
 
+use super::cell::made_together;
 use super::dimensions::Dimensions;
 use super::pairing::{pairings, rename};
 use super::show::show;
@@ -95,7 +96,7 @@ impl Attempt<'_> {
             let states = self.states(aggregate)?;
             found.needed = found.needed.union(states.needed);
             found.of_rows |= states.of_rows;
-            found.states.push(states.columns);
+            found.states.push(made_together(states.columns, &found.group));
         }
         Ok(found)
     }

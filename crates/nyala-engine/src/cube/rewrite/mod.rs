@@ -6,6 +6,7 @@ mod calls;
 mod cell;
 mod dates;
 mod dimensions;
+mod exact;
 mod joined;
 mod matching;
 mod pairing;

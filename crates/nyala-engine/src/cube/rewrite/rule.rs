@@ -8,10 +8,11 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
-use nyala_model::{CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
+use nyala_model::{CubeEntry, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentState};
 
 use super::answer::{CellPlan, finish};
 use super::calls::QueryCalls;
+use super::dimensions::column;
 use super::joined::{Late, with_late_joins};
 use super::matching::{Match, match_cube};
 use super::report::{BlockReport, Chosen, Report};
@@ -177,11 +178,12 @@ impl Answer<'_> {
         let cuboids = self.parts.iter().map(|(candidate, _)| candidate.dimension_names().join(", "));
         let label = format!("{} ({})", self.cube.entry.name, cuboids.collect::<Vec<_>>().join("), ("));
         let estimated_states = self.rows();
+        let unique = matches!(self.parts.as_slice(), [(candidate, None)] if candidate.has_the_groups());
         let inputs = self.parts.into_iter().map(|(candidate, late)| match late {
             Some(late) => late.plan(candidate.input()?),
             None => candidate.input(),
         });
-        Ok(CellPlan { inputs: inputs.collect::<Result<_>>()?, estimated_states, label })
+        Ok(CellPlan { inputs: inputs.collect::<Result<_>>()?, unique, estimated_states, label })
     }
 }
 
@@ -232,6 +234,19 @@ impl Candidate<'_> {
     fn dimension_names(&self) -> Vec<String> {
         let names = self.cube.entry.definition.dimension_names(self.cuboid.dimensions);
         names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Whether each cell is one group of the query: the groups are the cuboid's dimensions, and one segment
+    /// has all cells. The grand total is left out, since it must be there even if no cell is.
+    fn has_the_groups(&self) -> bool {
+        let grouped = self.matched.group.iter().map(|group| {
+            let dimensions = self.compiled.dimensions.iter();
+            dimensions.enumerate().find(|(_, dimension)| column(dimension) == *group).map(|(i, _)| i)
+        });
+        let grouped = grouped.collect::<Option<Vec<usize>>>();
+        grouped.is_some_and(|all| {
+            !all.is_empty() && all.into_iter().collect::<DimensionSet>() == self.cuboid.dimensions
+        })
     }
 
     /// Group columns and states, to be merged.
