@@ -236,6 +236,7 @@ async fn conditions_over_dimensions_choose_cells() {
             "sum(CASE WHEN city = 'Oslo' THEN 1 ELSE 0 END)",
             "avg(CASE WHEN city = 'Oslo' THEN price END)",
             "min(CASE WHEN city = 'Oslo' THEN price ELSE 5 END)",
+            "min(CASE WHEN city = 'Oslo' THEN price WHEN city = 'Bergen' THEN 2.5 END)",
             "100 * sum(CASE WHEN city = 'Oslo' THEN quantity ELSE 0 END) / sum(quantity)",
         ],
     )
@@ -251,6 +252,36 @@ async fn conditions_over_dimensions_choose_cells() {
         "has no measure `stddev(",
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cells_that_are_groups_are_finished_where_they_stand() {
+    let test = with_measures(
+        "count(*), sum(quantity), avg(money), corr(price, quantity), count(DISTINCT buyer), regr_r2(price, quantity)",
+    )
+    .await;
+    let calls = "count(*), sum(quantity), avg(money), corr(price, quantity), count(DISTINCT buyer),
+        regr_r2(price, quantity), sum(quantity) FILTER (WHERE category = 'tea'), max(category)";
+    let plan = async |query: &str| test.run(&format!("EXPLAIN {query}")).await[2][1].clone();
+    for query in [
+        format!("SELECT category, country, {calls} FROM {ALL} GROUP BY country, category"),
+        format!("SELECT {calls} FROM {ALL} WHERE category <> 'salt' GROUP BY country, category"),
+        format!("SELECT category, {calls} FROM {ALL} GROUP BY country, category HAVING count(*) > 400"),
+        format!("SELECT DISTINCT country, category FROM {ALL}"),
+    ] {
+        test.check_hit(&query).await;
+        let plan = plan(&query).await;
+        assert!(!plan.contains("AggregateExec"), "{query}\n{plan}");
+    }
+    for query in [
+        format!("SELECT upper(country), category, {calls} FROM {ALL} GROUP BY upper(country), category"),
+        format!("SELECT {calls} FROM {ALL}"),
+        format!("SELECT {calls} FROM {ALL} GROUP BY ROLLUP (country, category)"),
+    ] {
+        test.check_hit(&query).await;
+        let plan = plan(&query).await;
+        assert!(plan.contains("AggregateExec"), "{query}\n{plan}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -270,18 +270,18 @@ async fn timestamps_of_any_unit_and_zone() {
             .await;
         }
         for bound in ["'2022-03-01'", "'2022-10-30 00:00:00'", "TIMESTAMP '2022-05-05 00:00:00'"] {
-            test.check_hit(&format!("SELECT count(*) FROM events WHERE {column} >= {bound}")).await;
-            test.check_hit(&format!("SELECT count(*) FROM events WHERE {bound} > {column}")).await;
-            test.check_miss(
-                &format!("SELECT count(*) FROM events WHERE {column} <= {bound}"),
-                "not computable",
-            )
-            .await;
-            test.check_miss(
-                &format!("SELECT count(*) FROM events WHERE {column} > {bound}"),
-                "not computable",
-            )
-            .await;
+            for aligned in [format!("{column} >= {bound}"), format!("{bound} > {column}")] {
+                let query = format!("SELECT count(*) FROM events WHERE {aligned}");
+                // A zone's clock can show one time twice.
+                match column {
+                    "at" => test.check_hit(&query).await,
+                    _ => test.check_miss(&query, "not computable").await,
+                }
+            }
+            for op in ["<=", ">", "="] {
+                let query = format!("SELECT count(*) FROM events WHERE {column} {op} {bound}");
+                test.check_miss(&query, "not computable").await;
+            }
         }
         test.check_miss(
             &format!("SELECT count(*) FROM events WHERE {column} < TIMESTAMP '2022-05-05 01:00:00'"),

@@ -194,7 +194,7 @@ impl States<'_> {
     }
 
     /// The integer that casts make a larger integer or a floating-point number, or else `expr` itself.
-    fn integer_core<'e>(self, expr: &'e Expr) -> &'e Expr {
+    fn integer_core(self, expr: &Expr) -> &Expr {
         match expr {
             Expr::Cast(cast)
                 if cast.expr.get_type(&self.cube.columns).is_ok_and(|inner| inner.is_integer()) =>

@@ -109,7 +109,7 @@ impl Source<'_> {
     /// `date op bound` where the bound is the first moment of a unit: then it holds for the whole unit
     /// or for nothing of it.
     fn bounded(&self, date: &Expr, op: Operator, bound: &Expr) -> Option<Expr> {
-        if !self.is_source(date) {
+        if !self.is_source(date) || self.in_zone() {
             return None;
         }
         let mut bound = constant(bound).filter(|value| !value.is_null())?;
@@ -129,6 +129,12 @@ impl Source<'_> {
             op,
             Box::new(literal(bound)),
         )))
+    }
+
+    /// Whether the clock of a zone is truncated. It can show one time twice, and then a truncated moment may
+    /// lie after the moment itself.
+    fn in_zone(&self) -> bool {
+        matches!(self.truncated.date.get_type(self.columns), Ok(DataType::Timestamp(_, Some(_))))
     }
 
     /// The dimension's value at `bound`, if a unit begins there.

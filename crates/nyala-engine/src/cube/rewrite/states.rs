@@ -151,7 +151,12 @@ impl<'a> States<'a> {
         if is_null_literal(value) {
             return self.of_no_rows(call);
         }
-        let states = self.of(&call.with_argument(value.clone()).canonical())?;
+        // A constant is computed like any other value; as an argument of its own it would be a parameter.
+        let value = match value {
+            Expr::Literal(constant, _) => cast(value.clone(), constant.data_type()),
+            computed => computed.clone(),
+        };
+        let states = self.of(&call.with_argument(value).canonical())?;
         self.in_state_types(call, states)
     }
 
