@@ -107,7 +107,7 @@ async fn every_miss_has_its_reason() {
     let test = built().await;
     test.check_miss("SELECT buyer, count(*) FROM sales GROUP BY buyer", "`sales.buyer` is not computable")
         .await;
-    test.check_miss("SELECT sum(price) FROM sales", "has no measure `sum(sales.price)`").await;
+    test.check_miss("SELECT sum(money) FROM sales", "has no measure `sum(sales.money)`").await;
     test.check_miss(
         "SELECT count(*) FROM sales s JOIN shop a ON s.shop = a.shop_id JOIN shop b ON s.shop = b.shop_id",
         "reads `public.shop` more often",
@@ -119,7 +119,7 @@ async fn every_miss_has_its_reason() {
     )
     .await;
     test.check_miss(
-        "SELECT count(*) FROM sales LEFT JOIN shop ON shop = shop_id",
+        "SELECT count(*) FROM sales LEFT JOIN shop ON shop = shop_id AND country = 'NO'",
         "joins `public.shop` in another way",
     )
     .await;
@@ -201,7 +201,7 @@ async fn a_dropped_left_join_does_not_vouch_for_its_condition() {
     .await;
     test.check_miss(
         "SELECT kind, count(*) FROM sales JOIN kinds ON shop = kind_of GROUP BY kind",
-        "only has rows where",
+        "the cube joins `public.sizes`",
     )
     .await;
     test.check_same(

@@ -20,6 +20,8 @@ mod process;
 mod program;
 mod property;
 mod python;
+mod rewrite;
+mod rewrite_joins;
 mod segments;
 mod server;
 mod star;

@@ -2,7 +2,9 @@
 //!
 //! A failure prints its seed; `NYALA_SEED=… cargo test` replays it. `NYALA_CASES` asks for more cases.
 
-use arrow::array::{BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, StringArray};
+use arrow::array::{
+    BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
+};
 
 use crate::batch;
 use crate::harness::{TestEngine, assert_same, sorted};
@@ -92,6 +94,52 @@ const MEASURES: &[&str] = &[
     "sum(amount * price)",
     "sum(CASE WHEN flag THEN amount ELSE 0 END)",
     "sum(amount) FILTER (WHERE flag)",
+    "sum(small)",
+    "count(small)",
+    "sum(money)",
+    "count(money)",
+    "avg(money)",
+];
+
+/// Calls that follow from dimensions, or from a measure with this text in it, by some rule of matching.
+const DERIVED: &[(&str, &[&str])] = &[
+    ("avg(small)", &["sum(small)", "count(small)"]),
+    ("avg(money)", &["sum(money)", "count(money)"]),
+    ("sum(money)", &["avg(money)"]),
+    ("count(amount)", &["avg(amount)"]),
+    ("stddev_pop(price)", &["stddev(price)"]),
+    ("var(amount)", &["var_pop(amount)"]),
+    ("covar_pop(price, amount)", &["covar_samp"]),
+    ("regr_intercept(price, amount)", &["regr_slope"]),
+    ("sum(2 * amount)", &["sum(amount)"]),
+    ("sum(amount * size)", &["sum(amount)", "size"]),
+    ("sum(amount - 3)", &["sum(amount)", "count(amount)"]),
+    ("sum(small + size)", &["sum(small)", "count(small)", "size"]),
+    ("sum(money * 3)", &["sum(money)"]),
+    ("sum(1)", &[]),
+    ("sum(size)", &["size"]),
+    ("avg(size)", &["size"]),
+    ("count(city)", &["city"]),
+    ("min(city)", &["city"]),
+    ("max(region || color)", &["region", "color"]),
+    ("count(DISTINCT kind)", &["kind"]),
+    ("sum(DISTINCT size)", &["size"]),
+    ("bool_and(flag)", &["flag"]),
+    ("max(date_trunc('year', day))", &["day"]),
+    ("count(*) FILTER (WHERE region = 'north')", &["region"]),
+    ("sum(amount) FILTER (WHERE size > 3)", &["sum(amount)", "size"]),
+    ("avg(price) FILTER (WHERE city IS NULL OR color = 'red')", &["avg(price)", "city", "color"]),
+    ("stddev(price) FILTER (WHERE flag)", &["stddev(price)", "flag"]),
+    ("count(DISTINCT buyer) FILTER (WHERE kind = 'K1')", &["count(DISTINCT buyer)", "kind"]),
+    ("sum(amount) FILTER (WHERE flag AND region = 'east')", &["sum(amount) FILTER", "region"]),
+    ("sum(CASE WHEN region = 'north' THEN amount END)", &["sum(amount)", "region"]),
+    ("sum(CASE WHEN city = 'a' THEN amount ELSE 0 END)", &["sum(amount)", "city"]),
+    ("sum(CASE WHEN size > 4 THEN price ELSE 0 END)", &["sum(price)", "size"]),
+    ("sum(CASE kind WHEN 'K1' THEN small WHEN 'K2' THEN 5 END)", &["sum(small)", "kind"]),
+    ("sum(CASE WHEN color = 'red' THEN 1 ELSE 0 END)", &["color"]),
+    ("count(CASE WHEN size > 2 THEN 1 END)", &["size"]),
+    ("avg(CASE WHEN region = 'south' THEN price END)", &["avg(price)", "region"]),
+    ("max(CASE WHEN flag THEN amount ELSE 7 END)", &["max(amount)", "flag"]),
 ];
 
 const FILTERS: &[&str] = &[
@@ -113,6 +161,11 @@ const FILTERS: &[&str] = &[
     "CASE WHEN size > 4 THEN region ELSE 'north' END = 'north'",
     "coalesce(city, 'none') <> 'none'",
     "extract(month FROM date_trunc('month', day)) = 1",
+    "extract(month FROM day) = 2",
+    "day >= DATE '2020-02-01'",
+    "day BETWEEN DATE '2020-02-01' AND DATE '2020-02-29'",
+    "day < DATE '2020-03-01' AND NOT day < DATE '2020-02-01'",
+    "date_trunc('quarter', day) = '2020-01-01'",
 ];
 
 /// Tables and how they hang on the fact table.
@@ -149,7 +202,18 @@ async fn star(random: &mut Random) -> TestEngine {
         "amount" => Int64Array::from_iter((0..rows).map(|_| random.chance(85).then_some(random.below(1000) as i64 - 300))),
         "price" => Float64Array::from_iter((0..rows).map(|_| random.chance(90).then_some(random.below(100_000) as f64 / 128.0))),
         "buyer" => Int64Array::from_iter((0..rows).map(|_| random.chance(90).then_some(random.below(60) as i64))),
+        "small" => Int32Array::from_iter((0..rows).map(|_| random.chance(85).then_some(random.below(100) as i32 - 50))),
+        "money" => Decimal128Array::from_iter((0..rows).map(|_| random.chance(85).then_some(random.below(90_000) as i128 - 9_000)))
+            .with_precision_and_scale(10, 2)
+            .unwrap(),
     );
+    // Some regions lie in two lands, some in none.
+    let lands = random.below(5);
+    let land = batch!(
+        "land_region" => StringArray::from_iter((0..lands).map(|_| random.chance(90).then_some(*random.pick(&regions)))),
+        "land" => StringArray::from_iter((0..lands).map(|_| random.chance(90).then_some(*random.pick(&["x", "y"])))),
+    );
+    test.table("land", &[land]).await;
     test.table("place", &[place]).await;
     test.table("product", &[product]).await;
     test.table("sales", &[sales]).await;
@@ -197,6 +261,65 @@ fn random_cube(random: &mut Random) -> (String, Vec<&'static str>, Vec<&'static 
     (sql, dimensions, measures)
 }
 
+/// A call of the query: a measure, or one that follows from what the cube has.
+fn random_calls(
+    random: &mut Random,
+    dimensions: &[&'static str],
+    measures: &[&'static str],
+) -> Vec<&'static str> {
+    let stray = random.chance(5);
+    let mut calls = random.some(if stray { MEASURES } else { measures }, 4);
+    let known = |text: &&str| dimensions.iter().chain(measures).any(|known| known.contains(*text));
+    for _ in 0..random.below(3) {
+        let (call, needs) = random.pick(DERIVED);
+        if (stray || needs.iter().all(known)) && !calls.contains(call) {
+            calls.push(call);
+        }
+    }
+    if calls.is_empty() {
+        calls.push("count(*)");
+    }
+    calls
+}
+
+fn random_filters(random: &mut Random, dimensions: &[&'static str], stray: bool) -> Vec<&'static str> {
+    let near = |filter: &str| {
+        dimensions.iter().any(|d| filter.contains(d) || (d.contains("day") && filter.contains("day")))
+    };
+    let usable: Vec<&str> = FILTERS.iter().filter(|f| stray || near(f)).copied().collect();
+    if usable.is_empty() { Vec::new() } else { random.some(&usable, 2) }
+}
+
+fn random_from(random: &mut Random, text: &str) -> String {
+    let mut from = "sales".to_owned();
+    for (table, on, columns) in JOINS {
+        if columns.iter().any(|column| text.contains(column)) || random.chance(20) {
+            let side = if random.chance(20) { "LEFT " } else { "" };
+            from = format!("{from} {side}JOIN {table} ON {on}");
+        }
+    }
+    if text.contains("land") {
+        let side = if random.chance(40) { "LEFT " } else { "" };
+        from = format!("{from} {side}JOIN land ON land_region = region");
+    }
+    from
+}
+
+/// The groups, plainly or as sets, and a column that tells the sets apart.
+fn random_grouping(random: &mut Random, groups: &[&str]) -> (String, Option<String>) {
+    let list = groups.join(", ");
+    if groups.is_empty() || random.chance(75) {
+        return (list, None);
+    }
+    let grouping = match random.below(4) {
+        0 => format!("ROLLUP ({list})"),
+        1 => format!("CUBE ({list})"),
+        2 => format!("GROUPING SETS (({list}), ({}), ())", groups[0]),
+        _ => format!("GROUPING SETS (({list}), ({list}))"),
+    };
+    (grouping, Some(format!("GROUPING({list}) AS sets")))
+}
+
 fn random_query(
     random: &mut Random,
     dimensions: &[&'static str],
@@ -204,38 +327,36 @@ fn random_query(
     filtered: bool,
 ) -> String {
     let stray = random.chance(10);
-    let groups = random.some(if stray { DIMENSIONS } else { dimensions }, 3);
-    let stray_measure = random.chance(5);
-    let mut calls = random.some(if stray_measure { MEASURES } else { measures }, 4);
-    if calls.is_empty() {
-        calls.push("count(*)");
-    }
-    let usable: Vec<&str> =
-        FILTERS.iter().filter(|f| stray || dimensions.iter().any(|d| f.contains(d))).copied().collect();
-    let mut filters = if usable.is_empty() { Vec::new() } else { random.some(&usable, 2) };
+    let mut groups = random.some(if stray { DIMENSIONS } else { dimensions }, 3);
+    let mut filters = random_filters(random, dimensions, stray);
     if filtered && random.chance(80) {
         filters.push("flag IS NOT NULL");
     }
-    let text = format!("{} {} {}", groups.join(" "), filters.join(" "), calls.join(" "));
-    let mut from = "sales".to_owned();
-    for (table, on, columns) in JOINS {
-        if columns.iter().any(|column| text.contains(column)) || random.chance(20) {
-            from = format!("{from} JOIN {table} ON {on}");
-        }
+    if random.chance(if dimensions.contains(&"region") { 12 } else { 2 }) {
+        groups.push("land");
+        groups.extend((!groups.contains(&"region")).then_some("region"));
     }
-    let keys: Vec<String> = groups.iter().enumerate().map(|(i, g)| format!("{g} AS g{i}")).collect();
-    let values: Vec<String> = calls.iter().enumerate().map(|(i, c)| format!("{c} AS v{i}")).collect();
-    let mut sql = format!("SELECT {} FROM {from}", [keys, values].concat().join(", "));
+    let distinct = !groups.is_empty() && random.chance(10);
+    let calls = if distinct { Vec::new() } else { random_calls(random, dimensions, measures) };
+    let from =
+        random_from(random, &format!("{} {} {}", groups.join(" "), filters.join(" "), calls.join(" ")));
+    let (grouping, sets) = if distinct { (String::new(), None) } else { random_grouping(random, &groups) };
+    let mut columns: Vec<String> = groups.iter().enumerate().map(|(i, g)| format!("{g} AS g{i}")).collect();
+    columns.extend(calls.iter().enumerate().map(|(i, c)| format!("{c} AS v{i}")));
+    let in_sets = sets.is_some();
+    columns.extend(sets);
+    let select = if distinct { "SELECT DISTINCT" } else { "SELECT" };
+    let mut sql = format!("{select} {} FROM {from}", columns.join(", "));
     if !filters.is_empty() {
         sql = format!("{sql} WHERE ({})", filters.join(") AND ("));
     }
-    if !groups.is_empty() {
-        sql = format!("{sql} GROUP BY {}", groups.join(", "));
+    if !grouping.is_empty() {
+        sql = format!("{sql} GROUP BY {grouping}");
     }
-    if random.chance(15) {
+    if random.chance(15) && !distinct {
         sql = format!("{sql} HAVING count(*) > {}", random.below(5));
     }
-    if random.chance(20) && !groups.is_empty() {
+    if random.chance(20) && !groups.is_empty() && !in_sets {
         let order: Vec<String> = (0..groups.len()).map(|i| format!("g{i}")).collect();
         sql = format!("{sql} ORDER BY {} LIMIT {}", order.join(", "), 1 + random.below(10));
     }

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, NullEquality, TableReference};
+use datafusion::common::{Column, DFSchema, NullEquality, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 use nyala_model::{FileFormat, QualifiedName};
 
+use super::grouping::{QuerySet, grouping};
+use super::outer::strengthen;
 use crate::scan::ExternalTable;
 
 /// Why something could not be brought to the form, or a cube not be used: one sentence for EXPLAIN.
@@ -56,6 +59,8 @@ pub(crate) struct Block {
     pub(crate) predicates: Vec<Expr>,
     /// Group expressions.
     pub(crate) group: Vec<Expr>,
+    /// Its grouping sets over them; none if it groups plainly.
+    pub(crate) sets: Vec<QuerySet>,
     /// Aggregate calls, without aliases.
     pub(crate) aggregates: Vec<Expr>,
 }
@@ -88,13 +93,24 @@ impl Block {
     pub(crate) fn of(aggregate: &Aggregate) -> Result<Self, Miss> {
         let mut block = Self::default();
         let columns = block.flatten(&aggregate.input)?;
-        if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
-            return Err(Miss::new("the query has grouping sets of its own"));
-        }
-        block.group = substitute_all(&aggregate.group_expr, &columns)?;
+        strengthen(&mut block.instances, &mut block.predicates);
+        let (group, sets) = grouping(aggregate)?;
+        block.group = substitute_all(&group, &columns)?;
+        block.sets = sets;
         block.aggregates = substitute_all(&aggregate.aggr_expr, &columns)?;
         block.aggregates = block.aggregates.into_iter().map(Expr::unalias).collect();
         Ok(block)
+    }
+
+    /// The columns of all instances under their canonical names.
+    pub(crate) fn columns(&self) -> datafusion::common::Result<DFSchema> {
+        let columns = self.instances.iter().enumerate().flat_map(|(i, instance)| {
+            instance.scan.projected_schema.fields().iter().map(move |field| {
+                let nullable = field.is_nullable() || instance.outer.is_some();
+                (Some(qualifier(i)), Arc::new(field.as_ref().clone().with_nullable(nullable)))
+            })
+        });
+        DFSchema::new_with_metadata(columns.collect(), HashMap::new())
     }
 
     /// Adds the tables and predicates of `plan`; gives its output columns over base columns.

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use nyala_model::{DimensionSet, RangePartition, SegmentRange};
 
 use super::block::{Block, instance_of, instances_of, scan_plan};
+use super::call::Call;
 use super::expression::{Equalities, is_deterministic, normalize};
 use super::flat::FlatRows;
 use super::measure::MeasureCall;
@@ -33,6 +34,8 @@ pub(crate) struct CompiledDimension {
 pub(crate) struct CompiledMeasure {
     /// The aggregate call over base columns, normalised.
     pub(crate) expression: Expr,
+    /// The same in the spelling that calls are compared in.
+    pub(crate) canonical: Call,
     /// How it is computed from flat rows or states.
     pub(crate) call: MeasureCall,
     /// Its state columns in every cuboid.
@@ -46,7 +49,7 @@ pub(crate) struct CompiledMeasure {
 pub(crate) struct JoinEdge {
     /// Its own column and the expression over earlier tables that must equal it.
     pub(crate) keys: Vec<(Column, Expr)>,
-    /// The conditions those keys come from, normalised; they alone tie the table to the others.
+    /// The conditions those keys come from; they alone tie the table to the others.
     pub(crate) conditions: Vec<Expr>,
 }
 
@@ -69,6 +72,10 @@ pub(crate) struct CompiledCube {
     pub(crate) flat_schema: SchemaRef,
     /// The column it is partitioned by.
     pub(crate) partition: Option<PartitionColumn>,
+    /// The columns of the joined tables, by canonical name.
+    pub(crate) columns: DFSchema,
+    /// The columns of a cuboid that has every dimension.
+    pub(crate) cells: DFSchema,
 }
 
 impl CompiledCube {
@@ -118,9 +125,25 @@ pub(crate) async fn compile(
     let calls = compile_calls(aggregate, &mut flat)?;
     let (flat, flat_schema) = flat.finish()?;
     let measures = compile_measures(&block, &equal, calls, &flat_schema)?;
-    let edges = join_edges(&block, &equal);
+    let edges = join_edges(&block);
     let partition = division.map(|division| PartitionColumn::find(division, &block)).transpose()?;
-    Ok(CompiledCube { block, equal, dimensions, measures, edges, flat, flat_schema, partition })
+    let columns = block.columns()?;
+    let cells = DFSchema::empty();
+    let mut cube = CompiledCube {
+        block,
+        equal,
+        dimensions,
+        measures,
+        edges,
+        flat,
+        flat_schema,
+        partition,
+        columns,
+        cells,
+    };
+    let every = (0..cube.dimensions.len()).collect();
+    cube.cells = DFSchema::try_from(cube.cuboid_schema(every))?;
+    Ok(cube)
 }
 
 async fn plan_select(select: &str, state: &SessionState, limits: &StatementLimits) -> Result<LogicalPlan> {
@@ -228,18 +251,20 @@ fn compile_measures(
     measures
         .map(|(position, ((call, version), expr))| {
             let states = call.state_columns(flat, position)?;
-            Ok(CompiledMeasure { expression: normalize(expr, equal), call, states, version })
+            let expression = normalize(expr, equal);
+            let canonical = Call::of(&expression).map_err(QueryError::internal)?.canonical();
+            Ok(CompiledMeasure { expression, canonical, call, states, version })
         })
         .collect()
 }
 
 /// Orders the tables from the root outwards: each hangs on earlier ones by equalities of its own columns.
-fn join_edges(block: &Block, equal: &Equalities) -> Vec<Option<JoinEdge>> {
+fn join_edges(block: &Block) -> Vec<Option<JoinEdge>> {
     let mut edges: Vec<Option<JoinEdge>> = vec![None; block.instances.len()];
     let mut reached = BTreeSet::from([0]);
     loop {
         let next = (0..block.instances.len()).filter(|i| !reached.contains(i)).find_map(|instance| {
-            let edge = edge_of(block, equal, instance, &reached)?;
+            let edge = edge_of(block, instance, &reached)?;
             Some((instance, edge))
         });
         let Some((instance, edge)) = next else { return edges };
@@ -250,17 +275,12 @@ fn join_edges(block: &Block, equal: &Equalities) -> Vec<Option<JoinEdge>> {
     }
 }
 
-fn edge_of(
-    block: &Block,
-    equal: &Equalities,
-    instance: usize,
-    reached: &BTreeSet<usize>,
-) -> Option<JoinEdge> {
+fn edge_of(block: &Block, instance: usize, reached: &BTreeSet<usize>) -> Option<JoinEdge> {
     let own = block.instances.get(instance)?.outer.as_ref();
     let conditions = own.unwrap_or(&block.predicates);
     let keyed: Vec<_> = conditions
         .iter()
-        .filter_map(|condition| Some((key_of(condition, instance, reached)?, normalize(condition, equal))))
+        .filter_map(|condition| Some((key_of(condition, instance, reached)?, condition.clone())))
         .collect();
     let (keys, conditions): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
     (!keys.is_empty()).then_some(JoinEdge { keys, conditions })

@@ -6,6 +6,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, Volatility};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 
 /// Columns that are equal in every row, by the equalities of inner joins and WHERE.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +61,21 @@ pub(crate) fn is_deterministic(expr: &Expr) -> bool {
     });
     // The closure never fails, so the walk cannot either.
     !varies.unwrap_or(true)
+}
+
+/// The value of an expression without columns, if it has the same value always.
+pub(crate) fn constant(expr: &Expr) -> Option<ScalarValue> {
+    if let Expr::Literal(value, _) = expr {
+        return Some(value.clone());
+    }
+    if expr.any_column_refs() || !is_deterministic(expr) {
+        return None;
+    }
+    let simplified = ExprSimplifier::new(SimplifyContext::default()).simplify(expr.clone()).ok()?;
+    match simplified {
+        Expr::Literal(value, _) => Some(value),
+        _ => None,
+    }
 }
 
 /// The two columns of a plain equality.

@@ -9,13 +9,16 @@
 
 mod block;
 pub(crate) mod build;
+mod call;
 mod compile;
 mod coverage;
 mod definition;
 mod expression;
 mod finish;
 mod flat;
+mod grouping;
 mod measure;
+mod outer;
 mod partial;
 mod partition;
 mod rewrite;

@@ -1,6 +1,7 @@
 //! Functions of our own, and what is known about the aggregates whose states are stored.
 
 mod aggregate;
+mod algebra;
 mod bitmap;
 mod distinct;
 mod register;
@@ -9,6 +10,9 @@ mod state;
 mod stored;
 mod values;
 
+pub(crate) use algebra::{
+    Algebra, adding, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, share_states,
+};
 pub(crate) use register::register;
 pub(crate) use state::{StateVersion, state_version};
 pub(crate) use stored::stored_form;

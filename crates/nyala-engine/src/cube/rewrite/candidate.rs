@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use datafusion::common::{Column, TableReference};
+use datafusion::common::TableReference;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Aggregate, Expr, Extension, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
 use nyala_model::{CuboidEntry, DimensionSet, KeySet, SegmentEntry, SegmentRange};
 
+use super::dimensions::column;
 use super::matching::{Match, match_cube};
 use super::ranges::Asked;
 use super::raw::{RawRows, raw_states};
 use super::report::Chosen;
 use super::rule::ReadyCube;
 use crate::cube::block::{Block, Miss};
-use crate::cube::compile::{CompiledCube, CompiledMeasure};
-use crate::cube::finish::FinishAggregate;
+use crate::cube::compile::CompiledCube;
 use crate::error::Result;
 use crate::scan::{CuboidPart, CuboidTable};
 
@@ -25,9 +25,8 @@ use crate::scan::{CuboidPart, CuboidTable};
 pub(super) struct Candidate<'a> {
     pub(super) cube: &'a ReadyCube,
     compiled: &'a CompiledCube,
-    block: &'a Block,
     parts: Vec<Part<'a>>,
-    raw: Option<RawRows>,
+    raw: Option<(RawRows, LogicalPlan)>,
     /// Cells and rows that are read at most.
     pub(super) rows: u64,
 }
@@ -46,7 +45,7 @@ struct Part<'a> {
 /// from serves through a cuboid that has the column, or else those rows are read from the tables.
 pub(super) fn consider<'a>(
     cube: &'a ReadyCube,
-    block: &'a Block,
+    block: &Block,
     simplify: &SimplifyContext,
 ) -> std::result::Result<Candidate<'a>, Miss> {
     let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
@@ -83,7 +82,14 @@ pub(super) fn consider<'a>(
             Some(cuboid) => choice.add(segment, cuboid, matched, whole),
             None => {
                 let needed = cube.entry.definition.dimension_names(matched.needed).join(", ");
-                missing = missing.or_else(|| Some(Miss::new(format!("no cuboid has all of ({needed})"))));
+                missing = missing.or_else(|| {
+                    Some(Miss::new(match needed.as_str() {
+                        "" => {
+                            "its grand total may stand for no row at all, and it has nothing else".to_owned()
+                        }
+                        needed => format!("no cuboid has all of ({needed})"),
+                    }))
+                });
             }
         }
     }
@@ -96,10 +102,17 @@ pub(super) fn consider<'a>(
             (None, None) => return Err(Miss::new("no segment has rows that the query asks for")),
         }
     }
-    let raw_rows = raw.as_ref().map_or(0, |raw| cube.coverage.rows(&raw.keys, raw.nulls));
-    let rows = choice.rows.saturating_add(raw_rows);
-    let parts = choice.parts.into_values().collect();
-    Ok(Candidate { cube, compiled, block, parts, raw, rows })
+    let parts: Vec<Part<'_>> = choice.parts.into_values().collect();
+    let mut rows = choice.rows;
+    let raw = match (raw, &compiled.partition, parts.first()) {
+        (Some(raw), Some(column), Some(part)) => {
+            rows = rows.saturating_add(cube.coverage.rows(&raw.keys, raw.nulls));
+            let states = raw_states(block, part.matched.fact, column, &raw);
+            Some((raw, states.map_err(|error| Miss::new(error.to_string()))?))
+        }
+        _ => None,
+    };
+    Ok(Candidate { cube, compiled, parts, raw, rows })
 }
 
 fn asked(cube: &ReadyCube, compiled: &CompiledCube, block: &Block, simplify: &SimplifyContext) -> Asked {
@@ -148,6 +161,7 @@ fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
 
 fn cheapest<'a>(segment: &'a SegmentEntry, matched: &Match) -> Option<&'a CuboidEntry> {
     let fitting = segment.cuboids.iter().filter(|c| c.dimensions.is_superset(matched.needed));
+    let fitting = fitting.filter(|c| !(matched.of_rows && c.dimensions.is_empty()));
     fitting.min_by_key(|c| (c.rows, c.bytes, c.dimensions))
 }
 
@@ -197,58 +211,52 @@ impl<'a> Choice<'a> {
 }
 
 impl Candidate<'_> {
-    /// What it reads, for EXPLAIN.
-    pub(super) fn describe(&self) -> Chosen {
-        let names = |dimensions| self.cube.entry.definition.dimension_names(dimensions).join(", ");
-        let mut cuboids: Vec<String> = Vec::new();
+    /// Adds what it reads to the line of EXPLAIN.
+    pub(super) fn describe(&self, chosen: &mut Chosen) {
         for part in &self.parts {
-            let name = names(part.dimensions);
-            if !cuboids.contains(&name) {
-                cuboids.push(name);
+            let names = self.cube.entry.definition.dimension_names(part.dimensions);
+            let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+            if !chosen.cuboids.contains(&names) {
+                chosen.cuboids.push(names);
             }
         }
-        let raw = self.raw.as_ref().zip(self.compiled.partition.as_ref()).map(|(raw, column)| {
+        let Some(column) = &self.compiled.partition else { return };
+        let segments = self.parts.iter().map(|part| part.segments.len()).sum();
+        chosen.segments = chosen.segments.max(Some(segments));
+        if let Some((raw, _)) = &self.raw {
             let coverage = &self.cube.coverage;
             let mut shown = column.show_keys(&raw.keys.intersect(&coverage.data));
             if raw.nulls && coverage.nulls {
                 shown = if shown.is_empty() { "null".to_owned() } else { format!("{shown} and null") };
             }
-            format!("{} {shown}", column.division.column)
-        });
-        Chosen {
-            cube: self.cube.entry.name.to_string(),
-            cuboids,
-            segments: self.parts.iter().map(|part| part.segments.len()).sum(),
-            partitioned: self.compiled.partition.is_some(),
-            raw,
-            rows: self.rows,
+            chosen.raw = Some(format!("{} {shown}", column.division.column));
         }
     }
 
-    /// The valid plan that takes the aggregation's place, with exactly its output columns.
-    pub(super) fn plan(self, aggregate: &Aggregate) -> Result<LogicalPlan> {
-        let mut inputs = Vec::new();
-        for part in &self.parts {
-            inputs.push(Arc::new(self.cells(part)?));
-        }
-        if let (Some(raw), Some(column)) = (&self.raw, &self.compiled.partition) {
-            let fact = self.parts.first().map_or(0, |part| part.matched.fact);
-            inputs.push(Arc::new(raw_states(self.block, fact, column, raw, &self.measures())?));
-        }
-        let input = match <[_; 1]>::try_from(inputs) {
-            Ok([single]) => single,
-            Err(several) => Arc::new(LogicalPlan::Union(Union::try_new_with_loose_types(several)?)),
-        };
-        let node = FinishAggregate {
-            input,
-            groups: self.block.group.len(),
-            aggregates: self.measures().into_iter().map(|measure| measure.call.clone()).collect(),
-            flat: Arc::clone(&self.compiled.flat_schema),
-            schema: Arc::clone(&aggregate.schema),
-            estimated_states: self.rows,
-            label: self.describe().source(),
-        };
-        Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+    /// Whether each cell is one group of the query: the groups are the cuboid's dimensions, and one segment
+    /// has all cells. The grand total is left out, since it must be there even if no cell is.
+    pub(super) fn has_the_groups(&self) -> bool {
+        let ([part], None) = (self.parts.as_slice(), &self.raw) else { return false };
+        let grouped = part.matched.group.iter().map(|group| {
+            let dimensions = self.compiled.dimensions.iter();
+            dimensions.enumerate().find(|(_, dimension)| column(dimension) == *group).map(|(i, _)| i)
+        });
+        let grouped = grouped.collect::<Option<Vec<usize>>>();
+        part.segments.len() == 1
+            && grouped.is_some_and(|all| {
+                !all.is_empty() && all.into_iter().collect::<DimensionSet>() == part.dimensions
+            })
+    }
+
+    /// Group columns and states, to be merged.
+    pub(super) fn input(self) -> Result<LogicalPlan> {
+        let cells = self.parts.iter().map(|part| self.cells(part)).collect::<Result<Vec<_>>>()?;
+        let inputs = cells.into_iter().chain(self.raw.into_iter().map(|(_, states)| states));
+        let inputs: Vec<Arc<LogicalPlan>> = inputs.map(Arc::new).collect();
+        Ok(match <[_; 1]>::try_from(inputs) {
+            Ok([single]) => Arc::unwrap_or_clone(single),
+            Err(several) => LogicalPlan::Union(Union::try_new_with_loose_types(several)?),
+        })
     }
 
     /// Cells of a cuboid, in the columns `g0…`, then `s0_0…`.
@@ -267,23 +275,6 @@ impl Candidate<'_> {
         if let Some(condition) = conjunction(part.matched.residual.iter().cloned()) {
             builder = builder.filter(condition)?;
         }
-        Ok(builder.project(self.columns(&part.matched))?.build()?)
-    }
-
-    /// Group columns first, then the states of each aggregate, all under names of their own.
-    fn columns(&self, matched: &Match) -> Vec<Expr> {
-        let groups = matched.group.iter().enumerate().map(|(i, expr)| expr.clone().alias(format!("g{i}")));
-        let states = self.measures().into_iter().enumerate().flat_map(|(i, measure)| {
-            measure.states.iter().enumerate().map(move |(k, field)| {
-                Expr::Column(Column::new_unqualified(field.name())).alias(format!("s{i}_{k}"))
-            })
-        });
-        groups.chain(states).collect()
-    }
-
-    /// The measures that hold the states of the query's aggregates.
-    fn measures(&self) -> Vec<&CompiledMeasure> {
-        let matched = self.parts.first().map(|part| part.matched.measures.as_slice()).unwrap_or_default();
-        matched.iter().filter_map(|i| self.compiled.measures.get(*i)).collect()
+        Ok(builder.project(part.matched.columns())?.build()?)
     }
 }

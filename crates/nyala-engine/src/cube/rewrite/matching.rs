@@ -2,29 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use datafusion::common::Column;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Expr;
 use nyala_model::DimensionSet;
 
-use crate::cube::block::{Block, Miss, instance_of, qualifier};
+use super::cell::made_together;
+use super::dimensions::Dimensions;
+use super::pairing::{pairings, rename};
+use super::show::show;
+use super::states::{CellStates, States};
+use crate::cube::block::{Block, Miss};
+use crate::cube::call::Call;
 use crate::cube::compile::CompiledCube;
-use crate::cube::expression::{Equalities, normalize};
-
-/// More ways to pair repeated tables than this are not tried.
-const MAX_PAIRINGS: usize = 64;
+use crate::cube::expression::{Equalities, column_pair, normalize};
 
 /// How a cube answers an aggregation, in terms of cuboid columns.
 #[derive(Debug, Clone)]
 pub(super) struct Match {
     /// Dimensions a cuboid must have.
     pub(super) needed: DimensionSet,
+    /// Whether every cell must stand for at least one row. That of the grand total may stand for none.
+    pub(super) of_rows: bool,
     /// Conditions left to check on the cuboid's rows.
     pub(super) residual: Vec<Expr>,
     /// Group expressions over dimensions.
     pub(super) group: Vec<Expr>,
-    /// For each aggregate of the query, the measure that holds its states.
-    pub(super) measures: Vec<usize>,
+    /// For each aggregate of the query, its state columns. The very same states come from raw rows if
+    /// the aggregate itself, as the block has it, is computed half-way.
+    pub(super) states: Vec<Vec<Expr>>,
     /// The query's occurrence of the cube's fact table.
     pub(super) fact: usize,
 }
@@ -37,7 +41,7 @@ pub(super) fn match_cube(
     query: &Block,
 ) -> Result<Match, Miss> {
     let mut miss = None;
-    for pairing in pairings(cube, query)?.into_iter().take(MAX_PAIRINGS) {
+    for pairing in pairings(cube, query)? {
         let attempt = Attempt { cube, droppable, pairing: &pairing };
         match attempt.run(query) {
             Ok(found) => return Ok(found),
@@ -47,30 +51,21 @@ pub(super) fn match_cube(
     Err(miss.unwrap_or_else(|| Miss::new("its tables cannot be paired with the query's")))
 }
 
-/// Every way to give each table of the query a different table of the cube with the same name.
-fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Vec<usize>>, Miss> {
-    let mut pairings: Vec<Vec<usize>> = vec![Vec::new()];
-    for instance in &query.instances {
-        let candidates: Vec<usize> = (0..cube.block.instances.len())
-            .filter(|i| cube.block.instances.get(*i).is_some_and(|c| c.table == instance.table))
-            .collect();
-        if candidates.is_empty() {
-            return Err(Miss::new(format!("the query reads `{}`, which the cube does not", instance.table)));
-        }
-        pairings = pairings
-            .iter()
-            .flat_map(|pairing| {
-                let free = candidates.iter().filter(|c| !pairing.contains(c));
-                free.map(|c| [pairing.as_slice(), &[*c]].concat()).collect::<Vec<_>>()
-            })
-            .take(MAX_PAIRINGS)
-            .collect();
-        if pairings.is_empty() {
-            let message = format!("the query reads `{}` more often than the cube", instance.table);
-            return Err(Miss::new(message));
-        }
+impl Match {
+    /// The columns that a cuboid contributes to the answer: group columns first, then the states of each
+    /// aggregate, all under names of their own.
+    pub(super) fn columns(&self) -> Vec<Expr> {
+        let groups = self.group.iter().enumerate().map(|(i, expr)| expr.clone().alias(group_name(i)));
+        let states = self.states.iter().enumerate().flat_map(|(i, states)| {
+            states.iter().enumerate().map(move |(k, state)| state.clone().alias(format!("s{i}_{k}")))
+        });
+        groups.chain(states).collect()
     }
-    Ok(pairings)
+}
+
+/// The name of a group column of what is aggregated.
+pub(super) fn group_name(position: usize) -> String {
+    format!("g{position}")
 }
 
 struct Attempt<'a> {
@@ -82,17 +77,31 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     fn run(&self, query: &Block) -> Result<Match, Miss> {
-        let assumed = self.check_extra_tables()?;
-        self.check_outer_joins(query)?;
+        let mut assumed = self.check_extra_tables()?;
+        assumed.extend(self.check_outer_joins(query)?);
         let predicates: Vec<Expr> = query.predicates.iter().map(|p| self.rename(p)).collect();
         self.check_cube_predicates(&predicates, &assumed)?;
-        let mut dimensions = Dimensions { cube: self.cube, used: DimensionSet::EMPTY };
-        let residual = self.residual(&predicates, &mut dimensions)?;
-        let group =
-            query.group.iter().map(|e| dimensions.express(&self.normal(e))).collect::<Result<_, _>>()?;
-        let measures = query.aggregates.iter().map(|e| self.measure(e)).collect::<Result<_, _>>()?;
-        let fact = self.pairing.iter().position(|paired| *paired == 0).unwrap_or_default();
-        Ok(Match { needed: dimensions.used, residual, group, measures, fact })
+        let mut found = Match {
+            needed: DimensionSet::EMPTY,
+            of_rows: !query.group.is_empty(),
+            residual: Vec::new(),
+            group: Vec::new(),
+            states: Vec::new(),
+            fact: self.pairing.iter().position(|paired| *paired == 0).unwrap_or_default(),
+        };
+        for predicate in self.open(&predicates) {
+            found.residual.push(self.express(&predicate, &mut found.needed)?);
+        }
+        for group in &query.group {
+            found.group.push(self.express(&self.normal(group), &mut found.needed)?);
+        }
+        for aggregate in &query.aggregates {
+            let states = self.states(aggregate)?;
+            found.needed = found.needed.union(states.needed);
+            found.of_rows |= states.of_rows;
+            found.states.push(made_together(states.columns, &found.group));
+        }
+        Ok(found)
     }
 
     /// Tables that only the cube reads must be known to keep every row exactly once; then the
@@ -119,143 +128,87 @@ impl Attempt<'_> {
         Ok(assumed)
     }
 
-    fn check_outer_joins(&self, query: &Block) -> Result<(), Miss> {
+    /// Tables must be joined in the same way, or so that it makes no difference: a left join to a table
+    /// in which every row has its one partner is an inner join. Gives the conditions of such joins.
+    fn check_outer_joins(&self, query: &Block) -> Result<Vec<Expr>, Miss> {
+        let mut assumed = Vec::new();
         for (instance, paired) in query.instances.iter().zip(self.pairing) {
             let ours = self.cube.block.instances.get(*paired).and_then(|i| i.outer.as_ref());
-            let same = match (&instance.outer, ours) {
+            let theirs = instance.outer.as_ref();
+            let theirs = theirs.map(|all| all.iter().map(|e| self.normal(e)).collect::<Vec<_>>());
+            let same = match (theirs, ours) {
                 (None, None) => true,
-                (Some(theirs), Some(ours)) => {
-                    let theirs: Vec<Expr> = theirs.iter().map(|e| self.normal(e)).collect();
-                    let ours: Vec<Expr> = ours.iter().map(|e| normalize(e, &self.cube.equal)).collect();
-                    theirs.len() == ours.len() && ours.iter().all(|e| theirs.contains(e))
+                (Some(theirs), Some(ours)) => same_set(&theirs, &self.normal_all(ours)),
+                (Some(theirs), None) => {
+                    let edge = self.cube.edges.get(*paired).and_then(Option::as_ref);
+                    let lossless = edge.filter(|edge| {
+                        self.droppable.contains(paired)
+                            && same_set(&theirs, &self.normal_all(&edge.conditions))
+                    });
+                    assumed.extend(lossless.iter().flat_map(|edge| edge.conditions.iter().cloned()));
+                    lossless.is_some()
                 }
-                _ => false,
+                (None, Some(_)) => false,
             };
             if !same {
                 return Err(Miss::new(format!("the query joins `{}` in another way", instance.table)));
             }
         }
-        Ok(())
+        Ok(assumed)
     }
 
     /// Every row of the query's join must be a row of the cube's join.
     fn check_cube_predicates(&self, predicates: &[Expr], assumed: &[Expr]) -> Result<(), Miss> {
         let known = Equalities::of(predicates.iter().chain(assumed));
-        let normal: Vec<Expr> = predicates.iter().map(|p| normalize(p, &self.cube.equal)).collect();
+        let normal = self.normal_all(predicates.iter().chain(assumed));
         for condition in &self.cube.block.predicates {
-            let normalized = normalize(condition, &self.cube.equal);
-            let holds =
-                known.imply(condition) || normal.contains(&normalized) || assumed.contains(&normalized);
+            // Normalised, every equality of one class looks alike; only the classes can tell.
+            let holds = match column_pair(condition) {
+                Some(_) => known.imply(condition),
+                None => normal.contains(&normalize(condition, &self.cube.equal)),
+            };
             if !holds {
-                let text = self.show(condition);
+                let text = show(self.cube, condition);
                 return Err(Miss::new(format!("the cube only has rows where {text}")));
             }
         }
         Ok(())
     }
 
-    /// Conditions of the query that the cube's rows do not fulfil by themselves.
-    fn residual(&self, predicates: &[Expr], dimensions: &mut Dimensions<'_>) -> Result<Vec<Expr>, Miss> {
-        let own: Vec<Expr> =
-            self.cube.block.predicates.iter().map(|p| normalize(p, &self.cube.equal)).collect();
-        let mut residual = Vec::new();
-        for predicate in predicates {
-            let normalized = normalize(predicate, &self.cube.equal);
-            if !self.cube.equal.imply(predicate) && !own.contains(&normalized) {
-                residual.push(dimensions.express(&normalized)?);
-            }
-        }
-        Ok(residual)
+    /// Conditions of the query that the cube's rows do not fulfil by themselves, normalised.
+    fn open(&self, predicates: &[Expr]) -> Vec<Expr> {
+        let own = self.normal_all(&self.cube.block.predicates);
+        let open = predicates.iter().filter(|predicate| !self.cube.equal.imply(predicate));
+        open.map(|predicate| normalize(predicate, &self.cube.equal)).filter(|p| !own.contains(p)).collect()
     }
 
-    fn measure(&self, aggregate: &Expr) -> Result<usize, Miss> {
-        let wanted = self.normal(aggregate);
-        self.cube
-            .measures
-            .iter()
-            .position(|measure| measure.expression == wanted)
-            .ok_or_else(|| Miss::new(format!("it has no measure {}", self.show(&self.rename(aggregate)))))
+    fn express(&self, expr: &Expr, needed: &mut DimensionSet) -> Result<Expr, Miss> {
+        let expressed = Dimensions { cube: self.cube }.express(expr)?;
+        *needed = needed.union(expressed.needed);
+        Ok(expressed.expr)
     }
 
+    fn states(&self, aggregate: &Expr) -> Result<CellStates, Miss> {
+        let call = Call::of(&self.normal(aggregate))?.canonical();
+        States { cube: self.cube }.of(&call)
+    }
+
+    /// Expressions over the cube's instances, normalised.
+    fn normal_all<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>) -> Vec<Expr> {
+        exprs.into_iter().map(|expr| normalize(expr, &self.cube.equal)).collect()
+    }
+
+    /// An expression over the query's instances, over the cube's and normalised.
     fn normal(&self, expr: &Expr) -> Expr {
         normalize(&self.rename(expr), &self.cube.equal)
     }
 
     /// `expr` with the query's instances renamed to the cube's.
     fn rename(&self, expr: &Expr) -> Expr {
-        let renamed = expr.clone().transform_up(|expr| {
-            Ok(match expr {
-                Expr::Column(column) => {
-                    let paired = instance_of(&column).and_then(|i| self.pairing.get(i));
-                    match paired {
-                        Some(i) => {
-                            let name = Column::new(Some(qualifier(*i)), column.name);
-                            Transformed::yes(Expr::Column(name))
-                        }
-                        None => Transformed::no(Expr::Column(column)),
-                    }
-                }
-                other => Transformed::no(other),
-            })
-        });
-        renamed.map_or_else(|_| expr.clone(), |done| done.data)
-    }
-
-    fn show(&self, expr: &Expr) -> String {
-        show(self.cube, expr)
+        rename(expr, self.pairing)
     }
 }
 
-/// An expression with table names instead of instance numbers.
-fn show(cube: &CompiledCube, expr: &Expr) -> String {
-    let named = expr.clone().transform_up(|expr| {
-        Ok(match expr {
-            Expr::Column(column) => {
-                let table = instance_of(&column).and_then(|i| cube.block.instances.get(i));
-                match table {
-                    Some(instance) => {
-                        let name = Column::new(Some(instance.table.name.clone()), column.name);
-                        Transformed::yes(Expr::Column(name))
-                    }
-                    None => Transformed::no(Expr::Column(column)),
-                }
-            }
-            other => Transformed::no(other),
-        })
-    });
-    named.map_or_else(|_| expr.to_string(), |done| format!("`{}`", done.data.human_display()))
-}
-
-/// Expresses things in dimensions and remembers which were needed.
-struct Dimensions<'a> {
-    cube: &'a CompiledCube,
-    used: DimensionSet,
-}
-
-impl Dimensions<'_> {
-    /// `expr`, normalised over base columns, as an expression over cuboid columns.
-    fn express(&mut self, expr: &Expr) -> Result<Expr, Miss> {
-        if expr.is_volatile() {
-            return Err(Miss::new(format!("{} gives another value each time", show(self.cube, expr))));
-        }
-        let mut missing = None;
-        let expressed = expr.clone().transform_down(|expr| {
-            if let Some(i) = self.cube.dimensions.iter().position(|d| d.expression == expr) {
-                self.used = self.used.with(i);
-                let name = self.cube.dimensions.get(i).map_or("", |d| d.field.name());
-                let column = Expr::Column(Column::new_unqualified(name));
-                return Ok(Transformed::new(column, true, TreeNodeRecursion::Jump));
-            }
-            if let Expr::Column(_) = &expr {
-                missing = Some(show(self.cube, &expr));
-                return Ok(Transformed::new(expr, false, TreeNodeRecursion::Stop));
-            }
-            Ok(Transformed::no(expr))
-        });
-        match (missing, expressed) {
-            (Some(column), _) => Err(Miss::new(format!("{column} is not computable from its dimensions"))),
-            (None, Ok(expressed)) => Ok(expressed.data),
-            (None, Err(error)) => Err(Miss::new(error.to_string())),
-        }
-    }
+fn same_set(one: &[Expr], other: &[Expr]) -> bool {
+    one.len() == other.len() && other.iter().all(|expr| one.contains(expr))
 }

@@ -1,11 +1,23 @@
 //! Answering aggregations from cuboids.
 
+mod answer;
+mod arithmetic;
+mod calls;
 mod candidate;
+mod cell;
+mod dates;
+mod dimensions;
+mod exact;
+mod joined;
 mod matching;
+mod pairing;
 mod ranges;
 mod raw;
 mod report;
 mod rule;
+mod sets;
+mod show;
+mod states;
 
 pub(crate) use report::Report;
 pub(crate) use rule::{CubeIndex, ReadyCube, rewrite};

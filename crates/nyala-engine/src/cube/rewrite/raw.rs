@@ -10,7 +10,6 @@ use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder}
 use nyala_model::KeySet;
 
 use crate::cube::block::{Block, instances_of, qualifier, scan_plan};
-use crate::cube::compile::CompiledMeasure;
 use crate::cube::flat::FlatRows;
 use crate::cube::partial::PartialAggregate;
 use crate::cube::partition::PartitionColumn;
@@ -26,13 +25,12 @@ pub(super) struct RawRows {
 }
 
 /// The states of the query's aggregates over the rows that are left, in the columns a cuboid would have:
-/// `g0…`, then `s0_0…`. `measures` are those whose states they must look like.
+/// `g0…`, then `s0_0…`.
 pub(super) fn raw_states(
     block: &Block,
     fact: usize,
     column: &PartitionColumn,
     rows: &RawRows,
-    measures: &[&CompiledMeasure],
 ) -> Result<LogicalPlan> {
     let key = Expr::Column(column.column(fact));
     let mut wanted = column.rows_in(&rows.keys, &key);
@@ -48,14 +46,8 @@ pub(super) fn raw_states(
     let calls = block.aggregates.iter().enumerate();
     let calls = calls.map(|(i, call)| Ok(flat.call(call, i)?.0)).collect::<Result<Vec<_>>>()?;
     let (input, flat) = flat.finish()?;
-    for (i, (call, measure)) in calls.iter().zip(measures).enumerate() {
-        let states = call.state_columns(&flat, i)?;
-        let same = states.len() == measure.states.len()
-            && states.iter().zip(&measure.states).all(|(a, b)| a.data_type() == b.data_type());
-        if !same {
-            return Err(QueryError::internal("states of rows and cells have different types"));
-        }
-        let named = states.into_iter().enumerate();
+    for (i, call) in calls.iter().enumerate() {
+        let named = call.state_columns(&flat, i)?.into_iter().enumerate();
         fields.extend(named.map(|(k, field)| {
             Arc::new(Field::new(format!("s{i}_{k}"), field.data_type().clone(), field.is_nullable()))
         }));

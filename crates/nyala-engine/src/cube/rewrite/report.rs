@@ -23,34 +23,24 @@ pub(crate) struct BlockReport {
 pub(crate) struct Chosen {
     pub(crate) cube: String,
     /// The dimensions of each cuboid that is read.
-    pub(crate) cuboids: Vec<String>,
-    /// Segments that are read.
-    pub(crate) segments: usize,
-    /// Whether there can be several.
-    pub(crate) partitioned: bool,
+    pub(crate) cuboids: Vec<Vec<String>>,
+    /// Segments that are read; none if there can be only one.
+    pub(crate) segments: Option<usize>,
+    /// Tables that are joined to the cells.
+    pub(crate) joined: Vec<String>,
     /// What is read from the tables because no segment holds it.
     pub(crate) raw: Option<String>,
     /// Cells and rows that are read at most.
     pub(crate) rows: u64,
 }
 
-impl Chosen {
-    /// Cube and cuboids.
-    pub(crate) fn source(&self) -> String {
-        let cuboids: Vec<String> = self.cuboids.iter().map(|dimensions| format!("({dimensions})")).collect();
-        format!("{} {}", self.cube, cuboids.join(", "))
-    }
-}
-
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.cuboids.len() == 1 { "cuboid" } else { "cuboids" };
-        let cuboids: Vec<String> = self.cuboids.iter().map(|dimensions| format!("({dimensions})")).collect();
-        write!(f, "answered from cube `{}`, {plural} {}", self.cube, cuboids.join(", "))?;
-        if self.partitioned {
-            write!(f, ", segments: {}", self.segments)?;
+        write!(f, "answered from cube `{}`, {}", self.cube, self.shown_cuboids())?;
+        if let Some(segments) = self.segments {
+            write!(f, ", segments: {segments}")?;
         }
-        write!(f, ", estimated rows: {}", self.rows)?;
+        write!(f, "{}, estimated rows: {}", self.shown_joins(), self.rows)?;
         match &self.raw {
             Some(raw) => write!(f, "\n  and from the tables, because no segment holds it: {raw}"),
             None => Ok(()),
@@ -59,9 +49,10 @@ impl fmt::Display for Chosen {
 }
 
 impl Report {
-    /// Whether nothing is read but cuboids.
+    /// Whether nothing is read but cuboids, and nothing joined to them.
     pub(crate) fn all_from_cuboids(&self) -> bool {
-        let whole = |block: &BlockReport| block.chosen.as_ref().is_some_and(|chosen| chosen.raw.is_none());
+        let alone = |chosen: &Chosen| chosen.raw.is_none() && chosen.joined.is_empty();
+        let whole = |block: &BlockReport| block.chosen.as_ref().is_some_and(alone);
         !self.blocks.is_empty() && self.blocks.iter().all(whole)
     }
 
@@ -96,5 +87,18 @@ impl fmt::Display for BlockReport {
             write!(f, "\n  cube `{cube}` not used: {reason}")?;
         }
         Ok(())
+    }
+}
+
+impl Chosen {
+    fn shown_cuboids(&self) -> String {
+        let shown: Vec<String> = self.cuboids.iter().map(|names| format!("({})", names.join(", "))).collect();
+        let word = if shown.len() == 1 { "cuboid" } else { "cuboids" };
+        format!("{word} {}", shown.join(", "))
+    }
+
+    fn shown_joins(&self) -> String {
+        let shown: Vec<String> = self.joined.iter().map(|table| format!("`{table}`")).collect();
+        if shown.is_empty() { String::new() } else { format!(", joined with {}", shown.join(", ")) }
     }
 }

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{Aggregate, LogicalPlan};
+use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 use nyala_model::{CubeEntry, QualifiedName};
 
+use super::answer::{CellPlan, finish};
+use super::calls::QueryCalls;
 use super::candidate::{Candidate, consider};
-use super::report::{BlockReport, Report};
+use super::joined::{Late, with_late_joins};
+use super::report::{BlockReport, Chosen, Report};
+use super::sets::plain_blocks;
 use crate::cube::block::{Block, Miss, external_table};
 use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
@@ -72,15 +76,43 @@ pub(crate) fn rewrite(
         return Ok(plan);
     }
     let rewritten = plan.transform_down_with_subqueries(|node| {
-        let LogicalPlan::Aggregate(aggregate) = &node else {
-            return Ok(Transformed::no(node));
+        let answer = match &node {
+            LogicalPlan::Aggregate(aggregate) => route(aggregate, cubes, simplify, report)?,
+            LogicalPlan::Distinct(Distinct::All(input)) => match grouped_by_all(input)? {
+                Some(aggregate) => {
+                    route(&aggregate, cubes, simplify, report)?.map(with_columns).transpose()?
+                }
+                None => None,
+            },
+            _ => None,
         };
-        match route(aggregate, cubes, simplify, report)? {
+        match answer {
             Some(answer) => Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump)),
             None => Ok(Transformed::no(node)),
         }
     })?;
     Ok(rewritten.data)
+}
+
+/// DISTINCT is a grouping by every column, without aggregates.
+fn grouped_by_all(input: &Arc<LogicalPlan>) -> datafusion::error::Result<Option<Aggregate>> {
+    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    if columns.is_empty() {
+        return Ok(None);
+    }
+    Aggregate::try_new(Arc::clone(input), columns, Vec::new()).map(Some)
+}
+
+/// IN asks its subquery for the expression it gives, which only a projection can tell.
+fn with_columns(answer: LogicalPlan) -> Result<LogicalPlan> {
+    let columns: Vec<Expr> = answer.schema().columns().into_iter().map(Expr::Column).collect();
+    Ok(LogicalPlanBuilder::from(answer).project(columns)?.build()?)
+}
+
+/// What a cube would answer: the whole of a plain aggregation, or each grouping set on its own.
+struct Answer<'a> {
+    cube: &'a ReadyCube,
+    parts: Vec<(Candidate<'a>, Option<Late>)>,
 }
 
 fn route(
@@ -89,33 +121,88 @@ fn route(
     simplify: &SimplifyContext,
     report: &mut Report,
 ) -> Result<Option<LogicalPlan>> {
-    let block = match Block::of(aggregate) {
-        Ok(block) => block,
+    let formed = Block::of(aggregate).and_then(|block| Ok((QueryCalls::of(&block)?, block)));
+    let (calls, block) = match formed {
+        Ok(formed) => formed,
         Err(miss) => {
             report_unfit(aggregate, cubes, &miss, report);
             return Ok(None);
         }
     };
+    let blocks = plain_blocks(&block);
     let mut misses = Vec::new();
-    let mut best: Option<Candidate<'_>> = None;
+    let mut best: Option<Answer<'_>> = None;
     for cube in cubes.candidates(&block) {
-        match consider(cube, &block, simplify) {
-            Ok(candidate) => {
-                let better = best.as_ref().is_none_or(|b| candidate.rows < b.rows);
-                let loser = if better { best.replace(candidate) } else { Some(candidate) };
+        match answer(cube, &blocks, simplify) {
+            Ok(answer) => {
+                let better = best.as_ref().is_none_or(|best| answer.rows() < best.rows());
+                let loser = if better { best.replace(answer) } else { Some(answer) };
                 if let Some(loser) = loser {
-                    let reason = format!("it would read {} rows, more than the chosen one", loser.rows);
+                    let reason = format!("it would read {} rows, more than the chosen one", loser.rows());
                     misses.push((loser.cube.entry.name.to_string(), reason));
                 }
             }
             Err(miss) => misses.push((cube.entry.name.to_string(), miss.to_string())),
         }
     }
-    let chosen = best.as_ref().map(Candidate::describe);
+    let chosen = best.as_ref().map(Answer::describe);
     if chosen.is_some() || !misses.is_empty() {
         report.blocks.push(BlockReport { chosen, misses });
     }
-    best.map(|candidate| candidate.plan(aggregate)).transpose()
+    match best {
+        Some(best) => finish(aggregate, &block, calls, best.plan()?).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn answer<'a>(
+    cube: &'a ReadyCube,
+    blocks: &[Block],
+    simplify: &SimplifyContext,
+) -> std::result::Result<Answer<'a>, Miss> {
+    let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
+    let parts =
+        blocks.iter().map(|block| with_late_joins(compiled, block, |block| consider(cube, block, simplify)));
+    Ok(Answer { cube, parts: parts.collect::<std::result::Result<_, _>>()? })
+}
+
+impl Answer<'_> {
+    fn rows(&self) -> u64 {
+        self.parts.iter().map(|(candidate, _)| candidate.rows).fold(0, u64::saturating_add)
+    }
+
+    fn describe(&self) -> Chosen {
+        let mut joined: Vec<String> = Vec::new();
+        for table in self.parts.iter().filter_map(|(_, late)| late.as_ref()).flat_map(Late::tables) {
+            if !joined.contains(&table) {
+                joined.push(table);
+            }
+        }
+        let mut chosen = Chosen {
+            cube: self.cube.entry.name.to_string(),
+            cuboids: Vec::new(),
+            segments: None,
+            joined,
+            raw: None,
+            rows: self.rows(),
+        };
+        for (candidate, _) in &self.parts {
+            candidate.describe(&mut chosen);
+        }
+        chosen
+    }
+
+    fn plan(self) -> Result<CellPlan> {
+        let cuboids = self.describe().cuboids.into_iter().map(|names| names.join(", "));
+        let label = format!("{} ({})", self.cube.entry.name, cuboids.collect::<Vec<_>>().join("), ("));
+        let estimated_states = self.rows();
+        let unique = matches!(self.parts.as_slice(), [(candidate, None)] if candidate.has_the_groups());
+        let inputs = self.parts.into_iter().map(|(candidate, late)| match late {
+            Some(late) => late.plan(candidate.input()?),
+            None => candidate.input(),
+        });
+        Ok(CellPlan { inputs: inputs.collect::<Result<_>>()?, unique, estimated_states, label })
+    }
 }
 
 /// An aggregation that is no join of tables is worth a line only if it reads a cube's fact table.
@@ -124,7 +211,8 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
     // The closure never fails, so the walk cannot either.
     let _ = LogicalPlan::apply_with_subqueries(&aggregate.input, |node| {
         match node {
-            LogicalPlan::Aggregate(_) => return Ok(TreeNodeRecursion::Stop),
+            // It is looked at on its own.
+            LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
                 let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
                 misses.extend(near.flatten().map(|cube| (cube.entry.name.to_string(), miss.to_string())));

@@ -1,0 +1,45 @@
+//! The aggregate calls of a query, as they are finished whatever their states come from.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+
+use crate::cube::block::{Block, Miss};
+use crate::cube::call::Call;
+use crate::cube::measure::MeasureCall;
+
+/// The calls of one aggregation, over rows that have nothing but their arguments.
+#[derive(Debug, Clone)]
+pub(super) struct QueryCalls {
+    /// Schema of these rows.
+    pub(super) flat: SchemaRef,
+    /// In the order of the aggregation.
+    pub(super) calls: Vec<MeasureCall>,
+}
+
+impl QueryCalls {
+    /// The calls of `block`, or which of them cannot be finished from states.
+    pub(super) fn of(block: &Block) -> Result<Self, Miss> {
+        let columns = block.columns().map_err(|error| Miss::new(error.to_string()))?;
+        let (mut calls, mut fields) = (Vec::new(), Vec::new());
+        for (i, aggregate) in block.aggregates.iter().enumerate() {
+            let (call, arguments) = Call::of(aggregate)?.typed(&columns, &format!("a{i}_"))?;
+            calls.push(call);
+            fields.extend(arguments);
+        }
+        Ok(Self { flat: Arc::new(Schema::new(fields)), calls })
+    }
+}
+
+/// The states of `call` if it saw no row: they change nothing when merged with others.
+pub(super) fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
+    let physical = call.physical(flat, "m").map_err(|error| Miss::new(error.to_string()))?;
+    let state = physical.create_accumulator().and_then(|mut accumulator| accumulator.state());
+    state.map_err(|error| Miss::new(error.to_string()))
+}
+
+/// The columns of the states of `call`.
+pub(super) fn state_fields(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<FieldRef>, Miss> {
+    call.state_columns(flat, 0).map_err(|error| Miss::new(error.to_string()))
+}

@@ -1,0 +1,28 @@
+//! Expressions as a person would write them, for the reasons of a miss.
+
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::Expr;
+
+use crate::cube::block::instance_of;
+use crate::cube::compile::CompiledCube;
+
+/// An expression with table names instead of instance numbers.
+pub(super) fn show(cube: &CompiledCube, expr: &Expr) -> String {
+    let named = expr.clone().transform_up(|expr| {
+        Ok(match expr {
+            Expr::Column(column) => {
+                let table = instance_of(&column).and_then(|i| cube.block.instances.get(i));
+                match table {
+                    Some(instance) => {
+                        let name = Column::new(Some(instance.table.name.clone()), column.name);
+                        Transformed::yes(Expr::Column(name))
+                    }
+                    None => Transformed::no(Expr::Column(column)),
+                }
+            }
+            other => Transformed::no(other),
+        })
+    });
+    named.map_or_else(|_| expr.to_string(), |done| format!("`{}`", done.data.human_display()))
+}

@@ -1,0 +1,84 @@
+//! What the states of one aggregate function say about another: all that answering knows of single
+//! functions.
+
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::AggregateUDF;
+
+/// How the states of a function follow from those of `count` and `sum`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Algebra {
+    /// The state is the number of arguments that are not null.
+    Counts,
+    /// The state is the sum of arguments that are not null, or null if there are none.
+    Adds,
+    /// Two states: what `Counts` and `Adds` would have, both null if nothing was counted.
+    Averages,
+    /// Nothing is known.
+    Opaque,
+}
+
+/// The algebra of `function`, without DISTINCT.
+pub(crate) fn algebra(function: &AggregateUDF) -> Algebra {
+    match function.name() {
+        "count" => Algebra::Counts,
+        "sum" => Algebra::Adds,
+        "avg" => Algebra::Averages,
+        _ => Algebra::Opaque,
+    }
+}
+
+/// The function that counts.
+pub(crate) fn counting() -> Arc<AggregateUDF> {
+    count_udaf()
+}
+
+/// The function that adds.
+pub(crate) fn adding() -> Arc<AggregateUDF> {
+    sum_udaf()
+}
+
+/// Functions of one line keep the same states of the same arguments and differ only in what they make
+/// of them at the end: DataFusion implements each line by one accumulator with a parameter.
+const FAMILIES: &[&[&str]] = &[
+    &["stddev", "stddev_pop", "var", "var_pop"],
+    &["covar_samp", "covar_pop"],
+    &[
+        "regr_slope",
+        "regr_intercept",
+        "regr_count",
+        "regr_r2",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_sxx",
+        "regr_syy",
+        "regr_sxy",
+    ],
+];
+
+/// Whether both functions keep the same states.
+pub(crate) fn share_states(one: &AggregateUDF, other: &AggregateUDF) -> bool {
+    let both = |family: &&&[&str]| family.contains(&one.name()) && family.contains(&other.name());
+    one == other || FAMILIES.iter().any(|family| both(&family))
+}
+
+/// The state column that holds the number of arguments that are not null, if the function keeps it.
+pub(crate) fn counted_in(function: &AggregateUDF) -> Option<usize> {
+    matches!(function.name(), "avg" | "stddev" | "stddev_pop" | "var" | "var_pop").then_some(0)
+}
+
+/// Whether a value counts no more if it comes again: then one row for each combination of values tells
+/// as much as all rows.
+pub(crate) fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> bool {
+    let by_itself = matches!(function.name(), "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or");
+    by_itself
+        || function.name() == "approx_distinct"
+        || (distinct && matches!(function.name(), "count" | "sum"))
+}
+
+/// Whether a row counts for nothing if an argument is null.
+pub(crate) fn ignores_nulls(function: &AggregateUDF, distinct: bool) -> bool {
+    super::state::state_version(function.name(), distinct).is_ok() || function.name() == "approx_distinct"
+}
