@@ -98,6 +98,8 @@ async fn averages_counts_and_sums_follow_from_each_other() {
     test.check_miss("SELECT avg(quantity) FROM sales", "64-bit integers may wrap").await;
     test.check_miss("SELECT avg(buyer) FROM sales", "has no measure `avg(").await;
     test.check_miss("SELECT sum(DISTINCT quantity) FROM sales", "has no measure").await;
+    let ordered = "SELECT first_value(quantity ORDER BY price) FROM sales";
+    test.check_miss(ordered, "`first_value` depends on the order of rows").await;
 
     let test = with_measures("avg(money), avg(price), avg(quantity), var(quantity)").await;
     check_calls(&test, &["sum(money)", "sum(price)", "count(price)", "count(quantity)"]).await;

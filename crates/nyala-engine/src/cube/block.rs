@@ -7,10 +7,10 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, NullEquality, TableReference};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
 use nyala_model::{FileFormat, QualifiedName};
 
+use super::conjuncts::conjuncts;
 use super::grouping::{QuerySet, grouping};
 use super::outer::strengthen;
 use crate::scan::ExternalTable;
@@ -173,7 +173,7 @@ impl Block {
             conditions.push(substitute(&equal, &columns)?);
         }
         if let Some(filter) = &join.filter {
-            conditions.extend(split_conjunction_owned(substitute(filter, &columns)?));
+            conditions.extend(conjuncts(substitute(filter, &columns)?));
         }
         match join.join_type {
             JoinType::Inner => self.predicates.extend(conditions),
@@ -191,7 +191,7 @@ impl Block {
 
     fn add_predicate(&mut self, predicate: &Expr, columns: &Columns) -> Result<(), Miss> {
         let predicate = substitute(predicate, columns)?;
-        self.predicates.extend(split_conjunction_owned(predicate));
+        self.predicates.extend(conjuncts(predicate));
         Ok(())
     }
 }

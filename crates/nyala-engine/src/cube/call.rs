@@ -29,8 +29,7 @@ impl Call {
             return Err(Miss::new(format!("`{}` is not an aggregate call", expr.human_display())));
         };
         if !params.order_by.is_empty() || params.null_treatment.is_some() {
-            let text = expr.human_display();
-            return Err(Miss::new(format!("`{text}` depends on the order of rows")));
+            return Err(Miss::new(format!("its `{}` depends on the order of rows", func.name())));
         }
         let conditions = params.filter.as_deref().cloned().map(split_conjunction_owned);
         Ok(Self {

@@ -11,6 +11,7 @@ mod block;
 pub(crate) mod build;
 mod call;
 mod compile;
+mod conjuncts;
 mod coverage;
 mod definition;
 mod expression;

@@ -23,6 +23,7 @@ use nyala_model::QualifiedName;
 
 use super::matching::group_name;
 use super::pairing::rename;
+use super::show::show_over;
 use crate::cube::block::{Block, Instance, Miss, instances_of, qualifier};
 use crate::cube::compile::CompiledCube;
 use crate::error::Result;
@@ -72,7 +73,7 @@ pub(super) fn with_late_joins<T>(
     }
     match why_not {
         Some(why_not) if !foreign.is_empty() => {
-            Err(Miss::new(format!("{direct}, and cannot join afterwards: {why_not}")))
+            Err(Miss::new(format!("{direct}, and it cannot be joined to the cells: {why_not}")))
         }
         _ => Err(direct),
     }
@@ -112,8 +113,8 @@ fn choices(cube: &CompiledCube, block: &Block, foreign: &BTreeSet<usize>) -> Vec
 fn split(block: &Block, away: &BTreeSet<usize>) -> std::result::Result<(Block, Late), Miss> {
     let touches = |expr: &Expr| !instances_of(expr).is_disjoint(away);
     if let Some(call) = block.aggregates.iter().find(|call| touches(call)) {
-        let text = call.human_display();
-        return Err(Miss::new(format!("`{text}` reads a table that would be joined to the cells")));
+        let text = show_over(block, call);
+        return Err(Miss::new(format!("{text} reads a table that would be joined to the cells")));
     }
     let mut cells = Cells { away, keys: Vec::new() };
     let mut smaller = Block { aggregates: block.aggregates.clone(), ..Block::default() };
@@ -171,7 +172,7 @@ impl Cells<'_> {
     /// `expr` with every largest part that reads no late table replaced by a column of the cells.
     fn lift(&mut self, expr: &Expr) -> std::result::Result<Expr, Miss> {
         if expr.is_volatile() {
-            return Err(Miss::new(format!("`{}` gives another value each time", expr.human_display())));
+            return Err(Miss::new("a condition or group gives another value each time"));
         }
         let lifted = expr.clone().transform_down(|expr| {
             let instances = instances_of(&expr);

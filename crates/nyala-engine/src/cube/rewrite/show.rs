@@ -4,15 +4,20 @@ use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr;
 
-use crate::cube::block::instance_of;
+use crate::cube::block::{Block, instance_of};
 use crate::cube::compile::CompiledCube;
 
-/// An expression with table names instead of instance numbers.
+/// An expression over the tables of a cube, with their names instead of instance numbers.
 pub(super) fn show(cube: &CompiledCube, expr: &Expr) -> String {
+    show_over(&cube.block, expr)
+}
+
+/// An expression over the tables of `block`, with their names instead of instance numbers.
+pub(super) fn show_over(block: &Block, expr: &Expr) -> String {
     let named = expr.clone().transform_up(|expr| {
         Ok(match expr {
             Expr::Column(column) => {
-                let table = instance_of(&column).and_then(|i| cube.block.instances.get(i));
+                let table = instance_of(&column).and_then(|i| block.instances.get(i));
                 match table {
                     Some(instance) => {
                         let name = Column::new(Some(instance.table.name.clone()), column.name);
