@@ -235,3 +235,19 @@ async fn prepared_statements_take_parameters_and_see_later_changes() {
     let error = test.session.execute(&prepared, vec![value]).await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UndefinedTable);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_stricter_of_two_conditions_wins_whichever_side_the_constant_is_on() {
+    let test = TestEngine::new().await;
+    test.table("t", &[batch!("x" => Int64Array::from_iter_values(0..10))]).await;
+    for (condition, count) in [
+        ("5 <= x AND 5 < x", "4"),
+        ("5 >= x AND 5 > x", "5"),
+        ("x >= 5 AND 5 < x", "4"),
+        ("5 < x AND 5 <= x", "4"),
+        ("CAST('5' AS BIGINT) <= x AND 5 < x", "4"),
+    ] {
+        let rows = test.run(&format!("SELECT count(*) FROM t WHERE {condition}")).await;
+        assert_eq!(rows[0][0], count, "{condition}");
+    }
+}

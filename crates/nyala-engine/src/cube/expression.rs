@@ -108,6 +108,10 @@ pub(crate) fn normalize(expr: &Expr, equal: &Equalities) -> Expr {
 fn order_operands(binary: BinaryExpr) -> Expr {
     let BinaryExpr { left, op, right } = binary;
     let turned = match op {
+        // A constant stands on the right; DataFusion's optimiser knows comparisons best that way.
+        _ if op.supports_propagation() && left.any_column_refs() != right.any_column_refs() => {
+            if right.any_column_refs() { op.swap() } else { None }
+        }
         Operator::Gt => Some(Operator::Lt),
         Operator::GtEq => Some(Operator::LtEq),
         Operator::Eq

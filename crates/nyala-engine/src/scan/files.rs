@@ -17,6 +17,8 @@ use crate::error::Result;
 pub(crate) struct TableFiles {
     table: QualifiedName,
     files: Vec<SourceFile>,
+    /// Whether columns were asked for.
+    statistics: bool,
     /// Digest of all of them.
     all: blake3::Hash,
 }
@@ -50,7 +52,7 @@ impl TableFiles {
             table.files(state, statistics).await?.into_iter().map(SourceFile::new).collect();
         files.sort_by(|a, b| a.identity.as_bytes().cmp(b.identity.as_bytes()));
         let all = digest(files.iter());
-        Ok(Self { table: table.entry().name.clone(), files, all })
+        Ok(Self { table: table.entry().name.clone(), files, statistics, all })
     }
 
     /// Whether both list the same files.
@@ -60,7 +62,7 @@ impl TableFiles {
 
     /// Whether columns were asked for.
     pub(crate) fn has_statistics(&self) -> bool {
-        self.files.iter().all(|file| file.statistics.is_some())
+        self.statistics
     }
 
     /// The files for which `wanted` holds, given what is known of a column of theirs.
@@ -112,6 +114,9 @@ impl SourceFile {
     fn column(&self, column: Option<usize>) -> ColumnRange {
         let known = column.and_then(|column| Some((self.statistics.as_ref()?, column)));
         let Some((statistics, column)) = known else { return ColumnRange::Unknown };
+        if statistics.num_rows == Precision::Exact(0) {
+            return ColumnRange::Known { bounds: None, nulls: false };
+        }
         let Some(found) = statistics.column_statistics.get(column) else { return ColumnRange::Unknown };
         let nulls = match found.null_count {
             Precision::Exact(nulls) => nulls,

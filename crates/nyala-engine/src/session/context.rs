@@ -12,6 +12,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
 
+use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
@@ -169,6 +170,7 @@ impl ContextSource {
             .with_runtime_env(Arc::clone(&self.runtime))
             .with_default_features();
         register(builder)
+            .with_analyzer_rule(Arc::new(ConstantsRight))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()

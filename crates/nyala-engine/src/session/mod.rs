@@ -1,5 +1,6 @@
 //! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
 
+mod constants;
 mod context;
 mod cooperative;
 mod extension;
