@@ -1,6 +1,8 @@
 //! Cubes in segments: what is covered comes from cells, the rest from rows, and nothing stale is used.
 
-use arrow::array::{Date32Array, Int32Array, Int64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{
+    Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
 use nyala_engine::ErrorKind;
 
 use crate::batch;
@@ -17,6 +19,7 @@ fn days(from: i32, to: i32, with_null: bool) -> RecordBatch {
     batch!(
         "day" => Date32Array::from(days.clone()),
         "shop" => Int32Array::from_iter_values(numbers.clone().map(|n| (n % 3) as i32)),
+        "name" => StringArray::from_iter_values(numbers.clone().map(|n| format!("shop {}", n % 5))),
         "amount" => Int64Array::from_iter_values(numbers.map(|n| n + i64::from(from))),
     )
 }
@@ -31,7 +34,7 @@ async fn sales() -> TestEngine {
 }
 
 const CUBE: &str = "CREATE CUBE c PARTITION BY RANGE (day) EVERY INTERVAL '1 month' AS \
-                    SELECT shop, sum(amount), count(*), avg(amount), count(DISTINCT amount) FROM sales \
+                    SELECT shop, sum(amount), count(*), avg(amount), count(DISTINCT amount), min(shop), max(amount), min(name) FROM sales \
                     GROUP BY ROLLUP (shop)";
 
 const QUERIES: &[&str] = &[
@@ -44,6 +47,8 @@ const QUERIES: &[&str] = &[
     "SELECT count(*) FROM sales WHERE day IN ('2024-01-01', '2024-03-01') AND shop = 1",
     "SELECT sum(amount) FROM sales WHERE day > '2030-01-01'",
     "SELECT count(*) FROM sales WHERE day > '2024-02-01' AND day < '2024-01-01'",
+    "SELECT min(shop), max(amount) FROM sales",
+    "SELECT min(name) FROM sales",
 ];
 
 async fn check_all(test: &TestEngine) {

@@ -107,10 +107,11 @@ impl PartitionColumn {
 
     /// The condition that the column's key is in `keys`; not fulfilled by null.
     pub(crate) fn rows_in(&self, keys: &KeySet, column: &Expr) -> Expr {
-        let keys = keys.intersect(&self.representable());
+        let (lowest, highest) = self.limits();
+        let keys = keys.intersect(&KeySet::between(lowest, highest));
         let spans = keys.spans().map(|(first, last)| {
-            let from = (first > i64::MIN).then(|| column.clone().gt_eq(lit(self.value(first))));
-            let to = (last < i64::MAX).then(|| column.clone().lt_eq(lit(self.value(last))));
+            let from = (first > lowest).then(|| column.clone().gt_eq(lit(self.value(first))));
+            let to = (last < highest).then(|| column.clone().lt_eq(lit(self.value(last))));
             match (from, to) {
                 (Some(from), Some(to)) => from.and(to),
                 (Some(one), None) | (None, Some(one)) => one,
@@ -120,9 +121,9 @@ impl PartitionColumn {
         spans.reduce(Expr::or).unwrap_or_else(|| lit(false))
     }
 
-    /// Keys that the column's type can hold.
-    fn representable(&self) -> KeySet {
-        let (low, high) = match self.data_type {
+    /// The smallest and the largest key that the column's type can hold.
+    fn limits(&self) -> (i64, i64) {
+        match self.data_type {
             DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
             DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
             DataType::Int32 | DataType::Date32 => (i32::MIN.into(), i32::MAX.into()),
@@ -130,8 +131,7 @@ impl PartitionColumn {
             DataType::UInt16 => (0, u16::MAX.into()),
             DataType::UInt32 => (0, u32::MAX.into()),
             _ => (i64::MIN, i64::MAX),
-        };
-        KeySet::between(low, high)
+        }
     }
 
     /// The value of a key that the type can hold.

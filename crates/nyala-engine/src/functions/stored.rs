@@ -53,7 +53,10 @@ impl AggregateUDFImpl for StoredForm {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if !self.function.groups_accumulator_supported(arguments.clone()) {
+        // DataFusion looks at the value of min and max while rows still come, to read fewer of them. A group
+        // cannot be looked at without taking it away; their state is the value in either implementation.
+        let watched = matches!(self.name(), "min" | "max");
+        if watched || !self.function.groups_accumulator_supported(arguments.clone()) {
             return self.function.accumulator(arguments);
         }
         let types = arguments.expr_fields.iter().map(|field| field.data_type().clone()).collect();
