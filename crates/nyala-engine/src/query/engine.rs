@@ -90,7 +90,7 @@ impl Engine {
         extensions: Vec<Arc<dyn SessionExtension>>,
     ) -> Result<Arc<Self>> {
         let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
-        remove_leftovers(&catalog, &config.data_dir).await?;
+        remove_leftovers(&catalog, &config.data_dir)?;
         end_lost_jobs(&catalog).await?;
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;

@@ -61,7 +61,8 @@ pub(super) fn show(engine: &Engine, only: Option<&QualifiedName>, running: Runni
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
         let coverage = context.cubes().find(cube).map(|cube| cube.coverage.clone()).unwrap_or_default();
-        rows.extend(segments_of(cube, &coverage));
+        let running = engine.build_progress().iter().any(|job| job.cube == cube.name);
+        rows.extend(segments_of(cube, &coverage, running));
     }
     let ranges: Vec<String> =
         rows.iter().map(|row| show_range(row.cube.definition.partition.as_ref(), row.range)).collect();
@@ -82,14 +83,16 @@ pub(super) fn show(engine: &Engine, only: Option<&QualifiedName>, running: Runni
     answer(schema(), columns, running)
 }
 
-fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage) -> Vec<Row<'a>> {
+fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> Vec<Row<'a>> {
     let mut rows: Vec<Row<'a>> = cube
         .segments
         .iter()
         .map(|segment| {
             let reason = coverage.why_stale(segment.id).map(str::to_owned);
             let state = match (segment.state, &reason) {
-                (SegmentState::Building, _) => "building",
+                (SegmentState::Building, _) if running => "building",
+                // Its process died; building the range again goes on with it.
+                (SegmentState::Building, _) => "interrupted",
                 (SegmentState::Ready, Some(_)) => "stale",
                 (SegmentState::Ready, None) => "ready",
             };

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SessionState;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::physical_plan::{ExecutionPlan, collect};
 use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry};
@@ -64,11 +68,15 @@ pub(crate) async fn build(
     let order = sort_order(&compiled, &context.state).await?;
     let droppable_joins = droppable_joins(&compiled, &context.state).await?;
     let key_bounds = key_bounds(&compiled, &context.state).await?;
-    let work = Work::begin(cube, &compiled, wanted, context, order).await?;
+    let (work, finished) = Work::begin(cube, &compiled, wanted, context, order).await?;
     let read_before = context.progress.rows_read();
-    let cuboids = work.build_roots(cube).await?;
+    let resumed = !finished.is_empty();
+    let cuboids = work.build_roots(cube, finished).await?;
     work.roll_up(cube, cuboids).await?;
-    let source_rows = context.progress.rows_read() - read_before;
+    let source_rows = match resumed {
+        false => context.progress.rows_read() - read_before,
+        true => count_rows(&compiled, &context.state).await?,
+    };
     Ok(work.built(SegmentFacts { source_rows, droppable_joins, key_bounds }))
 }
 
@@ -81,9 +89,11 @@ pub(crate) async fn merge(
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?;
     let order = sort_order(compiled, &context.state).await?;
-    let work = Work::begin(cube, compiled, wanted, context, order).await?;
+    let (work, finished) = Work::begin(cube, compiled, wanted, context, order).await?;
     for set in cube.entry.definition.lattice().sets() {
-        work.merge_one(*set, segments).await?;
+        if !finished.iter().any(|cuboid| cuboid.dimensions == *set) {
+            work.merge_one(*set, segments).await?;
+        }
     }
     let mut droppable = segments.iter().map(|s| s.droppable_joins.clone());
     let first = droppable.next().unwrap_or_default();
@@ -118,21 +128,31 @@ impl<'a> Work<'a> {
         wanted: &WantedSegment,
         context: &'a BuildContext,
         order: Vec<usize>,
-    ) -> Result<Self> {
-        let name = &cube.entry.name;
-        let segment =
-            NewSegment::begin(name, wanted, &context.catalog, &context.data_dir, &context.background).await?;
+    ) -> Result<(Self, Vec<CuboidEntry>)> {
+        let (name, catalog) = (&cube.entry.name, &context.catalog);
+        let (segment, mut finished) =
+            NewSegment::begin_or_resume(name, wanted, catalog, &context.data_dir, &context.background)
+                .await?;
+        finished.retain(|cuboid| cube.entry.definition.grouping_sets.contains(&cuboid.dimensions));
+        for cuboid in &finished {
+            context.progress.add_cuboid(cuboid.bytes);
+        }
         let writer = Writer::new(Arc::clone(&context.store), segment.folder().to_owned(), &context.config);
-        Ok(Self { name, compiled, context, order, segment, writer })
+        Ok((Self { name, compiled, context, order, segment, writer }, finished))
     }
 
     fn built(self, facts: SegmentFacts) -> BuiltSegment {
         BuiltSegment { cube: self.name.clone(), segment: self.segment, facts }
     }
 
-    /// All roots in one pass over the flat rows.
-    async fn build_roots(&self, cube: &ReadyCube) -> Result<Vec<CuboidEntry>> {
-        let roots: Vec<DimensionSet> = cube.entry.definition.lattice().roots().collect();
+    /// All roots that are not finished, in one pass over the flat rows.
+    async fn build_roots(&self, cube: &ReadyCube, finished: Vec<CuboidEntry>) -> Result<Vec<CuboidEntry>> {
+        let lattice = cube.entry.definition.lattice();
+        let missing = |root: &DimensionSet| !finished.iter().any(|cuboid| cuboid.dimensions == *root);
+        let roots: Vec<DimensionSet> = lattice.roots().filter(missing).collect();
+        if roots.is_empty() {
+            return Ok(finished);
+        }
         let flat = self.context.state.create_physical_plan(&self.compiled.flat).await?;
         let task = self.context.state.task_ctx();
         let (copies, feeders) = tee(&flat, roots.len(), &task, &self.context.progress)?;
@@ -142,7 +162,7 @@ impl<'a> Work<'a> {
             let plan = cuboid_plan(self.compiled, *root, source, self.partitions(), &self.order)?;
             writing.push(self.writer.start(*root, &plan, &self.compiled.cuboid_schema(*root), &task)?);
         }
-        let mut cuboids = Vec::new();
+        let mut cuboids = finished;
         for cuboid in writing {
             cuboids.push(self.finish(cuboid.finish().await?).await?);
         }
@@ -228,4 +248,14 @@ impl<'a> Work<'a> {
 
 fn rows_of(parts: &[CuboidPart]) -> u64 {
     parts.iter().map(|part| part.cuboid.rows).sum()
+}
+
+/// Rows of the flat join, for a segment whose build saw only some of them.
+async fn count_rows(cube: &CompiledCube, state: &SessionState) -> Result<u64> {
+    let rows = LogicalPlanBuilder::from(cube.flat.clone());
+    let plan = rows.aggregate(Vec::<Expr>::new(), [count(lit(1_i64))])?.build()?;
+    let plan = state.create_physical_plan(&plan).await?;
+    let batches = collect(plan, state.task_ctx()).await?;
+    let counted = batches.first().and_then(|batch| batch.columns().first()?.as_primitive_opt::<Int64Type>());
+    Ok(counted.map_or(0, |count| count.value(0).unsigned_abs()))
 }

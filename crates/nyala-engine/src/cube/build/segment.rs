@@ -52,8 +52,48 @@ pub(super) struct NewSegment {
 }
 
 impl NewSegment {
+    /// Takes up a segment whose build died with its process, or records the wish for a new one. Gives the
+    /// cuboids that are finished already. Others that were left and hold such rows are given up.
+    pub(super) async fn begin_or_resume(
+        cube: &QualifiedName,
+        wanted: &WantedSegment,
+        catalog: &Arc<Catalog>,
+        data_dir: &Path,
+        background: &Background,
+    ) -> Result<(Self, Vec<CuboidEntry>)> {
+        let snapshot = catalog.snapshot();
+        let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
+        let mut resumed = None;
+        for segment in left.into_iter().filter(|s| s.state == SegmentState::Building) {
+            let same = segment.range == wanted.range && segment.sources == wanted.sources;
+            if same && resumed.is_none() {
+                resumed = Some(segment);
+            } else if same || segment.range.overlaps(wanted.range) {
+                remove(&data_dir.join(&segment.location));
+                catalog.commit(Change::DropSegment { segment: segment.id }).await?;
+            }
+        }
+        let Some(segment) = resumed else {
+            return Ok((Self::begin(cube, wanted, catalog, data_dir, background).await?, Vec::new()));
+        };
+        let folder = data_dir.join(&segment.location);
+        let whole: Vec<CuboidEntry> =
+            segment.cuboids.into_iter().filter(|cuboid| is_whole(&folder, cuboid)).collect();
+        remove_unfinished(&folder, &whole);
+        tracing::info!(cube = %cube, finished = whole.len(), "a build goes on where it stopped");
+        let resumed = Self {
+            catalog: Arc::clone(catalog),
+            data_dir: data_dir.to_owned(),
+            background: background.clone(),
+            id: segment.id,
+            folder: segment.location,
+            published: false,
+        };
+        Ok((resumed, whole))
+    }
+
     /// Records the wish for a segment of `cube`.
-    pub(super) async fn begin(
+    async fn begin(
         cube: &QualifiedName,
         wanted: &WantedSegment,
         catalog: &Arc<Catalog>,
@@ -148,15 +188,29 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// At start: forgets segments whose build died with its process, and deletes files that no segment of
-/// the catalog owns.
-pub(crate) async fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
-    let snapshot = catalog.snapshot();
-    for segment in snapshot.cubes.values().flat_map(|cube| &cube.segments) {
-        if segment.state == SegmentState::Building {
-            catalog.commit(Change::DropSegment { segment: segment.id }).await?;
+/// Whether every file of a cuboid is there with the size that was recorded.
+fn is_whole(folder: &Path, cuboid: &CuboidEntry) -> bool {
+    cuboid
+        .files
+        .iter()
+        .all(|file| std::fs::metadata(folder.join(&file.name)).is_ok_and(|found| found.len() == file.bytes))
+}
+
+/// Deletes what a build left half-written.
+fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
+    let finished: BTreeSet<&str> =
+        whole.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect();
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let keep = file.file_name().to_str().is_some_and(|name| finished.contains(name));
+        if !keep && let Err(error) = std::fs::remove_file(file.path()) {
+            tracing::warn!(file = %file.path().display(), %error, "cannot delete a half-written file");
         }
     }
+}
+
+/// At start: deletes files that no segment of the catalog owns. Segments whose build died with its process
+/// stay, so that the build can go on.
+pub(crate) fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
     let snapshot = catalog.snapshot();
     let owned: BTreeSet<PathBuf> =
         snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();
