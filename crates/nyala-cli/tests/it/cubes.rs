@@ -329,3 +329,34 @@ async fn definitions_that_make_no_sense_are_refused() {
     test.error("DROP CUBE d", ErrorKind::UndefinedTable, "does not exist").await;
     test.run("DROP CUBE IF EXISTS d").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_memory_is_too_short_for_takes_several_passes() {
+    let test = TestEngine::with_config(|config| {
+        config.query.memory_limit_bytes = 96 << 20;
+        config.query.threads = 2;
+    })
+    .await;
+    let rows = 150_000;
+    let name = |prefix: &str, n: i64| format!("{prefix} with a name that is long enough to matter {n}");
+    let sales = batch!(
+        "buyer" => StringArray::from_iter_values((0..rows).map(|n| name("buyer", n))),
+        "thing" => StringArray::from_iter_values((0..rows).map(|n| name("thing", n * 7))),
+        "place" => StringArray::from_iter_values((0..rows).map(|n| name("place", n * 13))),
+        "amount" => Int64Array::from_iter_values(0..rows),
+    );
+    test.table("sales", &[sales]).await;
+    test.run(
+        "CREATE CUBE c AS SELECT sum(amount), count(*) FROM sales \
+         GROUP BY GROUPING SETS ((buyer), (thing), (place), (buyer, thing), (thing, place), ())",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    let cubes = test.run("SHOW CUBES").await;
+    assert_eq!(cubes[0][7], rows.to_string(), "{cubes:?}");
+    test.check_hit("SELECT count(*), sum(amount), min(thing), max(thing) FROM sales").await;
+    test.check_hit(
+        "SELECT buyer, thing, sum(amount) FROM sales WHERE buyer LIKE '%77' GROUP BY buyer, thing",
+    )
+    .await;
+}

@@ -11,6 +11,7 @@
 //! is written: the segment then becomes ready in one catalog transaction.
 
 mod background;
+mod compact;
 mod joins;
 mod keys;
 mod order;

@@ -13,6 +13,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use nyala_model::DimensionSet;
 
+use super::compact::compact;
 use crate::cube::compile::CompiledCube;
 use crate::cube::finish::group_by;
 use crate::error::{QueryError, Result};
@@ -46,7 +47,7 @@ pub(super) fn cuboid_plan(
     let gathered = gather(set, states, partitions)?;
     let merged = merge_states(cube, set, gathered)?;
     let named = name_columns(cube, set, merged)?;
-    sort(cube, set, order, named)
+    sort(cube, set, order, compact(&named)?)
 }
 
 fn aggregate_rows(cube: &CompiledCube, set: DimensionSet, rows: Plan) -> Result<Plan> {

@@ -71,11 +71,11 @@ pub(crate) async fn build(
     let (work, finished) = Work::begin(cube, &compiled, wanted, context, order).await?;
     let read_before = context.progress.rows_read();
     let resumed = !finished.is_empty();
-    let cuboids = work.build_roots(cube, finished).await?;
+    let (cuboids, passes) = work.build_roots(cube, finished).await?;
     work.roll_up(cube, cuboids).await?;
-    let source_rows = match resumed {
-        false => context.progress.rows_read() - read_before,
-        true => count_rows(&compiled, &context.state).await?,
+    let source_rows = match (resumed, passes) {
+        (false, 1) => context.progress.rows_read() - read_before,
+        _ => count_rows(&compiled, &context.state).await?,
     };
     Ok(work.built(SegmentFacts { source_rows, droppable_joins, key_bounds }))
 }
@@ -145,14 +145,43 @@ impl<'a> Work<'a> {
         BuiltSegment { cube: self.name.clone(), segment: self.segment, facts }
     }
 
-    /// All roots that are not finished, in one pass over the flat rows.
-    async fn build_roots(&self, cube: &ReadyCube, finished: Vec<CuboidEntry>) -> Result<Vec<CuboidEntry>> {
+    /// All roots that are not finished, in one pass over the flat rows. When memory is too short for all at
+    /// once, in several passes over a part of them each. Gives the number of passes too.
+    async fn build_roots(
+        &self,
+        cube: &ReadyCube,
+        finished: Vec<CuboidEntry>,
+    ) -> Result<(Vec<CuboidEntry>, usize)> {
         let lattice = cube.entry.definition.lattice();
         let missing = |root: &DimensionSet| !finished.iter().any(|cuboid| cuboid.dimensions == *root);
         let roots: Vec<DimensionSet> = lattice.roots().filter(missing).collect();
-        if roots.is_empty() {
-            return Ok(finished);
+        let (mut cuboids, mut passes) = (finished, 0);
+        let mut waiting = vec![roots];
+        while let Some(mut roots) = waiting.pop() {
+            roots.retain(|root| !cuboids.iter().any(|cuboid| cuboid.dimensions == *root));
+            if roots.is_empty() {
+                continue;
+            }
+            passes += 1;
+            match self.one_pass(&roots, passes, &mut cuboids).await {
+                Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
+                    tracing::info!(cube = %self.name, cuboids = roots.len(), "memory is short; building fewer at once");
+                    let later = roots.split_off(roots.len() / 2);
+                    waiting.extend([later, roots]);
+                }
+                outcome => outcome?,
+            }
         }
+        Ok((cuboids, passes))
+    }
+
+    /// Adds those of `roots` to `cuboids` that become whole.
+    async fn one_pass(
+        &self,
+        roots: &[DimensionSet],
+        pass: usize,
+        cuboids: &mut Vec<CuboidEntry>,
+    ) -> Result<()> {
         let flat = self.context.state.create_physical_plan(&self.compiled.flat).await?;
         let task = self.context.state.task_ctx();
         let (copies, feeders) = tee(&flat, roots.len(), &task, &self.context.progress)?;
@@ -160,16 +189,16 @@ impl<'a> Work<'a> {
         for (root, rows) in roots.iter().zip(copies) {
             let source = Source::Rows(rows);
             let plan = cuboid_plan(self.compiled, *root, source, self.partitions(), &self.order)?;
-            writing.push(self.writer.start(*root, &plan, &self.compiled.cuboid_schema(*root), &task)?);
+            let schema = self.compiled.cuboid_schema(*root);
+            writing.push(self.writer.start(*root, pass, &plan, &schema, &task)?);
         }
-        let mut cuboids = finished;
         for cuboid in writing {
             cuboids.push(self.finish(cuboid.finish().await?).await?);
         }
         for feeder in feeders {
             SpawnedTask::join_unwind(feeder).await.map_err(QueryError::internal)?;
         }
-        Ok(cuboids)
+        Ok(())
     }
 
     /// Every other cuboid from the smallest one that contains it.
@@ -218,7 +247,7 @@ impl<'a> Work<'a> {
         let source = Source::States(states, parent);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
         let task = self.context.state.task_ctx();
-        let writing = self.writer.start(set, &plan, &self.compiled.cuboid_schema(set), &task)?;
+        let writing = self.writer.start(set, 1, &plan, &self.compiled.cuboid_schema(set), &task)?;
         self.finish(writing.finish().await?).await
     }
 
@@ -250,7 +279,7 @@ fn rows_of(parts: &[CuboidPart]) -> u64 {
     parts.iter().map(|part| part.cuboid.rows).sum()
 }
 
-/// Rows of the flat join, for a segment whose build saw only some of them.
+/// Rows of the flat join, for a segment that was not built in one pass.
 async fn count_rows(cube: &CompiledCube, state: &SessionState) -> Result<u64> {
     let rows = LogicalPlanBuilder::from(cube.flat.clone());
     let plan = rows.aggregate(Vec::<Expr>::new(), [count(lit(1_i64))])?.build()?;

@@ -58,10 +58,12 @@ impl Writer {
         Ok(properties.build())
     }
 
-    /// Starts a task for each partition of `plan`; they run until awaited or dropped.
+    /// Starts a task for each partition of `plan`; they run until awaited or dropped. `pass` counts the
+    /// attempts to write the cuboid, from 1.
     pub(super) fn start(
         &self,
         set: DimensionSet,
+        pass: usize,
         plan: &Arc<dyn ExecutionPlan>,
         schema: &SchemaRef,
         context: &Arc<TaskContext>,
@@ -70,7 +72,11 @@ impl Writer {
         let mut files = Vec::new();
         for partition in 0..plan.output_partitioning().partition_count() {
             let stream = plan.execute(partition, Arc::clone(context))?;
-            let name = format!("{:x}-{partition}.parquet", set.bits());
+            // A pass that failed may still put a file in place; another pass must not meet it.
+            let name = match pass {
+                1 => format!("{:x}-{partition}.parquet", set.bits()),
+                later => format!("{:x}-{partition}-{later}.parquet", set.bits()),
+            };
             let file = NewFile {
                 store: Arc::clone(&self.store),
                 path: Path::from(format!("{}{name}", self.folder)),
