@@ -22,6 +22,7 @@ mod property;
 mod python;
 mod rewrite;
 mod rewrite_joins;
+mod s3;
 mod segments;
 mod server;
 mod star;
