@@ -25,6 +25,7 @@ mod rewrite_joins;
 mod s3;
 mod segments;
 mod server;
+mod slt;
 mod star;
 mod statements;
 mod states;
