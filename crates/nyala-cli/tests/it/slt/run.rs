@@ -73,6 +73,9 @@ async fn cube(test: &TestEngine, sql: &str, expected: &[Expected]) -> Result<(),
     if !fits {
         return Err(format!("expected {expected:?}, but EXPLAIN says\n{report}"));
     }
+    if blocks.iter().any(|block| repeats(block)) {
+        return Err(format!("EXPLAIN says a thing twice\n{report}"));
+    }
     if test.try_run(sql).await.map_err(|error| error.to_string())?.is_empty() {
         return Err("an answer without rows shows nothing".to_owned());
     }
@@ -93,6 +96,11 @@ fn blocks(report: &str) -> Vec<String> {
         }
     }
     blocks
+}
+
+fn repeats(block: &str) -> bool {
+    let lines: Vec<&str> = block.lines().collect();
+    lines.iter().enumerate().any(|(i, line)| lines[..i].contains(line))
 }
 
 fn is_as(block: &str, expected: &Expected) -> bool {

@@ -234,7 +234,13 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
                 let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
-                misses.extend(near.flatten().map(|cube| (cube.entry.name.to_string(), miss.to_string())));
+                for cube in near.flatten() {
+                    let line = (cube.entry.name.to_string(), miss.to_string());
+                    // Its table may be read more than once.
+                    if !misses.contains(&line) {
+                        misses.push(line);
+                    }
+                }
             }
             _ => {}
         }
