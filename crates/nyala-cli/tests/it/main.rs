@@ -30,3 +30,4 @@ mod star;
 mod statements;
 mod states;
 mod tidy;
+mod tpch;
