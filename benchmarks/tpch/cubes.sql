@@ -1,7 +1,7 @@
 -- Cubes that a person would make for the reports of TPC-H. Each is named after what it tells, and holds what
 -- the queries named beside it group by and filter on; dates are cut to the months or years that they ask for.
 
--- Q1: what was shipped until a day. Q6: what discounts cost in a year. Q14 without parts.
+-- Q1: what was shipped until a day. Q6: what discounts cost in a year.
 CREATE CUBE pricing AS
 SELECT l_returnflag, l_linestatus, l_shipdate, l_discount, l_quantity, date_trunc('year', l_shipdate) AS ship_year,
        sum(l_quantity), sum(l_extendedprice), sum(l_extendedprice * (1 - l_discount)),
