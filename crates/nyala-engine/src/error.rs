@@ -10,6 +10,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use nyala_catalog::CatalogError;
 use nyala_model::suggest::nearest;
 use nyala_storage::StorageError;
+use nyala_storage::object::refusal;
 
 /// Result of everything the engine does for a client.
 pub type Result<T, E = QueryError> = std::result::Result<T, E>;
@@ -107,7 +108,10 @@ impl From<StorageError> for QueryError {
             StorageError::InvalidLocation { .. } | StorageError::NotAllowed { .. } => {
                 ErrorKind::InvalidDefinition
             }
-            StorageError::Open { .. } | StorageError::DataDir { .. } => ErrorKind::Unreadable,
+            StorageError::Open { .. }
+            | StorageError::NoBucket { .. }
+            | StorageError::Refused { .. }
+            | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::InUse { .. } => ErrorKind::InUse,
         };
         Self::new(kind, error.to_string())
@@ -237,6 +241,9 @@ fn nearest_column(wanted: &str, known: &[String]) -> Option<String> {
 }
 
 fn from_object_store(error: &object_store::Error) -> QueryError {
+    if let Some(refused) = refusal(error) {
+        return refused.into();
+    }
     match error {
         object_store::Error::NotFound { path, .. } => {
             QueryError::new(ErrorKind::Unreadable, format!("file `{path}` does not exist"))

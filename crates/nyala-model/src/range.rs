@@ -92,7 +92,7 @@ impl RangePartition {
         let mut range = self.step_from(key)?;
         // A number such as 19940000 is no date; it lies in the range before the one of the next date.
         if key < range.from {
-            range = self.step_from(range.from.checked_sub(1)?)?;
+            range = self.step_from(self.key_of_day(self.day_of(range.from)?.checked_sub(1)?)?)?;
         }
         (range.from <= key && key < range.to).then_some(range)
     }

@@ -27,6 +27,22 @@ pub enum StorageError {
         /// What the object store said.
         source: object_store::Error,
     },
+    /// The S3 server has no such bucket.
+    #[error("bucket `{bucket}` does not exist; check the location and `storage.s3.endpoint`")]
+    NoBucket {
+        /// Its name.
+        bucket: String,
+    },
+    /// The S3 server does not accept the credentials, or does not allow them this.
+    #[error(
+        "access to bucket `{bucket}` was refused: {reason}; check `storage.s3` and the `AWS_…` environment"
+    )]
+    Refused {
+        /// The bucket's name.
+        bucket: String,
+        /// What the server said.
+        reason: String,
+    },
     /// Another process works on the data folder.
     #[error("data folder `{}` is in use by {holder}; stop it, or choose another with `--data-dir`", path.display())]
     InUse {

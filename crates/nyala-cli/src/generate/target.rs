@@ -7,7 +7,7 @@ use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt as _};
 use futures::{StreamExt as _, TryStreamExt as _};
 use nyala_model::config::StorageConfig;
-use nyala_storage::object::{Location, open};
+use nyala_storage::object::{Location, open, refusal};
 
 /// A folder in an object store (a local disk is one, too) that gets one folder for each table.
 #[derive(Clone)]
@@ -73,6 +73,7 @@ impl Target {
             .map(|object| object.map(|object| object.location))
             .try_collect()
             .await
+            .map_err(|error| refusal(&error).map_or_else(|| error.into(), anyhow::Error::from))
             .with_context(|| format!("cannot list `{}`", self.table_url(table)))
     }
 }

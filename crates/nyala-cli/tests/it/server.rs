@@ -76,7 +76,8 @@ impl Server {
         self.query_with(sql, &json!({"nyala.use_cubes": "off"}))
     }
 
-    fn query_with(&self, sql: &str, settings: &Value) -> Vec<Vec<String>> {
+    /// Runs a statement with these settings.
+    pub fn query_with(&self, sql: &str, settings: &Value) -> Vec<Vec<String>> {
         let response = self.post(&json!({ "sql": sql, "settings": settings }).to_string());
         assert_eq!(response.status, 200, "{sql:.500}\n{}", response.body);
         rows_of(&serde_json::from_str(&response.body).unwrap())

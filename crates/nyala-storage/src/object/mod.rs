@@ -2,6 +2,8 @@
 
 mod location;
 mod open;
+mod refusal;
 
 pub use location::Location;
 pub use open::{check_allowed, open};
+pub use refusal::refusal;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
 use nyala_model::{CubeEntry, QualifiedName};
@@ -87,9 +87,28 @@ pub(crate) fn rewrite(
             _ => None,
         };
         match answer {
-            Some(answer) => Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump)),
+            Some(answer) => {
+                let answer = rewrite_conditions(answer, cubes, simplify, report)?;
+                Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump))
+            }
             None => Ok(Transformed::no(node)),
         }
+    })?;
+    Ok(rewritten.data)
+}
+
+/// Routes the aggregations of subqueries that an answer took over with the conditions of its query.
+fn rewrite_conditions(
+    answer: LogicalPlan,
+    cubes: &CubeIndex,
+    simplify: &SimplifyContext,
+    report: &mut Report,
+) -> datafusion::error::Result<LogicalPlan> {
+    let rewritten = answer.transform_down(|node| match node {
+        LogicalPlan::Filter(_) | LogicalPlan::Join(_) => node.map_subqueries(|subquery| {
+            rewrite(subquery, cubes, simplify, report).map(Transformed::yes).map_err(Into::into)
+        }),
+        other => Ok(Transformed::no(other)),
     })?;
     Ok(rewritten.data)
 }
@@ -215,7 +234,13 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
                 let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
-                misses.extend(near.flatten().map(|cube| (cube.entry.name.to_string(), miss.to_string())));
+                for cube in near.flatten() {
+                    let line = (cube.entry.name.to_string(), miss.to_string());
+                    // Its table may be read more than once.
+                    if !misses.contains(&line) {
+                        misses.push(line);
+                    }
+                }
             }
             _ => {}
         }

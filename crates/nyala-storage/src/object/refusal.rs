@@ -1,0 +1,90 @@
+//! What an S3 server means by a refusal, told without its XML.
+
+use object_store::Error;
+
+use crate::StorageError;
+
+/// The readable form of an error that is the answer of an S3 server: a bucket that is not there, or
+/// credentials that do not fit. None for everything else, a missing file included.
+pub fn refusal(error: &Error) -> Option<StorageError> {
+    // The library keeps status and body in a type of its own, so that only the text is left to read.
+    let text = error.to_string();
+    let bucket = bucket(&text).unwrap_or_default().to_owned();
+    match element(&text, "Code") {
+        Some("NoSuchKey") => None,
+        Some("NoSuchBucket") => Some(StorageError::NoBucket { bucket }),
+        Some(code) => {
+            let message = element(&text, "Message").unwrap_or_default().trim().trim_end_matches('.');
+            let reason = if message.is_empty() { code.to_owned() } else { format!("{code}, {message}") };
+            Some(StorageError::Refused { bucket, reason })
+        }
+        // The answer to a HEAD request has no body.
+        None => match error {
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } if !bucket.is_empty() => {
+                Some(StorageError::Refused { bucket, reason: "access denied".to_owned() })
+            }
+            _ => None,
+        },
+    }
+}
+
+/// Content of the first element of this name.
+fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = xml.split_once(&format!("<{name}>"))?;
+    rest.split_once(&format!("</{name}>")).map(|(content, _)| content)
+}
+
+/// The bucket of the URL that was asked for. It is the first part of the path, because stores are opened
+/// without virtual hosts.
+fn bucket(text: &str) -> Option<&str> {
+    let (_, request) = text.rsplit_once("Error performing ")?;
+    let (_, address) = request.split_whitespace().nth(1)?.split_once("://")?;
+    let (_, path) = address.split_once('/')?;
+    path.split(['/', '?']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const LIST: &str = "Error performing list request: Error performing GET \
+                        http://127.0.0.1:9000/sales?list-type=2&prefix=a%2F in 18.8ms - Server returned \
+                        non-2xx status code: ";
+
+    fn generic(answer: &str) -> Error {
+        Error::Generic { store: "S3", source: format!("{LIST}{answer}").into() }
+    }
+
+    #[test]
+    fn a_missing_bucket_is_named() {
+        let answer = "404 Not Found: <?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code></Error>";
+        let message = refusal(&generic(answer)).unwrap().to_string();
+        assert!(message.starts_with("bucket `sales` does not exist;"), "{message}");
+    }
+
+    #[test]
+    fn refused_credentials_have_their_reason() {
+        let answer = "403 Forbidden: <Error><Code>InvalidAccessKeyId</Code><Message>No such key.</Message>\
+                      <AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
+        let message = refusal(&generic(answer)).unwrap().to_string();
+        assert!(
+            message.starts_with("access to bucket `sales` was refused: InvalidAccessKeyId, No such key;")
+        );
+        assert!(!message.contains('<'), "{message}");
+        let source = "Error performing HEAD http://127.0.0.1:9000/sales/a.parquet in 2ms - Server returned \
+                      non-2xx status code: 403 Forbidden: ";
+        let head = Error::PermissionDenied { path: "a.parquet".into(), source: source.into() };
+        let message = refusal(&head).unwrap().to_string();
+        assert!(message.contains("bucket `sales` was refused: access denied"), "{message}");
+    }
+
+    #[test]
+    fn other_errors_are_left_alone() {
+        let missing = "404 Not Found: <Error><Code>NoSuchKey</Code></Error>";
+        assert!(refusal(&generic(missing)).is_none());
+        assert!(refusal(&generic("503 Service Unavailable: ")).is_none());
+        let local = Error::PermissionDenied { path: "a".into(), source: "denied".into() };
+        assert!(refusal(&local).is_none());
+    }
+}
