@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::freshness::{self, FileChecks};
+use super::history::History;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(super) counters: Arc<Counters>,
     pub(super) builds: Arc<Builds>,
     pub(super) background: Background,
+    pub(super) history: History,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
     pub(super) build_config: BuildConfig,
@@ -108,13 +110,15 @@ impl Engine {
         let build_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
             .with_memory_pool(memory.for_builds())
             .build_arc()?;
+        let (background, stopping) = (Background::new(threads.execution().clone()), CancellationToken::new());
         let engine = Arc::new(Self {
+            history: History::start(&catalog, &background, stopping.clone()),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
             file_checks: FileChecks::default(),
-            background: Background::new(threads.execution().clone()),
+            background,
             threads,
             counters: Arc::default(),
             builds: Arc::default(),
@@ -122,7 +126,7 @@ impl Engine {
             build_runtime,
             build_config: config.build.clone(),
             query_config: config.query.clone(),
-            stopping: CancellationToken::new(),
+            stopping,
         });
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
