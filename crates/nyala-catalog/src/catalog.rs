@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use nyala_model::{CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, SnapshotVersion};
+use nyala_model::{
+    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+};
 use tokio::sync::{Mutex, watch};
 use tracing::Instrument;
 
@@ -109,6 +111,17 @@ impl Catalog {
     /// All jobs, newest first. Reads the store: jobs are not part of a snapshot.
     pub async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError> {
         self.shared.store.jobs().await
+    }
+
+    /// Stores what was asked in the place of entries with the same id, and forgets all but the `keep`
+    /// queries asked last.
+    pub async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
+        self.shared.store.record_queries(entries, keep).await
+    }
+
+    /// What was asked, the query asked last first. Reads the store: it is not part of a snapshot.
+    pub async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+        self.shared.store.query_history().await
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
-use nyala_model::{CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, SegmentId, SnapshotVersion};
+use nyala_model::{
+    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SegmentId, SnapshotVersion,
+};
 
 use crate::change::Change;
 use crate::error::CatalogError;
@@ -42,6 +44,13 @@ pub trait CatalogStore: Send + Sync + Debug {
 
     /// All jobs, newest first.
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError>;
+
+    /// Stores entries in the place of those with the same id, and forgets all but the `keep` asked last, in
+    /// one transaction. It touches no snapshot.
+    async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError>;
+
+    /// The whole history, the query asked last first.
+    async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
 }
 
 /// What a store reports of a change.

@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod config;
 pub mod coverage;
+pub mod history;
 pub mod ids;
 pub mod lattice;
 pub mod name;
@@ -19,6 +20,7 @@ pub use catalog::{
     TableEntry,
 };
 pub use coverage::KeySet;
+pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
 pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
 pub use lattice::{DimensionSet, Lattice};
 pub use name::QualifiedName;

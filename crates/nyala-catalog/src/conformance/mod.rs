@@ -5,6 +5,7 @@
 
 pub(crate) mod commits;
 pub(crate) mod fixtures;
+pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod objects;
 pub(crate) mod segments;
@@ -36,6 +37,11 @@ macro_rules! conformance_tests {
                 missing_ids_are_refused,
             ],
             jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
+            history: [
+                queries_are_listed_by_when_they_were_asked,
+                queries_are_replaced_and_forgotten,
+                nothing_recorded_is_nothing_lost,
+            ],
             commits: [
                 versions_count_changes,
                 watchers_find_what_was_announced,

@@ -1,6 +1,7 @@
 //! The catalog in one SQLite file, for a single node.
 
 mod apply;
+mod history;
 mod jobs;
 mod load;
 mod row;

@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 2] = [FORMAT_1, FORMAT_2];
+const STEPS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -88,6 +88,23 @@ const FORMAT_2: &str = "
 ALTER TABLE segments ADD COLUMN range TEXT NOT NULL DEFAULT '\"whole\"';
 ALTER TABLE segments ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE segments ADD COLUMN key_bounds TEXT NOT NULL DEFAULT 'null';
+";
+
+/// What was asked, apart from all that a snapshot holds.
+const FORMAT_3: &str = "
+CREATE TABLE query_history (
+    id            TEXT PRIMARY KEY,
+    shape         TEXT NOT NULL,
+    asked         INTEGER NOT NULL,
+    total_us      INTEGER NOT NULL,
+    max_us        INTEGER NOT NULL,
+    row_count     INTEGER NOT NULL,
+    misses        INTEGER NOT NULL,
+    miss_reason   TEXT,
+    last_miss_ms  INTEGER NOT NULL,
+    answers       TEXT NOT NULL,
+    last_asked_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What SQLite finds wrong with the file, or that it belongs to another program.

@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nyala_model::{CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, SnapshotVersion};
+use nyala_model::{
+    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+};
 use sqlx::SqlitePool;
 use sqlx::pool::PoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use super::{apply, jobs, load, schema};
+use super::{apply, history, jobs, load, schema};
 use crate::change::Change;
 use crate::error::{CatalogError, is_busy, is_damage, is_disk_full};
 use crate::store::{Applied, CatalogStore};
@@ -124,6 +126,14 @@ impl CatalogStore for SqliteStore {
 
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError> {
         jobs::list(&self.readers).await.map_err(|error| self.explain(error.into()))
+    }
+
+    async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
+        history::record(&self.writer, entries, keep).await.map_err(|error| self.explain(error.into()))
+    }
+
+    async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
+        history::list(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
 }
 

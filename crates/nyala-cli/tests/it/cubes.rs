@@ -36,7 +36,7 @@ pub async fn shop_star() -> TestEngine {
     test
 }
 
-const CUBE: &str = "
+pub const CUBE: &str = "
     CREATE CUBE shop_sales AS
     SELECT country, city, category, date_trunc('month', day) AS month,
            sum(quantity), count(quantity), count(*), min(price), max(price), avg(price), stddev(price),

@@ -9,17 +9,20 @@
     clippy::print_stderr
 )]
 
+mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
 mod functions;
 mod harness;
+mod history;
 mod hot;
 mod oracle;
 mod process;
 mod program;
 mod property;
 mod python;
+mod recommend;
 mod rewrite;
 mod rewrite_joins;
 mod s3;

@@ -146,7 +146,12 @@ pub(crate) async fn compile(
     Ok(cube)
 }
 
-async fn plan_select(select: &str, state: &SessionState, limits: &StatementLimits) -> Result<LogicalPlan> {
+/// The plan of a cube's SELECT.
+pub(super) async fn plan_select(
+    select: &str,
+    state: &SessionState,
+    limits: &StatementLimits,
+) -> Result<LogicalPlan> {
     let statement = parse(select, limits)?
         .pop()
         .and_then(|statement| statement.ast().cloned())
@@ -157,7 +162,8 @@ async fn plan_select(select: &str, state: &SessionState, limits: &StatementLimit
     Ok(state.analyzer().execute_and_check(plan, options, |_, _| {})?)
 }
 
-fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
+/// The aggregation of a cube's SELECT, and what it makes of its results.
+pub(super) fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
     if let LogicalPlan::Projection(projection) = plan {
         match projection.input.as_ref() {
             LogicalPlan::Aggregate(aggregate) if !aggregate.aggr_expr.is_empty() => {

@@ -7,6 +7,7 @@
 //!        build                roll up                         answer
 //! ```
 
+mod advice;
 mod block;
 pub(crate) mod build;
 mod call;
@@ -23,11 +24,16 @@ mod outer;
 mod partial;
 mod partition;
 mod rewrite;
+mod shape;
+mod trial;
 
+pub(crate) use advice::{Advice, advise, stars};
 pub(crate) use compile::{CompiledCube, compile};
 pub(crate) use coverage::{Coverage, Listings, fingerprints};
 pub(crate) use definition::check_states;
 pub(crate) use definition::define;
 pub(crate) use finish::FinishAggregatePlanner;
 pub(crate) use partition::{PartitionColumn, show_range};
-pub(crate) use rewrite::{CubeIndex, ReadyCube, Report, rewrite};
+pub(crate) use rewrite::{Asked, CubeIndex, ReadyCube, Report, rewrite};
+pub(crate) use shape::{quoted, shape_of, show_shape};
+pub(crate) use trial::{Dice, Trial, Trials};

@@ -78,6 +78,12 @@ pub(crate) fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> boo
         || (distinct && matches!(function.name(), "count" | "sum"))
 }
 
+/// Whether the same rows give the same result, in whatever portions they come, but for the last digits of
+/// floating-point numbers.
+pub(crate) fn is_repeatable(function: &AggregateUDF) -> bool {
+    !matches!(function.name(), "approx_percentile_cont" | "approx_median" | "approx_top_k")
+}
+
 /// Whether a row counts for nothing if an argument is null.
 pub(crate) fn ignores_nulls(function: &AggregateUDF, distinct: bool) -> bool {
     super::state::state_version(function.name(), distinct).is_ok() || function.name() == "approx_distinct"

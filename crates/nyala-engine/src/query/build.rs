@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::DFSchema;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -49,7 +50,8 @@ pub(super) async fn run(
         return Err(busy(&name));
     };
     let context = BuildContext {
-        state: build_state(engine, engine.context().state(settings)),
+        state: build_state(engine, &engine.build_runtime, settings),
+        frugal: build_state(engine, &engine.frugal_runtime, settings),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
@@ -186,9 +188,10 @@ fn bound(written: SqlExpr, column: &PartitionColumn, state: &SessionState) -> Re
 
 /// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
 /// of their many operators would make them spill long before memory is short.
-fn build_state(engine: &Engine, state: SessionState) -> SessionState {
-    let runtime = Arc::clone(&engine.build_runtime);
-    let mut state = SessionStateBuilder::new_from_existing(state).with_runtime_env(runtime).build();
+fn build_state(engine: &Engine, runtime: &Arc<RuntimeEnv>, settings: &Settings) -> SessionState {
+    let state = engine.context().state(settings);
+    let mut state =
+        SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(engine.build_config.batch_rows);
     state
 }

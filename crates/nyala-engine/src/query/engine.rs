@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::freshness::{self, FileChecks};
+use super::history::History;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
@@ -50,8 +51,11 @@ pub struct Engine {
     pub(super) counters: Arc<Counters>,
     pub(super) builds: Arc<Builds>,
     pub(super) background: Background,
+    pub(super) history: History,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
+    /// For builds that ran out of that memory.
+    pub(super) frugal_runtime: Arc<RuntimeEnv>,
     pub(super) build_config: BuildConfig,
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
@@ -108,21 +112,27 @@ impl Engine {
         let build_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
             .with_memory_pool(memory.for_builds())
             .build_arc()?;
+        let (background, stopping) = (Background::new(threads.execution().clone()), CancellationToken::new());
+        let frugal_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
+            .with_memory_pool(memory.for_frugal_builds())
+            .build_arc()?;
         let engine = Arc::new(Self {
+            history: History::start(&catalog, &background, stopping.clone()),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
             file_checks: FileChecks::default(),
-            background: Background::new(threads.execution().clone()),
+            background,
             threads,
             counters: Arc::default(),
             builds: Arc::default(),
             data_dir: config.data_dir.clone(),
             build_runtime,
+            frugal_runtime,
             build_config: config.build.clone(),
             query_config: config.query.clone(),
-            stopping: CancellationToken::new(),
+            stopping,
         });
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
@@ -154,7 +164,8 @@ impl Engine {
             cube_hits: read(&self.counters.cube_hits),
             cube_misses: read(&self.counters.cube_misses),
             memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
-                + self.build_runtime.memory_pool.reserved(),
+                + self.build_runtime.memory_pool.reserved()
+                + self.frugal_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
         }
@@ -269,6 +280,11 @@ impl Memory {
     /// Builds take from their part what they need.
     fn for_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
+    }
+
+    /// The same memory in fair shares. A build uses it when it has given the other back.
+    fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
+        Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.builds), NAMED_CONSUMERS))
     }
 }
 

@@ -1,12 +1,16 @@
 //! Statements from clients to answers: the one way into the engine, whatever the door.
 
+mod analyze;
 mod answer;
 mod build;
+mod check;
 mod ddl;
 mod engine;
 mod explain;
 mod freshness;
+mod history;
 mod planning;
+mod recommend;
 mod run;
 mod segments;
 mod session;

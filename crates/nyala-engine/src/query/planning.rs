@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{ParamValues, ScalarValue};
@@ -112,9 +113,11 @@ pub(super) async fn run(
     let state = context.state(settings);
     let task = state.task_ctx();
     let query = bind(query.clone(), parameters)?;
-    let plans = engine.threads.plan(plan_query(query, context, state, settings.clone())).await?;
+    let begun = Instant::now();
+    let mut plans = engine.threads.plan(plan_query(query, context, state, settings.clone())).await?;
     count(engine, &plans.report);
-    Ok(start(plans.physical, task, engine.threads.execution(), deadline.clone(), running))
+    let recording = engine.history.begin(std::mem::take(&mut plans.report.asked), begun);
+    Ok(start(plans.physical, task, engine.threads.execution(), deadline.clone(), recording, running))
 }
 
 fn count(engine: &Engine, report: &Report) {
@@ -173,6 +176,14 @@ pub(super) async fn plan_query(
     Ok(Plans { logical, physical, report })
 }
 
+/// What constants are worked out with.
+pub(super) fn simplify_context(state: &SessionState) -> SimplifyContext {
+    SimplifyContext::builder()
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build()
+}
+
 fn route(
     plan: LogicalPlan,
     state: &SessionState,
@@ -184,11 +195,7 @@ fn route(
     if !nyala.use_cubes {
         return Ok((plan, report));
     }
-    let simplify = SimplifyContext::builder()
-        .with_config_options(Arc::clone(state.config_options()))
-        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-        .build();
-    let plan = rewrite(plan, context.cubes(), &simplify, &mut report)?;
+    let plan = rewrite(plan, context.cubes(), &simplify_context(state), &mut report)?;
     if !nyala.pushdown && report.hits() < report.blocks.len() {
         return Err(QueryError::new(
             ErrorKind::Unsupported,

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, RowStream};
+use super::history::Recording;
 use super::threads::from_panic;
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -122,13 +123,14 @@ pub(super) fn start(
     context: Arc<TaskContext>,
     handle: &Handle,
     deadline: Deadline,
+    recording: Recording,
     mut running: Running,
 ) -> Answer {
     let schema = plan.schema();
     let (sender, receiver) = channel(BATCHES_AHEAD);
     let counters = Arc::clone(&running.counters);
     running.task = Some(handle.spawn(async move {
-        let work = AssertUnwindSafe(pump(plan, context, &sender, &counters));
+        let work = AssertUnwindSafe(pump(plan, context, &sender, &counters, recording));
         let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
         if let Err(error) = done {
             counters.failed.fetch_add(1, Ordering::Relaxed);
@@ -144,14 +146,18 @@ async fn pump(
     context: Arc<TaskContext>,
     sender: &Sender<Result<RecordBatch>>,
     counters: &Counters,
+    mut recording: Recording,
 ) -> Result<()> {
     let mut stream = execute_stream(plan, context)?;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         counters.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        recording.add_rows(batch.num_rows());
+        let sent = Instant::now();
         if batch.num_rows() > 0 && sender.send(Ok(batch)).await.is_err() {
             return Ok(());
         }
+        recording.leave_out(sent.elapsed());
     }
     Ok(())
 }

@@ -175,10 +175,12 @@ fn chosen<'a>(
         None => Ok(snapshot.cubes.values().map(AsRef::as_ref).collect()),
         Some(name) => match snapshot.cubes.get(name) {
             Some(cube) => Ok(vec![cube.as_ref()]),
-            None => {
-                let message = format!("cube `{name}` does not exist");
-                Err(QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes"))
-            }
+            None => Err(missing_cube(name)),
         },
     }
+}
+
+pub(super) fn missing_cube(name: &QualifiedName) -> QueryError {
+    let message = format!("cube `{name}` does not exist");
+    QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes")
 }

@@ -15,7 +15,7 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Unoptimized};
 use super::run::{Deadline, Running};
-use super::{build, ddl, explain, segments, show};
+use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -196,6 +196,15 @@ impl Session {
                 segments::show_cuboids(engine, cube.as_ref(), running)
             }
             Nyala::ShowJobs => show::jobs(engine, running).await,
+            Nyala::ShowQueryHistory => history::show(engine, running).await,
+            Nyala::AnalyzeCube { name } => {
+                analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await
+            }
+            Nyala::RecommendCube(wish) => Box::pin(recommend::run(engine, wish, settings, running)).await,
+            Nyala::CheckCube { name, sample } => {
+                let name = ddl::name_of(name, settings.schema())?;
+                Box::pin(check::run(engine, &name, *sample, settings, running)).await
+            }
         }
     }
 

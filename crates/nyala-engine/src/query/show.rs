@@ -11,7 +11,7 @@ use nyala_model::{CubeEntry, JobEntry, SegmentEntry, SegmentState};
 use super::answer::Answer;
 use super::engine::Engine;
 use super::run::{Running, ready};
-use super::segments;
+use super::{analyze, check, history, recommend, segments};
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};
 
@@ -22,6 +22,10 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::ShowSegments { .. } => Some(segments::schema()),
         Nyala::ShowCuboids { .. } => Some(segments::cuboids_schema()),
         Nyala::ShowJobs => Some(jobs_schema()),
+        Nyala::ShowQueryHistory => Some(history::schema()),
+        Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
+        Nyala::RecommendCube(_) => Some(recommend::schema()),
+        Nyala::CheckCube { .. } => Some(check::schema()),
         Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
     }
 }

@@ -3,6 +3,7 @@
 mod cuboid;
 mod external;
 mod files;
+mod footer;
 mod hot;
 mod infer;
 mod reader;
@@ -11,6 +12,7 @@ mod stores;
 pub(crate) use cuboid::{CuboidPart, CuboidTable};
 pub(crate) use external::ExternalTable;
 pub(crate) use files::{ColumnRange, TableFiles};
+pub(crate) use footer::{FileProblem, check_file};
 pub use hot::HotStats;
 pub(crate) use hot::{HotCuboidExec, HotCuboids};
 pub(crate) use infer::{TableRequest, describe_table};

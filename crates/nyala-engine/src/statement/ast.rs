@@ -24,7 +24,7 @@ pub enum Nyala {
     /// `CREATE CUBE [IF NOT EXISTS] name AS SELECT …`
     CreateCube(Box<CreateCube>),
     /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
-    BuildCube(BuildCube),
+    BuildCube(Box<BuildCube>),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {
         /// The cube.
@@ -46,6 +46,31 @@ pub enum Nyala {
     },
     /// `SHOW JOBS`
     ShowJobs,
+    /// `SHOW QUERY HISTORY`
+    ShowQueryHistory,
+    /// `CHECK CUBE name [SAMPLE n]`
+    CheckCube {
+        /// The cube.
+        name: ObjectName,
+        /// How many random queries are compared.
+        sample: Option<u64>,
+    },
+    /// `ANALYZE CUBE name`
+    AnalyzeCube {
+        /// The cube.
+        name: ObjectName,
+    },
+    /// `RECOMMEND CUBE FOR SCHEMA name` or `… TABLE name`
+    RecommendCube(RecommendFor),
+}
+
+/// What a recommendation is for.
+#[derive(Debug, Clone)]
+pub enum RecommendFor {
+    /// Queries whose tables are all in it.
+    Schema(Ident),
+    /// Queries that read it.
+    Table(ObjectName),
 }
 
 /// The parts of a `BUILD CUBE` statement and its kin.
@@ -148,6 +173,12 @@ impl fmt::Display for Nyala {
             Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),
             Self::ShowCuboids { cube: Some(cube) } => write!(f, "SHOW CUBOIDS FOR {cube}"),
             Self::ShowJobs => f.write_str("SHOW JOBS"),
+            Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
+            Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
+            Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
+            Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
+            Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
+            Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }
     }
 }

@@ -8,7 +8,7 @@ mod parser;
 mod partition;
 
 pub(crate) use ast::Kind;
-pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, Statement};
+pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
 pub use limits::StatementLimits;
 pub use parser::parse;

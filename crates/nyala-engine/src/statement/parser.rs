@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, Statement};
+use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
 use super::partition::parse_partition;
@@ -106,6 +106,22 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 2);
             Nyala::ShowJobs
         }
+        ("SHOW", "QUERY") if peek_word(parser, 2).as_deref() == Some("HISTORY") => {
+            skip(parser, 3);
+            Nyala::ShowQueryHistory
+        }
+        ("CHECK", "CUBE") => {
+            skip(parser, 2);
+            Nyala::CheckCube { name: parse_name(parser)?, sample: parse_sample(parser)? }
+        }
+        ("ANALYZE", "CUBE") => {
+            skip(parser, 2);
+            Nyala::AnalyzeCube { name: parse_name(parser)? }
+        }
+        ("RECOMMEND", "CUBE") => {
+            skip(parser, 2);
+            Nyala::RecommendCube(parse_recommend_for(parser)?)
+        }
         ("BUILD", _) => return Err(expected(parser, "`CUBE` after `BUILD`")),
         _ => return Ok(None),
     };
@@ -140,7 +156,28 @@ fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> 
     } else {
         None
     };
-    Ok(Nyala::BuildCube(BuildCube { action, name, range }))
+    Ok(Nyala::BuildCube(Box::new(BuildCube { action, name, range })))
+}
+
+fn parse_recommend_for(parser: &mut DFParser<'_>) -> Result<RecommendFor> {
+    if !parser.parser.parse_keyword(Keyword::FOR) {
+        return Err(expected(parser, "`FOR SCHEMA …` or `FOR TABLE …`"));
+    }
+    match parser.parser.parse_one_of_keywords(&[Keyword::SCHEMA, Keyword::TABLE]) {
+        Some(Keyword::SCHEMA) => {
+            Ok(RecommendFor::Schema(parser.parser.parse_identifier().map_err(from_parser)?))
+        }
+        Some(_) => Ok(RecommendFor::Table(parse_name(parser)?)),
+        None => Err(expected(parser, "`SCHEMA` or `TABLE`")),
+    }
+}
+
+fn parse_sample(parser: &mut DFParser<'_>) -> Result<Option<u64>> {
+    if peek_word(parser, 0).as_deref() != Some("SAMPLE") {
+        return Ok(None);
+    }
+    skip(parser, 1);
+    parser.parser.parse_literal_uint().map(Some).map_err(from_parser)
 }
 
 fn parse_for_name(parser: &mut DFParser<'_>) -> Result<Option<ObjectName>> {

@@ -33,6 +33,13 @@ fn our_statements_and_others_side_by_side() {
         "CREATE CUBE IF NOT EXISTS c AS SELECT a, sum(b) FROM t GROUP BY a",
     );
     check("select ';' as x", "SELECT ';' AS x");
+    check("show query history", "SHOW QUERY HISTORY");
+    check("analyze cube a.b", "ANALYZE CUBE a.b");
+    check(
+        "recommend cube for schema \"S\"; recommend cube for table s.t",
+        "RECOMMEND CUBE FOR SCHEMA \"S\"; RECOMMEND CUBE FOR TABLE s.t",
+    );
+    check("check cube a.b; Check Cube c sample 7", "CHECK CUBE a.b; CHECK CUBE c SAMPLE 7");
 }
 
 #[test]
@@ -40,6 +47,10 @@ fn mistakes_name_what_was_expected() {
     check_error("build table x", ErrorKind::Syntax, "expected `CUBE` after `BUILD`");
     check_error("create cube c select 1", ErrorKind::Syntax, "expected `AS SELECT …`");
     check_error("show jobs now", ErrorKind::Syntax, "expected end of statement, found `now`");
+    check_error("recommend cube", ErrorKind::Syntax, "`FOR SCHEMA …` or `FOR TABLE …`");
+    check_error("recommend cube for all", ErrorKind::Syntax, "`SCHEMA` or `TABLE`");
+    check_error("check cube c sample", ErrorKind::Syntax, "literal int");
+    check_error("check cube c sample -1", ErrorKind::Syntax, "literal int");
     check_error("selec 1", ErrorKind::Syntax, "selec");
 }
 

@@ -17,7 +17,10 @@ use crate::cube::compile::{CompiledCube, JoinEdge};
 use crate::error::{QueryError, Result};
 
 /// Positions of the tables that may be left out.
-pub(super) async fn droppable_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
+pub(in crate::cube) async fn droppable_joins(
+    cube: &CompiledCube,
+    state: &SessionState,
+) -> Result<Vec<usize>> {
     let mut droppable = Vec::new();
     for (instance, edge) in cube.edges.iter().enumerate() {
         if let Some(edge) = edge

@@ -24,6 +24,7 @@ mod wanted;
 mod writer;
 
 pub(crate) use background::Background;
+pub(super) use joins::droppable_joins;
 pub(crate) use progress::{Builds, Progress};
 pub(crate) use run::{BuildContext, BuiltSegment, build, merge};
 pub(crate) use segment::{WantedSegment, now_ms, remove_leftovers, retire};

@@ -35,6 +35,9 @@ const SINGLE_FILE_CELLS: u64 = 262_144;
 /// What a build works with.
 pub(crate) struct BuildContext {
     pub(crate) state: SessionState,
+    /// The same with memory in fair shares, for what fails without: operators that hold much then spill
+    /// before others starve. Slower, since every one has little.
+    pub(crate) frugal: SessionState,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) store: Arc<dyn ObjectStore>,
     pub(crate) data_dir: PathBuf,
@@ -163,11 +166,15 @@ impl<'a> Work<'a> {
                 continue;
             }
             passes += 1;
-            match self.one_pass(&roots, passes, &mut cuboids).await {
+            match self.one_pass(&roots, passes, &self.context.state, &mut cuboids).await {
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
                     tracing::info!(cube = %self.name, cuboids = roots.len(), "memory is short; building fewer at once");
                     let later = roots.split_off(roots.len() / 2);
                     waiting.extend([later, roots]);
+                }
+                Err(error) if error.kind == ErrorKind::ResourcesExhausted => {
+                    passes += 1;
+                    self.one_pass(&roots, passes, &self.context.frugal, &mut cuboids).await?;
                 }
                 outcome => outcome?,
             }
@@ -180,10 +187,11 @@ impl<'a> Work<'a> {
         &self,
         roots: &[DimensionSet],
         pass: usize,
+        state: &SessionState,
         cuboids: &mut Vec<CuboidEntry>,
     ) -> Result<()> {
-        let flat = self.context.state.create_physical_plan(&self.compiled.flat).await?;
-        let task = self.context.state.task_ctx();
+        let flat = state.create_physical_plan(&self.compiled.flat).await?;
+        let task = state.task_ctx();
         let (copies, feeders) = tee(&flat, roots.len(), &task, &self.context.progress)?;
         let mut writing = Vec::new();
         for (root, rows) in roots.iter().zip(copies) {
@@ -242,12 +250,29 @@ impl<'a> Work<'a> {
         parent: DimensionSet,
         parts: Vec<CuboidPart>,
     ) -> Result<CuboidEntry> {
+        let first = self.try_from_states(set, parent, parts.clone(), 1, &self.context.state).await;
+        match first {
+            Err(error) if error.kind == ErrorKind::ResourcesExhausted => {
+                self.try_from_states(set, parent, parts, 2, &self.context.frugal).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn try_from_states(
+        &self,
+        set: DimensionSet,
+        parent: DimensionSet,
+        parts: Vec<CuboidPart>,
+        pass: usize,
+        state: &SessionState,
+    ) -> Result<CuboidEntry> {
         let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
         let states = self.read(parent, parts)?;
         let source = Source::States(states, parent);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
-        let task = self.context.state.task_ctx();
-        let writing = self.writer.start(set, 1, &plan, &self.compiled.cuboid_schema(set), &task)?;
+        let schema = self.compiled.cuboid_schema(set);
+        let writing = self.writer.start(set, pass, &plan, &schema, &state.task_ctx())?;
         self.finish(writing.finish().await?).await
     }
 

@@ -51,6 +51,15 @@ pub(super) fn match_cube(
     Err(miss.unwrap_or_else(|| Miss::new("its tables cannot be paired with the query's")))
 }
 
+/// The dimensions that a cuboid must have to answer `query`, and whether its cells must stand for rows.
+pub(in crate::cube) fn needed(
+    cube: &CompiledCube,
+    droppable: &BTreeSet<usize>,
+    query: &Block,
+) -> Result<(DimensionSet, bool), Miss> {
+    match_cube(cube, droppable, query).map(|found| (found.needed, found.of_rows))
+}
+
 impl Match {
     /// The columns that a cuboid contributes to the answer: group columns first, then the states of each
     /// aggregate, all under names of their own.

@@ -19,5 +19,6 @@ mod sets;
 mod show;
 mod states;
 
-pub(crate) use report::Report;
+pub(super) use matching::needed;
+pub(crate) use report::{Asked, Report};
 pub(crate) use rule::{CubeIndex, ReadyCube, rewrite};

@@ -2,11 +2,28 @@
 
 use std::fmt;
 
+use nyala_model::{CubeId, QualifiedName};
+
+use crate::cube::block::Block;
+
 /// One line for each aggregation of the query that reads a cube's fact table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     /// In the order the plan was walked.
     pub(crate) blocks: Vec<BlockReport>,
+    /// All aggregations over tables, also those that no cube is near, for the history.
+    pub(crate) asked: Vec<Asked>,
+}
+
+/// An aggregation, and what answered it.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// What was asked.
+    pub(crate) block: Block,
+    /// The cube that answers, and the dimensions of each cuboid that is read.
+    pub(crate) cube: Option<(CubeId, QualifiedName, Vec<Vec<String>>)>,
+    /// The first reason why none answers; none if none was near.
+    pub(crate) reason: Option<String>,
 }
 
 /// What became of one aggregation.

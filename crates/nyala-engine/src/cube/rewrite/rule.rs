@@ -12,7 +12,7 @@ use super::answer::{CellPlan, finish};
 use super::calls::QueryCalls;
 use super::candidate::{Candidate, consider};
 use super::joined::{Late, with_late_joins};
-use super::report::{BlockReport, Chosen, Report};
+use super::report::{Asked, BlockReport, Chosen, Report};
 use super::sets::plain_blocks;
 use crate::cube::block::{Block, Miss, external_table};
 use crate::cube::compile::CompiledCube;
@@ -72,9 +72,6 @@ pub(crate) fn rewrite(
     simplify: &SimplifyContext,
     report: &mut Report,
 ) -> Result<LogicalPlan> {
-    if cubes.by_fact.is_empty() {
-        return Ok(plan);
-    }
     let rewritten = plan.transform_down_with_subqueries(|node| {
         let answer = match &node {
             LogicalPlan::Aggregate(aggregate) => route(aggregate, cubes, simplify, report)?,
@@ -165,13 +162,20 @@ fn route(
         }
     }
     let chosen = best.as_ref().map(Answer::describe);
+    let cube = best
+        .as_ref()
+        .zip(chosen.as_ref())
+        .map(|(best, chosen)| (best.cube.entry.id, best.cube.entry.name.clone(), chosen.cuboids.clone()));
+    let reason = misses.first().filter(|_| cube.is_none()).map(|(cube, why)| format!("cube `{cube}`: {why}"));
     if chosen.is_some() || !misses.is_empty() {
         report.blocks.push(BlockReport { chosen, misses });
     }
-    match best {
-        Some(best) => finish(aggregate, &block, calls, best.plan()?).map(Some),
-        None => Ok(None),
-    }
+    let answer = match best {
+        Some(best) => Some(finish(aggregate, &block, calls, best.plan()?)?),
+        None => None,
+    };
+    report.asked.push(Asked { block, cube, reason });
+    Ok(answer)
 }
 
 fn answer<'a>(

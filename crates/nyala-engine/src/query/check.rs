@@ -1,0 +1,340 @@
+//! `CHECK CUBE`: whether a cube's files are those that were written, and its answers those of the tables.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::collect;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
+
+use super::answer::Answer;
+use super::engine::Engine;
+use super::explain::AbortOnDrop;
+use super::planning::simplify_context;
+use super::run::Running;
+use super::segments::missing_cube;
+use super::show::{answer, number, numbers, text, texts};
+use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Trial, Trials, rewrite};
+use crate::error::{QueryError, Result};
+use crate::scan::{FileProblem, check_file};
+use crate::session::Settings;
+
+/// Queries that are compared when nothing else is asked for.
+const DEFAULT_SAMPLE: u64 = 20;
+/// Files looked at side by side.
+const FILES_AT_ONCE: usize = 8;
+/// How far floating-point numbers may be apart: relative, and for small ones absolute. Sums depend on the
+/// order of their terms.
+const TOLERANCE: f64 = 1e-9;
+
+/// Columns of the answer.
+pub(super) fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("check"),
+        number("segment"),
+        text("cuboid"),
+        text("result"),
+        text("detail"),
+    ]))
+}
+
+/// What one check found.
+struct Finding {
+    check: &'static str,
+    segment: Option<u64>,
+    cuboid: Option<String>,
+    result: &'static str,
+    detail: String,
+}
+
+impl Finding {
+    fn new(check: &'static str, result: &'static str, detail: impl Into<String>) -> Self {
+        Self { check, segment: None, cuboid: None, result, detail: detail.into() }
+    }
+
+    fn of(self, segment: &SegmentEntry) -> Self {
+        Self { segment: Some(segment.id.0), ..self }
+    }
+}
+
+/// Checks files, then freshness, then answers.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    name: &QualifiedName,
+    sample: Option<u64>,
+    settings: &Settings,
+    running: Running,
+) -> Result<Answer> {
+    let mut findings = Vec::new();
+    let cube = find(engine, name)?;
+    // What cannot be listed is a finding, not the end of the check.
+    if let Err(error) = engine.check_files(Some(&cube.entry.definition.sources)).await {
+        findings.push(Finding::new("source", "unreadable", error.to_string()));
+    }
+    let cube = find(engine, name)?;
+    if ready(&cube).next().is_none() {
+        findings.push(Finding::new("source", "stale", "it has not been built; run BUILD CUBE"));
+    }
+    findings.extend(files(engine, &cube).await?);
+    findings.extend(sources(&cube));
+    findings.extend(answers(engine, &cube, sample.unwrap_or(DEFAULT_SAMPLE), settings).await?);
+    show(&findings, running)
+}
+
+fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+    let context = engine.context();
+    let entry = context.snapshot().cubes.get(name).ok_or_else(|| missing_cube(name))?;
+    let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
+    Ok(Arc::clone(cube))
+}
+
+fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
+    cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
+}
+
+/// Every file of every segment: one line for each that is wrong, or else one for the segment.
+async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
+    let store = engine.stores().data()?;
+    let mut findings = Vec::new();
+    for segment in ready(cube) {
+        let all: Vec<_> =
+            segment.cuboids.iter().flat_map(|c| c.files.iter().map(move |file| (c, file))).collect();
+        let checked = all.iter().map(|(cuboid, file)| {
+            let (store, folder, file) = (Arc::clone(&store), segment.location.clone(), (*file).clone());
+            let cuboid = shown(cube, cuboid);
+            async move { (cuboid, check_file(store.as_ref(), &folder, &file).await) }.boxed()
+        });
+        let checked: Vec<BoxFuture<'static, _>> = checked.collect();
+        let checked: Vec<_> = stream::iter(checked).buffered(FILES_AT_ONCE).collect().await;
+        let wrong: Vec<Finding> = checked
+            .into_iter()
+            .filter_map(|(cuboid, outcome)| {
+                let (result, detail) = match outcome.err()? {
+                    FileProblem::Unreadable(detail) => ("unreadable", detail),
+                    FileProblem::Differs(detail) => ("differs", detail),
+                };
+                let finding = Finding::new("file", result, detail).of(segment);
+                Some(Finding { cuboid: Some(cuboid), ..finding })
+            })
+            .collect();
+        if wrong.is_empty() {
+            let rows: u64 = segment.cuboids.iter().map(|cuboid| cuboid.rows).sum();
+            let detail = format!("{} files with {rows} rows", all.len());
+            findings.push(Finding::new("file", "ok", detail).of(segment));
+        }
+        findings.extend(wrong);
+    }
+    Ok(findings)
+}
+
+/// Whether the files that segments were made from still lie there.
+fn sources(cube: &ReadyCube) -> Vec<Finding> {
+    let judged = ready(cube).map(|segment| match cube.coverage.why_stale(segment.id) {
+        Some(reason) => Finding::new("source", "stale", reason).of(segment),
+        None => {
+            let files: u64 = segment.sources.iter().map(|source| source.files).sum();
+            Finding::new("source", "ok", format!("{files} files of {} tables", segment.sources.len()))
+                .of(segment)
+        }
+    });
+    judged.collect()
+}
+
+/// Compares random answers: every cuboid in turn, of segments in turn, until enough were compared.
+async fn answers(
+    engine: &Arc<Engine>,
+    cube: &Arc<ReadyCube>,
+    sample: u64,
+    settings: &Settings,
+) -> Result<Vec<Finding>> {
+    let mut pairs: Vec<(&SegmentEntry, &CuboidEntry)> =
+        cube.coverage.usable(&cube.entry).flat_map(|s| s.cuboids.iter().map(move |c| (s, c))).collect();
+    if pairs.is_empty() || sample == 0 {
+        return Ok(Vec::new());
+    }
+    let (state, limits) = (engine.context().state(settings), *engine.limits());
+    let own = Arc::clone(cube);
+    let trials = engine.threads.plan(async move { Trials::of(own, &state, &limits).await }).await?;
+    if !trials.can_compare() {
+        let detail = "every measure is an estimate that is not the same each time";
+        return Ok(vec![Finding::new("answer", "not compared", detail)]);
+    }
+    let mut dice = Dice::new();
+    dice.shuffle(&mut pairs);
+    let runner = Runner { engine, settings };
+    let mut findings = Vec::new();
+    for (segment, cuboid) in pairs.iter().cycle().take(usize::try_from(sample).unwrap_or(usize::MAX)) {
+        let found = match runner.compare(&trials, segment, cuboid, &mut dice).await {
+            Ok(found) => found,
+            Err(error) => Finding::new("answer", "unreadable", error.to_string()),
+        };
+        findings.push(Finding { cuboid: Some(shown(cube, cuboid)), ..found.of(segment) });
+    }
+    Ok(findings)
+}
+
+fn shown(cube: &ReadyCube, cuboid: &CuboidEntry) -> String {
+    format!("({})", cube.entry.definition.dimension_names(cuboid.dimensions).join(", "))
+}
+
+/// Runs the queries of trials.
+struct Runner<'a> {
+    engine: &'a Arc<Engine>,
+    settings: &'a Settings,
+}
+
+impl Runner<'_> {
+    async fn compare(
+        &self,
+        trials: &Trials,
+        segment: &SegmentEntry,
+        cuboid: &CuboidEntry,
+        dice: &mut Dice,
+    ) -> Result<Finding> {
+        let cell = match trials.cell(segment, cuboid, dice)? {
+            Some(plan) => first_row(&self.rows(plan, None).await?.0)?,
+            None => Vec::new(),
+        };
+        let trial = trials.trial(segment, cuboid, &cell, dice)?;
+        let (routed, report) = self.rows(trial.plan.clone(), Some(&trial)).await?;
+        if report.hits() == 0 {
+            return Ok(Finding::new("answer", "not compared", format!("{}: {report}", trial.text)));
+        }
+        let (raw, _) = self.rows(trial.plan.clone(), None).await?;
+        let difference = differences(&trial, &routed, &raw)?;
+        let Some(difference) = difference else {
+            let rows: usize = raw.iter().map(RecordBatch::num_rows).sum();
+            return Ok(Finding::new("answer", "ok", format!("{}: {rows} rows", trial.text)));
+        };
+        // Files that changed while they were read make a difference that is none.
+        let name = &trial.only.entry.name;
+        let sources = &trial.only.entry.definition.sources;
+        if self.engine.check_files(Some(sources)).await.is_ok()
+            && let Some(reason) = find(self.engine, name)?.coverage.why_stale(segment.id)
+        {
+            return Ok(Finding::new("answer", "stale", reason));
+        }
+        Ok(Finding::new("answer", "differs", format!("{}: {difference}", trial.text)))
+    }
+
+    /// Runs `plan`, from the trial's cuboid if there is one.
+    async fn rows(&self, plan: LogicalPlan, trial: Option<&Trial>) -> Result<(Vec<RecordBatch>, Report)> {
+        let state = self.engine.context().state(self.settings);
+        let task = state.task_ctx();
+        let only = trial.map(|trial| CubeIndex::new([Arc::clone(&trial.only)]));
+        let work = async move {
+            let mut report = Report::default();
+            let plan = match only {
+                Some(cubes) => rewrite(plan, &cubes, &simplify_context(&state), &mut report)?,
+                None => plan,
+            };
+            let plan = state.optimizer().optimize(plan, &state, |_, _| {})?;
+            Ok((state.query_planner().create_physical_plan(&plan, &state).await?, report))
+        };
+        let (plan, report) = self.engine.threads.plan(work).await?;
+        let work = async move { Ok(collect(plan, task).await?) };
+        Ok((AbortOnDrop(self.engine.threads.execution().spawn(work)).join().await?, report))
+    }
+}
+
+type Row = Vec<ScalarValue>;
+
+fn rows_of(batches: &[RecordBatch]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        for row in 0..batch.num_rows() {
+            let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
+            rows.push(values.collect::<datafusion::error::Result<Row>>()?);
+        }
+    }
+    Ok(rows)
+}
+
+fn first_row(batches: &[RecordBatch]) -> Result<Row> {
+    Ok(rows_of(batches)?.into_iter().next().unwrap_or_default())
+}
+
+/// The first thing in which both answers differ.
+fn differences(trial: &Trial, cube: &[RecordBatch], tables: &[RecordBatch]) -> Result<Option<String>> {
+    let split = |mut row: Row| {
+        let values = row.split_off(trial.groups.min(row.len()));
+        (row, values)
+    };
+    let mut expected: HashMap<Row, Row> = rows_of(tables)?.into_iter().map(split).collect();
+    for (group, values) in rows_of(cube)?.into_iter().map(split) {
+        let Some(right) = expected.remove(&group) else {
+            return Ok(Some(format!("the tables have no group {}", list(&group))));
+        };
+        let wrong = values.iter().zip(&right).find(|(a, b)| !same(a, b));
+        if let Some((ours, right)) = wrong {
+            let (ours, right) = (show_value(ours), show_value(right));
+            let place = if group.is_empty() { String::new() } else { format!(" for group {}", list(&group)) };
+            return Ok(Some(format!("the cube says {ours}, the tables say {right}{place}")));
+        }
+    }
+    Ok(expected.into_keys().next().map(|group| format!("the cube has no group {}", list(&group))))
+}
+
+fn list(group: &[ScalarValue]) -> String {
+    format!("({})", group.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+}
+
+/// A value, shortened: the set of a bitmap may have millions of members.
+fn show_value(value: &ScalarValue) -> String {
+    const MOST: usize = 60;
+    let text = value.to_string();
+    if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("…".chars()).collect() }
+}
+
+fn same(ours: &ScalarValue, right: &ScalarValue) -> bool {
+    if ours == right {
+        return true;
+    }
+    match (float(ours), float(right)) {
+        (Some(a), Some(b)) => {
+            (a.is_nan() && b.is_nan()) || (a - b).abs() <= TOLERANCE * a.abs().max(b.abs()).max(1.0)
+        }
+        _ => false,
+    }
+}
+
+fn float(value: &ScalarValue) -> Option<f64> {
+    match value {
+        ScalarValue::Float64(value) => *value,
+        // Its sums are only as exact as it is itself.
+        ScalarValue::Float32(value) => value.map(f64::from),
+        _ => None,
+    }
+}
+
+fn show(findings: &[Finding], running: Running) -> Result<Answer> {
+    let columns: Vec<ArrayRef> = vec![
+        texts(findings.iter().map(|found| Some(found.check))),
+        numbers(findings.iter().map(|found| found.segment)),
+        texts(findings.iter().map(|found| found.cuboid.as_deref())),
+        texts(findings.iter().map(|found| Some(found.result))),
+        texts(findings.iter().map(|found| Some(found.detail.as_str()))),
+    ];
+    answer(schema(), columns, running)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_digits_of_floats_may_differ() {
+        let float = |value| ScalarValue::Float64(Some(value));
+        assert!(same(&float(1e12), &float(1e12 + 100.0)));
+        assert!(!same(&float(1e12), &float(1e12 + 10_000.0)));
+        assert!(same(&float(f64::NAN), &float(f64::NAN)));
+        assert!(!same(&float(0.0), &ScalarValue::Float64(None)));
+        assert!(!same(&ScalarValue::Int64(Some(1 << 60)), &ScalarValue::Int64(Some((1 << 60) + 1))));
+    }
+}

@@ -1,0 +1,169 @@
+//! From queries to the book, and from the book to the catalog.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nyala_catalog::Catalog;
+use nyala_model::QueryHistoryEntry;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::book::{Book, KEPT};
+use crate::cube::Asked;
+use crate::cube::build::{Background, now_ms};
+
+/// Queries that wait to be written down; more are not recorded.
+const WAITING: usize = 4096;
+/// How often the catalog gets what is new.
+const STORED_EVERY: Duration = Duration::from_secs(10);
+
+/// One query that ended.
+pub(super) struct Event {
+    pub(super) asked: Vec<Asked>,
+    pub(super) took: Duration,
+    pub(super) rows: u64,
+    pub(super) at_ms: u64,
+}
+
+enum Message {
+    Ended(Event),
+    /// Answered when all that was sent before is in the book.
+    CaughtUp(oneshot::Sender<()>),
+}
+
+/// The history of one engine.
+#[derive(Debug)]
+pub(in crate::query) struct History {
+    sender: Sender<Message>,
+    book: Arc<Mutex<Book>>,
+}
+
+impl History {
+    /// Starts the task that keeps the book. It ends, and stores what is left, when the engine stops or is
+    /// dropped.
+    pub(in crate::query) fn start(
+        catalog: &Arc<Catalog>,
+        background: &Background,
+        stopping: CancellationToken,
+    ) -> Self {
+        let (sender, receiver) = channel(WAITING);
+        let book = Arc::new(Mutex::new(Book::default()));
+        let keeper = Keeper { catalog: Arc::clone(catalog), book: Arc::clone(&book) };
+        background.finish(keeper.keep(receiver, stopping));
+        Self { sender, book }
+    }
+
+    /// A query that has been planned; it ends when this is dropped.
+    pub(in crate::query) fn begin(&self, asked: Vec<Asked>, begun: Instant) -> Recording {
+        Recording { asked, begun, left_out: Duration::ZERO, rows: 0, sender: self.sender.clone() }
+    }
+
+    /// Everything that ended before this was called, the query asked last first.
+    pub(in crate::query) async fn entries(&self) -> Vec<QueryHistoryEntry> {
+        let (sender, caught_up) = oneshot::channel();
+        if self.sender.send(Message::CaughtUp(sender)).await.is_ok() {
+            // An error means that the engine stops, and there is nothing more to wait for.
+            let _ = caught_up.await;
+        }
+        self.book.lock().unwrap_or_else(PoisonError::into_inner).entries()
+    }
+}
+
+/// A running query, recorded when it ends in whatever way.
+#[derive(Debug)]
+pub(in crate::query) struct Recording {
+    asked: Vec<Asked>,
+    begun: Instant,
+    left_out: Duration,
+    rows: u64,
+    sender: Sender<Message>,
+}
+
+impl Recording {
+    /// Counts rows that the client gets.
+    pub(in crate::query) fn add_rows(&mut self, rows: usize) {
+        self.rows = self.rows.saturating_add(rows as u64);
+    }
+
+    /// Time that the client took, and not the query.
+    pub(in crate::query) fn leave_out(&mut self, time: Duration) {
+        self.left_out += time;
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        if asked.is_empty() {
+            return;
+        }
+        let took = self.begun.elapsed().saturating_sub(self.left_out);
+        // When nobody can keep up, a query less in the history is better than one that waits.
+        let _ = self.sender.try_send(Message::Ended(Event { asked, took, rows: self.rows, at_ms: now_ms() }));
+    }
+}
+
+struct Keeper {
+    catalog: Arc<Catalog>,
+    book: Arc<Mutex<Book>>,
+}
+
+impl Keeper {
+    async fn keep(self, mut receiver: Receiver<Message>, stopping: CancellationToken) {
+        match self.catalog.query_history().await {
+            Ok(entries) => self.with_book(|book| book.load(entries)),
+            Err(error) => tracing::warn!(%error, "the query history begins anew"),
+        }
+        let mut store = tokio::time::interval(STORED_EVERY);
+        loop {
+            tokio::select! {
+                message = receiver.recv() => match message {
+                    Some(message) => self.take(message),
+                    None => break,
+                },
+                _ = store.tick() => self.store().await,
+                () = stopping.cancelled() => break,
+            }
+        }
+        receiver.close();
+        while let Some(message) = receiver.recv().await {
+            self.take(message);
+        }
+        self.store().await;
+    }
+
+    fn take(&self, message: Message) {
+        match message {
+            Message::Ended(event) => {
+                // Outside of the lock: making SQL takes longer than writing it down.
+                let shaped = Book::shape(event);
+                self.with_book(|book| book.add(shaped));
+            }
+            Message::CaughtUp(waiting) => {
+                let _ = waiting.send(());
+            }
+        }
+    }
+
+    async fn store(&self) {
+        let changed = self.with_book(Book::take_changed);
+        if changed.is_empty() {
+            return;
+        }
+        if let Err(error) = self.catalog.record_queries(&changed, KEPT).await {
+            tracing::warn!(%error, "the query history was not stored; it is tried again");
+            self.with_book(|book| book.not_stored(&changed));
+        }
+    }
+
+    fn with_book<T>(&self, work: impl FnOnce(&mut Book) -> T) -> T {
+        work(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Message")
+    }
+}

@@ -1,0 +1,56 @@
+//! `SHOW QUERY HISTORY`.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use nyala_model::QueryHistoryEntry;
+
+use crate::cube::show_shape;
+use crate::error::Result;
+use crate::query::answer::Answer;
+use crate::query::engine::Engine;
+use crate::query::run::Running;
+use crate::query::show::{answer, number, numbers, text, texts, time, times};
+
+/// Columns of `SHOW QUERY HISTORY`.
+pub(in crate::query) fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("query"),
+        number("asked"),
+        number("total_ms"),
+        number("max_ms"),
+        number("rows"),
+        number("misses"),
+        text("answered_from"),
+        text("miss_reason"),
+        time("last_asked"),
+    ]))
+}
+
+/// Every shape, the one asked last first.
+pub(in crate::query) async fn show(engine: &Engine, running: Running) -> Result<Answer> {
+    let entries = engine.history.entries().await;
+    let queries: Vec<String> = entries.iter().map(|entry| show_shape(&entry.shape)).collect();
+    let answers: Vec<Option<String>> = entries.iter().map(answered_from).collect();
+    let columns: Vec<ArrayRef> = vec![
+        texts(queries.iter().map(|query| Some(query.as_str()))),
+        numbers(entries.iter().map(|entry| Some(entry.asked))),
+        numbers(entries.iter().map(|entry| Some(entry.total_us / 1000))),
+        numbers(entries.iter().map(|entry| Some(entry.max_us / 1000))),
+        numbers(entries.iter().map(|entry| Some(entry.rows))),
+        numbers(entries.iter().map(|entry| Some(entry.misses))),
+        texts(answers.iter().map(Option::as_deref)),
+        texts(entries.iter().map(|entry| entry.miss_reason.as_deref())),
+        times(entries.iter().map(|entry| Some(entry.last_asked_ms))),
+    ];
+    answer(schema(), columns, running)
+}
+
+/// The cube and cuboids that answered last.
+fn answered_from(entry: &QueryHistoryEntry) -> Option<String> {
+    let last = entry.answers.iter().max_by_key(|answer| answer.last_ms)?;
+    let together = entry.answers.iter().filter(|a| a.cube == last.cube && a.last_ms == last.last_ms);
+    let cuboids: Vec<String> = together.map(|a| format!("({})", a.cuboid.join(", "))).collect();
+    Some(format!("{} {}", last.name, cuboids.join(", ")))
+}

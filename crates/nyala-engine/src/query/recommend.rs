@@ -1,0 +1,203 @@
+//! `RECOMMEND CUBE`: cubes for what the history says was asked and no cube answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion::execution::SessionState;
+use datafusion::physical_plan::collect;
+use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
+
+use super::answer::Answer;
+use super::ddl::name_of;
+use super::engine::Engine;
+use super::explain::AbortOnDrop;
+use super::run::Running;
+use super::show::{answer, number, numbers, text, texts};
+use crate::cube::{Advice, advise, quoted, stars};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::Settings;
+use crate::statement::{RecommendFor, StatementLimits};
+
+/// Columns of the answer.
+pub(super) fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("statement"),
+        number("queries"),
+        Field::new("share_of_time", DataType::Float64, true),
+        number("cuboids"),
+        number("cells"),
+        number("bytes"),
+        number("rows_to_scan"),
+        text("detail"),
+    ]))
+}
+
+/// A line of the answer: a proposal, or what none was found for.
+enum Line {
+    Cube { statement: String, advice: Advice },
+    Unserved { entries: Vec<QueryHistoryEntry>, reason: String },
+}
+
+/// Looks at the history and at samples of the tables; changes nothing.
+pub(super) async fn run(
+    engine: &Arc<Engine>,
+    wish: &RecommendFor,
+    settings: &Settings,
+    running: Running,
+) -> Result<Answer> {
+    let history = engine.history.entries().await;
+    let context = engine.context();
+    let snapshot = Arc::clone(context.snapshot());
+    let wanted = scope(wish, &snapshot, settings.schema())?;
+    let history: Vec<QueryHistoryEntry> =
+        history.into_iter().filter(|entry| wanted(entry) && exists(entry, &snapshot)).collect();
+    let total_us: u64 = history.iter().map(|entry| entry.total_us).sum();
+    let open = history.into_iter().filter(|entry| !is_served(entry, &snapshot)).collect();
+    let (state, limits) = (context.state(settings), *engine.limits());
+    let work = async move { lines(open, &snapshot, &state, &limits).await };
+    let lines = AbortOnDrop(engine.threads.execution().spawn(work)).join().await?;
+    show(&lines, total_us, running)
+}
+
+type Filter = Box<dyn Fn(&QueryHistoryEntry) -> bool + Send>;
+
+/// Which entries are meant.
+fn scope(wish: &RecommendFor, snapshot: &CatalogSnapshot, schema: &str) -> Result<Filter> {
+    match wish {
+        RecommendFor::Table(name) => {
+            let name = name_of(name, schema)?;
+            if !snapshot.tables.contains_key(&name) {
+                let message = format!("table `{name}` does not exist");
+                return Err(
+                    QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW TABLES lists the tables")
+                );
+            }
+            Ok(Box::new(move |entry| entry.shape.tables.iter().any(|table| table.table == name)))
+        }
+        RecommendFor::Schema(name) => {
+            let quoted = name.quote_style.is_some();
+            let name = if quoted { name.value.clone() } else { name.value.to_lowercase() };
+            if !snapshot.schemas.contains(&name) {
+                let message = format!("schema `{name}` does not exist");
+                return Err(
+                    QueryError::new(ErrorKind::UndefinedObject, message).hint("CREATE SCHEMA makes one")
+                );
+            }
+            Ok(Box::new(move |entry| entry.shape.tables.iter().all(|table| table.table.schema == name)))
+        }
+    }
+}
+
+fn exists(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
+    entry.shape.tables.iter().all(|table| snapshot.tables.contains_key(&table.table))
+}
+
+/// Whether a cube that is still there answered it the last time.
+fn is_served(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
+    let last = entry.answers.iter().max_by_key(|answer| answer.last_ms);
+    last.is_some_and(|last| {
+        last.last_ms > entry.last_miss_ms && snapshot.cubes.values().any(|cube| cube.id == last.cube)
+    })
+}
+
+async fn lines(
+    entries: Vec<QueryHistoryEntry>,
+    snapshot: &CatalogSnapshot,
+    state: &SessionState,
+    limits: &StatementLimits,
+) -> Result<Vec<Line>> {
+    let tables: BTreeSet<&QualifiedName> =
+        entries.iter().flat_map(|entry| entry.shape.tables.iter().map(|table| &table.table)).collect();
+    let mut rows: BTreeMap<QualifiedName, u64> = BTreeMap::new();
+    for table in tables {
+        rows.insert(table.clone(), count(table, state).await?);
+    }
+    let size = |table: &QualifiedName| rows.get(table).copied().unwrap_or_default();
+    let (mut lines, mut names) = (Vec::new(), BTreeSet::new());
+    let mut rest: Vec<(QueryHistoryEntry, String)> = Vec::new();
+    // Where a wide join cannot serve what reads fewer tables, that gets a cube of its own.
+    for exact in [false, true] {
+        let entries = if exact { rest.drain(..).map(|(entry, _)| entry).collect() } else { entries.clone() };
+        for star in stars(entries, size, exact) {
+            let fact = star.join.tables.iter().find(|table| table.alias == star.fact);
+            let Some(fact) = fact.map(|table| table.table.clone()) else { continue };
+            let (advice, unserved) = advise(&star, size(&fact), state, limits).await?;
+            rest.extend(unserved);
+            if let Some(advice) = advice {
+                let name = free_name(&fact, snapshot, &mut names);
+                let statement = format!("CREATE CUBE {name} AS {}", advice.select);
+                lines.push(Line::Cube { statement, advice });
+            }
+        }
+    }
+    let mut reasons: BTreeMap<String, Vec<QueryHistoryEntry>> = BTreeMap::new();
+    for (entry, reason) in rest {
+        reasons.entry(reason).or_default().push(entry);
+    }
+    lines.extend(reasons.into_iter().map(|(reason, entries)| Line::Unserved { entries, reason }));
+    Ok(lines)
+}
+
+async fn count(table: &QualifiedName, state: &SessionState) -> Result<u64> {
+    let sql = format!("SELECT count(*) FROM {}.{}", quoted(&table.schema), quoted(&table.name));
+    let plan = state.create_logical_plan(&sql).await?;
+    let batches = collect(state.create_physical_plan(&plan).await?, state.task_ctx()).await?;
+    let counts = batches.first().and_then(|batch| batch.columns().first()?.as_primitive_opt::<Int64Type>());
+    let count = counts.filter(|counts| !counts.is_empty()).map(|counts| counts.value(0));
+    Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
+}
+
+/// `table_cube`, with a number if that is taken.
+fn free_name(fact: &QualifiedName, snapshot: &CatalogSnapshot, taken: &mut BTreeSet<String>) -> String {
+    let names = (1_usize..).map(|n| match n {
+        1 => format!("{}_cube", fact.name),
+        n => format!("{}_cube_{n}", fact.name),
+    });
+    let mut free = names.filter(|name| {
+        let full = QualifiedName::new(&fact.schema, name);
+        let known = snapshot.cubes.contains_key(&full) || snapshot.tables.contains_key(&full);
+        !known && !taken.contains(&full.to_string())
+    });
+    let name = free.next().unwrap_or_default();
+    taken.insert(QualifiedName::new(&fact.schema, &name).to_string());
+    format!("{}.{}", quoted(&fact.schema), quoted(&name))
+}
+
+fn show(lines: &[Line], total_us: u64, running: Running) -> Result<Answer> {
+    let advice = |line: &Line, of: fn(&Advice) -> u64| match line {
+        Line::Cube { advice, .. } => Some(of(advice)),
+        Line::Unserved { .. } => None,
+    };
+    let numbers_of = |of: fn(&Advice) -> u64| numbers(lines.iter().map(move |line| advice(line, of)));
+    #[expect(clippy::cast_precision_loss, reason = "it is a share")]
+    let shares = lines.iter().map(|line| {
+        let took: u64 = entries_of(line).iter().map(|entry| entry.total_us).sum();
+        Some(took as f64 / total_us.max(1) as f64)
+    });
+    let columns: Vec<ArrayRef> = vec![
+        texts(lines.iter().map(|line| match line {
+            Line::Cube { statement, .. } => Some(statement.as_str()),
+            Line::Unserved { .. } => None,
+        })),
+        numbers(lines.iter().map(|line| Some(entries_of(line).iter().map(|entry| entry.asked).sum()))),
+        Arc::new(shares.collect::<Float64Array>()),
+        numbers_of(|advice| advice.cuboids as u64),
+        numbers_of(|advice| advice.cells),
+        numbers_of(|advice| advice.bytes),
+        numbers_of(|advice| advice.rows),
+        texts(lines.iter().map(|line| match line {
+            Line::Cube { .. } => None,
+            Line::Unserved { reason, .. } => Some(reason.as_str()),
+        })),
+    ];
+    answer(schema(), columns, running)
+}
+
+fn entries_of(line: &Line) -> &[QueryHistoryEntry] {
+    match line {
+        Line::Cube { advice, .. } => &advice.served,
+        Line::Unserved { entries, .. } => entries,
+    }
+}
