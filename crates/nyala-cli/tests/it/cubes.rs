@@ -333,7 +333,7 @@ async fn definitions_that_make_no_sense_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_memory_is_too_short_for_takes_several_passes() {
     let test = TestEngine::with_config(|config| {
-        config.query.memory_limit_bytes = 96 << 20;
+        config.query.memory_limit_bytes = 200 << 20;
         config.query.threads = 2;
     })
     .await;

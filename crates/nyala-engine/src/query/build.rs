@@ -50,8 +50,8 @@ pub(super) async fn run(
         return Err(busy(&name));
     };
     let context = BuildContext {
-        state: build_state(engine, &engine.build_runtime, settings),
-        frugal: build_state(engine, &engine.frugal_runtime, settings),
+        state: build_state(engine, &engine.build_runtime, engine.build_config.batch_rows, settings),
+        frugal: build_state(engine, &engine.frugal_runtime, engine.query_config.batch_rows, settings),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
@@ -188,11 +188,16 @@ fn bound(written: SqlExpr, column: &PartitionColumn, state: &SessionState) -> Re
 
 /// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
 /// of their many operators would make them spill long before memory is short.
-fn build_state(engine: &Engine, runtime: &Arc<RuntimeEnv>, settings: &Settings) -> SessionState {
+fn build_state(
+    engine: &Engine,
+    runtime: &Arc<RuntimeEnv>,
+    batch_rows: usize,
+    settings: &Settings,
+) -> SessionState {
     let state = engine.context().state(settings);
     let mut state =
         SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
-    *state.config_mut() = state.config().clone().with_batch_size(engine.build_config.batch_rows);
+    *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
     state
 }
 
