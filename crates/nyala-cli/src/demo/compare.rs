@@ -11,9 +11,9 @@ use super::queries::{QUERIES, Query};
 use crate::sql::split;
 
 /// Most timed runs of one query in one way.
-const MAX_RUNS: usize = 5;
+const MAX_RUNS: usize = 25;
 /// No further run is begun once the runs of one query took this long together.
-const BUDGET: Duration = Duration::from_secs(6);
+const BUDGET: Duration = Duration::from_secs(2);
 
 /// How long to wait for what the first run wants in memory.
 const LOADING: Duration = Duration::from_secs(10);
