@@ -1,8 +1,11 @@
 //! Work that outlives the statement that caused it.
 
+use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use nyala_model::SegmentId;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
@@ -11,11 +14,23 @@ use tokio_util::task::TaskTracker;
 pub(crate) struct Background {
     runtime: Handle,
     tasks: TaskTracker,
+    /// Segments that are being deleted: they are still in the catalog, and nobody may take them up.
+    abandoned: Arc<Mutex<BTreeSet<SegmentId>>>,
 }
 
 impl Background {
     pub(crate) fn new(runtime: Handle) -> Self {
-        Self { runtime, tasks: TaskTracker::new() }
+        Self { runtime, tasks: TaskTracker::new(), abandoned: Arc::default() }
+    }
+
+    /// Marks a segment as being deleted.
+    pub(super) fn abandon(&self, segment: SegmentId) {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).insert(segment);
+    }
+
+    /// Whether a segment is being deleted.
+    pub(super) fn is_abandoned(&self, segment: SegmentId) -> bool {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).contains(&segment)
     }
 
     /// Runs `work` to its end, also while the engine is stopping.

@@ -64,7 +64,8 @@ impl NewSegment {
         let snapshot = catalog.snapshot();
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         let mut resumed = None;
-        for segment in left.into_iter().filter(|s| s.state == SegmentState::Building) {
+        let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
+        for segment in left.filter(|segment| !background.is_abandoned(segment.id)) {
             let same = segment.range == wanted.range && segment.sources == wanted.sources;
             if same && resumed.is_none() {
                 resumed = Some(segment);
@@ -170,6 +171,7 @@ impl Drop for NewSegment {
         }
         let catalog = Arc::clone(&self.catalog);
         let (id, folder) = (self.id, self.data_dir.join(&self.folder));
+        self.background.abandon(id);
         self.background.finish(async move {
             for _ in 0..2 {
                 tokio::time::sleep(STRAGGLERS).await;
