@@ -20,7 +20,9 @@ mod session;
 mod statement;
 
 pub use error::{ErrorKind, QueryError};
-pub use query::{Answer, Completion, Engine, EngineStats, Prepared, RowStream, Session, SessionOptions};
+pub use query::{
+    Answer, Completion, Engine, EngineStats, PlanCacheStats, Prepared, RowStream, Session, SessionOptions,
+};
 pub use scan::HotStats;
 pub use session::SessionExtension;
 pub use statement::Statement;

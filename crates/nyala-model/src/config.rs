@@ -100,6 +100,9 @@ pub struct CacheConfig {
     /// the rest. A larger share lets more queries do without files, and leaves less for large queries. 0
     /// keeps none. Default 20.
     pub hot_cuboids_percent: usize,
+    /// Memory for plans of queries that come again and again, in bytes. It is estimated, and taken beside
+    /// the memory limit. 0 keeps none, so that every query is planned. Default 64 MiB.
+    pub plans_bytes: usize,
 }
 
 /// Which locations tables may name, and how S3 is reached.
@@ -195,7 +198,7 @@ impl Default for BuildConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { hot_cuboids_percent: 20 }
+        Self { hot_cuboids_percent: 20, plans_bytes: 64 << 20 }
     }
 }
 

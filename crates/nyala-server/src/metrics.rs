@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
-use nyala_engine::{EngineStats, HotStats};
+use nyala_engine::{EngineStats, HotStats, PlanCacheStats};
 
 /// Renders the process's metrics; clones share them.
 #[derive(Debug, Clone)]
@@ -67,6 +67,14 @@ fn set_engine(stats: EngineStats) {
     gauge!("nyala_memory_reserved_bytes").set(stats.memory_reserved_bytes as f64);
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
     set_hot_cuboids(stats.hot_cuboids);
+    set_plans(stats.plans);
+}
+
+fn set_plans(stats: PlanCacheStats) {
+    counter!("nyala_plan_cache_hits_total").absolute(stats.hits);
+    counter!("nyala_plan_cache_misses_total").absolute(stats.misses);
+    gauge!("nyala_plan_cache_entries").set(stats.entries as f64);
+    gauge!("nyala_plan_cache_bytes").set(stats.bytes as f64);
 }
 
 fn set_hot_cuboids(stats: HotStats) {
@@ -91,6 +99,7 @@ fn describe() {
     describe_gauge!("nyala_queries_running", "Statements running now.");
     describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
     describe_hot_cuboids();
+    describe_plans();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
     describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
@@ -109,6 +118,13 @@ fn describe_hot_cuboids() {
     describe_counter!("nyala_hot_cuboid_evictions_total", "Cuboids put out of memory for others.");
     describe_gauge!("nyala_hot_cuboids", "Cuboids in memory.");
     describe_gauge!("nyala_hot_cuboid_bytes", Unit::Bytes, "Memory of the cuboids in memory.");
+}
+
+fn describe_plans() {
+    describe_counter!("nyala_plan_cache_hits_total", "Queries that ran from a ready plan.");
+    describe_counter!("nyala_plan_cache_misses_total", "Queries that were planned.");
+    describe_gauge!("nyala_plan_cache_entries", "Shapes and texts of queries that are known.");
+    describe_gauge!("nyala_plan_cache_bytes", Unit::Bytes, "About the memory that ready plans take.");
 }
 
 /// Resident memory of this process; none where the system has no `/proc`.

@@ -360,3 +360,23 @@ async fn a_build_that_memory_is_too_short_for_takes_several_passes() {
     )
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dimensions_may_be_of_any_type() {
+    let test = TestEngine::new().await;
+    let rows = 0..1000_i64;
+    let table = batch!(
+        "f" => arrow::array::Float64Array::from_iter_values(rows.clone().map(|i| (i % 7) as f64 / 4.0)),
+        "b" => arrow::array::BooleanArray::from_iter(rows.clone().map(|i| (i % 5 != 0).then_some(i % 2 == 0))),
+        "d" => arrow::array::Decimal128Array::from_iter_values(rows.clone().map(|i| i128::from(i % 11))),
+        "y" => arrow::array::BinaryArray::from_iter_values(rows.clone().map(|i| (i % 3).to_le_bytes())),
+        "t" => arrow::array::TimestampMicrosecondArray::from_iter_values(rows.clone().map(|i| i % 13)),
+        "a" => arrow::array::Int64Array::from_iter_values(rows),
+    );
+    test.table("t", &[table]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM t GROUP BY GROUPING SETS ((f, b), (d, y), (t))").await;
+    test.run("BUILD CUBE c").await;
+    for dimension in ["f", "b", "d", "y", "t"] {
+        test.check_hit(&format!("SELECT {dimension}, sum(a) FROM t GROUP BY {dimension}")).await;
+    }
+}

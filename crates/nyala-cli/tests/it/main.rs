@@ -18,6 +18,7 @@ mod harness;
 mod history;
 mod hot;
 mod oracle;
+mod plans;
 mod process;
 mod program;
 mod property;

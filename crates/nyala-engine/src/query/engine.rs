@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::freshness::{self, FileChecks};
 use super::history::History;
+use super::plans::{PlanCache, PlanCacheStats};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
@@ -52,6 +53,7 @@ pub struct Engine {
     pub(super) builds: Arc<Builds>,
     pub(super) background: Background,
     pub(super) history: History,
+    pub(super) plans: PlanCache,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
     /// For builds that ran out of that memory.
@@ -83,6 +85,8 @@ pub struct EngineStats {
     pub catalog_version: u64,
     /// What the cache of hot cuboids did.
     pub hot_cuboids: HotStats,
+    /// What the cache of plans did.
+    pub plans: PlanCacheStats,
 }
 
 impl Engine {
@@ -118,6 +122,7 @@ impl Engine {
             .build_arc()?;
         let engine = Arc::new(Self {
             history: History::start(&catalog, &background, stopping.clone()),
+            plans: PlanCache::new(config.cache.plans_bytes),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
@@ -168,6 +173,7 @@ impl Engine {
                 + self.frugal_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
+            plans: self.plans.stats(),
         }
     }
 
@@ -209,6 +215,11 @@ impl Engine {
             self.current.store(Arc::new(context));
         }
         Ok(())
+    }
+
+    /// Counts aggregations that cuboids answer.
+    pub(super) fn count_hits(&self, aggregations: usize) {
+        self.counters.cube_hits.fetch_add(aggregations as u64, Ordering::Relaxed);
     }
 
     /// Refuses work once the engine is stopping.

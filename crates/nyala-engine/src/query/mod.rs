@@ -10,6 +10,7 @@ mod explain;
 mod freshness;
 mod history;
 mod planning;
+mod plans;
 mod recommend;
 mod run;
 mod segments;
@@ -19,4 +20,5 @@ mod threads;
 
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};
+pub use plans::PlanCacheStats;
 pub use session::{Prepared, Session, SessionOptions};

@@ -15,11 +15,13 @@ use datafusion::sql::parser::Statement as DfStatement;
 
 use super::answer::Answer;
 use super::engine::Engine;
+use super::history::Recorded;
+use super::plans::{Made, answers_of};
 use super::run::{Deadline, Running, start};
 use super::session::in_order;
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::{Settings, SnapshotContext};
+use crate::session::{Settings, SnapshotContext, is_plain};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -100,11 +102,12 @@ pub(super) struct Plans {
     pub(super) report: Report,
 }
 
-/// Plans and starts a query.
+/// Plans and starts a query. `text` is the one it was parsed from, if that may be planned again.
 pub(super) async fn run(
     engine: &Arc<Engine>,
     query: &Unoptimized,
-    parameters: Vec<ScalarValue>,
+    text: Option<&Arc<str>>,
+    parameters: &[ScalarValue],
     settings: &Settings,
     deadline: &Deadline,
     running: Running,
@@ -114,45 +117,56 @@ pub(super) async fn run(
     let task = state.task_ctx();
     let query = bind(query.clone(), parameters)?;
     let begun = Instant::now();
-    let mut plans = engine.threads.plan(plan_query(query, context, state, settings.clone())).await?;
+    let work = plan_query(query, Arc::clone(&context), state, settings.clone());
+    let mut plans = engine.threads.plan(work).await?;
+    engine.plans.count(false);
     count(engine, &plans.report);
-    let recording = engine.history.begin(std::mem::take(&mut plans.report.asked), begun);
+    let answers = answers_of(&plans.report).filter(|_| is_plain(plans.physical.as_ref()));
+    if let (Some(text), Some(answers)) = (text, answers) {
+        let made = Made { answers, schema: plans.physical.schema() };
+        engine.learn_plan(text, settings, &context, made);
+    }
+    let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
+    let recording = engine.history.begin(asked, begun);
     Ok(start(plans.physical, task, engine.threads.execution(), deadline.clone(), recording, running))
 }
 
 fn count(engine: &Engine, report: &Report) {
     let hits = report.hits();
     let misses = report.blocks.len() - hits;
-    engine.counters.cube_hits.fetch_add(hits as u64, Ordering::Relaxed);
+    engine.count_hits(hits);
     engine.counters.cube_misses.fetch_add(misses as u64, Ordering::Relaxed);
 }
 
 /// Puts values in the place of parameters.
-fn bind(query: Unoptimized, values: Vec<ScalarValue>) -> Result<Unoptimized> {
+fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
     let Unoptimized::Resolved(plan) = query else {
         return Ok(query);
     };
     let types = parameter_types(&plan)?;
+    if types.is_empty() {
+        return Ok(Unoptimized::Resolved(plan));
+    }
+    let bound = cast_values(&types, values)?.into_iter().map(Into::into).collect();
+    Ok(Unoptimized::Resolved(plan.with_param_values(ParamValues::List(bound))?))
+}
+
+/// Values as those of parameters with `types`; none is a type that is not known.
+pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Vec<ScalarValue>> {
     if types.len() > values.len() {
         let message =
             format!("statement has {} parameters, but {} values were given", types.len(), values.len());
         return Err(QueryError::new(ErrorKind::InvalidParameter, message));
     }
-    if types.is_empty() {
-        return Ok(Unoptimized::Resolved(plan));
-    }
-    let mut bound = Vec::new();
-    for (number, (value, data_type)) in values.into_iter().zip(types).enumerate() {
-        let value = match data_type {
-            Some(wanted) if value.data_type() != wanted => value.cast_to(&wanted).map_err(|_| {
-                let message = format!("parameter `${}` cannot be read as {wanted}: `{value}`", number + 1);
-                QueryError::new(ErrorKind::InvalidParameter, message)
-            })?,
-            _ => value,
-        };
-        bound.push(value.into());
-    }
-    Ok(Unoptimized::Resolved(plan.with_param_values(ParamValues::List(bound))?))
+    let values = values.iter().zip(types).enumerate();
+    let cast = values.map(|(number, (value, data_type))| match data_type {
+        Some(wanted) if value.data_type() != *wanted => value.cast_to(wanted).map_err(|_| {
+            let message = format!("parameter `${}` cannot be read as {wanted}: `{value}`", number + 1);
+            QueryError::new(ErrorKind::InvalidParameter, message)
+        }),
+        _ => Ok(value.clone()),
+    });
+    cast.collect()
 }
 
 /// Analyse, answer from cubes, optimise, choose operators.
@@ -162,7 +176,19 @@ pub(super) async fn plan_query(
     mut state: SessionState,
     settings: Settings,
 ) -> Result<Plans> {
-    let (routed, report) = route(query.analyze(&state)?, &state, &context, &settings)?;
+    let (logical, report) = optimize(query, &context, &mut state, &settings)?;
+    let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
+    Ok(Plans { logical, physical, report })
+}
+
+/// Analyse, answer from cubes, optimise. `state` is left as operators are to be chosen with.
+pub(super) fn optimize(
+    query: Unoptimized,
+    context: &SnapshotContext,
+    state: &mut SessionState,
+    settings: &Settings,
+) -> Result<(LogicalPlan, Report)> {
+    let (routed, report) = route(query.analyze(state)?, state, context, settings)?;
     if report.all_from_cuboids() {
         let optimizer = &mut state.config_mut().options_mut().optimizer;
         // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
@@ -171,9 +197,8 @@ pub(super) async fn plan_query(
         // takes longer than to compute with them.
         optimizer.enable_round_robin_repartition = false;
     }
-    let logical = state.optimizer().optimize(routed, &state, |_, _| {})?;
-    let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
-    Ok(Plans { logical, physical, report })
+    let logical = state.optimizer().optimize(routed, &*state, |_, _| {})?;
+    Ok((logical, report))
 }
 
 /// What constants are worked out with.

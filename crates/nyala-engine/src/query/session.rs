@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
-use super::planning::{self, Unoptimized};
+use super::planning::{self, Planned, Unoptimized};
 use super::run::{Deadline, Running};
 use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::Settings;
+use crate::session::{Settings, SnapshotContext};
 use crate::statement::{Kind, Nyala, Statement, parse};
 
 /// Who a session belongs to, for logs and limits.
@@ -34,37 +34,95 @@ pub struct SessionOptions {
 /// A client's settings and running statement. One for each connection, or for each HTTP request.
 #[derive(Debug)]
 pub struct Session {
-    engine: Arc<Engine>,
+    pub(super) engine: Arc<Engine>,
     options: SessionOptions,
     settings: Mutex<Settings>,
     running: Mutex<CancellationToken>,
 }
 
 /// A statement planned far enough to know what it takes and gives. It may be executed many times; when
-/// the catalog has changed it is planned anew.
+/// the catalog has changed it is planned anew. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Prepared {
-    statement: Statement,
+    parts: Arc<Parts>,
+    /// For a statement that is the shape of a text.
+    taken: Option<Arc<Taken>>,
+}
+
+/// What planning found about a statement.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) statement: Statement,
     parameter_types: Vec<Option<DataType>>,
     schema: Option<SchemaRef>,
-    plan: Option<Arc<Unoptimized>>,
-    planned_for: (SnapshotVersion, String),
+    pub(super) plan: Option<Arc<Unoptimized>>,
+    planned_for: (SnapshotVersion, Arc<str>),
+}
+
+/// A text, and the values that were taken out of it.
+#[derive(Debug)]
+struct Taken {
+    sql: String,
+    values: Vec<ScalarValue>,
+}
+
+impl Parts {
+    pub(super) fn of(
+        statement: Statement,
+        planned: Planned,
+        context: &SnapshotContext,
+        settings: &Settings,
+    ) -> Result<Self> {
+        Ok(Self {
+            statement,
+            parameter_types: planning::parameter_types(planned.plan.logical())?,
+            schema: planned.schema,
+            plan: Some(Arc::new(planned.plan)),
+            planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
+        })
+    }
+
+    /// Length of its text.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.statement.text().map_or(0, |text| text.len())
+    }
 }
 
 impl Prepared {
-    /// The statement.
+    pub(super) fn from_parts(parts: Arc<Parts>) -> Self {
+        Self { parts, taken: None }
+    }
+
+    /// The statement `sql`, as the shape it has and the values that were taken out.
+    pub(super) fn taken_from(sql: &str, shape: Arc<Parts>, values: Vec<ScalarValue>) -> Self {
+        Self { parts: shape, taken: Some(Arc::new(Taken { sql: sql.to_owned(), values })) }
+    }
+
+    pub(super) fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// Values of the parameters that nobody has to give.
+    pub(super) fn taken(&self) -> Option<&[ScalarValue]> {
+        self.taken.as_ref().map(|taken| taken.values.as_slice())
+    }
+
+    /// The statement. If values were taken out of its text, it has parameters for them.
     pub fn statement(&self) -> &Statement {
-        &self.statement
+        &self.parts.statement
     }
 
     /// Type of each parameter, `$1` first; none where it could not be inferred.
     pub fn parameter_types(&self) -> &[Option<DataType>] {
-        &self.parameter_types
+        match self.taken {
+            Some(_) => &[],
+            None => &self.parts.parameter_types,
+        }
     }
 
     /// Columns of the result; none if it gives no rows.
     pub fn schema(&self) -> Option<SchemaRef> {
-        self.schema.clone()
+        self.parts.schema.clone()
     }
 }
 
@@ -95,28 +153,23 @@ impl Session {
 
     async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
         let context = self.engine.context();
-        let planned_for = (context.snapshot().version, settings.schema().to_owned());
         if let Some(schema) = self.known_schema(&statement) {
-            return Ok(Prepared { statement, parameter_types: Vec::new(), schema, plan: None, planned_for });
+            let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
+            let parts = Parts { statement, parameter_types: Vec::new(), schema, plan: None, planned_for };
+            return Ok(Prepared::from_parts(Arc::new(parts)));
         }
         let state = context.state(settings);
-        let Kind::DataFusion(ast) = statement.0.clone() else {
+        let Kind::DataFusion(ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
         };
-        let plan = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
-        let plan = plan.map_err(|error| context.explain_missing(error))?;
-        Ok(Prepared {
-            statement,
-            parameter_types: planning::parameter_types(plan.plan.logical())?,
-            schema: plan.schema,
-            plan: Some(Arc::new(plan.plan)),
-            planned_for,
-        })
+        let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
+        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        Ok(Prepared::from_parts(Arc::new(Parts::of(statement, planned, &context, settings)?)))
     }
 
     /// Columns of statements that are not planned as SQL: `Some(None)` for none.
     fn known_schema(&self, statement: &Statement) -> Option<Option<SchemaRef>> {
-        match &statement.0 {
+        match &statement.kind {
             Kind::Nyala(statement) => Some(show::schema(statement)),
             Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
             Kind::DataFusion(_) => show::setting_name(statement)
@@ -145,34 +198,60 @@ impl Session {
         running: Running,
     ) -> Result<Answer> {
         let settings = self.settings();
-        match &prepared.statement.0 {
+        let statement = &prepared.parts.statement;
+        match &statement.kind {
             Kind::Nyala(statement) => self.run_own(statement, &settings, running).await,
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
                     self.engine.check_files(None).await?;
                 }
-                if let Some((explain, inner)) = prepared.statement.explained() {
-                    return explain::run(&self.engine, explain, inner, &settings, running).await;
+                let mut running = Some(running);
+                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
+                match (ready, running) {
+                    (Some(answer), _) => Ok(answer),
+                    (None, Some(running)) => {
+                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await
+                    }
+                    (None, None) => Err(QueryError::internal("a statement was lost")),
                 }
-                if let Some(name) = show::setting_name(&prepared.statement)
-                    && let Some(value) = self.setting(&name)
-                {
-                    return show::setting(&name, &value, running);
-                }
-                let plan = self.current_plan(prepared, &settings).await?;
-                self.run_plan(&plan, &prepared.statement, parameters, &settings, deadline, running).await
             }
         }
     }
 
-    /// The plan made when the statement was prepared, or a new one if names may mean other things now.
-    async fn current_plan(&self, prepared: &Prepared, settings: &Settings) -> Result<Arc<Unoptimized>> {
-        let now = (self.engine.context().snapshot().version, settings.schema().to_owned());
-        let anew = match &prepared.plan {
-            Some(plan) if prepared.planned_for == now => return Ok(Arc::clone(plan)),
-            _ => self.prepare_with(prepared.statement.clone(), settings).await?,
+    /// Runs a statement that no ready plan answers.
+    async fn run_planned(
+        &self,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        let whole = match &prepared.taken {
+            Some(taken) => self.prepare_with(self.parse_one(&taken.sql)?, settings).await?,
+            None => prepared.clone(),
         };
-        anew.plan.ok_or_else(|| QueryError::internal("a query has no plan"))
+        let statement = &whole.parts.statement;
+        if let Some((explain, inner)) = statement.explained() {
+            return explain::run(&self.engine, explain, inner, settings, running).await;
+        }
+        if let Some(name) = show::setting_name(statement)
+            && let Some(value) = self.setting(&name)
+        {
+            return show::setting(&name, &value, running);
+        }
+        let plan = self.current_plan(&whole.parts, settings).await?;
+        self.run_plan(&plan, statement, parameters, settings, deadline, running).await
+    }
+
+    /// The plan made when the statement was prepared, or a new one if names may mean other things now.
+    async fn current_plan(&self, parts: &Parts, settings: &Settings) -> Result<Arc<Unoptimized>> {
+        let now = (self.engine.context().snapshot().version, settings.schema());
+        let plan = match &parts.plan {
+            Some(plan) if (parts.planned_for.0, &parts.planned_for.1) == now => Some(Arc::clone(plan)),
+            _ => self.prepare_with(parts.statement.clone(), settings).await?.parts.plan.clone(),
+        };
+        plan.ok_or_else(|| QueryError::internal("a query has no plan"))
     }
 
     async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
@@ -230,18 +309,26 @@ impl Session {
             LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
             LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
-            _ => planning::run(&self.engine, plan, parameters, settings, deadline, running).await,
+            _ => {
+                let text = statement.text();
+                planning::run(&self.engine, plan, text, &parameters, settings, deadline, running).await
+            }
         }
     }
 
     /// Parses exactly one statement and runs it without parameters.
     pub async fn query(&self, sql: &str) -> Result<Answer> {
+        let prepared = match self.recall(sql) {
+            Some(prepared) => prepared,
+            None => self.prepare(self.parse_one(sql)?).await?,
+        };
+        self.execute(&prepared, Vec::new()).await
+    }
+
+    fn parse_one(&self, sql: &str) -> Result<Statement> {
         let mut statements = self.parse(sql)?;
         match (statements.pop(), statements.is_empty()) {
-            (Some(statement), true) => {
-                let prepared = self.prepare(statement).await?;
-                self.execute(&prepared, Vec::new()).await
-            }
+            (Some(statement), true) => Ok(statement),
             (None, _) => Err(QueryError::new(ErrorKind::Syntax, "statement is empty")),
             (Some(_), false) => Err(QueryError::new(ErrorKind::Syntax, "text has more than one statement")
                 .hint("send one statement at a time")),
@@ -281,7 +368,7 @@ impl Session {
         }
     }
 
-    fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

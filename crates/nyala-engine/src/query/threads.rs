@@ -80,6 +80,18 @@ impl Threads {
         self.planning.send(job).map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
+
+    /// Runs `work` on a planning thread, some time. Nobody waits for it.
+    pub(super) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let handle = self.handle.clone();
+        let job: Job = Box::new(move || {
+            if let Err(panic) = handle.block_on(AssertUnwindSafe(work).catch_unwind()) {
+                tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
+            }
+        });
+        // The other side is gone only when the engine is.
+        let _ = self.planning.send(job);
+    }
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>) {

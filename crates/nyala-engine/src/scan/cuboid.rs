@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
-use super::hot::{BlockFilter, CuboidKey, HotCuboidExec, HotCuboids, Source};
+use super::hot::{BlockFilter, CuboidKey, HotCuboidExec, HotCuboids, HotScan, Source};
 use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
@@ -31,6 +31,11 @@ pub(crate) struct CuboidPart {
     /// The cuboid.
     pub(crate) cuboid: CuboidEntry,
 }
+
+/// In a session's configuration: a plan is made without knowing what its filters compare with. Scans of memory
+/// are left open, to be given rows when it is known ([`HotCuboidExec::refiltered`]).
+#[derive(Debug)]
+pub(crate) struct WithoutValues;
 
 /// One cuboid in some segments, from memory where it is held there, else from its files. Everything
 /// needed to scan these comes from the catalog: no listing, and footers are read once and kept.
@@ -83,20 +88,21 @@ impl CuboidTable {
         filters: &[Expr],
     ) -> datafusion::error::Result<Option<Arc<dyn ExecutionPlan>>> {
         let Some(hot) = state.config().get_extension::<HotCuboids>() else { return Ok(None) };
-        let all = || (0..self.schema.fields().len()).collect();
-        let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let scan = Arc::new(self.hot_scan(&hot, state, projection)?);
+        if state.config().get_extension::<WithoutValues>().is_some() {
+            return Ok(Some(Arc::new(HotCuboidExec::new(scan, Vec::new()))));
+        }
         let filter = BlockFilter::new(filters, &self.schema, state)?;
         let (mut held, mut absent) = (Vec::new(), Vec::new());
-        for part in &self.parts {
-            let key = CuboidKey { folder: part.folder.clone(), dimensions: part.cuboid.dimensions };
-            match hot.find(&key, &columns) {
+        for (part, key) in self.parts.iter().zip(&scan.keys) {
+            match hot.find(key, &scan.columns) {
                 Ok(cuboid) => {
                     let ranges = filter.ranges(&cuboid)?;
                     held.push((cuboid, ranges));
                 }
                 Err(missing) => {
                     let only = Self::new(vec![part.clone()], Arc::clone(&self.schema));
-                    hot.load(&key, missing, |columns| only.source(state, columns))?;
+                    hot.load(key, missing, |columns| only.source(state, columns))?;
                     absent.push(part.clone());
                 }
             }
@@ -104,14 +110,36 @@ impl CuboidTable {
         if held.is_empty() {
             return Ok(None);
         }
-        let schema = Arc::new(self.schema.project(&columns)?);
-        let memory = Arc::new(HotCuboidExec::new(held, columns, schema, state.config()));
+        let memory = Arc::new(HotCuboidExec::new(scan, held));
         if absent.is_empty() {
             return Ok(Some(memory));
         }
         let files =
             Self::new(absent, Arc::clone(&self.schema)).scan_files(state, projection.cloned(), None)?;
         Ok(Some(UnionExec::try_new(vec![memory, files])?))
+    }
+
+    fn hot_scan(
+        &self,
+        hot: &Arc<HotCuboids>,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+    ) -> datafusion::error::Result<HotScan> {
+        let all = || (0..self.schema.fields().len()).collect();
+        let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
+        let keys = self
+            .parts
+            .iter()
+            .map(|part| CuboidKey { folder: part.folder.clone(), dimensions: part.cuboid.dimensions });
+        Ok(HotScan {
+            hot: Arc::clone(hot),
+            keys: keys.collect(),
+            cuboid_schema: Arc::clone(&self.schema),
+            schema: Arc::new(self.schema.project(&columns)?),
+            columns,
+            batch_rows: state.config().batch_size(),
+            partitions: state.config().target_partitions(),
+        })
     }
 
     /// How one part is read from its files.

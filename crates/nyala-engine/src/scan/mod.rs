@@ -9,7 +9,7 @@ mod infer;
 mod reader;
 mod stores;
 
-pub(crate) use cuboid::{CuboidPart, CuboidTable};
+pub(crate) use cuboid::{CuboidPart, CuboidTable, WithoutValues};
 pub(crate) use external::ExternalTable;
 pub(crate) use files::{ColumnRange, TableFiles};
 pub(crate) use footer::{FileProblem, check_file};

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
 use datafusion::config::ConfigOptions;
@@ -46,6 +47,14 @@ pub(crate) struct SnapshotContext {
     tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
     listings: Arc<Listings>,
+    epoch: u64,
+}
+
+/// Contexts opened so far.
+static EPOCHS: AtomicU64 = AtomicU64::new(0);
+
+fn next_epoch() -> u64 {
+    EPOCHS.fetch_add(1, Ordering::Relaxed)
 }
 
 impl SnapshotContext {
@@ -71,7 +80,7 @@ impl SnapshotContext {
         for entry in snapshot.cubes.values() {
             cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before, &listings).await));
         }
-        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes), listings })
+        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes), listings, epoch: next_epoch() })
     }
 
     /// The same snapshot in the light of newer listings.
@@ -87,6 +96,7 @@ impl SnapshotContext {
             tables: Arc::clone(&self.tables),
             cubes: CubeIndex::new(judged.collect::<Vec<_>>()),
             listings: Arc::new(listings),
+            epoch: next_epoch(),
         }
     }
 
@@ -117,8 +127,13 @@ impl SnapshotContext {
     }
 
     /// What a new session starts with.
-    pub(crate) fn default_options(&self) -> ConfigOptions {
-        self.state.config_options().as_ref().clone()
+    pub(crate) fn default_options(&self) -> Arc<ConfigOptions> {
+        Arc::clone(self.state.config_options())
+    }
+
+    /// Differs from that of every other context of this process.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Adds to an error about a missing table what the user may have meant.
@@ -144,7 +159,7 @@ impl SnapshotContext {
         let mut state = self.state.clone();
         let options = state.config_mut().options_mut();
         *options = settings.options().clone();
-        options.catalog.default_schema = settings.schema().to_owned();
+        options.catalog.default_schema = settings.schema().to_string();
         state.mark_start_execution();
         state
     }

@@ -4,6 +4,7 @@ mod constants;
 mod context;
 mod cooperative;
 mod extension;
+mod filter_in_scan;
 mod physical;
 mod planner;
 mod schema;
@@ -11,6 +12,7 @@ mod settings;
 
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
+pub(crate) use physical::is_plain;
 pub(crate) use settings::Settings;
 
 /// The one database that clients see.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::physical_expr::OrderingRequirements;
 use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion::physical_optimizer::optimizer::{
     ConfigOnlyContext, PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
@@ -16,6 +17,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::cooperative::CooperativeJoins;
+use super::filter_in_scan::FilterInScan;
 use crate::scan::HotCuboidExec;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -35,7 +37,7 @@ impl PhysicalRules {
     pub(super) fn new() -> Self {
         let mut all = PhysicalOptimizer::new().rules;
         all.push(Arc::new(CooperativeJoins));
-        Self { all, few: vec![Arc::new(LimitPushdown::new())] }
+        Self { all, few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan)] }
     }
 }
 
@@ -71,7 +73,7 @@ impl PhysicalOptimizerRule for PhysicalRules {
 /// Whether rows go from memory through one chain of operators in one partition. Then there is nothing to
 /// divide, to exchange, to sort anew, to reorder or to push into files; and the scan looks up by itself,
 /// so that a cancelled query ends.
-fn is_plain(plan: &dyn ExecutionPlan) -> bool {
+pub(crate) fn is_plain(plan: &dyn ExecutionPlan) -> bool {
     if plan.output_partitioning().partition_count() != 1 {
         return false;
     }
@@ -89,5 +91,15 @@ fn is_link(plan: &dyn ExecutionPlan) -> bool {
         || plan.is::<SortExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>();
-    known && plan.required_input_ordering().iter().all(Option::is_none)
+    known
+        && plan
+            .required_input_ordering()
+            .into_iter()
+            .zip(plan.children())
+            .all(|(required, child)| required.is_none_or(|required| has_order(child.as_ref(), required)))
+}
+
+/// Whether rows come as they must. Groups by a column that a condition makes constant are sorted.
+fn has_order(plan: &dyn ExecutionPlan, required: OrderingRequirements) -> bool {
+    plan.equivalence_properties().ordering_satisfy_requirement(required.into_single()).unwrap_or(false)
 }

@@ -1,5 +1,7 @@
 //! What a session may set, and what it is set to.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::common::extensions_options;
@@ -33,19 +35,33 @@ const SESSION_PREFIXES: [&str; 4] =
 /// The settings of one session: a value, cheap to copy for each statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    options: ConfigOptions,
-    schema: String,
+    options: Arc<ConfigOptions>,
+    /// What they were at first.
+    defaults: Arc<ConfigOptions>,
+    schema: Arc<str>,
     statement_timeout: Option<Duration>,
+    /// What was changed that may change a plan, by name.
+    changed: Arc<BTreeMap<String, String>>,
+    /// The same as one text.
+    key: Arc<str>,
 }
 
 impl Settings {
     /// What a new session starts with.
-    pub(crate) fn new(options: ConfigOptions, config: &QueryConfig) -> Self {
+    pub(crate) fn new(options: Arc<ConfigOptions>, config: &QueryConfig) -> Self {
         Self {
+            defaults: Arc::clone(&options),
             options,
-            schema: DEFAULT_SCHEMA.to_owned(),
+            schema: DEFAULT_SCHEMA.into(),
             statement_timeout: timeout(config.statement_timeout_ms),
+            changed: Arc::default(),
+            key: "".into(),
         }
+    }
+
+    /// Equal for settings with which every text is planned the same way.
+    pub(crate) fn key(&self) -> &Arc<str> {
+        &self.key
     }
 
     /// DataFusion's options, Nyala's included.
@@ -54,7 +70,7 @@ impl Settings {
     }
 
     /// The schema of names without one.
-    pub(crate) fn schema(&self) -> &str {
+    pub(crate) fn schema(&self) -> &Arc<str> {
         &self.schema
     }
 
@@ -72,8 +88,11 @@ impl Settings {
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
-            "search_path" => self.schema = first_schema(value)?,
-            "statement_timeout" => self.statement_timeout = parse_timeout(value)?,
+            "search_path" => self.schema = first_schema(value)?.into(),
+            "statement_timeout" => {
+                self.statement_timeout = parse_timeout(value)?;
+                return Ok(());
+            }
             "timezone" | "time.zone" => self.set_option("datafusion.execution.time_zone", value)?,
             _ if name.starts_with("nyala.") => self.set_option(&name, switch(value))?,
             _ if SESSION_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
@@ -81,14 +100,28 @@ impl Settings {
             }
             _ => return Err(unknown(&name)),
         }
+        self.note(name);
         Ok(())
+    }
+
+    /// Brings the key up to date after a change of `name`.
+    fn note(&mut self, name: String) {
+        let fresh =
+            Self { options: Arc::clone(&self.defaults), schema: DEFAULT_SCHEMA.into(), ..self.clone() };
+        let value = self.get(&name).filter(|value| fresh.get(&name).as_ref() != Some(value));
+        let changed = Arc::make_mut(&mut self.changed);
+        match value {
+            Some(value) => changed.insert(name, value),
+            None => changed.remove(&name),
+        };
+        self.key = if changed.is_empty() { "".into() } else { format!("{changed:?}").into() };
     }
 
     fn set_option(&mut self, name: &str, value: &str) -> Result<()> {
         if value == "0" && (name.ends_with("batch_size") || name.ends_with("target_partitions")) {
             return Err(invalid(name, value, "at least 1"));
         }
-        self.options.set(name, value).map_err(|error| {
+        Arc::make_mut(&mut self.options).set(name, value).map_err(|error| {
             let text = error.strip_backtrace();
             if text.contains("not found") || text.contains("Could not find") {
                 unknown(name)
@@ -102,7 +135,7 @@ impl Settings {
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
-            "search_path" => Some(self.schema.clone()),
+            "search_path" => Some(self.schema.to_string()),
             "statement_timeout" => Some(self.statement_timeout.map_or(0, |t| t.as_millis()).to_string()),
             "timezone" | "time.zone" => {
                 Some(self.options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()))
@@ -183,7 +216,7 @@ mod tests {
     fn settings() -> Settings {
         let mut options = ConfigOptions::new();
         options.extensions.insert(NyalaOptions::default());
-        Settings::new(options, &QueryConfig::default())
+        Settings::new(Arc::new(options), &QueryConfig::default())
     }
 
     #[test]
@@ -199,6 +232,24 @@ mod tests {
         check("statement_timeout", "0", "0");
         check("search_path", "\"$user\", sales", "sales");
         check("datafusion.execution.batch_size", "1024", "1024");
+    }
+
+    #[test]
+    fn keys_tell_settings_apart_that_plan_differently() {
+        let mut changed = settings();
+        changed.set("statement_timeout", "30s").unwrap();
+        assert_eq!(changed.key(), settings().key());
+        for (name, other, default) in [
+            ("nyala.use_cubes", "off", "on"),
+            ("search_path", "sales", "public"),
+            ("timezone", "CET", "UTC"),
+            ("datafusion.execution.batch_size", "100", "8192"),
+        ] {
+            changed.set(name, other).unwrap();
+            assert_ne!(changed.key(), settings().key(), "{name}");
+            changed.set(name, default).unwrap();
+            assert_eq!(changed.key(), settings().key(), "{name}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parsed statements.
 
 use std::fmt;
+use std::sync::Arc;
 
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
@@ -8,7 +9,11 @@ use nyala_model::Step;
 
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
-pub struct Statement(pub(crate) Kind);
+pub struct Statement {
+    pub(crate) kind: Kind,
+    /// The text it was parsed from, if that held nothing else and nobody changed the statement since.
+    text: Option<Arc<str>>,
+}
 
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
@@ -124,7 +129,7 @@ pub struct CreateCube {
 impl Statement {
     /// The SQL parser's tree; none for statements that only Nyala or DataFusion know.
     pub fn ast(&self) -> Option<&SqlStatement> {
-        match &self.0 {
+        match &self.kind {
             Kind::DataFusion(statement) => match statement.as_ref() {
                 DfStatement::Statement(ast) => Some(ast),
                 _ => None,
@@ -135,12 +140,25 @@ impl Statement {
 
     /// A statement from a tree that a door has made or changed.
     pub fn from_ast(ast: SqlStatement) -> Self {
-        Self(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
+        Self::new(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
+    }
+
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, text: None }
+    }
+
+    pub(super) fn with_text(self, text: &str) -> Self {
+        Self { text: Some(text.into()), ..self }
+    }
+
+    /// The text it was parsed from, if it stands for that text alone.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        self.text.as_ref()
     }
 
     /// The statement that an EXPLAIN is about.
     pub(crate) fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
-        match &self.0 {
+        match &self.kind {
             Kind::DataFusion(statement) => match statement.as_ref() {
                 DfStatement::Explain(explain) => Some((explain, &explain.statement)),
                 _ => None,
@@ -152,7 +170,7 @@ impl Statement {
 
 impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.kind {
             Kind::Nyala(statement) => statement.fmt(f),
             Kind::DataFusion(statement) => statement.fmt(f),
         }

@@ -3,6 +3,7 @@
 mod ast;
 mod balance;
 mod grouping;
+mod lift;
 mod limits;
 mod parser;
 mod partition;
@@ -10,5 +11,6 @@ mod partition;
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
+pub(crate) use lift::{Literal, lift};
 pub use limits::StatementLimits;
 pub use parser::parse;

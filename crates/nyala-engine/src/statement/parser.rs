@@ -32,6 +32,9 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     for tokens in split(tokens) {
         statements.push(parse_one(tokens)?);
     }
+    if statements.len() == 1 {
+        statements = statements.into_iter().map(|statement| statement.with_text(sql)).collect();
+    }
     Ok(statements)
 }
 
@@ -56,13 +59,13 @@ fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
         DFParserBuilder::new(tokens).with_dialect(&DIALECT).with_recursion_limit(RECURSION_LIMIT).build()?;
     if let Some(statement) = parse_nyala(&mut parser)? {
         expect_end(&mut parser)?;
-        return Ok(Statement(Kind::Nyala(statement)));
+        return Ok(Statement::new(Kind::Nyala(statement)));
     }
     let mut statements: VecDeque<_> = parser.parse_statements()?;
     let mut statement =
         statements.pop_front().ok_or_else(|| QueryError::new(ErrorKind::Syntax, "statement is empty"))?;
     balance(&mut statement);
-    Ok(Statement(Kind::DataFusion(Box::new(statement))))
+    Ok(Statement::new(Kind::DataFusion(Box::new(statement))))
 }
 
 fn balance(statement: &mut DfStatement) {

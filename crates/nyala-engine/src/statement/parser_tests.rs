@@ -92,7 +92,7 @@ fn depth_of(expr: &datafusion::sql::sqlparser::ast::Expr) -> usize {
 fn grouping(group_by: &str) -> Result<CubeGrouping> {
     let statements =
         parse_text(&format!("create cube c as select count(*) from t group by {group_by}")).unwrap();
-    let Kind::Nyala(Nyala::CreateCube(create)) = &statements[0].0 else { panic!("not a cube") };
+    let Kind::Nyala(Nyala::CreateCube(create)) = &statements[0].kind else { panic!("not a cube") };
     CubeGrouping::expand(&create.query)
 }
 

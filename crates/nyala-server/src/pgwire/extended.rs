@@ -42,6 +42,12 @@ impl Connection {
         }
         // The old unnamed statement is gone even if the new one does not parse.
         self.statements.remove("");
+        if let Some(prepared) = self.session.recall(sql) {
+            self.transaction.admit(false)?;
+            let stored = self.stored(prepared, types).await?;
+            self.keep_statement(name, stored)?;
+            return self.output.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()));
+        }
         let mut statements = self.parse(sql)?;
         if statements.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -70,6 +76,17 @@ impl Connection {
             Plan::Empty => Vec::new(),
         };
         Ok(Stored { plan, parameter_types })
+    }
+
+    /// A statement that the engine knows already.
+    async fn stored(&mut self, prepared: Prepared, declared: &[u32]) -> Result<Stored, Stop> {
+        let statement = prepared.statement().clone();
+        let prepared = match prepared.parameter_types() {
+            [] => prepared,
+            _ => self.with_declared(prepared, &statement, declared).await?,
+        };
+        let parameter_types = parameter_types(&prepared, declared, &written_types(&statement));
+        Ok(Stored { plan: Plan::query(prepared), parameter_types })
     }
 
     /// Where the engine cannot tell a parameter's type but the client can, plans with the client's.

@@ -34,6 +34,13 @@ pub(super) enum Plan {
     Command(Box<Command>),
 }
 
+impl Plan {
+    /// A query of the engine.
+    pub fn query(prepared: Prepared) -> Self {
+        Self::Engine(Box::new(prepared), RowsTag::Counted("SELECT"))
+    }
+}
+
 /// A prepared statement.
 #[derive(Debug)]
 pub(super) struct Stored {

@@ -16,6 +16,10 @@ impl Connection {
         // The unnamed statement and portal do not survive a simple query.
         self.statements.remove("");
         self.portals.remove("");
+        if let Some(prepared) = self.session.recall(sql) {
+            self.transaction.admit(false)?;
+            return self.run_plan(Plan::query(prepared)).await;
+        }
         let statements = self.parse(sql)?;
         if statements.is_empty() {
             return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));

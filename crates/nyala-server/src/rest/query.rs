@@ -7,7 +7,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{Answer, QueryError, Session, SessionOptions};
+use nyala_engine::{Answer, QueryError, Session, SessionOptions, Statement};
 
 use super::formats::Format;
 use super::request::{QueryRequest, require_json, unreadable_body};
@@ -46,19 +46,28 @@ async fn execute(
     sql: &str,
     parameters: Vec<datafusion::common::ScalarValue>,
 ) -> Result<Answer, ApiError> {
-    let mut statements = session.parse(sql)?.into_iter();
-    let (Some(statement), None) = (statements.next(), statements.next()) else {
-        let message = "`sql` must hold exactly one statement";
-        return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
-            .hint("send one request for each statement"));
+    let prepared = match session.recall(sql) {
+        Some(prepared) => prepared,
+        None => session.prepare(parse_one(session, sql)?).await?,
     };
-    let prepared = session.prepare(statement).await?;
     let (needed, given) = (prepared.parameter_types().len(), parameters.len());
     if needed != given {
         let message = format!("the statement has {needed} parameters, but {given} were given");
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_parameter", message));
     }
     Ok(session.execute(&prepared, parameters).await?)
+}
+
+fn parse_one(session: &Session, sql: &str) -> Result<Statement, ApiError> {
+    let mut statements = session.parse(sql)?.into_iter();
+    match (statements.next(), statements.next()) {
+        (Some(statement), None) => Ok(statement),
+        _ => {
+            let message = "`sql` must hold exactly one statement";
+            Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
+                .hint("send one request for each statement"))
+        }
+    }
 }
 
 async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {

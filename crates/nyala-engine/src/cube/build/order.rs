@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use arrow::array::AsArray;
-use arrow::datatypes::UInt64Type;
+use arrow::datatypes::{DataType, UInt64Type};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::execution::SessionState;
-use datafusion::functions_aggregate::expr_fn::approx_distinct;
-use datafusion::logical_expr::Expr;
+use datafusion::functions_aggregate::expr_fn::max;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use datafusion::physical_plan::collect;
 
 use crate::cube::block::{instances_of, qualifier, scan_plan};
@@ -48,16 +49,31 @@ async fn count_values(
     let Some(table) = cube.block.instances.get(instance) else {
         return Ok(Vec::new());
     };
-    let exprs = dimensions.iter().filter_map(|i| cube.block.group.get(*i));
-    let counts: Vec<Expr> =
-        exprs.enumerate().map(|(i, expr)| approx_distinct(expr.clone()).alias(format!("d{i}"))).collect();
-    let plan =
-        scan_plan(table)?.alias(qualifier(instance))?.aggregate(Vec::<Expr>::new(), counts)?.build()?;
+    let scan = scan_plan(table)?.alias(qualifier(instance))?;
+    let mut counts = Vec::new();
+    for (i, expr) in dimensions.iter().filter_map(|i| cube.block.group.get(*i)).enumerate() {
+        counts.push(count_of(expr, scan.schema(), state)?.alias(format!("d{i}")));
+    }
+    let plan = scan.aggregate(Vec::<Expr>::new(), counts)?.build()?;
     let plan = state.create_physical_plan(&plan).await?;
     let batches = collect(plan, state.task_ctx()).await?;
     let Some(batch) = batches.first().filter(|batch| batch.num_rows() == 1) else {
         return Ok(vec![u64::MAX; dimensions.len()]);
     };
     let columns = batch.columns().iter();
-    Ok(columns.map(|c| c.as_primitive_opt::<UInt64Type>().map_or(u64::MAX, |c| c.value(0))).collect())
+    Ok(columns
+        .map(|c| {
+            c.as_primitive_opt::<UInt64Type>().and_then(|c| c.iter().next().flatten()).unwrap_or(u64::MAX)
+        })
+        .collect())
+}
+
+/// How many values there are about; a null, which stands for many, of types that cannot be counted.
+fn count_of(expr: &Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
+    let data_type = expr.get_type(schema)?;
+    let countable = !data_type.is_nested() && !matches!(data_type, DataType::Interval(_));
+    Ok(match state.aggregate_functions().get("approx_distinct").filter(|_| countable) {
+        Some(function) => function.call(vec![expr.clone()]),
+        None => max(lit(ScalarValue::UInt64(None))),
+    })
 }

@@ -1,11 +1,12 @@
 //! The history in memory: one entry for each shape.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use nyala_model::{CubeId, CuboidUse, QualifiedName, QueryHistoryEntry, QueryShape};
 
 use super::recording::Event;
-use crate::cube::shape_of;
+use crate::cube::{Asked, shape_of};
 
 /// Shapes that are kept; those asked longest ago are forgotten.
 pub(super) const KEPT: u32 = 1000;
@@ -19,35 +20,44 @@ pub(super) struct Book {
     changed: HashSet<String>,
 }
 
-/// One aggregation of a query that ended.
-pub(super) struct Shaped {
+/// One aggregation, and what answers it.
+#[derive(Debug)]
+pub(super) struct Answered {
     id: String,
     shape: QueryShape,
     cube: Option<(CubeId, QualifiedName, Vec<Vec<String>>)>,
     reason: Option<String>,
+}
+
+/// One aggregation of a query that ended.
+pub(super) struct Shaped {
+    answered: Arc<Answered>,
     took_us: u64,
     rows: u64,
     at_ms: u64,
 }
 
+impl Answered {
+    /// None if it has no shape.
+    pub(super) fn of(asked: &Asked) -> Option<Self> {
+        let shape = shape_of(&asked.block)?;
+        let text = serde_json::to_vec(&shape).ok()?;
+        let id = blake3::hash(&text).to_hex().as_str().get(..32)?.to_owned();
+        Some(Self { id, shape, cube: asked.cube.clone(), reason: asked.reason.clone() })
+    }
+}
+
 impl Book {
     /// The aggregations of a query; those without a shape are left out.
-    pub(super) fn shape(event: Event) -> Vec<Shaped> {
+    pub(super) fn shape(event: &Event) -> Vec<Shaped> {
         let took_us = u64::try_from(event.took.as_micros()).unwrap_or(u64::MAX);
-        let share = took_us / event.asked.len().max(1) as u64;
-        let shaped = event.asked.into_iter().filter_map(|asked| {
-            let shape = shape_of(&asked.block)?;
-            let text = serde_json::to_vec(&shape).ok()?;
-            let id = blake3::hash(&text).to_hex().as_str().get(..32)?.to_owned();
-            Some(Shaped {
-                id,
-                shape,
-                cube: asked.cube,
-                reason: asked.reason,
-                took_us: share,
-                rows: event.rows,
-                at_ms: event.at_ms,
-            })
+        let took_us = took_us / event.asked.len().max(1) as u64;
+        let answered = event.asked.answered().iter();
+        let shaped = answered.map(|answered| Shaped {
+            answered: Arc::clone(answered),
+            took_us,
+            rows: event.rows,
+            at_ms: event.at_ms,
         });
         shaped.collect()
     }
@@ -59,10 +69,17 @@ impl Book {
 
     pub(super) fn add(&mut self, shaped: Vec<Shaped>) {
         for one in shaped {
-            self.changed.insert(one.id.clone());
-            let entry = self.entries.entry(one.id.clone()).or_insert_with(|| QueryHistoryEntry {
-                id: one.id.clone(),
-                shape: one.shape.clone(),
+            let answered = Arc::clone(&one.answered);
+            if !self.changed.contains(&answered.id) {
+                self.changed.insert(answered.id.clone());
+            }
+            if let Some(entry) = self.entries.get_mut(&answered.id) {
+                count(entry, &one);
+                continue;
+            }
+            let entry = self.entries.entry(answered.id.clone()).or_insert_with(|| QueryHistoryEntry {
+                id: answered.id.clone(),
+                shape: answered.shape.clone(),
                 asked: 0,
                 total_us: 0,
                 max_us: 0,
@@ -73,7 +90,7 @@ impl Book {
                 answers: Vec::new(),
                 last_asked_ms: 0,
             });
-            count(entry, one);
+            count(entry, &one);
         }
         while self.entries.len() > KEPT as usize {
             let oldest = self.entries.values().min_by_key(|entry| entry.last_asked_ms);
@@ -103,29 +120,29 @@ impl Book {
     }
 }
 
-fn count(entry: &mut QueryHistoryEntry, one: Shaped) {
+fn count(entry: &mut QueryHistoryEntry, one: &Shaped) {
     entry.asked = entry.asked.saturating_add(1);
     entry.total_us = entry.total_us.saturating_add(one.took_us);
     entry.max_us = entry.max_us.max(one.took_us);
     entry.rows = entry.rows.saturating_add(one.rows);
     entry.last_asked_ms = entry.last_asked_ms.max(one.at_ms);
-    let Some((cube, name, cuboids)) = one.cube else {
+    let Some((cube, name, cuboids)) = &one.answered.cube else {
         entry.misses = entry.misses.saturating_add(1);
         entry.last_miss_ms = entry.last_miss_ms.max(one.at_ms);
-        entry.miss_reason = one.reason;
+        entry.miss_reason.clone_from(&one.answered.reason);
         return;
     };
     for cuboid in cuboids {
-        let known = entry.answers.iter_mut().find(|a| a.cube == cube && a.cuboid == cuboid);
+        let known = entry.answers.iter_mut().find(|a| a.cube == *cube && a.cuboid == *cuboid);
         match known {
             Some(answer) => {
                 answer.times = answer.times.saturating_add(1);
                 answer.last_ms = answer.last_ms.max(one.at_ms);
             }
             None => entry.answers.push(CuboidUse {
-                cube,
+                cube: *cube,
                 name: name.clone(),
-                cuboid,
+                cuboid: cuboid.clone(),
                 times: 1,
                 last_ms: one.at_ms,
             }),
@@ -141,15 +158,13 @@ mod tests {
 
     fn shaped(n: u64, cube: Option<u64>) -> Shaped {
         let cube = cube.map(|id| (CubeId(id), QualifiedName::new("public", "c"), vec![vec!["a".to_owned()]]));
-        Shaped {
+        let answered = Answered {
             id: n.to_string(),
             shape: QueryShape::default(),
             reason: Some("because".to_owned()).filter(|_| cube.is_none()),
             cube,
-            took_us: n,
-            rows: 1,
-            at_ms: n,
-        }
+        };
+        Shaped { answered: Arc::new(answered), took_us: n, rows: 1, at_ms: n }
     }
 
     #[test]

@@ -13,5 +13,5 @@ mod book;
 mod recording;
 mod show;
 
-pub(super) use recording::{History, Recording};
+pub(super) use recording::{History, Recorded, Recording};
 pub(super) use show::{schema, show};

@@ -1,6 +1,6 @@
 //! From queries to the book, and from the book to the catalog.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nyala_catalog::Catalog;
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::book::{Book, KEPT};
+use super::book::{Answered, Book, KEPT};
 use crate::cube::Asked;
 use crate::cube::build::{Background, now_ms};
 
@@ -18,9 +18,32 @@ const WAITING: usize = 4096;
 /// How often the catalog gets what is new.
 const STORED_EVERY: Duration = Duration::from_secs(10);
 
+/// The aggregations of a query, shared by all its runs that follow one plan.
+#[derive(Debug)]
+pub(in crate::query) struct Recorded {
+    asked: Vec<Asked>,
+    /// Made by the task that keeps the book, once for all runs.
+    answered: OnceLock<Vec<Arc<Answered>>>,
+}
+
+impl Recorded {
+    pub(in crate::query) fn new(asked: Vec<Asked>) -> Self {
+        Self { asked, answered: OnceLock::new() }
+    }
+
+    /// How many there are.
+    pub(in crate::query) fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    pub(super) fn answered(&self) -> &[Arc<Answered>] {
+        self.answered.get_or_init(|| self.asked.iter().filter_map(Answered::of).map(Arc::new).collect())
+    }
+}
+
 /// One query that ended.
 pub(super) struct Event {
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Arc<Recorded>,
     pub(super) took: Duration,
     pub(super) rows: u64,
     pub(super) at_ms: u64,
@@ -55,7 +78,7 @@ impl History {
     }
 
     /// A query that has been planned; it ends when this is dropped.
-    pub(in crate::query) fn begin(&self, asked: Vec<Asked>, begun: Instant) -> Recording {
+    pub(in crate::query) fn begin(&self, asked: Arc<Recorded>, begun: Instant) -> Recording {
         Recording { asked, begun, left_out: Duration::ZERO, rows: 0, sender: self.sender.clone() }
     }
 
@@ -73,7 +96,7 @@ impl History {
 /// A running query, recorded when it ends in whatever way.
 #[derive(Debug)]
 pub(in crate::query) struct Recording {
-    asked: Vec<Asked>,
+    asked: Arc<Recorded>,
     begun: Instant,
     left_out: Duration,
     rows: u64,
@@ -94,10 +117,10 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        let asked = std::mem::take(&mut self.asked);
-        if asked.is_empty() {
+        if self.asked.len() == 0 {
             return;
         }
+        let asked = Arc::clone(&self.asked);
         let took = self.begun.elapsed().saturating_sub(self.left_out);
         // When nobody can keep up, a query less in the history is better than one that waits.
         let _ = self.sender.try_send(Message::Ended(Event { asked, took, rows: self.rows, at_ms: now_ms() }));
@@ -137,7 +160,7 @@ impl Keeper {
         match message {
             Message::Ended(event) => {
                 // Outside of the lock: making SQL takes longer than writing it down.
-                let shaped = Book::shape(event);
+                let shaped = Book::shape(&event);
                 self.with_book(|book| book.add(shaped));
             }
             Message::CaughtUp(waiting) => {

@@ -159,6 +159,13 @@ impl HotCuboids {
         }
     }
 
+    /// The cuboid, if all `wanted` columns of it are in memory. What is absent is not looked for further.
+    pub(super) fn peek(&self, key: &CuboidKey, wanted: &[usize]) -> Option<Arc<HotCuboid>> {
+        self.cuboids.get(key).filter(|cuboid| cuboid.has(wanted)).inspect(|_| {
+            self.counts.hits.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
     /// Starts to load what is absent, if that is worth it now. Nobody waits for it, and if it fails only
     /// the log tells.
     pub(crate) fn load(

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
-    downcast_temporal_array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, UInt16Array, UInt32Array, UInt64Array,
+    downcast_integer_array, downcast_temporal_array,
 };
-use arrow::compute::{cast, take};
+use arrow::compute::{cast, filter, take};
 use arrow::datatypes::{DataType, Decimal128Type, UInt8Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -48,15 +48,27 @@ pub(super) struct BlockStatistics {
 impl HotColumn {
     /// The values of `rows`, which must lie within one chunk.
     pub(super) fn values(&self, rows: &Range<usize>) -> Result<ArrayRef> {
+        unfolded(self.stored(rows)?)
+    }
+
+    /// Those values of `rows`, which must lie within one chunk, that are `kept`.
+    pub(super) fn kept(&self, rows: &Range<usize>, kept: &BooleanArray) -> Result<ArrayRef> {
+        unfolded(filter(&self.stored(rows)?, kept)?)
+    }
+
+    fn stored(&self, rows: &Range<usize>) -> Result<ArrayRef> {
         let chunk = self.chunks.get(rows.start / CHUNK_ROWS).ok_or_else(|| {
             datafusion::common::internal_datafusion_err!("a hot column has no row {}", rows.start)
         })?;
-        let chunk = chunk.slice(rows.start % CHUNK_ROWS, rows.len());
-        Ok(match chunk.as_any_dictionary_opt() {
-            Some(folded) => take(folded.values(), folded.keys(), None)?,
-            None => chunk,
-        })
+        Ok(chunk.slice(rows.start % CHUNK_ROWS, rows.len()))
     }
+}
+
+fn unfolded(values: ArrayRef) -> Result<ArrayRef> {
+    Ok(match values.as_any_dictionary_opt() {
+        Some(folded) => take(folded.values(), folded.keys(), None)?,
+        None => values,
+    })
 }
 
 /// Collects the chunks of a column.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -46,6 +46,11 @@ impl HotCuboid {
     /// Those of `wanted` that are not here.
     pub(super) fn missing(&self, wanted: &[usize]) -> Vec<usize> {
         wanted.iter().filter(|position| !self.columns.contains_key(position)).copied().collect()
+    }
+
+    /// Whether all of `wanted` are here.
+    pub(super) fn has(&self, wanted: &[usize]) -> bool {
+        wanted.iter().all(|position| self.columns.contains_key(position))
     }
 
     /// How many blocks the cells fill.
@@ -95,9 +100,38 @@ impl HotCuboid {
             return column.values(range);
         }
         let parts = ranges.iter().map(|range| column.values(range)).collect::<Result<Vec<_>>>()?;
-        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-        Ok(concat(&parts)?)
+        join(&parts)
     }
+
+    /// The values of one column in those rows of `ranges` that are `kept`.
+    pub(super) fn kept(
+        &self,
+        position: usize,
+        ranges: &[Range<usize>],
+        kept: &BooleanArray,
+    ) -> Result<ArrayRef> {
+        let column = self.column(position);
+        let column =
+            column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))?;
+        if let [range] = ranges {
+            return column.kept(range, kept);
+        }
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let here = kept.slice(start, range.len());
+            start += range.len();
+            if here.has_true() {
+                parts.push(column.kept(range, &here)?);
+            }
+        }
+        join(&parts)
+    }
+}
+
+fn join(parts: &[ArrayRef]) -> Result<ArrayRef> {
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    Ok(concat(&parts)?)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ColumnStatistics, Statistics, internal_datafusion_err};
@@ -15,17 +16,39 @@ use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
-use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 
+use super::cache::{CuboidKey, HotCuboids};
 use super::cuboid::HotCuboid;
+use super::prune::BlockFilter;
+use super::rows::RowFilter;
 
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
+
+/// What a scan reads, whatever is in memory and whatever rows are asked for.
+#[derive(Debug)]
+pub(crate) struct HotScan {
+    pub(crate) hot: Arc<HotCuboids>,
+    pub(crate) keys: Vec<CuboidKey>,
+    /// Columns of the cuboids.
+    pub(crate) cuboid_schema: SchemaRef,
+    /// Positions in it of the columns that are read.
+    pub(crate) columns: Vec<usize>,
+    /// Those columns.
+    pub(crate) schema: SchemaRef,
+    pub(crate) batch_rows: usize,
+    /// Parts that a large scan is divided into.
+    pub(crate) partitions: usize,
+}
+
+/// Some ranges of the rows of each cuboid.
+pub(crate) type Held = Vec<(Arc<HotCuboid>, Vec<Range<usize>>)>;
 
 /// Rows of a cuboid that become one batch.
 #[derive(Debug, Clone)]
@@ -35,14 +58,16 @@ struct Piece {
     rows: usize,
 }
 
-/// Gives blocks of cuboids from memory.
+/// Gives rows of cuboids from memory.
 #[derive(Debug)]
 pub(crate) struct HotCuboidExec {
+    scan: Arc<HotScan>,
+    filter: Option<RowFilter>,
     /// Positions of the columns it gives, in the schema of the cuboids.
-    columns: Vec<usize>,
+    output: Arc<[usize]>,
     schema: SchemaRef,
     partitions: Vec<Vec<Piece>>,
-    /// Rows it gives, and rows there would be without skipping.
+    /// Rows it reads, and rows there would be without skipping.
     rows: usize,
     total: usize,
     properties: Arc<PlanProperties>,
@@ -50,31 +75,112 @@ pub(crate) struct HotCuboidExec {
 }
 
 impl HotCuboidExec {
-    /// A scan of some ranges of each cuboid. Few rows come in one partition, many in about as many as
-    /// `config` aims at. `schema` is that of the `columns`.
-    pub(crate) fn new(
-        cuboids: Vec<(Arc<HotCuboid>, Vec<Range<usize>>)>,
-        columns: Vec<usize>,
-        schema: SchemaRef,
-        config: &SessionConfig,
-    ) -> Self {
-        let total = cuboids.iter().map(|(cuboid, _)| cuboid.rows()).sum();
-        let pieces: Vec<Piece> = cuboids
-            .into_iter()
-            .flat_map(|(cuboid, ranges)| gather(&cuboid, ranges, config.batch_size()))
-            .collect();
+    /// A scan of what is held. Few rows come in one partition, many in several.
+    pub(crate) fn new(scan: Arc<HotScan>, held: Held) -> Self {
+        let total = held.iter().map(|(cuboid, _)| cuboid.rows()).sum();
+        let pieces: Vec<Piece> =
+            held.into_iter().flat_map(|(cuboid, ranges)| gather(&cuboid, ranges, scan.batch_rows)).collect();
         let rows = pieces.iter().map(|piece| piece.rows).sum();
-        let partitions = if rows <= SINGLE_PARTITION_ROWS { 1 } else { config.target_partitions() };
+        let partitions = if rows <= SINGLE_PARTITION_ROWS { 1 } else { scan.partitions };
         let partitions = divide(pieces, rows, partitions);
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(Arc::clone(&schema)),
-            Partitioning::UnknownPartitioning(partitions.len()),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        )
-        .with_scheduling_type(SchedulingType::Cooperative);
-        let metrics = ExecutionPlanMetricsSet::new();
-        Self { columns, schema, partitions, rows, total, properties: Arc::new(properties), metrics }
+        Self {
+            filter: None,
+            output: scan.columns.as_slice().into(),
+            schema: Arc::clone(&scan.schema),
+            properties: properties(EquivalenceProperties::new(Arc::clone(&scan.schema)), partitions.len()),
+            metrics: ExecutionPlanMetricsSet::new(),
+            scan,
+            partitions,
+            rows,
+            total,
+        }
+    }
+
+    /// The same scan with the work of a filter above it; none if that does more than choose rows and columns.
+    pub(crate) fn with_filter(&self, filter: &FilterExec) -> Result<Option<Self>> {
+        if self.filter.is_some() || filter.fetch().is_some() {
+            return Ok(None);
+        }
+        let rows = RowFilter::new(Arc::clone(filter.predicate()), &self.scan.columns, &self.scan.schema)?;
+        let output: Arc<[usize]> = match filter.projection() {
+            Some(kept) => kept.iter().filter_map(|at| self.output.get(*at)).copied().collect(),
+            None => Arc::clone(&self.output),
+        };
+        let schema = filter.schema();
+        // What the filter makes constant stays so.
+        let properties = properties(filter.properties().eq_properties.clone(), self.partitions.len());
+        Ok(Some(Self {
+            filter: Some(rows),
+            output,
+            schema,
+            properties,
+            ..self.fresh(self.partitions.clone())
+        }))
+    }
+
+    /// The scan with another filter in the place of its own, over what is in memory now. None if something
+    /// is not there, or if there is so much that the work should be divided: then plan anew.
+    pub(crate) fn refiltered(
+        &self,
+        change: impl FnOnce(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Option<Self>> {
+        let scan = &self.scan;
+        let predicate = self.filter.as_ref().map(|filter| change(&filter.predicate)).transpose()?;
+        let blocks = BlockFilter::of(predicate.as_ref(), scan);
+        let (mut pieces, mut total, mut rows) = (Vec::new(), 0, 0);
+        for key in &scan.keys {
+            let Some(cuboid) = scan.hot.peek(key, &scan.columns) else { return Ok(None) };
+            total += cuboid.rows();
+            for piece in gather(&cuboid, blocks.ranges(&cuboid)?, scan.batch_rows) {
+                rows += piece.rows;
+                pieces.push(piece);
+            }
+        }
+        if rows > SINGLE_PARTITION_ROWS {
+            return Ok(None);
+        }
+        let filter =
+            predicate.map(|predicate| RowFilter::new(predicate, &scan.columns, &scan.schema)).transpose()?;
+        Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
+    }
+
+    fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
+        Self {
+            scan: Arc::clone(&self.scan),
+            filter: self.filter.clone(),
+            output: Arc::clone(&self.output),
+            schema: Arc::clone(&self.schema),
+            partitions,
+            rows: self.rows,
+            total: self.total,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+}
+
+fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<PlanProperties> {
+    let properties = PlanProperties::new(
+        equivalences,
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    );
+    Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
+}
+
+impl Piece {
+    /// The rows that `filter` keeps; none if it keeps none.
+    fn read(
+        &self,
+        filter: Option<&RowFilter>,
+        output: &[usize],
+        schema: &SchemaRef,
+    ) -> Result<Option<RecordBatch>> {
+        match filter {
+            Some(filter) => filter.read(&self.cuboid, output, schema, &self.ranges),
+            None => self.cuboid.batch(schema, output, &self.ranges).map(Some),
+        }
     }
 }
 
@@ -127,7 +233,11 @@ impl DisplayAs for HotCuboidExec {
                     self.total,
                     self.partitions.len(),
                     names.join(", ")
-                )
+                )?;
+                match &self.filter {
+                    Some(filter) => write!(f, ", filter={}", filter.predicate),
+                    None => Ok(()),
+                }
             }
             DisplayFormatType::TreeRender => write!(f, "rows={} of {}", self.rows, self.total),
         }
@@ -149,9 +259,12 @@ impl ExecutionPlan for HotCuboidExec {
 
     fn apply_expressions(
         &self,
-        _visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        match &self.filter {
+            Some(filter) => visit(&filter.predicate),
+            None => Ok(TreeNodeRecursion::Continue),
+        }
     }
 
     fn replace_children(
@@ -172,14 +285,19 @@ impl ExecutionPlan for HotCuboidExec {
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let pieces = self.partitions.get(partition);
         let pieces = pieces.ok_or_else(|| internal_datafusion_err!("there is no partition {partition}"))?;
-        let (schema, columns) = (Arc::clone(&self.schema), self.columns.clone());
+        let (schema, output, filter) =
+            (Arc::clone(&self.schema), Arc::clone(&self.output), self.filter.clone());
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let batches = futures::stream::iter(pieces.clone()).map(move |piece| {
+        let read = move |piece: Piece| {
             let _timer = metrics.elapsed_compute().timer();
-            let batch = piece.cuboid.batch(&schema, &columns, &piece.ranges);
-            metrics.record_output(piece.rows);
-            batch
-        });
+            let batch = piece.read(filter.as_ref(), &output, &schema).transpose();
+            if let Some(Ok(batch)) = &batch {
+                metrics.record_output(batch.num_rows());
+            }
+            // A piece without a row is given all the same: the stream looks up after each.
+            batch.unwrap_or_else(|| Ok(RecordBatch::new_empty(Arc::clone(&schema))))
+        };
+        let batches = futures::stream::iter(pieces.clone()).map(read);
         Ok(Box::pin(cooperative(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))))
     }
 
@@ -200,7 +318,7 @@ impl ExecutionPlan for HotCuboidExec {
             None => self.rows,
         };
         Ok(Arc::new(Statistics {
-            num_rows: Precision::Exact(rows),
+            num_rows: if self.filter.is_some() { Precision::Inexact(rows) } else { Precision::Exact(rows) },
             total_byte_size: Precision::Absent,
             column_statistics: vec![ColumnStatistics::new_unknown(); self.schema.fields().len()],
         }))

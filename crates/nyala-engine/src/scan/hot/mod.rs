@@ -27,9 +27,11 @@ mod cuboid;
 mod exec;
 mod load;
 mod prune;
+mod rows;
 
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;
 pub(super) use cache::{CuboidKey, Source};
 pub(crate) use exec::HotCuboidExec;
+pub(super) use exec::HotScan;
 pub(super) use prune::BlockFilter;

@@ -13,11 +13,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 
 use super::column::{BLOCK_ROWS, BlockStatistics};
 use super::cuboid::HotCuboid;
+use super::exec::HotScan;
 
 /// The filters of a query in terms of minima and maxima; made once for all segments that it reads.
 #[derive(Debug)]
@@ -29,19 +30,32 @@ pub(crate) struct BlockFilter {
 
 impl BlockFilter {
     /// `filters` are over a cuboid with `schema`. A filter that says nothing about extremes keeps every
-    /// block; all are evaluated on the rows again above the scan.
+    /// block; all are evaluated on the rows again.
     pub(crate) fn new(filters: &[Expr], schema: &SchemaRef, session: &dyn Session) -> Result<Self> {
-        let predicate = match conjunction(filters.iter().cloned()) {
+        let filter = match conjunction(filters.iter().cloned()) {
             Some(filter) => {
                 let names = DFSchema::try_from(Arc::clone(schema))?;
                 let context = PhysicalPlanningContext::default();
-                let filter = create_physical_expr(&filter, &names, session.execution_props(), &context)?;
-                PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter)
+                Some(create_physical_expr(&filter, &names, session.execution_props(), &context)?)
             }
             None => None,
         };
-        let batch_rows = session.config().batch_size();
-        Ok(Self { schema: Arc::clone(schema), predicate, batch_rows })
+        Ok(Self::build(filter, schema, schema, session.config().batch_size()))
+    }
+
+    /// `filter` is over the columns that `scan` reads.
+    pub(super) fn of(filter: Option<&Arc<dyn PhysicalExpr>>, scan: &HotScan) -> Self {
+        Self::build(filter.cloned(), &scan.schema, &scan.cuboid_schema, scan.batch_rows)
+    }
+
+    fn build(
+        filter: Option<Arc<dyn PhysicalExpr>>,
+        read: &SchemaRef,
+        cuboid: &SchemaRef,
+        batch_rows: usize,
+    ) -> Self {
+        let build = |filter| PruningPredicateBuilder::new().with_file_schema(Arc::clone(read)).build(filter);
+        Self { schema: Arc::clone(cuboid), predicate: filter.and_then(build), batch_rows }
     }
 
     /// Ranges of rows of `cuboid` that may match.

@@ -1,0 +1,265 @@
+//! Ready plans: a query that comes again, with other values, is not planned again and not answered wrongly.
+
+use arrow::array::{Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray};
+use datafusion::common::ScalarValue;
+use nyala_engine::Answer;
+
+use crate::batch;
+use crate::harness::{TestEngine, assert_same, rows_of, sorted};
+
+const ROWS: i64 = 20_000;
+
+/// A cube over dimensions of many types; hits and misses of plans begin at 0.
+async fn cube(test: &TestEngine) {
+    let value = |i: i64, d: i64, most: i64| (i.wrapping_mul(2_654_435_761 + 977 * d) >> 11).rem_euclid(most);
+    let rows = batch!(
+        "year" => Int32Array::from_iter((0..ROWS).map(|i| (i % 31 != 7).then_some(1992 + value(i, 1, 7) as i32))),
+        "city" => StringArray::from_iter(
+            (0..ROWS).map(|i| (i % 29 != 3).then(|| format!("city'{}", value(i, 2, 12)))),
+        ),
+        "day" => Date32Array::from_iter_values((0..ROWS).map(|i| 8000 + value(i, 3, 9) as i32)),
+        "price" => Decimal128Array::from_iter_values((0..ROWS).map(|i| i128::from(value(i, 4, 6)) * 25))
+            .with_precision_and_scale(9, 2).unwrap(),
+        "rate" => Float64Array::from_iter_values((0..ROWS).map(|i| value(i, 5, 5) as f64 / 4.0)),
+        "a" => Int64Array::from_iter_values((0..ROWS).map(|i| i % 1000)),
+    );
+    test.table("f", &[rows]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(*), avg(a) FROM f GROUP BY year, city, day, price, rate")
+        .await;
+    test.run("BUILD CUBE c").await;
+}
+
+fn hits(test: &TestEngine) -> u64 {
+    test.engine.stats().plans.hits
+}
+
+/// Runs `sql` until a ready plan answers it; whether one did.
+async fn becomes_ready(test: &TestEngine, sql: &str) -> bool {
+    for _ in 0..50 {
+        let before = hits(test);
+        test.run(sql).await;
+        if hits(test) > before {
+            return true;
+        }
+        test.settle().await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    false
+}
+
+/// The answer must come from a ready plan, and be that of the tables.
+async fn check_ready(test: &TestEngine, sql: &str) {
+    let before = hits(test);
+    let answer = sorted(test.run(sql).await);
+    assert_eq!(hits(test), before + 1, "planned again: {sql}");
+    assert_same(sql, &answer, &raw(test, sql).await);
+}
+
+async fn raw(test: &TestEngine, sql: &str) -> Vec<Vec<String>> {
+    test.run("SET nyala.use_cubes = off").await;
+    let answer = sorted(test.run(sql).await);
+    test.run("SET nyala.use_cubes = on").await;
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_values_need_no_other_plan() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for (first, others) in [
+        (
+            "SELECT city, sum(a) FROM f WHERE year = 1993 GROUP BY city",
+            &[
+                "SELECT city, sum(a) FROM f WHERE year = 1997 GROUP BY city",
+                "SELECT city, sum(a) FROM f WHERE year = 2020 GROUP BY city",
+                "SELECT city, sum(a) FROM f WHERE year = -1 GROUP BY city",
+            ][..],
+        ),
+        (
+            "SELECT sum(a), avg(a) FROM f WHERE year BETWEEN 1993 AND 1995 AND city = 'city''4'",
+            &[
+                "SELECT sum(a), avg(a) FROM f WHERE year BETWEEN 1996 AND 1992 AND city = 'city''4'",
+                "SELECT sum(a), avg(a) FROM f WHERE year BETWEEN 1900 AND 2100 AND city = ''",
+            ],
+        ),
+        (
+            "SELECT year, count(*) FROM f WHERE city IN ('city''1', 'city''2', 'none', 'x', 'y') GROUP BY year",
+            &[
+                "SELECT year, count(*) FROM f WHERE city IN ('city''3', 'city''3', 'z', 'city''9', 'y') GROUP BY year",
+            ],
+        ),
+        (
+            "SELECT day, sum(a) FROM f WHERE day >= DATE '1991-11-30' AND rate < 0.5 GROUP BY day",
+            &["SELECT day, sum(a) FROM f WHERE day >= DATE '1991-12-03' AND rate < 0.75 GROUP BY day"],
+        ),
+        (
+            "SELECT price, sum(a) FROM f WHERE price > 1 GROUP BY price HAVING count(*) > 10",
+            &["SELECT price, sum(a) FROM f WHERE price > 0 GROUP BY price HAVING count(*) > 3300"],
+        ),
+        (
+            "SELECT city, sum(a) FROM f WHERE city LIKE '%1%' GROUP BY city ORDER BY 2 DESC, 1 LIMIT 3",
+            &[
+                "SELECT city, sum(a) FROM f WHERE city LIKE 'city''_' GROUP BY city ORDER BY 2 DESC, 1 LIMIT 3",
+            ],
+        ),
+        (
+            "SELECT year, sum(a) FROM f WHERE NOT (year <> 1994 OR city <= 'city''3') GROUP BY year",
+            &["SELECT year, sum(a) FROM f WHERE NOT (year <> 1998 OR city <= 'city''8') GROUP BY year"],
+        ),
+    ] {
+        assert!(becomes_ready(&test, first).await, "{first}");
+        check_ready(&test, first).await;
+        for other in others {
+            check_ready(&test, other).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_are_compared_as_another_type_are_planned() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let shape = |value: &str| format!("SELECT city, sum(a) FROM f WHERE year < {value} GROUP BY city");
+    assert!(becomes_ready(&test, &shape("1995")).await);
+    for value in ["1994.5", "99999999999", "1994.99999999"] {
+        let before = hits(&test);
+        let answer = sorted(test.run(&shape(value)).await);
+        assert_eq!(hits(&test), before, "{value}");
+        assert_same(value, &answer, &raw(&test, &shape(value)).await);
+    }
+    let price = |value: &str| format!("SELECT city, sum(a) FROM f WHERE price = {value} GROUP BY city");
+    assert!(becomes_ready(&test, &price("1")).await);
+    for value in ["0.25", "0.255"] {
+        let answer = sorted(test.run(&price(value)).await);
+        assert_same(value, &answer, &raw(&test, &price(value)).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_of_clients_take_the_same_way() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let sql = "SELECT count(*) FROM f WHERE year = $1 AND city = $2";
+    let statement = test.session.parse(sql).unwrap().remove(0);
+    let prepared = test.session.prepare(statement).await.unwrap();
+    let run = async |year: Option<i32>, city: &str| {
+        let values = vec![ScalarValue::Int32(year), ScalarValue::Utf8(Some(city.to_owned()))];
+        match test.session.execute(&prepared, values).await.unwrap() {
+            Answer::Rows(rows) => sorted(rows_of(&rows.collect().await.unwrap())),
+            Answer::Done(_) => panic!("no rows"),
+        }
+    };
+    let mut before = hits(&test);
+    for _ in 0..50 {
+        run(Some(1993), "city'1").await;
+        test.settle().await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(hits(&test) > before);
+    for year in 1992..1999 {
+        before = hits(&test);
+        let expected = format!("SELECT count(*) FROM f WHERE year = {year} AND city = 'city''3'");
+        assert_eq!(run(Some(year), "city'3").await, raw(&test, &expected).await);
+        assert_eq!(hits(&test), before + 1);
+    }
+    assert_eq!(run(None, "city'3").await, raw(&test, "SELECT count(*) FROM f WHERE false").await);
+    let again = test.session.recall(sql).unwrap();
+    assert_eq!(again.parameter_types().len(), 2);
+    let error = test.session.execute(&again, Vec::new()).await.unwrap_err();
+    assert!(error.to_string().contains("2 parameters"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_changes_with_time_is_planned_every_time() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for sql in [
+        "SELECT city, sum(a) FROM f WHERE day < current_date GROUP BY city",
+        "SELECT now(), sum(a) FROM f WHERE year = 1993",
+    ] {
+        assert!(!becomes_ready(&test, sql).await, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_catalog_or_setting_means_another_plan() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let sql = "SELECT city, sum(a) FROM f WHERE year = 1993 GROUP BY city";
+    assert!(becomes_ready(&test, sql).await);
+    let expected = raw(&test, sql).await;
+    let before = hits(&test);
+    test.run("SET datafusion.execution.batch_size = 100").await;
+    assert_eq!(sorted(test.run(sql).await), expected);
+    assert_eq!(hits(&test), before, "the setting was not looked at");
+    test.run("RESET datafusion.execution.batch_size").await;
+    let held = test.session.recall(sql).unwrap_or_else(|| panic!("not ready: {sql}"));
+    test.run("DROP CUBE c").await;
+    let before = hits(&test);
+    assert_eq!(sorted(test.run(sql).await), expected);
+    match test.session.execute(&held, Vec::new()).await.unwrap() {
+        Answer::Rows(rows) => assert_eq!(sorted(rows_of(&rows.collect().await.unwrap())), expected),
+        Answer::Done(_) => panic!("no rows"),
+    }
+    assert_eq!(hits(&test), before, "a plan outlived its cube");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_are_kept_within_their_budget() {
+    let test = TestEngine::with_config(|config| config.cache.plans_bytes = 64 << 10).await;
+    cube(&test).await;
+    for n in 0..200 {
+        let sql = format!("SELECT city AS c{n}, sum(a) FROM f WHERE year = 1993 GROUP BY city");
+        test.run(&sql).await;
+        test.run(&sql).await;
+    }
+    let stats = test.engine.stats().plans;
+    assert!(stats.bytes <= 64 << 10, "{stats:?}");
+    let none = TestEngine::with_config(|config| config.cache.plans_bytes = 0).await;
+    cube(&none).await;
+    assert!(!becomes_ready(&none, "SELECT city, sum(a) FROM f WHERE year = 1993 GROUP BY city").await);
+}
+
+/// Random values for fixed shapes: the seed is printed by the property tests' dice.
+#[tokio::test(flavor = "multi_thread")]
+async fn random_values_give_the_answers_of_the_tables() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let mut state =
+        std::env::var("NYALA_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+        });
+    println!("NYALA_SEED={state}");
+    let mut dice = move |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % most
+    };
+    let mut ready = 0;
+    for round in 0..400 {
+        let (year, other) = (1990 + dice(11), 1990 + dice(11));
+        let (city, town) = (dice(14), dice(14));
+        let day = 20 + dice(11);
+        let sql = match dice(5) {
+            0 => format!("SELECT city, sum(a) FROM f WHERE year >= {year} AND year < {other} GROUP BY city"),
+            1 => format!(
+                "SELECT year, count(*) FROM f WHERE city > 'city''{city}' OR city = 'city''{town}' GROUP BY year"
+            ),
+            2 => format!(
+                "SELECT day, avg(a) FROM f WHERE day <> DATE '1991-11-{day}' AND year = {year} GROUP BY day"
+            ),
+            3 => format!("SELECT rate, sum(a) FROM f WHERE rate IN (0.{city}, 0.5, {town}) GROUP BY rate"),
+            _ => format!(
+                "SELECT city, year, sum(a) FROM f WHERE year NOT IN ({year}, {other}) AND price <= {town} \
+                 GROUP BY city, year HAVING sum(a) > {year}"
+            ),
+        };
+        let before = hits(&test);
+        let answer = sorted(test.run(&sql).await);
+        ready += hits(&test) - before;
+        assert_same(&format!("round {round}: {sql}"), &answer, &raw(&test, &sql).await);
+        if round < 50 {
+            test.settle().await;
+        }
+    }
+    assert!(ready > 200, "only {ready} answers came from ready plans");
+}

@@ -1,0 +1,115 @@
+//! Which shapes have a plan.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use moka::sync::Cache;
+
+use super::template::Template;
+use crate::session::{Settings, SnapshotContext};
+
+/// Plans that nobody asked for in this time are given up.
+const IDLE: Duration = Duration::from_secs(3600);
+/// What an entry takes without its template, in bytes.
+const ENTRY_BYTES: usize = 256;
+
+/// Everything that a plan depends on but its values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::query) struct PlanKey {
+    text: Arc<str>,
+    settings: Arc<str>,
+    /// Of the context, which is one catalog snapshot in the light of one listing of files.
+    epoch: u64,
+}
+
+impl PlanKey {
+    pub(in crate::query) fn new(text: &str, settings: &Settings, context: &SnapshotContext) -> Self {
+        Self { text: text.into(), settings: Arc::clone(settings.key()), epoch: context.epoch() }
+    }
+}
+
+/// What is known of a text or shape.
+#[derive(Debug, Clone)]
+pub(in crate::query) enum Known {
+    /// It was planned once. Many are never seen again.
+    Once,
+    /// Its template is being made.
+    Planning,
+    Ready(Arc<Template>),
+    /// It has no template, and trying again would give none.
+    Unfit,
+}
+
+/// Templates, bounded in bytes. Those asked for often stay.
+pub(in crate::query) struct PlanCache {
+    plans: Cache<PlanKey, Known>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Counts of the plan cache since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PlanCacheStats {
+    /// Queries that ran from a ready plan.
+    pub hits: u64,
+    /// Queries that were planned.
+    pub misses: u64,
+    /// Shapes and texts that are known.
+    pub entries: u64,
+    /// About the memory they take, in bytes.
+    pub bytes: u64,
+}
+
+impl PlanCache {
+    /// A cache of about `budget_bytes`; 0 keeps nothing.
+    pub(in crate::query) fn new(budget_bytes: usize) -> Self {
+        let plans = Cache::builder()
+            .max_capacity(budget_bytes as u64)
+            .weigher(|key: &PlanKey, known: &Known| weight(key, known))
+            .time_to_idle(IDLE)
+            .build();
+        Self { plans, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
+    }
+
+    pub(in crate::query) fn find(&self, key: &PlanKey) -> Option<Known> {
+        self.plans.get(key)
+    }
+
+    pub(in crate::query) fn learn(&self, key: PlanKey, known: Known) {
+        self.plans.insert(key, known);
+    }
+
+    pub(in crate::query) fn count(&self, hit: bool) {
+        let counter = if hit { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(in crate::query) fn stats(&self) -> PlanCacheStats {
+        self.plans.run_pending_tasks();
+        PlanCacheStats {
+            hits: self.hits.load(Ordering::Relaxed),
+            misses: self.misses.load(Ordering::Relaxed),
+            entries: self.plans.entry_count(),
+            bytes: self.plans.weighted_size(),
+        }
+    }
+}
+
+fn weight(key: &PlanKey, known: &Known) -> u32 {
+    let template = match known {
+        Known::Ready(template) => template.estimated_bytes(),
+        _ => 0,
+    };
+    u32::try_from(ENTRY_BYTES + key.text.len() + template).unwrap_or(u32::MAX)
+}
+
+impl fmt::Debug for PlanCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanCache")
+            .field("hits", &self.hits)
+            .field("misses", &self.misses)
+            .finish_non_exhaustive()
+    }
+}

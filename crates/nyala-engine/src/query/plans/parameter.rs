@@ -1,0 +1,94 @@
+//! A value that a physical plan does not know yet.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Result, ScalarValue, exec_err, internal_datafusion_err, internal_err};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    lit,
+};
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+
+/// A call of this stands where a parameter was: DataFusion has no physical expression for one.
+///
+/// It is volatile, so that nobody tries to work it out.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Parameter {
+    /// From 0.
+    position: usize,
+    data_type: DataType,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Parameter {
+    fn name(&self) -> &str {
+        "nyala_parameter"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.data_type.clone())
+    }
+
+    fn invoke_with_args(&self, _arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        exec_err!("parameter ${} was not given a value", self.position + 1)
+    }
+}
+
+/// Puts calls in the place of parameters.
+///
+/// # Errors
+/// A parameter without a type, or one that stands elsewhere than in a condition: then its value may decide more
+/// than which rows are read.
+pub(super) fn open(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let opened = plan.transform_down_with_subqueries(|node| {
+        let is_condition = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
+        node.map_expressions(|expr| {
+            expr.transform_up(|expr| match expr {
+                Expr::Placeholder(_) if !is_condition => {
+                    internal_err!("a parameter is no part of a condition")
+                }
+                Expr::Placeholder(placeholder) => Ok(Transformed::yes(call(&placeholder)?)),
+                other => Ok(Transformed::no(other)),
+            })
+        })
+    })?;
+    Ok(opened.data)
+}
+
+fn call(placeholder: &Placeholder) -> Result<Expr> {
+    let number = placeholder.id.trim_start_matches('$').parse::<usize>().ok();
+    let position = number.and_then(|number| number.checked_sub(1));
+    let (Some(position), Some(field)) = (position, &placeholder.field) else {
+        return internal_err!("parameter `{}` has no type or number", placeholder.id);
+    };
+    let parameter = Parameter {
+        position,
+        data_type: field.data_type().clone(),
+        // The name alone does not tell two parameters apart; an argument does.
+        signature: Signature::any(1, Volatility::Volatile),
+    };
+    Ok(ScalarUDF::new_from_impl(parameter).call(vec![lit(position as u64)]))
+}
+
+/// The expression with values in the place of parameters.
+pub(super) fn close(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Arc<dyn PhysicalExpr>> {
+    let closed = Arc::clone(expr).transform_up(|expr| {
+        let parameter = expr
+            .downcast_ref::<ScalarFunctionExpr>()
+            .and_then(|call| call.fun().inner().downcast_ref::<Parameter>());
+        let Some(parameter) = parameter else { return Ok(Transformed::no(expr)) };
+        let value = values.get(parameter.position);
+        let value = value
+            .ok_or_else(|| internal_datafusion_err!("parameter ${} has no value", parameter.position + 1))?;
+        Ok(Transformed::yes(Arc::new(Literal::new(value.clone())) as Arc<dyn PhysicalExpr>))
+    });
+    closed.data()
+}

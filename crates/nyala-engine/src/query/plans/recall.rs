@@ -1,0 +1,149 @@
+//! Queries by ready plans, and ready plans by queries.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+
+use super::cache::{Known, PlanKey};
+use super::template::{Answers, Template};
+use crate::error::{QueryError, Result};
+use crate::query::answer::Answer;
+use crate::query::engine::Engine;
+use crate::query::planning::cast_values;
+use crate::query::run::{Deadline, Running, start};
+use crate::query::session::{Parts, Prepared, Session};
+use crate::session::{Settings, SnapshotContext};
+use crate::statement::{Kind, lift, parse};
+
+/// What a query was planned to, when it had no template.
+pub(in crate::query) struct Made {
+    pub(in crate::query) answers: Answers,
+    pub(in crate::query) schema: arrow::datatypes::SchemaRef,
+}
+
+impl Session {
+    /// The statement of a text whose shape is known, without parsing it. None for all other texts: parse and
+    /// prepare them.
+    pub fn recall(&self, sql: &str) -> Option<Prepared> {
+        let (context, settings) = (self.engine.context(), self.settings());
+        self.engine.limits().check_bytes(sql).ok()?;
+        let find = |text: &str| self.engine.plans.find(&PlanKey::new(text, &settings, &context));
+        if let Some(lifted) = lift(sql) {
+            match find(&lifted.shape) {
+                Some(Known::Ready(template)) => {
+                    let values = template.values_of(&lifted.values)?;
+                    return Some(Prepared::taken_from(sql, Arc::clone(template.parts()), values));
+                }
+                Some(Known::Unfit) => {}
+                _ => return None,
+            }
+        }
+        match find(sql) {
+            Some(Known::Ready(template)) => Some(Prepared::from_parts(Arc::clone(template.parts()))),
+            _ => None,
+        }
+    }
+
+    /// Runs a statement by its template. None if it has none that could be used now.
+    pub(in crate::query) fn run_ready(
+        &self,
+        prepared: &Prepared,
+        parameters: &[ScalarValue],
+        settings: &Settings,
+        deadline: &Deadline,
+        running: &mut Option<Running>,
+    ) -> Result<Option<Answer>> {
+        let Some(template) = self.template(prepared, settings) else { return Ok(None) };
+        let begun = std::time::Instant::now();
+        let plan = match prepared.taken() {
+            Some(values) => template.bind(values)?,
+            None => template.bind(&cast_values(prepared.parameter_types(), parameters)?)?,
+        };
+        let (Some(plan), Some(running)) = (plan, running.take()) else { return Ok(None) };
+        self.engine.plans.count(true);
+        self.engine.count_hits(template.asked().len());
+        let recording = self.engine.history.begin(Arc::clone(template.asked()), begun);
+        let task = Arc::clone(template.task());
+        Ok(Some(start(plan, task, self.engine.threads.execution(), deadline.clone(), recording, running)))
+    }
+
+    fn template(&self, prepared: &Prepared, settings: &Settings) -> Option<Arc<Template>> {
+        let text = prepared.parts().statement.text()?;
+        match self.engine.plans.find(&PlanKey::new(text, settings, &self.engine.context())) {
+            Some(Known::Ready(template)) => Some(template),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Takes notice of a query that was planned. The second time its shape is seen, a template is made of it in
+    /// the background; if that cannot be, of its text.
+    pub(in crate::query) fn learn_plan(
+        self: &Arc<Self>,
+        text: &Arc<str>,
+        settings: &Settings,
+        context: &Arc<SnapshotContext>,
+        made: Made,
+    ) {
+        if let Some(lifted) = lift(text) {
+            let key = PlanKey::new(&lifted.shape, settings, context);
+            match self.plans.find(&key) {
+                Some(Known::Unfit) => {}
+                known => return self.learn_text(key, &lifted.shape, known, settings, context, made),
+            }
+        }
+        let key = PlanKey::new(text, settings, context);
+        let known = self.plans.find(&key);
+        self.learn_text(key, text, known, settings, context, made);
+    }
+
+    fn learn_text(
+        self: &Arc<Self>,
+        key: PlanKey,
+        text: &str,
+        known: Option<Known>,
+        settings: &Settings,
+        context: &Arc<SnapshotContext>,
+        made: Made,
+    ) {
+        match known {
+            None => self.plans.learn(key, Known::Once),
+            Some(Known::Once) => {
+                self.plans.learn(key.clone(), Known::Planning);
+                let (engine, context) = (Arc::clone(self), Arc::clone(context));
+                let (text, settings) = (text.to_owned(), settings.clone());
+                self.threads.plan_later(async move {
+                    let known = match engine.template_of(&text, &settings, &context, &made).await {
+                        Ok(template) => Known::Ready(Arc::new(template)),
+                        Err(error) => {
+                            tracing::debug!(text, %error, "a query keeps being planned anew");
+                            Known::Unfit
+                        }
+                    };
+                    engine.plans.learn(key, known);
+                });
+            }
+            Some(Known::Planning | Known::Ready(_) | Known::Unfit) => {}
+        }
+    }
+
+    async fn template_of(
+        &self,
+        text: &str,
+        settings: &Settings,
+        context: &SnapshotContext,
+        made: &Made,
+    ) -> Result<Template> {
+        let mut statements = parse(text, self.limits())?;
+        let (Some(statement), true) = (statements.pop(), statements.is_empty()) else {
+            return Err(QueryError::internal("a shape is no single statement"));
+        };
+        let Kind::DataFusion(ast) = statement.kind.clone() else {
+            return Err(QueryError::internal("a shape is no query"));
+        };
+        let planned = crate::query::planning::logical_plan(*ast, context.state(settings)).await?;
+        let parts = Parts::of(statement, planned, context, settings)?;
+        Template::plan(Arc::new(parts), context, settings, &made.answers, &made.schema).await
+    }
+}

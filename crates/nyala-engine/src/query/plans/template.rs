@@ -1,0 +1,156 @@
+//! A physical plan with parameters.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+
+use super::parameter::{close, open};
+use super::values::value_of;
+use crate::cube::Report;
+use crate::error::{QueryError, Result};
+use crate::query::history::Recorded;
+use crate::query::planning::{optimize, parameter_types};
+use crate::query::session::Parts;
+use crate::scan::{HotCuboidExec, WithoutValues};
+use crate::session::{Settings, SnapshotContext, is_plain};
+use crate::statement::Literal;
+
+/// What the cuboids of each aggregation are, to tell whether two plans read the same.
+pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
+
+/// What answers each aggregation of a query; none if something is read but cuboids.
+pub(in crate::query) fn answers_of(report: &Report) -> Option<Answers> {
+    let chosen = report.blocks.iter().filter_map(|block| block.chosen.as_ref());
+    report.all_from_cuboids().then(|| chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect())
+}
+
+/// A plan that runs as soon as its parameters have values.
+#[derive(Debug)]
+pub(in crate::query) struct Template {
+    /// The statement it answers.
+    parts: Arc<Parts>,
+    plan: Arc<dyn ExecutionPlan>,
+    task: Arc<TaskContext>,
+    asked: Arc<Recorded>,
+    /// Types of `$1`, `$2`, …
+    types: Vec<DataType>,
+}
+
+impl Template {
+    /// Plans a statement for any values. `answers` and `schema` are those of the plan with certain values, which
+    /// this one must have too.
+    pub(in crate::query) async fn plan(
+        parts: Arc<Parts>,
+        context: &SnapshotContext,
+        settings: &Settings,
+        answers: &Answers,
+        schema: &SchemaRef,
+    ) -> Result<Self> {
+        let mut state = context.state(settings);
+        let task = state.task_ctx();
+        state.config_mut().set_extension(Arc::new(WithoutValues));
+        let plan = parts.plan.as_ref().ok_or_else(|| unfit("it has no plan"))?;
+        check_constant(plan.logical())?;
+        let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
+        let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
+        let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;
+        if answers_of(&report).as_ref() != Some(answers) {
+            return Err(unfit("its values decide which cuboids it reads"));
+        }
+        let plan = state.query_planner().create_physical_plan(&open(logical)?, &state).await?;
+        if !is_plain(plan.as_ref()) || plan.schema() != *schema {
+            return Err(unfit("its values decide more than which rows it reads"));
+        }
+        Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), types })
+    }
+
+    /// The statement it answers.
+    pub(in crate::query) fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// Where it runs.
+    pub(in crate::query) fn task(&self) -> &Arc<TaskContext> {
+        &self.task
+    }
+
+    /// The aggregations it answers.
+    pub(in crate::query) fn asked(&self) -> &Arc<Recorded> {
+        &self.asked
+    }
+
+    /// Literals as values of the parameters; none if one of them means something else as such.
+    pub(in crate::query) fn values_of(&self, literals: &[Literal]) -> Option<Vec<ScalarValue>> {
+        if literals.len() != self.types.len() {
+            return None;
+        }
+        literals.iter().zip(&self.types).map(|(literal, wanted)| value_of(literal, wanted)).collect()
+    }
+
+    /// The plan for these values; none if something it reads is not in memory, or if there is so much to read
+    /// that another plan is better.
+    pub(in crate::query) fn bind(&self, values: &[ScalarValue]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        Ok(bind(&self.plan, values)?)
+    }
+
+    /// About the memory it takes, in bytes: a plan is a tree of small objects that nobody counts.
+    pub(in crate::query) fn estimated_bytes(&self) -> usize {
+        const OPERATOR_BYTES: usize = 2048;
+        let mut operators = 1;
+        let mut node = &self.plan;
+        while let [child] = node.children()[..] {
+            operators += 1;
+            node = child;
+        }
+        operators * (OPERATOR_BYTES + 256 * self.plan.schema().fields().len()) + 8 * self.parts.text_bytes()
+    }
+}
+
+fn unfit(reason: &str) -> QueryError {
+    QueryError::internal(reason)
+}
+
+/// Refuses what has another value at another time: `now()` must not stand still.
+fn check_constant(plan: &LogicalPlan) -> Result<()> {
+    let mut constant = true;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                if let Expr::ScalarFunction(call) = expr {
+                    constant &= call.func.signature().volatility == Volatility::Immutable;
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    if constant { Ok(()) } else { Err(unfit("its value changes with time")) }
+}
+
+fn bind(
+    plan: &Arc<dyn ExecutionPlan>,
+    values: &[ScalarValue],
+) -> datafusion::error::Result<Option<Arc<dyn ExecutionPlan>>> {
+    if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
+        let scan = scan.refiltered(|predicate| close(predicate, values))?;
+        return Ok(scan.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
+    }
+    let [child] = plan.children()[..] else { return Ok(None) };
+    let Some(child) = bind(child, values)? else { return Ok(None) };
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        let predicate = close(filter.predicate(), values)?;
+        let filter = FilterExecBuilder::from(filter).with_input(child).with_predicate(predicate).build()?;
+        return Ok(Some(Arc::new(filter)));
+    }
+    // The scan keeps its properties, and so does everything above it.
+    let keep = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep);
+    let fresh = Arc::clone(plan).replace_children(vec![child], keep)?;
+    // A sort keeps its threshold from one run to the next.
+    fresh.reset_state().map(Some)
+}
