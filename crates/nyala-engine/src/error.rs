@@ -43,6 +43,8 @@ pub enum ErrorKind {
     LimitExceeded,
     /// Not enough memory within the configured limit: try later, ask for less, or raise the limit.
     ResourcesExhausted,
+    /// Others compute, and enough wait already: try again later.
+    TooManyQueries,
     /// No space left on the disk: free some.
     DiskFull,
     /// Someone asked for the end.
@@ -92,7 +94,7 @@ impl QueryError {
 
     /// The statement was cancelled.
     pub fn cancelled() -> Self {
-        Self::new(ErrorKind::Cancelled, "statement was cancelled at the client's request")
+        Self::new(ErrorKind::Cancelled, "statement was cancelled on request")
     }
 }
 

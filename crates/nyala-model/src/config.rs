@@ -1,5 +1,6 @@
 //! Every knob of a node, with its default. Loading (file, environment, flags) happens in the binary.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -15,6 +16,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// Limits and resources of queries.
     pub query: QueryConfig,
+    /// Who may compute at once.
+    pub admission: AdmissionConfig,
     /// How cubes are built.
     pub build: BuildConfig,
     /// How cubes are kept current.
@@ -64,6 +67,37 @@ pub struct QueryConfig {
     pub max_set_operations: usize,
     /// A query that runs longer is cancelled, in milliseconds; 0 means never. Default 0.
     pub statement_timeout_ms: u64,
+    /// A statement that takes longer is written to the log, in milliseconds; 0 means none is. Default 10000.
+    pub slow_ms: u64,
+    /// What makes no progress for this long is named in the log and in `system.stuck`, in milliseconds; 0 means
+    /// nothing is. Default 60000.
+    pub stuck_after_ms: u64,
+}
+
+/// Who may compute at once.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdmissionConfig {
+    /// Resource groups by name. `default` is that of whoever is in no other. Default none.
+    pub groups: BTreeMap<String, GroupConfig>,
+}
+
+/// Queries that share slots. Those that cuboids in memory answer need none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GroupConfig {
+    /// Queries that compute at once; 0 means two for each thread. More share memory and time. Default 0.
+    pub slots: usize,
+    /// Queries that may wait for a slot; more are refused. Default 1000.
+    pub queue_length: usize,
+    /// How long a query waits for a slot before it is refused, in milliseconds. Default 60000.
+    pub queue_timeout_ms: u64,
+    /// Memory one query may hold, in bytes, before it spills or fails; 0 means its share of all. Default 0.
+    pub query_memory_bytes: usize,
+    /// Users whose queries belong to the group. Default none.
+    pub users: Vec<String>,
+    /// Schemas in which sessions belong to the group, unless their user is in one. Default none.
+    pub schemas: Vec<String>,
 }
 
 /// How cubes are built.
@@ -149,6 +183,7 @@ impl Default for Config {
             data_dir: PathBuf::from("nyala-data"),
             server: ServerConfig::default(),
             query: QueryConfig::default(),
+            admission: AdmissionConfig::default(),
             build: BuildConfig::default(),
             cubes: CubesConfig::default(),
             cache: CacheConfig::default(),
@@ -180,6 +215,8 @@ impl Default for QueryConfig {
             max_expression_terms: 2000,
             max_set_operations: 500,
             statement_timeout_ms: 0,
+            slow_ms: 10_000,
+            stuck_after_ms: 60_000,
         }
     }
 }
@@ -193,6 +230,19 @@ impl Default for CubesConfig {
 impl Default for BuildConfig {
     fn default() -> Self {
         Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1 }
+    }
+}
+
+impl Default for GroupConfig {
+    fn default() -> Self {
+        Self {
+            slots: 0,
+            queue_length: 1000,
+            queue_timeout_ms: 60_000,
+            query_memory_bytes: 0,
+            users: Vec::new(),
+            schemas: Vec::new(),
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod rewrite_joins;
 mod s3;
 mod segments;
 mod server;
+mod serving;
 mod slt;
 mod star;
 mod statements;

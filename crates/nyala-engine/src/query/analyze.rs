@@ -6,9 +6,9 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use nyala_model::{CubeEntry, DimensionSet, QualifiedName, QueryHistoryEntry, SegmentState};
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
-use super::run::Running;
 use super::segments::missing_cube;
 use super::show::{answer, number, numbers, text, texts, time, times};
 use crate::error::Result;

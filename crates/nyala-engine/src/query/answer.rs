@@ -10,7 +10,8 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc::Receiver;
 
-use super::run::{Deadline, Running};
+use super::activity::Running;
+use super::run::Deadline;
 use crate::error::{QueryError, Result};
 
 /// The outcome of a statement.
@@ -91,11 +92,14 @@ impl Stream for RowStream {
         if let Some(Poll::Ready(error)) = self.reached.as_mut().map(|reached| reached.poll_unpin(context)) {
             self.ended = true;
             self.running.stop();
-            self.running.count_failure();
+            self.running.fail(&error);
             return Poll::Ready(Some(Err(error)));
         }
         let next = self.batches.poll_recv(context);
         self.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
+        if matches!(next, Poll::Ready(None)) {
+            self.running.finish();
+        }
         next
     }
 }

@@ -65,7 +65,7 @@ pub(super) async fn run(
         let _listed = listed;
         work.await
     };
-    let outcome = AbortOnDrop(engine.threads.execution().spawn(work)).join().await;
+    let outcome = AbortOnDrop(engine.threads.patient().spawn(work)).join().await;
     ending.finish(&outcome).await;
     outcome?;
     Ok(done)

@@ -13,11 +13,11 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
 use super::planning::simplify_context;
-use super::run::Running;
 use super::segments::missing_cube;
 use super::show::{answer, number, numbers, text, texts};
 use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Trial, Trials, rewrite};
@@ -239,7 +239,7 @@ impl Runner<'_> {
         };
         let (plan, report) = self.engine.threads.plan(work).await?;
         let work = async move { Ok(collect(plan, task).await?) };
-        Ok((AbortOnDrop(self.engine.threads.execution().spawn(work)).join().await?, report))
+        Ok((AbortOnDrop(self.engine.threads.patient().spawn(work)).join().await?, report))
     }
 }
 

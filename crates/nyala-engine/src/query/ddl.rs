@@ -10,6 +10,7 @@ use nyala_model::QualifiedName;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
+use super::system::SYSTEM_SCHEMA;
 use crate::cube::build::retire;
 use crate::cube::define;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -18,7 +19,7 @@ use crate::session::{DATABASE, Settings};
 use crate::statement::{CreateCube, Statement};
 
 /// Schemas that belong to the system.
-const SYSTEM_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTEM_SCHEMA];
 
 /// Carries out a change that DataFusion's planner understood.
 pub(super) async fn run(

@@ -16,11 +16,15 @@ use nyala_model::{JobEntry, JobState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::{self, Registry};
+use super::admission::Admission;
+use super::answer::{Answer, Completion};
 use super::freshness::{self, FileChecks};
 use super::history::History;
 use super::plans::{PlanCache, PlanCacheStats};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
+use super::system::SystemSchema;
 use super::threads::Threads;
 use crate::cube::build::{Background, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -50,6 +54,8 @@ pub struct Engine {
     pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) admission: Admission,
     pub(super) builds: Arc<Builds>,
     pub(super) background: Background,
     pub(super) history: History,
@@ -95,8 +101,10 @@ impl Engine {
     pub async fn open(
         config: &Config,
         catalog: Arc<Catalog>,
-        extensions: Vec<Arc<dyn SessionExtension>>,
+        mut extensions: Vec<Arc<dyn SessionExtension>>,
     ) -> Result<Arc<Self>> {
+        let system = Arc::new(SystemSchema::default());
+        extensions.insert(0, Arc::clone(&system) as _);
         let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
         remove_leftovers(&catalog, &config.data_dir)?;
         end_lost_jobs(&catalog).await?;
@@ -106,7 +114,7 @@ impl Engine {
         let source = ContextSource {
             runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
             stores,
-            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.execution().clone()),
+            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.patient().clone()),
             extensions,
             limits: StatementLimits::from(&config.query),
             batch_rows: config.query.batch_rows,
@@ -131,6 +139,8 @@ impl Engine {
             background,
             threads,
             counters: Arc::default(),
+            registry: Arc::new(Registry::new(millis(config.query.slow_ms))),
+            admission: Admission::new(&config.admission, partitions),
             builds: Arc::default(),
             data_dir: config.data_dir.clone(),
             build_runtime,
@@ -139,6 +149,10 @@ impl Engine {
             query_config: config.query.clone(),
             stopping,
         });
+        system.attach(&engine);
+        if let Some(after) = millis(config.query.stuck_after_ms) {
+            engine.threads.execution().spawn(activity::watch(Arc::downgrade(&engine), after));
+        }
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
     }
@@ -222,6 +236,16 @@ impl Engine {
         self.counters.cube_hits.fetch_add(aggregations as u64, Ordering::Relaxed);
     }
 
+    /// Ends a statement, whoever it belongs to.
+    pub fn kill(&self, id: u64) -> Result<Answer> {
+        let entry = self.registry.find(id).ok_or_else(|| {
+            QueryError::new(ErrorKind::UndefinedObject, format!("no query `{id}` is running"))
+                .hint("`SELECT * FROM system.queries` lists those that are")
+        })?;
+        entry.kill();
+        Ok(Completion::of("KILL QUERY"))
+    }
+
     /// Refuses work once the engine is stopping.
     pub(super) fn check_open(&self) -> Result<()> {
         if self.stopping.is_cancelled() {
@@ -230,6 +254,10 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+fn millis(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
 }
 
 fn thread_count(config: &QueryConfig) -> usize {

@@ -11,10 +11,11 @@ use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use futures::StreamExt;
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
 use super::planning::{Plans, logical_plan, plan_query};
-use super::run::{Running, ready};
+use super::run::ready;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 
@@ -53,7 +54,7 @@ pub(super) async fn run(
     let mut rows = vec![("cubes", plans.report.to_string())];
     if explain.options.analyze {
         let plan = Arc::clone(&plans.physical);
-        let finished = engine.threads.execution().spawn(run_to_end(plan, task));
+        let finished = engine.threads.patient().spawn(run_to_end(plan, task));
         AbortOnDrop(finished).join().await?;
         rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
     } else {

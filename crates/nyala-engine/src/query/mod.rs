@@ -1,5 +1,7 @@
 //! Statements from clients to answers: the one way into the engine, whatever the door.
 
+mod activity;
+mod admission;
 mod analyze;
 mod answer;
 mod build;
@@ -9,6 +11,7 @@ mod engine;
 mod explain;
 mod freshness;
 mod history;
+mod memory;
 mod planning;
 mod plans;
 mod recommend;
@@ -16,6 +19,7 @@ mod run;
 mod segments;
 mod session;
 mod show;
+mod system;
 mod threads;
 
 pub use answer::{Answer, Completion, RowStream};

@@ -6,21 +6,28 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::streaming::StreamingTableExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::sql::parser::Statement as DfStatement;
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
 use super::history::Recorded;
+use super::memory;
 use super::plans::{Made, answers_of};
-use super::run::{Deadline, Running, start};
-use super::session::in_order;
+use super::run::{Deadline, Start};
+use super::session::{Session, in_order};
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::scan::HotCuboidExec;
 use crate::session::{Settings, SnapshotContext, is_plain};
 
 /// A statement as planned by DataFusion, before anything is optimised.
@@ -104,7 +111,7 @@ pub(super) struct Plans {
 
 /// Plans and starts a query. `text` is the one it was parsed from, if that may be planned again.
 pub(super) async fn run(
-    engine: &Arc<Engine>,
+    session: &Session,
     query: &Unoptimized,
     text: Option<&Arc<str>>,
     parameters: &[ScalarValue],
@@ -112,6 +119,8 @@ pub(super) async fn run(
     deadline: &Deadline,
     running: Running,
 ) -> Result<Answer> {
+    let engine = &session.engine;
+    let group = session.group(settings)?;
     let context = engine.context();
     let state = context.state(settings);
     let task = state.task_ctx();
@@ -126,9 +135,37 @@ pub(super) async fn run(
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
     }
+    running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
-    let recording = engine.history.begin(asked, begun);
-    Ok(start(plans.physical, task, engine.threads.execution(), deadline.clone(), recording, running))
+    let start = Start {
+        recording: engine.history.begin(asked, begun),
+        deadline: deadline.clone(),
+        slot: None,
+        plan: plans.physical,
+        task,
+    };
+    if is_small(start.plan.as_ref()) {
+        return Ok(start.on(engine.threads.execution(), running));
+    }
+    let slot = Some(group.admit(running.entry()).await?);
+    let task = memory::of_query(start.task, running.entry(), &group);
+    Ok(Start { slot, task, ..start }.on(engine.threads.patient(), running))
+}
+
+/// Whether nothing is read but memory, and little of it: such a query is over before others notice.
+fn is_small(plan: &dyn ExecutionPlan) -> bool {
+    let children = plan.children();
+    if children.is_empty() {
+        let is_one = plan.output_partitioning().partition_count() == 1;
+        return plan.is::<HotCuboidExec>() && is_one
+            || plan.is::<PlaceholderRowExec>()
+            || plan.is::<EmptyExec>()
+            || plan.is::<StreamingTableExec>()
+            || plan
+                .downcast_ref::<DataSourceExec>()
+                .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some());
+    }
+    children.into_iter().all(|child| is_small(child.as_ref()))
 }
 
 fn count(engine: &Engine, report: &Report) {

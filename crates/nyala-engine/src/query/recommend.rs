@@ -9,11 +9,11 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
 use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::ddl::name_of;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
-use super::run::Running;
 use super::show::{answer, number, numbers, text, texts};
 use crate::cube::{Advice, advise, quoted, stars};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -57,7 +57,7 @@ pub(super) async fn run(
     let open = history.into_iter().filter(|entry| !is_served(entry, &snapshot)).collect();
     let (state, limits) = (context.state(settings), *engine.limits());
     let work = async move { lines(open, &snapshot, &state, &limits).await };
-    let lines = AbortOnDrop(engine.threads.execution().spawn(work)).join().await?;
+    let lines = AbortOnDrop(engine.threads.patient().spawn(work)).join().await?;
     show(&lines, total_us, running)
 }
 

@@ -12,9 +12,10 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::{Entry, Phase, Running, fail};
+use super::admission::Slot;
 use super::answer::{Answer, RowStream};
 use super::history::Recording;
 use super::threads::from_panic;
@@ -82,84 +83,65 @@ pub(super) struct Counters {
     pub(super) cube_misses: AtomicU64,
 }
 
-/// A query that counts as running until this is dropped, which also stops it.
-#[derive(Debug)]
-pub(super) struct Running {
-    counters: Arc<Counters>,
-    task: Option<JoinHandle<()>>,
+/// How a plan is run.
+pub(super) struct Start {
+    pub(super) plan: Arc<dyn ExecutionPlan>,
+    pub(super) task: Arc<TaskContext>,
+    pub(super) deadline: Deadline,
+    pub(super) recording: Recording,
+    /// Given back when the work has really ended, not when nobody wants it any more.
+    pub(super) slot: Option<Slot>,
 }
 
-impl Running {
-    pub(super) fn begin(counters: &Arc<Counters>) -> Self {
-        counters.running.fetch_add(1, Ordering::Relaxed);
-        counters.total.fetch_add(1, Ordering::Relaxed);
-        Self { counters: Arc::clone(counters), task: None }
+impl Start {
+    /// Starts the plan on `handle`.
+    pub(super) fn on(self, handle: &Handle, mut running: Running) -> Answer {
+        let schema = self.plan.schema();
+        let (sender, receiver) = channel(BATCHES_AHEAD);
+        let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
+        entry.enter(Phase::Running);
+        let deadline = self.deadline.clone();
+        running.compute(handle.spawn(async move {
+            let work = AssertUnwindSafe(self.pump(&sender, &counters, &entry));
+            let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
+            if let Err(error) = done {
+                fail(&counters, &entry, &error);
+                let _ = sender.send(Err(error)).await;
+            }
+        }));
+        Answer::Rows(RowStream::new(schema, receiver, running, Some(deadline)))
     }
-}
 
-impl Running {
-    pub(super) fn count_failure(&self) {
-        self.counters.failed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Stops the work at its next point of rest.
-    pub(super) fn stop(&self) {
-        if let Some(task) = &self.task {
-            task.abort();
+    /// Moves batches to the client; a client that has gone ends the work.
+    async fn pump(
+        mut self,
+        sender: &Sender<Result<RecordBatch>>,
+        counters: &Counters,
+        entry: &Entry,
+    ) -> Result<()> {
+        let _slot = self.slot;
+        let mut stream = execute_stream(self.plan, self.task)?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let rows = batch.num_rows();
+            if rows == 0 {
+                continue;
+            }
+            counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
+            self.recording.add_rows(rows);
+            entry.add_rows(rows);
+            if let Err(full) = sender.try_send(Ok(batch)) {
+                entry.enter(Phase::Sending);
+                let waited = Instant::now();
+                if sender.send(full.into_inner()).await.is_err() {
+                    return Ok(());
+                }
+                self.recording.leave_out(waited.elapsed());
+                entry.enter(Phase::Running);
+            }
         }
+        Ok(())
     }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop();
-        self.counters.running.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Starts `plan` on the query threads.
-pub(super) fn start(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
-    handle: &Handle,
-    deadline: Deadline,
-    recording: Recording,
-    mut running: Running,
-) -> Answer {
-    let schema = plan.schema();
-    let (sender, receiver) = channel(BATCHES_AHEAD);
-    let counters = Arc::clone(&running.counters);
-    running.task = Some(handle.spawn(async move {
-        let work = AssertUnwindSafe(pump(plan, context, &sender, &counters, recording));
-        let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
-        if let Err(error) = done {
-            counters.failed.fetch_add(1, Ordering::Relaxed);
-            let _ = sender.send(Err(error)).await;
-        }
-    }));
-    Answer::Rows(RowStream::new(schema, receiver, running, Some(deadline)))
-}
-
-/// Moves batches to the client; a client that has gone ends the work.
-async fn pump(
-    plan: Arc<dyn ExecutionPlan>,
-    context: Arc<TaskContext>,
-    sender: &Sender<Result<RecordBatch>>,
-    counters: &Counters,
-    mut recording: Recording,
-) -> Result<()> {
-    let mut stream = execute_stream(plan, context)?;
-    while let Some(batch) = stream.next().await {
-        let batch = batch?;
-        counters.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-        recording.add_rows(batch.num_rows());
-        let sent = Instant::now();
-        if batch.num_rows() > 0 && sender.send(Ok(batch)).await.is_err() {
-            return Ok(());
-        }
-        recording.leave_out(sent.elapsed());
-    }
-    Ok(())
 }
 
 /// An answer that is known already.

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use nyala_model::{
     CubeEntry, DimensionSet, KeyRange, KeySet, QualifiedName, SegmentEntry, SegmentRange, SegmentState,
 };
 
-use super::answer::Answer;
 use super::engine::Engine;
-use super::run::Running;
-use super::show::{answer, number, numbers, text, texts, time, times};
+use super::show::{batch, number, numbers, text, texts, time, times};
 use crate::cube::{Coverage, show_range};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -56,7 +55,7 @@ struct Row<'a> {
 }
 
 /// Every segment in the order of ranges, and the holes between them.
-pub(super) fn show(engine: &Engine, only: Option<&QualifiedName>, running: Running) -> Result<Answer> {
+pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
@@ -80,7 +79,7 @@ pub(super) fn show(engine: &Engine, only: Option<&QualifiedName>, running: Runni
         count(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
         times(rows.iter().map(|row| Some(row.segment?.built_at_ms).filter(|ms| *ms > 0))),
     ];
-    answer(schema(), columns, running)
+    batch(schema(), columns)
 }
 
 fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> Vec<Row<'a>> {
@@ -130,11 +129,7 @@ fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<KeyRange> {
 }
 
 /// Every cuboid over all segments that hold it.
-pub(super) fn show_cuboids(
-    engine: &Engine,
-    only: Option<&QualifiedName>,
-    running: Running,
-) -> Result<Answer> {
+pub(super) fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
@@ -164,7 +159,7 @@ pub(super) fn show_cuboids(
         total(2),
         total(3),
     ];
-    answer(cuboids_schema(), columns, running)
+    batch(cuboids_schema(), columns)
 }
 
 fn chosen<'a>(

@@ -1,7 +1,7 @@
 //! One client's way into the engine.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -11,10 +11,12 @@ use datafusion::logical_expr::LogicalPlan;
 use nyala_model::SnapshotVersion;
 use tokio_util::sync::CancellationToken;
 
+use super::activity::{Running, fail};
+use super::admission::Group;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
-use super::run::{Deadline, Running};
+use super::run::Deadline;
 use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::{Settings, SnapshotContext};
@@ -35,7 +37,7 @@ pub struct SessionOptions {
 #[derive(Debug)]
 pub struct Session {
     pub(super) engine: Arc<Engine>,
-    options: SessionOptions,
+    options: Arc<SessionOptions>,
     settings: Mutex<Settings>,
     running: Mutex<CancellationToken>,
 }
@@ -107,6 +109,15 @@ impl Prepared {
         self.taken.as_ref().map(|taken| taken.values.as_slice())
     }
 
+    /// The text as the client wrote it, or as the statement displays.
+    fn text(&self) -> Cow<'_, str> {
+        match (&self.taken, self.parts.statement.text()) {
+            (Some(taken), _) => Cow::Borrowed(&taken.sql),
+            (None, Some(text)) => Cow::Borrowed(text),
+            (None, None) => Cow::Owned(self.parts.statement.to_string()),
+        }
+    }
+
     /// The statement. If values were taken out of its text, it has parameters for them.
     pub fn statement(&self) -> &Statement {
         &self.parts.statement
@@ -130,11 +141,16 @@ impl Session {
     pub(super) fn new(engine: Arc<Engine>, options: SessionOptions) -> Self {
         let settings = Settings::new(engine.context().default_options(), &engine.query_config);
         let token = engine.stopping.child_token();
-        Self { engine, options, settings: Mutex::new(settings), running: Mutex::new(token) }
+        Self {
+            engine,
+            options: Arc::new(options),
+            settings: Mutex::new(settings),
+            running: Mutex::new(token),
+        }
     }
 
     /// Who the session belongs to.
-    pub fn options(&self) -> &SessionOptions {
+    pub fn options(&self) -> &Arc<SessionOptions> {
         &self.options
     }
 
@@ -181,11 +197,16 @@ impl Session {
     /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
     pub async fn execute(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
         self.engine.check_open()?;
-        let running = Running::begin(&self.engine.counters);
-        let deadline = self.deadline();
+        let mut deadline = self.deadline();
+        deadline.cancel = deadline.cancel.child_token();
+        let engine = &self.engine;
+        let cancel = deadline.cancel.clone();
+        let running =
+            Running::begin(&engine.counters, &engine.registry, &prepared.text(), &self.options, cancel);
+        let entry = Arc::clone(running.entry());
         let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
-        if answer.is_err() {
-            self.engine.counters.failed.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = &answer {
+            fail(&engine.counters, &entry, error);
         }
         answer
     }
@@ -265,17 +286,18 @@ impl Session {
                 let name = ddl::name_of(&statement.name, settings.schema())?;
                 build::run(engine, statement, name, settings).await
             }
-            Nyala::ShowCubes => show::cubes(engine, running),
+            Nyala::ShowCubes => Ok(show::rows(show::cubes(engine)?, running)),
             Nyala::ShowSegments { cube } => {
                 let cube = cube.as_ref().map(|name| ddl::name_of(name, settings.schema())).transpose()?;
-                segments::show(engine, cube.as_ref(), running)
+                Ok(show::rows(segments::segments(engine, cube.as_ref())?, running))
             }
             Nyala::ShowCuboids { cube } => {
                 let cube = cube.as_ref().map(|name| ddl::name_of(name, settings.schema())).transpose()?;
-                segments::show_cuboids(engine, cube.as_ref(), running)
+                Ok(show::rows(segments::cuboids(engine, cube.as_ref())?, running))
             }
-            Nyala::ShowJobs => show::jobs(engine, running).await,
-            Nyala::ShowQueryHistory => history::show(engine, running).await,
+            Nyala::ShowJobs => Ok(show::rows(show::jobs(engine).await?, running)),
+            Nyala::KillQuery { id } => engine.kill(*id),
+            Nyala::ShowQueryHistory => Ok(show::rows(history::show(engine).await?, running)),
             Nyala::AnalyzeCube { name } => {
                 analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await
             }
@@ -311,7 +333,7 @@ impl Session {
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {
                 let text = statement.text();
-                planning::run(&self.engine, plan, text, &parameters, settings, deadline, running).await
+                planning::run(self, plan, text, &parameters, settings, deadline, running).await
             }
         }
     }
@@ -366,6 +388,12 @@ impl Session {
                 Err(QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist")))
             }
         }
+    }
+
+    /// The resource group of its queries.
+    pub(super) fn group(&self, settings: &Settings) -> Result<Arc<Group>> {
+        let chosen = settings.nyala().resource_group;
+        self.engine.admission.group(&chosen, &self.options, settings.schema()).cloned()
     }
 
     pub(super) fn settings(&self) -> Settings {

@@ -8,9 +8,10 @@ use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use nyala_model::{CubeEntry, JobEntry, SegmentEntry, SegmentState};
 
+use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
-use super::run::{Running, ready};
+use super::run::ready;
 use super::{analyze, check, history, recommend, segments};
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};
@@ -26,7 +27,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
         Nyala::RecommendCube(_) => Some(recommend::schema()),
         Nyala::CheckCube { .. } => Some(check::schema()),
-        Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
+        Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } | Nyala::KillQuery { .. } => None,
     }
 }
 
@@ -42,7 +43,7 @@ pub(super) fn time(name: &str) -> Field {
     Field::new(name, DataType::Timestamp(TimeUnit::Millisecond, None), true)
 }
 
-fn cubes_schema() -> SchemaRef {
+pub(super) fn cubes_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("cube"),
@@ -58,7 +59,7 @@ fn cubes_schema() -> SchemaRef {
     ]))
 }
 
-fn jobs_schema() -> SchemaRef {
+pub(super) fn jobs_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         number("job"),
         text("kind"),
@@ -92,7 +93,7 @@ fn ready_segments(cube: &CubeEntry) -> impl Iterator<Item = &SegmentEntry> {
     cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
 }
 
-pub(super) fn cubes(engine: &Engine, running: Running) -> Result<Answer> {
+pub(super) fn cubes(engine: &Engine) -> Result<RecordBatch> {
     let context = engine.context();
     let cubes: Vec<&Arc<CubeEntry>> = context.snapshot().cubes.values().collect();
     let each = || cubes.iter();
@@ -114,7 +115,7 @@ pub(super) fn cubes(engine: &Engine, running: Running) -> Result<Answer> {
         total(|segment| segment.cuboids.iter().map(|cuboid| cuboid.bytes).sum()),
         times(built_at),
     ];
-    answer(cubes_schema(), columns, running)
+    batch(cubes_schema(), columns)
 }
 
 fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
@@ -128,7 +129,7 @@ fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
     }
 }
 
-pub(super) async fn jobs(engine: &Engine, running: Running) -> Result<Answer> {
+pub(super) async fn jobs(engine: &Engine) -> Result<RecordBatch> {
     let now = engine.build_progress();
     let stored = engine.catalog().jobs().await?;
     // A running job's stored entry only says that it began.
@@ -148,7 +149,7 @@ pub(super) async fn jobs(engine: &Engine, running: Running) -> Result<Answer> {
         times(jobs.iter().map(|job| job.ended_at_ms)),
         texts(jobs.iter().map(|job| job.error.as_deref())),
     ];
-    answer(jobs_schema(), columns, running)
+    batch(jobs_schema(), columns)
 }
 
 fn job_state(job: &JobEntry) -> &'static str {
@@ -182,6 +183,14 @@ pub(super) fn setting(name: &str, value: &str, running: Running) -> Result<Answe
 }
 
 pub(super) fn answer(schema: SchemaRef, columns: Vec<ArrayRef>, running: Running) -> Result<Answer> {
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-    Ok(ready(schema, vec![batch], running))
+    Ok(rows(batch(schema, columns)?, running))
+}
+
+pub(super) fn batch(schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
+    Ok(RecordBatch::try_new(schema, columns)?)
+}
+
+/// An answer of rows that are known.
+pub(super) fn rows(batch: RecordBatch, running: Running) -> Answer {
+    ready(batch.schema(), vec![batch], running)
 }

@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -20,14 +21,18 @@ const PLANNING_STACK_BYTES: usize = 256 << 20;
 /// Room for evaluating the deepest expressions that planning lets through.
 const EXECUTION_STACK_BYTES: usize = 16 << 20;
 
+/// Of threads that give way to others; 50 is what threads have, 0 the least.
+const PATIENT_PRIORITY: u8 = 25;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads for planning and for execution.
 #[derive(Debug)]
 pub(super) struct Threads {
     planning: Sender<Job>,
-    execution: Option<Runtime>,
+    runtimes: Vec<Runtime>,
     handle: Handle,
+    patient: Handle,
 }
 
 impl Threads {
@@ -36,13 +41,18 @@ impl Threads {
         let failed = |error: std::io::Error| {
             QueryError::new(ErrorKind::ResourcesExhausted, format!("cannot start threads: {error}"))
         };
-        let execution = Builder::new_multi_thread()
-            .worker_threads(count)
-            .thread_name("nyala-query")
-            .thread_stack_size(EXECUTION_STACK_BYTES)
-            .enable_all()
-            .build()
-            .map_err(failed)?;
+        let runtime = |name: &str, start: fn()| {
+            Builder::new_multi_thread()
+                .worker_threads(count)
+                .thread_name(name)
+                .thread_stack_size(EXECUTION_STACK_BYTES)
+                .on_thread_start(start)
+                .enable_all()
+                .build()
+                .map_err(failed)
+        };
+        let execution = runtime("nyala-query", || ())?;
+        let patient = runtime("nyala-patient", give_way)?;
         let (planning, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..count {
@@ -53,13 +63,20 @@ impl Threads {
                 .spawn(move || work(&jobs))
                 .map_err(failed)?;
         }
-        let handle = execution.handle().clone();
-        Ok(Self { planning, execution: Some(execution), handle })
+        let (handle, patient_handle) = (execution.handle().clone(), patient.handle().clone());
+        Ok(Self { planning, runtimes: vec![execution, patient], handle, patient: patient_handle })
     }
 
-    /// The runtime that executes queries and builds.
+    /// The runtime of small queries, and of what waits more than it computes.
     pub(super) fn execution(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The runtime of builds and of queries that take long anyway. The system lets its threads compute when the
+    /// others have nothing to do, and for a small share of the time when they have: so a dashboard
+    /// beside a large join is hardly slower, and the join hardly too.
+    pub(super) fn patient(&self) -> &Handle {
+        &self.patient
     }
 
     /// Runs `work` on a planning thread. If the caller goes away the result is thrown away.
@@ -94,6 +111,15 @@ impl Threads {
     }
 }
 
+/// Lowers the priority of this thread, to about nice 10.
+fn give_way() {
+    let lower = ThreadPriorityValue::try_from(PATIENT_PRIORITY).map(ThreadPriority::Crossplatform);
+    let lowered = lower.ok().map(|lower| lower.set_for_current());
+    if !matches!(lowered, Some(Ok(()))) {
+        tracing::debug!("threads of large queries keep their priority");
+    }
+}
+
 fn work(jobs: &Mutex<Receiver<Job>>) {
     loop {
         let job = match jobs.lock() {
@@ -117,8 +143,8 @@ pub(super) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
 impl Drop for Threads {
     /// A runtime may be dropped from within another one only in the background.
     fn drop(&mut self) {
-        if let Some(execution) = self.execution.take() {
-            execution.shutdown_background();
+        for runtime in self.runtimes.drain(..) {
+            runtime.shutdown_background();
         }
     }
 }

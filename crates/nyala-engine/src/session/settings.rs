@@ -21,6 +21,8 @@ extensions_options! {
         /// Whether the files of tables are listed before every query, so that no cube answers from files that
         /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
         pub check_files: bool, default = false
+        /// The resource group of this session's queries. Empty: the group that names its user or schema.
+        pub resource_group: String, default = String::new()
     }
 }
 
@@ -94,6 +96,7 @@ impl Settings {
                 return Ok(());
             }
             "timezone" | "time.zone" => self.set_option("datafusion.execution.time_zone", value)?,
+            "nyala.resource_group" => self.set_option(&name, value.trim_matches(['\'', '"']))?,
             _ if name.starts_with("nyala.") => self.set_option(&name, switch(value))?,
             _ if SESSION_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
                 self.set_option(&name, value)?;
@@ -143,6 +146,7 @@ impl Settings {
             "nyala.use_cubes" => Some(on_or_off(self.nyala().use_cubes)),
             "nyala.pushdown" => Some(on_or_off(self.nyala().pushdown)),
             "nyala.check_files" => Some(on_or_off(self.nyala().check_files)),
+            "nyala.resource_group" => Some(self.nyala().resource_group),
             _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
     }
@@ -193,6 +197,7 @@ fn unknown(name: &str) -> QueryError {
         "nyala.use_cubes",
         "nyala.pushdown",
         "nyala.check_files",
+        "nyala.resource_group",
         "statement_timeout",
         "search_path",
         "timezone",

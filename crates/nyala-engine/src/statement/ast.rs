@@ -53,6 +53,11 @@ pub enum Nyala {
     ShowJobs,
     /// `SHOW QUERY HISTORY`
     ShowQueryHistory,
+    /// `KILL QUERY id`
+    KillQuery {
+        /// Of `system.queries`.
+        id: u64,
+    },
     /// `CHECK CUBE name [SAMPLE n]`
     CheckCube {
         /// The cube.
@@ -185,6 +190,7 @@ impl fmt::Display for Nyala {
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
+            Self::KillQuery { id } => write!(f, "KILL QUERY {id}"),
             Self::ShowCubes => f.write_str("SHOW CUBES"),
             Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
             Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),

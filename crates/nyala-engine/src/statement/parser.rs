@@ -113,6 +113,10 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 3);
             Nyala::ShowQueryHistory
         }
+        ("KILL", "QUERY") => {
+            skip(parser, 2);
+            Nyala::KillQuery { id: parser.parser.parse_literal_uint().map_err(from_parser)? }
+        }
         ("CHECK", "CUBE") => {
             skip(parser, 2);
             Nyala::CheckCube { name: parse_name(parser)?, sample: parse_sample(parser)? }

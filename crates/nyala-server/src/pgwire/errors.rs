@@ -142,6 +142,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
         ErrorKind::LimitExceeded => "54001",
         ErrorKind::ResourcesExhausted => "53200",
+        ErrorKind::TooManyQueries => "53300",
         ErrorKind::DiskFull => "53100",
         ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
         ErrorKind::Unreadable => "58030",

@@ -1,7 +1,7 @@
 //! What a client is told when a request cannot be answered: one table from kind to status and code.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use nyala_engine::{ErrorKind, QueryError};
 use serde::Serialize;
@@ -22,6 +22,11 @@ pub struct ApiError {
 /// The client closed the request, or someone cancelled it; the number nginx made customary.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// Its answers say when to try again.
+const TOO_MANY_QUERIES: &str = "too_many_queries";
+/// Seconds until a query that found no slot should try again.
+const RETRY_AFTER_SECONDS: u16 = 1;
+
 /// Status and code of each kind of error.
 fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
     match kind {
@@ -38,6 +43,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Unsupported => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
         ErrorKind::LimitExceeded => (StatusCode::BAD_REQUEST, "limit_exceeded"),
         ErrorKind::ResourcesExhausted => (StatusCode::SERVICE_UNAVAILABLE, "resources_exhausted"),
+        ErrorKind::TooManyQueries => (StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_QUERIES),
         ErrorKind::DiskFull => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
         ErrorKind::Cancelled => {
             (StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST), "cancelled")
@@ -91,7 +97,12 @@ struct Inner<'a> {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let error = Inner { code: self.code, message: &self.message, hint: self.hint.as_deref() };
-        (self.status, Json(Envelope { error })).into_response()
+        let body = Json(Envelope { error });
+        if self.code == TOO_MANY_QUERIES {
+            let later = [(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS))];
+            return (self.status, later, body).into_response();
+        }
+        (self.status, body).into_response()
     }
 }
 
@@ -107,6 +118,7 @@ mod tests {
         check(ErrorKind::DuplicateObject, 409, "duplicate_object");
         check(ErrorKind::InUse, 409, "in_use");
         check(ErrorKind::Data, 422, "data_error");
+        check(ErrorKind::TooManyQueries, 503, "too_many_queries");
         check(ErrorKind::Cancelled, 499, "cancelled");
         check(ErrorKind::Internal, 500, "internal");
         check(ErrorKind::Unsupported, 501, "unsupported");

@@ -6,6 +6,7 @@ mod errors;
 pub mod formats;
 mod health;
 mod origin;
+mod queries;
 mod query;
 mod request;
 mod router;

@@ -70,7 +70,7 @@ fn parse_one(session: &Session, sql: &str) -> Result<Statement, ApiError> {
     }
 }
 
-async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {
+pub(super) async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {
     let body: Result<_, QueryError> = match answer {
         Answer::Rows(rows) => body::of_rows(rows, format, started).await,
         Answer::Done(done) => body::of_completion(done.tag, done.rows, format, started),
@@ -82,7 +82,7 @@ async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Res
     Ok((headers, body?).into_response())
 }
 
-fn requested_format(headers: &HeaderMap) -> Result<Format, ApiError> {
+pub(super) fn requested_format(headers: &HeaderMap) -> Result<Format, ApiError> {
     let accept = text(headers, header::ACCEPT);
     Format::negotiate(accept).ok_or_else(|| {
         let known: Vec<_> =

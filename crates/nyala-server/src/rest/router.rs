@@ -7,13 +7,13 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderName, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, origin, query};
+use super::{ApiError, Readiness, health, origin, queries, query};
 use crate::metrics::Metrics;
 
 /// What every handler may use.
@@ -50,6 +50,8 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
         .route("/api/v1/query", post(query::query))
+        .route("/api/v1/queries", get(queries::list))
+        .route("/api/v1/queries/{id}", delete(queries::kill))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(count));
     Router::new()
@@ -69,6 +71,8 @@ async fn index() -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "endpoints": {
             "query": "POST /api/v1/query",
+            "queries": "GET /api/v1/queries",
+            "kill": "DELETE /api/v1/queries/{id}",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",

@@ -1,5 +1,6 @@
 //! What the rewrite decided and why, for EXPLAIN and the statistics.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use nyala_model::{CubeId, QualifiedName};
@@ -71,6 +72,14 @@ impl Report {
         let alone = |chosen: &Chosen| chosen.raw.is_none() && chosen.joined.is_empty();
         let whole = |block: &BlockReport| block.chosen.as_ref().is_some_and(alone);
         !self.blocks.is_empty() && self.blocks.iter().all(whole)
+    }
+
+    /// The cubes that answer, each once; none if the tables do.
+    pub(crate) fn answered_from(&self) -> Option<String> {
+        let cubes =
+            self.blocks.iter().filter_map(|block| block.chosen.as_ref()).map(|chosen| chosen.cube.as_str());
+        let cubes: BTreeSet<&str> = cubes.collect();
+        (!cubes.is_empty()).then(|| cubes.into_iter().collect::<Vec<_>>().join(", "))
     }
 
     /// Aggregations answered from a cuboid.

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use nyala_model::QueryHistoryEntry;
 
 use crate::cube::show_shape;
 use crate::error::Result;
-use crate::query::answer::Answer;
 use crate::query::engine::Engine;
-use crate::query::run::Running;
-use crate::query::show::{answer, number, numbers, text, texts, time, times};
+use crate::query::show::{batch, number, numbers, text, texts, time, times};
 
 /// Columns of `SHOW QUERY HISTORY`.
 pub(in crate::query) fn schema() -> SchemaRef {
@@ -29,7 +28,7 @@ pub(in crate::query) fn schema() -> SchemaRef {
 }
 
 /// Every shape, the one asked last first.
-pub(in crate::query) async fn show(engine: &Engine, running: Running) -> Result<Answer> {
+pub(in crate::query) async fn show(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.history.entries().await;
     let queries: Vec<String> = entries.iter().map(|entry| show_shape(&entry.shape)).collect();
     let answers: Vec<Option<String>> = entries.iter().map(answered_from).collect();
@@ -44,7 +43,7 @@ pub(in crate::query) async fn show(engine: &Engine, running: Running) -> Result<
         texts(entries.iter().map(|entry| entry.miss_reason.as_deref())),
         times(entries.iter().map(|entry| Some(entry.last_asked_ms))),
     ];
-    answer(schema(), columns, running)
+    batch(schema(), columns)
 }
 
 /// The cube and cuboids that answered last.

@@ -7,10 +7,11 @@ use datafusion::common::ScalarValue;
 use super::cache::{Known, PlanKey};
 use super::template::{Answers, Template};
 use crate::error::{QueryError, Result};
+use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::engine::Engine;
 use crate::query::planning::cast_values;
-use crate::query::run::{Deadline, Running, start};
+use crate::query::run::{Deadline, Start};
 use crate::query::session::{Parts, Prepared, Session};
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{Kind, lift, parse};
@@ -62,9 +63,15 @@ impl Session {
         let (Some(plan), Some(running)) = (plan, running.take()) else { return Ok(None) };
         self.engine.plans.count(true);
         self.engine.count_hits(template.asked().len());
-        let recording = self.engine.history.begin(Arc::clone(template.asked()), begun);
-        let task = Arc::clone(template.task());
-        Ok(Some(start(plan, task, self.engine.threads.execution(), deadline.clone(), recording, running)))
+        running.entry().follows(&plan, true, Some(Arc::clone(template.answered_from())));
+        let start = Start {
+            plan,
+            task: Arc::clone(template.task()),
+            deadline: deadline.clone(),
+            recording: self.engine.history.begin(Arc::clone(template.asked()), begun),
+            slot: None,
+        };
+        Ok(Some(start.on(self.engine.threads.execution(), running)))
     }
 
     fn template(&self, prepared: &Prepared, settings: &Settings) -> Option<Arc<Template>> {

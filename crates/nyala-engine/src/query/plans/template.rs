@@ -39,6 +39,7 @@ pub(in crate::query) struct Template {
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
+    answered_from: Arc<str>,
     /// Types of `$1`, `$2`, …
     types: Vec<DataType>,
 }
@@ -68,7 +69,8 @@ impl Template {
         if !is_plain(plan.as_ref()) || plan.schema() != *schema {
             return Err(unfit("its values decide more than which rows it reads"));
         }
-        Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), types })
+        let answered_from = report.answered_from().unwrap_or_default().into();
+        Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), answered_from, types })
     }
 
     /// The statement it answers.
@@ -84,6 +86,11 @@ impl Template {
     /// The aggregations it answers.
     pub(in crate::query) fn asked(&self) -> &Arc<Recorded> {
         &self.asked
+    }
+
+    /// The cubes that answer.
+    pub(in crate::query) fn answered_from(&self) -> &Arc<str> {
+        &self.answered_from
     }
 
     /// Literals as values of the parameters; none if one of them means something else as such.

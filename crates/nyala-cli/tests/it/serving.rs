@@ -1,0 +1,289 @@
+//! Many at once: who waits, who is refused, what is seen of it, and that every end frees everything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::Int64Array;
+use futures::StreamExt;
+use nyala_engine::{Answer, ErrorKind, QueryError, RowStream, Session, SessionOptions};
+use nyala_model::config::{Config, GroupConfig};
+
+use crate::batch;
+use crate::harness::TestEngine;
+
+/// Would take hours; its first rows come at once, and there are more than anybody takes.
+const ENDLESS: &str = "SELECT a.n + b.n + c.n FROM big a, big b, big c";
+/// Would take hours and gives its only row at the end.
+const HEAVY: &str = "SELECT count(*) FROM big a, big b, big c WHERE a.n + b.n + c.n > 7";
+
+async fn engine(change: impl FnOnce(&mut Config)) -> TestEngine {
+    let test = TestEngine::with_config(change).await;
+    test.table("big", &[batch!("n" => Int64Array::from_iter_values(0..20_000))]).await;
+    test
+}
+
+fn one_slot(config: &mut Config) {
+    let group = GroupConfig { slots: 1, queue_length: 1, queue_timeout_ms: 60_000, ..GroupConfig::default() };
+    config.admission.groups.insert("default".to_owned(), group);
+}
+
+fn session(test: &TestEngine) -> Arc<Session> {
+    test.engine.session(SessionOptions { user: "ann".to_owned(), ..SessionOptions::default() })
+}
+
+async fn rows(session: &Session, sql: &str) -> Result<RowStream, QueryError> {
+    match session.query(sql).await? {
+        Answer::Rows(rows) => Ok(rows),
+        Answer::Done(_) => panic!("no rows: {sql}"),
+    }
+}
+
+async fn value(test: &TestEngine, sql: &str) -> String {
+    test.run(sql).await.into_iter().flatten().next().unwrap_or_default()
+}
+
+/// Waits until `sql` gives `wanted`.
+async fn until(test: &TestEngine, sql: &str, wanted: &str) {
+    for _ in 0..2000 {
+        if value(test, sql).await == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{sql} gives {}, not {wanted}", value(test, sql).await);
+}
+
+const QUEUED: &str = "SELECT queued FROM system.resource_groups WHERE resource_group = 'default'";
+const RUNNING: &str = "SELECT running FROM system.resource_groups WHERE resource_group = 'default'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_queries_wait_in_line_and_small_ones_pass() {
+    let test = engine(one_slot).await;
+    let (first, second, third) = (session(&test), session(&test), session(&test));
+    let holding = rows(&first, HEAVY).await.unwrap();
+    until(&test, RUNNING, "1").await;
+    let waiting = tokio::spawn(async move { rows(&second, "SELECT sum(n) FROM big").await?.collect().await });
+    until(&test, QUEUED, "1").await;
+    assert_eq!(value(&test, "SELECT count(*) FROM system.queries WHERE state = 'queued'").await, "1");
+    let refused = rows(&third, "SELECT sum(n) AS s FROM big").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::TooManyQueries, "{refused}");
+    assert!(refused.message.contains("resource group `default`"), "{refused}");
+    assert_eq!(value(&test, "SELECT 1").await, "1");
+    drop(holding);
+    let batches = waiting.await.unwrap().unwrap();
+    assert_eq!(crate::harness::rows_of(&batches), [["199990000"]]);
+    until(&test, RUNNING, "0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_too_long_is_told_so() {
+    let test = engine(|config| {
+        one_slot(config);
+        config.admission.groups.get_mut("default").unwrap().queue_timeout_ms = 50;
+    })
+    .await;
+    let (first, second) = (session(&test), session(&test));
+    let _holding = rows(&first, HEAVY).await.unwrap();
+    let error = rows(&second, "SELECT sum(n) AS s FROM big").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::TooManyQueries);
+    // A deadline ends waiting too.
+    second.set("statement_timeout", "20").unwrap();
+    assert_eq!(rows(&second, "SELECT sum(n) AS s FROM big").await.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(value(&test, QUEUED).await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_go_by_setting_user_and_schema() {
+    let test = engine(|config| {
+        one_slot(config);
+        let users = vec!["ann".to_owned()];
+        let group = GroupConfig { users, ..GroupConfig::default() };
+        config.admission.groups.insert("people".to_owned(), group);
+        let schemas = vec!["sales".to_owned()];
+        let group = GroupConfig { schemas, ..GroupConfig::default() };
+        config.admission.groups.insert("shop".to_owned(), group);
+    })
+    .await;
+    test.run("CREATE SCHEMA sales").await;
+    let running =
+        |group: &str| format!("SELECT running FROM system.resource_groups WHERE resource_group = '{group}'");
+    let ann = session(&test);
+    let held = rows(&ann, HEAVY).await.unwrap();
+    until(&test, &running("people"), "1").await;
+    drop(held);
+    until(&test, &running("people"), "0").await;
+    ann.set("nyala.resource_group", "default").unwrap();
+    let held = rows(&ann, HEAVY).await.unwrap();
+    until(&test, &running("default"), "1").await;
+    drop(held);
+    let nobody = test.engine.session(SessionOptions::default());
+    nobody.set("search_path", "sales").unwrap();
+    let _held = rows(&nobody, &HEAVY.replace("big", "public.big")).await.unwrap();
+    until(&test, &running("shop"), "1").await;
+    nobody.set("nyala.resource_group", "none").unwrap();
+    let error = rows(&nobody, "SELECT sum(n) FROM public.big").await.unwrap_err();
+    assert!(error.message.contains("`none`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_query_ends_and_is_logged_as_such() {
+    let test = engine(one_slot).await;
+    let other = session(&test);
+    let mut stream = rows(&other, HEAVY).await.unwrap();
+    let id = value(&test, "SELECT query_id FROM system.queries WHERE \"user\" = 'ann'").await;
+    test.run(&format!("KILL QUERY {id}")).await;
+    let error = stream.next().await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+    assert!(stream.next().await.is_none());
+    drop(stream);
+    let logged = format!("SELECT status FROM system.query_log WHERE query_id = {id}");
+    until(&test, &logged, "killed").await;
+    until(&test, RUNNING, "0").await;
+    test.error(&format!("KILL QUERY {id}"), ErrorKind::UndefinedObject, "no query").await;
+    // Its session goes on.
+    assert_eq!(rows(&other, "SELECT 1").await.unwrap().collect().await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_tells_how_statements_ended() {
+    let test = engine(|_| ()).await;
+    test.run("CREATE CUBE c AS SELECT sum(n) FROM big GROUP BY n").await;
+    test.run("BUILD CUBE c").await;
+    test.run("SELECT sum(n) AS answered FROM big").await;
+    assert!(test.try_run("SELECT 1 / (n - n) AS failing FROM big").await.is_err());
+    drop(rows(&session(&test), ENDLESS).await.unwrap());
+    let ended = |part: &str| {
+        format!(
+            "SELECT status FROM system.query_log WHERE query LIKE '%{part}%' AND query NOT LIKE '%query_log%'"
+        )
+    };
+    until(&test, &ended("answered"), "finished").await;
+    until(&test, &ended("failing"), "failed").await;
+    until(&test, &ended("b.n + c.n"), "abandoned").await;
+    assert_eq!(
+        value(&test, "SELECT answered_from FROM system.query_log WHERE query LIKE '%answered FROM big'")
+            .await,
+        "public.c"
+    );
+    let error = "SELECT error FROM system.query_log WHERE status = 'failed' LIMIT 1";
+    assert!(value(&test, error).await.contains("zero"), "{}", value(&test, error).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_system_table_can_be_read_and_joined() {
+    let test = engine(|_| ()).await;
+    let tables = test
+        .run("SELECT table_name FROM information_schema.tables WHERE table_schema = 'system' ORDER BY 1")
+        .await;
+    assert_eq!(tables.len(), 11, "{tables:?}");
+    for table in tables.into_iter().flatten() {
+        test.run(&format!("SELECT * FROM system.{table}")).await;
+        let count =
+            value(&test, &format!("SELECT count(*) FROM system.{table} a CROSS JOIN system.caches b")).await;
+        assert!(count.parse::<u64>().is_ok(), "{table}: {count}");
+    }
+    assert_eq!(
+        value(&test, "SELECT value FROM system.settings WHERE name = 'nyala.use_cubes'").await,
+        "true"
+    );
+    test.error("CREATE SCHEMA system", ErrorKind::InvalidDefinition, "system").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_takes_no_rows_is_named_by_the_watchdog() {
+    let test = engine(|config| config.query.stuck_after_ms = 200).await;
+    let other = session(&test);
+    let mut stream = rows(&other, ENDLESS).await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    until(&test, "SELECT waits_for FROM system.stuck WHERE what LIKE '%b.n + c.n%'", "the client").await;
+    // It goes on as if nothing had been.
+    for _ in 0..20 {
+        stream.next().await.unwrap().unwrap();
+    }
+    drop(stream);
+    until(&test, "SELECT count(*) FROM system.stuck", "0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_keeps_to_the_memory_of_its_group() {
+    let test = engine(|config| {
+        let group = GroupConfig { query_memory_bytes: 1 << 20, ..GroupConfig::default() };
+        config.admission.groups.insert("default".to_owned(), group);
+    })
+    .await;
+    let sql = "SELECT a.n FROM big a JOIN big b ON a.n = b.n JOIN big c ON b.n + 1 = c.n + 1";
+    let error =
+        test.try_run(&format!("{sql} JOIN big d ON d.n = c.n JOIN big e ON e.n = d.n")).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ResourcesExhausted, "{error}");
+    assert!(error.message.contains("resource group `default`"), "{error}");
+    freed(&test).await;
+    assert_eq!(value(&test, "SELECT sum(n) FROM big").await, "199990000");
+}
+
+/// `NYALA_CANCELS` says how many; each is cancelled, killed, dropped or timed out at a random moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_ends_a_query_frees_all_it_held() {
+    let test = engine(|config| config.query.memory_limit_bytes = 64 << 20).await;
+    let cancels = std::env::var("NYALA_CANCELS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_u64);
+    let queries = [
+        HEAVY,
+        ENDLESS,
+        "SELECT n % 7, count(*), sum(n) FROM big GROUP BY 1 ORDER BY 2",
+        "SELECT a.n, b.n FROM big a JOIN big b ON a.n = b.n ORDER BY a.n * -1, b.n % 17",
+        "SELECT count(DISTINCT a.n * 20000 + b.n) FROM big a, big b WHERE a.n < 500",
+        "SELECT 1",
+    ];
+    let run = async |lane: u64| {
+        for round in 0..cancels / 8 {
+            let dice = (lane * 7919 + round).wrapping_mul(2_654_435_761) >> 7;
+            let session = session(&test);
+            if dice % 4 == 0 {
+                session.set("statement_timeout", &format!("{}", 1 + dice % 13)).unwrap();
+            }
+            let stopper = Arc::clone(&session);
+            let delay = Duration::from_micros((dice >> 3) % 9000);
+            let stop = async {
+                tokio::time::sleep(delay).await;
+                stopper.cancel();
+            };
+            let sql = queries[usize::try_from(dice >> 5).unwrap() % queries.len()];
+            let work = async {
+                if let Ok(mut rows) = rows(&session, sql).await {
+                    while let Some(Ok(_)) = rows.next().await {}
+                }
+            };
+            match dice % 3 {
+                // The client goes away.
+                0 => drop(tokio::time::timeout(delay, work).await),
+                _ => drop(tokio::join!(work, stop)),
+            }
+        }
+    };
+    futures::future::join_all((0..8).map(run)).await;
+    until(&test, "SELECT count(*) FROM system.queries", "1").await;
+    until(&test, RUNNING, "0").await;
+    assert_eq!(value(&test, QUEUED).await, "0");
+    freed(&test).await;
+    let spilled = walk(&test.path("data").join("tmp"));
+    assert!(spilled.is_empty(), "{spilled:?}");
+}
+
+/// Operators give back memory when they next look up, soon after their query has ended.
+async fn freed(test: &TestEngine) {
+    for _ in 0..3000 {
+        if test.engine.stats().memory_reserved_bytes == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{} bytes are held", test.engine.stats().memory_reserved_bytes);
+}
+
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
+    }
+    files
+}

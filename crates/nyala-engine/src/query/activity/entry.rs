@@ -1,0 +1,174 @@
+//! One statement, for those who look on.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::physical_plan::ExecutionPlan;
+use tokio_util::sync::CancellationToken;
+
+use crate::cube::build::now_ms;
+use crate::query::session::SessionOptions;
+
+/// Longest text that is kept of a statement, in bytes.
+const TEXT_BYTES: usize = 4096;
+
+/// What a statement is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum Phase {
+    /// Names, types, cubes, operators; or work of a statement that is no query.
+    Planning,
+    /// Waits for a slot.
+    Queued,
+    /// Computes.
+    Running,
+    /// Waits for the client to take rows.
+    Sending,
+}
+
+impl Phase {
+    const ALL: [Self; 4] = [Self::Planning, Self::Queued, Self::Running, Self::Sending];
+
+    pub(in crate::query) fn name(self) -> &'static str {
+        match self {
+            Self::Planning => "planning",
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Sending => "sending",
+        }
+    }
+}
+
+/// How a statement ended.
+#[derive(Debug, Clone)]
+pub(in crate::query) enum Status {
+    Finished,
+    /// The client went away, or did not want the rest.
+    Abandoned,
+    Failed(String),
+}
+
+/// The end of a statement.
+#[derive(Debug, Clone)]
+pub(in crate::query) struct End {
+    pub(in crate::query) status: Status,
+    pub(in crate::query) took: Duration,
+}
+
+/// A statement that runs or ran.
+#[derive(Debug)]
+pub(in crate::query) struct Entry {
+    pub(in crate::query) id: u64,
+    pub(in crate::query) text: Arc<str>,
+    pub(in crate::query) owner: Arc<SessionOptions>,
+    pub(in crate::query) begun: Instant,
+    pub(in crate::query) begun_ms: u64,
+    /// Ends this statement and nothing else of its session.
+    pub(in crate::query) cancel: CancellationToken,
+    killed: AtomicBool,
+    phase: AtomicU8,
+    rows: AtomicU64,
+    peak_memory_bytes: AtomicUsize,
+    ready_plan: AtomicBool,
+    answered_from: OnceLock<Arc<str>>,
+    /// While it runs only: operators hold memory for as long as their plan exists.
+    plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    end: OnceLock<End>,
+}
+
+impl Entry {
+    pub(super) fn new(id: u64, text: &str, owner: Arc<SessionOptions>, cancel: CancellationToken) -> Self {
+        let cut = text.floor_char_boundary(TEXT_BYTES);
+        Self {
+            id,
+            text: text.get(..cut).unwrap_or_default().into(),
+            owner,
+            begun: Instant::now(),
+            begun_ms: now_ms(),
+            cancel,
+            killed: AtomicBool::new(false),
+            phase: AtomicU8::new(0),
+            rows: AtomicU64::new(0),
+            peak_memory_bytes: AtomicUsize::new(0),
+            ready_plan: AtomicBool::new(false),
+            answered_from: OnceLock::new(),
+            plan: Mutex::default(),
+            end: OnceLock::new(),
+        }
+    }
+
+    pub(in crate::query) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    pub(in crate::query) fn phase(&self) -> Phase {
+        Phase::ALL.get(usize::from(self.phase.load(Ordering::Relaxed))).copied().unwrap_or(Phase::Planning)
+    }
+
+    pub(in crate::query) fn add_rows(&self, rows: usize) {
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+    }
+
+    pub(in crate::query) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of memory that is held now.
+    pub(in crate::query) fn holds(&self, bytes: usize) {
+        self.peak_memory_bytes.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    pub(in crate::query) fn peak_memory_bytes(&self) -> usize {
+        self.peak_memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What computes it, for the watchdog.
+    pub(in crate::query) fn follows(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        ready: bool,
+        from: Option<Arc<str>>,
+    ) {
+        self.ready_plan.store(ready, Ordering::Relaxed);
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(plan));
+        if let Some(from) = from {
+            // Set once for each statement.
+            let _ = self.answered_from.set(from);
+        }
+    }
+
+    pub(in crate::query) fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn forget_plan(&self) {
+        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(in crate::query) fn ready_plan(&self) -> bool {
+        self.ready_plan.load(Ordering::Relaxed)
+    }
+
+    pub(in crate::query) fn answered_from(&self) -> Option<&str> {
+        self.answered_from.get().map(AsRef::as_ref)
+    }
+
+    /// Ends it from outside.
+    pub(in crate::query) fn kill(&self) {
+        self.killed.store(true, Ordering::Relaxed);
+        self.cancel.cancel();
+    }
+
+    pub(in crate::query) fn was_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed)
+    }
+
+    /// The first end counts.
+    pub(super) fn end_with(&self, status: Status) {
+        let _ = self.end.set(End { status, took: self.begun.elapsed() });
+    }
+
+    pub(in crate::query) fn end(&self) -> Option<&End> {
+        self.end.get()
+    }
+}

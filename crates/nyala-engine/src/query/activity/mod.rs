@@ -1,0 +1,19 @@
+//! What runs now, what ran before, and what makes no progress.
+//!
+//! ```text
+//! statement ──▶ Running ──▶ Entry, in the list of what runs ──ends──▶ in the log of what ran
+//!                             ▲ reads: system.queries, KILL QUERY, watchdog
+//! ```
+//!
+//! A statement writes into its own entry only, with atomics. The lists are touched when it begins and when it
+//! ends, under locks that nobody holds for longer than that takes.
+
+mod entry;
+mod registry;
+mod running;
+mod watchdog;
+
+pub(super) use entry::{Entry, Phase, Status};
+pub(super) use registry::Registry;
+pub(super) use running::{Running, fail};
+pub(super) use watchdog::watch;

@@ -1,0 +1,86 @@
+//! A statement while it runs: dropping this ends it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::entry::{Entry, Status};
+use super::registry::Registry;
+use crate::error::QueryError;
+use crate::query::run::Counters;
+use crate::query::session::SessionOptions;
+
+/// A query that counts as running until this is dropped, which also stops it.
+#[derive(Debug)]
+pub(in crate::query) struct Running {
+    counters: Arc<Counters>,
+    registry: Arc<Registry>,
+    entry: Arc<Entry>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(in crate::query) fn begin(
+        counters: &Arc<Counters>,
+        registry: &Arc<Registry>,
+        text: &str,
+        owner: &Arc<SessionOptions>,
+        cancel: CancellationToken,
+    ) -> Self {
+        counters.running.fetch_add(1, Ordering::Relaxed);
+        counters.total.fetch_add(1, Ordering::Relaxed);
+        Self {
+            counters: Arc::clone(counters),
+            registry: Arc::clone(registry),
+            entry: registry.begin(text, Arc::clone(owner), cancel),
+            task: None,
+        }
+    }
+
+    pub(in crate::query) fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+
+    pub(in crate::query) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Is aborted when this is dropped.
+    pub(in crate::query) fn compute(&mut self, task: JoinHandle<()>) {
+        self.task = Some(task);
+    }
+
+    pub(in crate::query) fn fail(&self, error: &QueryError) {
+        fail(&self.counters, &self.entry, error);
+    }
+
+    pub(in crate::query) fn finish(&self) {
+        self.entry.end_with(Status::Finished);
+    }
+
+    /// Stops the work at its next point of rest.
+    pub(in crate::query) fn stop(&self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+/// Takes note of the error that ends a statement.
+pub(in crate::query) fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
+    if entry.end().is_none() {
+        counters.failed.fetch_add(1, Ordering::Relaxed);
+        entry.end_with(Status::Failed(error.to_string()));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+        self.entry.end_with(Status::Abandoned);
+        self.registry.end(&self.entry);
+        self.counters.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}

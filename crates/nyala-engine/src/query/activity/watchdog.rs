@@ -1,0 +1,169 @@
+//! What makes no progress: statements and builds are looked at now and then, and those that look the same for
+//! too long are named, with the operator that is at work and what it waits for.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use datafusion::physical_plan::ExecutionPlan;
+use nyala_model::JobEntry;
+
+use super::entry::{Entry, Phase};
+use crate::query::engine::Engine;
+
+/// Looks for each time that something may make no progress.
+const LOOKS: u32 = 10;
+/// A look takes longer than its use if it comes more often.
+const SHORTEST: Duration = Duration::from_millis(10);
+
+/// Something that made no progress.
+#[derive(Debug, Clone)]
+pub(in crate::query) struct Stuck {
+    /// `query` or `build`.
+    pub(in crate::query) kind: &'static str,
+    /// Of the query or job.
+    pub(in crate::query) id: u64,
+    /// Its text, or the cube that is built.
+    pub(in crate::query) what: String,
+    /// The operator that is at work, if that is known.
+    pub(in crate::query) operator: Option<String>,
+    pub(in crate::query) waits_for: &'static str,
+    /// For how long it looked the same.
+    pub(in crate::query) still: Duration,
+}
+
+/// What something looked like, and since when.
+struct Look {
+    sign: u64,
+    since: Instant,
+    reported: bool,
+}
+
+/// Looks until the engine is gone. Nothing is stuck before it looked the same for `after`.
+pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
+    let every = (after / LOOKS).max(SHORTEST);
+    let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();
+    loop {
+        tokio::time::sleep(every).await;
+        let Some(engine) = engine.upgrade() else { return };
+        let (queries, builds) = (engine.registry.running(), engine.build_progress());
+        let signs = queries.iter().map(|entry| (("query", entry.id), sign_of(entry)));
+        let signs = signs.chain(builds.iter().map(|job| (("build", job.id.0), sign_of_build(job))));
+        seen = look(seen, signs, Instant::now());
+        let mut stuck = Vec::new();
+        for ((kind, id), look) in &mut seen {
+            let still = look.since.elapsed();
+            if still < after {
+                continue;
+            }
+            let found = match *kind {
+                "query" => queries.iter().find(|entry| entry.id == *id).map(|entry| describe(entry, still)),
+                _ => builds.iter().find(|job| job.id.0 == *id).map(|job| describe_build(job, still)),
+            };
+            let Some(found) = found else { continue };
+            if !look.reported {
+                look.reported = true;
+                report(&found);
+            }
+            stuck.push(found);
+        }
+        stuck.sort_by_key(|stuck| std::cmp::Reverse(stuck.still));
+        engine.registry.set_stuck(stuck);
+    }
+}
+
+fn report(stuck: &Stuck) {
+    let seconds = stuck.still.as_secs();
+    let Stuck { kind, id, what, operator, waits_for, .. } = stuck;
+    let operator = operator.as_deref().unwrap_or("unknown");
+    tracing::warn!(kind, id, what, operator, waits_for, seconds, "no progress");
+}
+
+/// The looks of those that are still there.
+fn look(
+    mut before: HashMap<(&'static str, u64), Look>,
+    signs: impl Iterator<Item = ((&'static str, u64), u64)>,
+    now: Instant,
+) -> HashMap<(&'static str, u64), Look> {
+    let looks = signs.map(|(key, sign)| match before.remove(&key) {
+        Some(look) if look.sign == sign => (key, look),
+        _ => (key, Look { sign, since: now, reported: false }),
+    });
+    looks.collect()
+}
+
+/// Differs when something was done in between.
+fn sign_of(entry: &Entry) -> u64 {
+    let computed = entry.plan().map_or(0, |plan| work_of(plan.as_ref()));
+    computed.wrapping_mul(31).wrapping_add(entry.rows()).wrapping_mul(31).wrapping_add(entry.phase() as u64)
+}
+
+fn sign_of_build(job: &JobEntry) -> u64 {
+    let counts = [job.rows_read, job.bytes_written, u64::from(job.cuboids_done)];
+    counts.iter().fold(0, |sign, count| sign.wrapping_mul(31).wrapping_add(*count))
+}
+
+/// Grows with everything that operators count.
+fn work_of(plan: &dyn ExecutionPlan) -> u64 {
+    let own = plan.metrics().map_or(0, |metrics| {
+        metrics.iter().fold(0_u64, |sum, metric| sum.wrapping_add(metric.value().as_usize() as u64))
+    });
+    plan.children().iter().fold(own, |sum, child| sum.wrapping_add(work_of(child.as_ref())))
+}
+
+fn describe(entry: &Entry, still: Duration) -> Stuck {
+    let waits_for = match entry.phase() {
+        Phase::Planning => "planning",
+        Phase::Queued => "a slot",
+        Phase::Running => "an operator",
+        Phase::Sending => "the client",
+    };
+    let operator = entry.plan().filter(|_| entry.phase() == Phase::Running);
+    Stuck {
+        kind: "query",
+        id: entry.id,
+        what: entry.text.to_string(),
+        operator: operator.map(|plan| at_work(&plan).name().to_owned()),
+        waits_for,
+        still,
+    }
+}
+
+fn describe_build(job: &JobEntry, still: Duration) -> Stuck {
+    Stuck {
+        kind: "build",
+        id: job.id.0,
+        what: job.cube.to_string(),
+        operator: None,
+        waits_for: "rows, or a file to be written",
+        still,
+    }
+}
+
+/// The operator that gave nothing yet while all below it did.
+fn at_work(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
+    let gave = |plan: &Arc<dyn ExecutionPlan>| {
+        plan.metrics().and_then(|metrics| metrics.output_rows()).is_some_and(|rows| rows > 0)
+    };
+    match plan.children().into_iter().find(|child| !gave(child)) {
+        Some(child) => at_work(child),
+        None => plan,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_without_progress_is_counted_from_the_last_change() {
+        let start = Instant::now();
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let seen = look(HashMap::new(), [(("query", 1), 5), (("query", 2), 5)].into_iter(), start);
+        let seen = look(seen, [(("query", 1), 5), (("query", 2), 6)].into_iter(), later(1));
+        let since = |id| seen.get(&("query", id)).map(|look| look.since);
+        assert_eq!((since(1), since(2), since(3)), (Some(start), Some(later(1)), None));
+        let seen = look(seen, [(("build", 1), 5)].into_iter(), later(2));
+        assert_eq!(seen.len(), 1);
+    }
+}

@@ -1,0 +1,123 @@
+//! `system.queries`, `system.query_log` and `system.stuck`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+
+use crate::error::Result;
+use crate::query::activity::{Entry, Status};
+use crate::query::engine::Engine;
+use crate::query::show::{batch, number, numbers, text, texts, time, times};
+
+fn common() -> Vec<Field> {
+    vec![text("user"), text("application"), text("client"), text("query"), time("started_at")]
+}
+
+fn common_columns(entries: &[Arc<Entry>]) -> Vec<ArrayRef> {
+    vec![
+        texts(entries.iter().map(|entry| Some(entry.owner.user.as_str()))),
+        texts(entries.iter().map(|entry| Some(entry.owner.application.as_str()))),
+        texts(entries.iter().map(|entry| Some(entry.owner.client.as_str()))),
+        texts(entries.iter().map(|entry| Some(entry.text.as_ref()))),
+        times(entries.iter().map(|entry| Some(entry.begun_ms))),
+    ]
+}
+
+pub(super) fn queries_schema() -> SchemaRef {
+    let mut fields = vec![number("query_id"), text("state")];
+    fields.extend(common());
+    fields.extend([number("running_ms"), number("rows"), number("peak_memory_bytes"), text("answered_from")]);
+    Arc::new(Schema::new(fields))
+}
+
+/// What runs now; this query too.
+pub(super) fn queries(engine: &Engine) -> Result<RecordBatch> {
+    let entries = engine.registry.running();
+    let each = || entries.iter();
+    let mut columns = vec![
+        numbers(each().map(|entry| Some(entry.id))),
+        texts(each().map(|entry| Some(entry.phase().name()))),
+    ];
+    columns.extend(common_columns(&entries));
+    columns.extend([
+        numbers(each().map(|entry| Some(entry.begun.elapsed().as_millis() as u64))),
+        numbers(each().map(|entry| Some(entry.rows()))),
+        numbers(each().map(|entry| Some(entry.peak_memory_bytes() as u64))),
+        texts(each().map(|entry| entry.answered_from())),
+    ]);
+    batch(queries_schema(), columns)
+}
+
+pub(super) fn query_log_schema() -> SchemaRef {
+    let mut fields = vec![number("query_id"), text("status")];
+    fields.extend(common());
+    fields.extend([
+        number("took_us"),
+        number("rows"),
+        number("peak_memory_bytes"),
+        Field::new("ready_plan", DataType::Boolean, false),
+        text("answered_from"),
+        text("error"),
+    ]);
+    Arc::new(Schema::new(fields))
+}
+
+/// What ran, the last to end first.
+pub(super) fn query_log(engine: &Engine) -> Result<RecordBatch> {
+    let entries = engine.registry.log();
+    let each = || entries.iter();
+    let error = |entry: &'_ Arc<Entry>| match entry.end().map(|end| &end.status) {
+        Some(Status::Failed(error)) => Some(error.clone()),
+        _ => None,
+    };
+    let errors: Vec<Option<String>> = each().map(error).collect();
+    let mut columns =
+        vec![numbers(each().map(|entry| Some(entry.id))), texts(each().map(|entry| Some(status_of(entry))))];
+    columns.extend(common_columns(&entries));
+    columns.extend([
+        numbers(each().map(|entry| entry.end().map(|end| end.took.as_micros() as u64))),
+        numbers(each().map(|entry| Some(entry.rows()))),
+        numbers(each().map(|entry| Some(entry.peak_memory_bytes() as u64))),
+        Arc::new(BooleanArray::from_iter(each().map(|entry| Some(entry.ready_plan())))) as ArrayRef,
+        texts(each().map(|entry| entry.answered_from())),
+        texts(errors.iter().map(Option::as_deref)),
+    ]);
+    batch(query_log_schema(), columns)
+}
+
+fn status_of(entry: &Entry) -> &'static str {
+    match entry.end().map(|end| &end.status) {
+        None => "running",
+        Some(_) if entry.was_killed() => "killed",
+        Some(Status::Finished) => "finished",
+        Some(Status::Abandoned) => "abandoned",
+        Some(Status::Failed(_)) => "failed",
+    }
+}
+
+pub(super) fn stuck_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("kind"),
+        number("id"),
+        text("what"),
+        text("operator"),
+        text("waits_for"),
+        number("still_ms"),
+    ]))
+}
+
+/// What made no progress when the watchdog looked last, the longest first.
+pub(super) fn stuck(engine: &Engine) -> Result<RecordBatch> {
+    let stuck = engine.registry.stuck();
+    let columns: Vec<ArrayRef> = vec![
+        texts(stuck.iter().map(|stuck| Some(stuck.kind))),
+        numbers(stuck.iter().map(|stuck| Some(stuck.id))),
+        texts(stuck.iter().map(|stuck| Some(stuck.what.as_str()))),
+        texts(stuck.iter().map(|stuck| stuck.operator.as_deref())),
+        texts(stuck.iter().map(|stuck| Some(stuck.waits_for))),
+        numbers(stuck.iter().map(|stuck| Some(stuck.still.as_millis() as u64))),
+    ];
+    batch(stuck_schema(), columns)
+}

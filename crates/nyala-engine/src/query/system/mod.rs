@@ -1,0 +1,50 @@
+//! The schema `system`: what the server knows of itself, as tables.
+//!
+//! A table is made when a query scans it, from what is in memory or in the catalog at that moment. The columns are
+//! those of the SHOW statement of the same things, where there is one.
+
+mod activity;
+mod resources;
+mod table;
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
+use datafusion::common::internal_datafusion_err;
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+
+use self::table::{SystemTable, Table};
+use super::engine::Engine;
+use crate::session::{DATABASE, SessionExtension};
+
+/// Its name.
+pub(super) const SYSTEM_SCHEMA: &str = "system";
+
+/// Adds the schema to every snapshot. The engine is known only after the first snapshot is open.
+#[derive(Debug, Default)]
+pub(super) struct SystemSchema {
+    engine: Arc<OnceLock<Weak<Engine>>>,
+}
+
+impl SystemSchema {
+    /// From now on the tables can be read.
+    pub(super) fn attach(&self, engine: &Arc<Engine>) {
+        // Attached once, when the engine is open.
+        let _ = self.engine.set(Arc::downgrade(engine));
+    }
+}
+
+impl SessionExtension for SystemSchema {
+    fn install(&self, context: &SessionContext) -> Result<()> {
+        let schema = MemorySchemaProvider::new();
+        for table in Table::ALL {
+            let provider = Arc::new(SystemTable::new(table, Arc::clone(&self.engine)));
+            schema.register_table(table.name().to_owned(), provider)?;
+        }
+        let database = context.catalog(DATABASE);
+        let database = database.ok_or_else(|| internal_datafusion_err!("there is no database"))?;
+        database.register_schema(SYSTEM_SCHEMA, Arc::new(schema))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! `system.caches`, `system.resource_groups` and `system.settings`.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::config::ConfigOptions;
+
+use crate::error::Result;
+use crate::query::engine::Engine;
+use crate::query::show::{batch, number, numbers, text, texts};
+
+pub(super) fn caches_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("cache"),
+        number("entries"),
+        number("bytes"),
+        number("hits"),
+        number("misses"),
+        number("evictions"),
+    ]))
+}
+
+/// The caches of this process and how often they had what was asked for.
+pub(super) fn caches(engine: &Engine) -> Result<RecordBatch> {
+    let stats = engine.stats();
+    let (hot, plans) = (stats.hot_cuboids, stats.plans);
+    let columns: Vec<ArrayRef> = vec![
+        texts(["hot_cuboids", "plans"].into_iter().map(Some)),
+        numbers([hot.cuboids, plans.entries].into_iter().map(Some)),
+        numbers([hot.bytes, plans.bytes].into_iter().map(Some)),
+        numbers([hot.hits, plans.hits].into_iter().map(Some)),
+        numbers([hot.misses, plans.misses].into_iter().map(Some)),
+        numbers([Some(hot.evictions), None].into_iter()),
+    ];
+    batch(caches_schema(), columns)
+}
+
+pub(super) fn groups_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![text("resource_group"), number("slots"), number("running"), number("queued")]))
+}
+
+/// The resource groups, and how many of their queries compute and wait.
+pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
+    let groups = engine.admission.groups();
+    let columns: Vec<ArrayRef> = vec![
+        texts(groups.iter().map(|group| Some(group.name.as_str()))),
+        numbers(groups.iter().map(|group| Some(group.size as u64))),
+        numbers(groups.iter().map(|group| Some(group.running() as u64))),
+        numbers(groups.iter().map(|group| Some(group.waiting() as u64))),
+    ];
+    batch(groups_schema(), columns)
+}
+
+pub(super) fn settings_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![text("name"), text("value"), text("description")]))
+}
+
+/// The settings of the session that asks.
+pub(super) fn settings(options: &ConfigOptions) -> Result<RecordBatch> {
+    let mut entries = options.entries();
+    entries.retain(|entry| !entry.key.starts_with("datafusion.runtime."));
+    entries.sort_by(|a, b| a.key.cmp(&b.key));
+    for entry in &mut entries {
+        // Extensions name their settings without their own name.
+        if !entry.key.starts_with("datafusion.") {
+            entry.key = format!("nyala.{}", entry.key);
+        }
+    }
+    let columns: Vec<ArrayRef> = vec![
+        texts(entries.iter().map(|entry| Some(entry.key.as_str()))),
+        texts(entries.iter().map(|entry| entry.value.as_deref())),
+        texts(entries.iter().map(|entry| Some(entry.description))),
+    ];
+    batch(settings_schema(), columns)
+}

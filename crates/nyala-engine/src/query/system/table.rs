@@ -1,0 +1,138 @@
+//! One system table.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::logical_expr::Expr;
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::{activity, resources};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::engine::Engine;
+use crate::query::{history, segments, show};
+
+/// The tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Table {
+    Caches,
+    Cubes,
+    Cuboids,
+    Jobs,
+    Queries,
+    QueryHistory,
+    QueryLog,
+    ResourceGroups,
+    Segments,
+    Settings,
+    Stuck,
+}
+
+impl Table {
+    pub(super) const ALL: [Self; 11] = [
+        Self::Caches,
+        Self::Cubes,
+        Self::Cuboids,
+        Self::Jobs,
+        Self::Queries,
+        Self::QueryHistory,
+        Self::QueryLog,
+        Self::ResourceGroups,
+        Self::Segments,
+        Self::Settings,
+        Self::Stuck,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Caches => "caches",
+            Self::Cubes => "cubes",
+            Self::Cuboids => "cuboids",
+            Self::Jobs => "jobs",
+            Self::Queries => "queries",
+            Self::QueryHistory => "query_history",
+            Self::QueryLog => "query_log",
+            Self::ResourceGroups => "resource_groups",
+            Self::Segments => "segments",
+            Self::Settings => "settings",
+            Self::Stuck => "stuck",
+        }
+    }
+
+    fn schema(self) -> SchemaRef {
+        match self {
+            Self::Caches => resources::caches_schema(),
+            Self::Cubes => show::cubes_schema(),
+            Self::Cuboids => segments::cuboids_schema(),
+            Self::Jobs => show::jobs_schema(),
+            Self::Queries => activity::queries_schema(),
+            Self::QueryHistory => history::schema(),
+            Self::QueryLog => activity::query_log_schema(),
+            Self::ResourceGroups => resources::groups_schema(),
+            Self::Segments => segments::schema(),
+            Self::Settings => resources::settings_schema(),
+            Self::Stuck => activity::stuck_schema(),
+        }
+    }
+
+    async fn rows(self, engine: &Engine, session: &dyn Session) -> Result<RecordBatch> {
+        match self {
+            Self::Caches => resources::caches(engine),
+            Self::Cubes => show::cubes(engine),
+            Self::Cuboids => segments::cuboids(engine, None),
+            Self::Jobs => show::jobs(engine).await,
+            Self::Queries => activity::queries(engine),
+            Self::QueryHistory => history::show(engine).await,
+            Self::QueryLog => activity::query_log(engine),
+            Self::ResourceGroups => resources::groups(engine),
+            Self::Segments => segments::segments(engine, None),
+            Self::Settings => resources::settings(session.config_options()),
+            Self::Stuck => activity::stuck(engine),
+        }
+    }
+}
+
+/// A table that is made when it is read.
+#[derive(Debug)]
+pub(super) struct SystemTable {
+    table: Table,
+    schema: SchemaRef,
+    engine: Arc<OnceLock<Weak<Engine>>>,
+}
+
+impl SystemTable {
+    pub(super) fn new(table: Table, engine: Arc<OnceLock<Weak<Engine>>>) -> Self {
+        Self { table, schema: table.schema(), engine }
+    }
+}
+
+#[async_trait]
+impl TableProvider for SystemTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let engine = self.engine.get().and_then(Weak::upgrade);
+        let engine = engine
+            .ok_or_else(|| QueryError::new(ErrorKind::ShuttingDown, "the server is starting or stopping"))?;
+        let rows = self.table.rows(&engine, session).await?;
+        let partitions = [vec![rows]];
+        let scan = MemorySourceConfig::try_new_exec(&partitions, self.schema(), projection.cloned())?;
+        Ok(scan)
+    }
+}
