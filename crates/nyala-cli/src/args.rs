@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
 use crate::config::Flag;
 use crate::generate::GenerateArgs;
 
@@ -29,6 +30,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Generates the data of a benchmark as Parquet files
     Gen(GenArgs),
+    /// Loads a server with queries of many clients and reports throughput and latencies
+    Bench(BenchArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
     /// Prints a script that completes this command line in your shell

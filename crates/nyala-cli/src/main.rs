@@ -4,6 +4,7 @@
 //! terminal.
 
 mod args;
+mod bench;
 mod build_progress;
 mod config;
 mod demo;
@@ -62,6 +63,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
             let storage = config::load(&args.config, &[])?.config.storage;
             generate::command(args.generate, storage).await
         }
+        Command::Bench(args) => bench::command(args).await,
         Command::Config(args) => config::command(&args),
         Command::Completions(args) => args::completions(args.shell),
     }

@@ -9,6 +9,7 @@
     clippy::print_stderr
 )]
 
+mod bench;
 mod check_cube;
 mod clients;
 mod crash;
