@@ -31,7 +31,7 @@ load() { # NAME INDEXES SELECT
   for column in $(head -n 1 "$file" | tr ',' ' '); do
     columns+="${columns:+, }$column $(type_of "$column") NOT NULL"
   done
-  run -c "DROP TABLE IF EXISTS $name" -c "CREATE TABLE $name ($columns)"
+  PGOPTIONS="-c client_min_messages=warning" run -c "DROP TABLE IF EXISTS $name" -c "CREATE TABLE $name ($columns)"
   run -c "\\copy $name FROM '$file' WITH (FORMAT csv, HEADER)"
   rm -f "$file"
   while IFS= read -r list; do

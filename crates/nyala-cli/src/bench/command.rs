@@ -23,8 +23,8 @@ pub struct BenchArgs {
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
     /// Server: `postgres://user@host:port/database` or `http://host:port`
-    #[arg(long, required_unless_present = "print", default_value = "")]
-    pub url: String,
+    #[arg(long, required_unless_present = "print")]
+    pub url: Option<String>,
     /// How values reach the server
     #[arg(long, value_enum, default_value_t = Mode::Simple)]
     pub mode: Mode,
@@ -74,12 +74,12 @@ pub async fn command(args: BenchArgs) -> Result<()> {
         return print(&workload, count, args.seed);
     }
     check(&args)?;
-    let target = Target::parse(&args.url, args.mode)?;
+    let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode)?;
     let server = server(args.server_pid)?;
     let server_version = probe(&target, &workload, args.timeout, args.seed).await?;
     let mut report = Report::new(setup(&args, &target, &workload, server_version));
     for clients in &args.clients {
-        writeln!(stderr(), "{clients} clients …")?;
+        writeln!(stderr(), "clients: {clients} …")?;
         report.runs.push(measure(&args, &target, &workload, *clients, server).await?);
     }
     publish(&args, &report)

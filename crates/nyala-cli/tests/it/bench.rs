@@ -87,7 +87,7 @@ fn arrivals_at_a_rate_are_all_accounted_for() {
 
 #[test]
 fn errors_of_the_server_are_counted_and_end_in_failure() {
-    // Ten connections, and more clients than that: those that get none try again and again.
+    // More clients than connections: those that get none try again and again.
     let server = Server::empty(&[("NYALA_SERVER__MAX_CONNECTIONS", "4")]);
     let folder = tempfile::tempdir().unwrap();
     let (file, json) = (folder.path().join("q.sql"), folder.path().join("report.json"));

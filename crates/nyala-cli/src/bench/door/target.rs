@@ -25,7 +25,7 @@ pub enum Mode {
 /// A server, its protocol and how it is asked.
 #[derive(Debug, Clone)]
 pub enum Target {
-    Postgres(PostgresTarget),
+    Postgres(Box<PostgresTarget>),
     Http(HttpTarget),
 }
 
@@ -33,7 +33,7 @@ impl Target {
     /// Reads `postgres://user@host:port/database` or `http://host:port`.
     pub fn parse(url: &str, mode: Mode) -> Result<Self> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return PostgresTarget::parse(url, mode).map(Self::Postgres);
+            return PostgresTarget::parse(url, mode).map(Box::new).map(Self::Postgres);
         }
         if let Some(rest) = url.strip_prefix("http://") {
             return HttpTarget::parse(rest, mode).map(Self::Http);

@@ -30,6 +30,7 @@ impl Latencies {
     }
 
     /// How many there are.
+    #[cfg(test)]
     pub fn count(&self) -> u64 {
         self.0.len()
     }

@@ -60,15 +60,9 @@ impl Definition {
         match &self.source {
             Source::Range(..) | Source::Choice(_) => Vec::new(),
             Source::Sum(products) => {
-                products.iter().flat_map(|product| &product.factors).filter_map(name_of).collect()
+                products.iter().flat_map(|product| &product.factors).filter_map(Factor::name).collect()
             }
-            Source::Text(parts) => {
-                let name = |part| match part {
-                    &Part::Name(ref name) => Some(name.as_str()),
-                    Part::Letters(_) => None,
-                };
-                parts.iter().filter_map(name).collect()
-            }
+            Source::Text(parts) => parts.iter().filter_map(Part::name).collect(),
         }
     }
 
@@ -87,10 +81,21 @@ impl Definition {
     }
 }
 
-fn name_of(factor: &Factor) -> Option<&str> {
-    match factor {
-        Factor::Name(name) => Some(name),
-        Factor::Number(_) => None,
+impl Factor {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Number(_) => None,
+        }
+    }
+}
+
+impl Part {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Letters(_) => None,
+        }
     }
 }
 
