@@ -61,6 +61,9 @@ pub struct ServeArgs {
     /// Address for HTTP clients; overrides `server.http_listen`
     #[arg(long, value_name = "ADDRESS")]
     pub http_listen: Option<SocketAddr>,
+    /// Listen also where other machines reach a server that lets everybody do everything
+    #[arg(long)]
+    pub allow_unauthenticated: bool,
 }
 
 impl ServeArgs {
@@ -72,6 +75,9 @@ impl ServeArgs {
                 .map(|address| Flag::new("server.postgres_listen", "--postgres-listen", address.to_string())),
             self.http_listen
                 .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
+            self.allow_unauthenticated.then(|| {
+                Flag::new("server.allow_unauthenticated", "--allow-unauthenticated", true.to_string())
+            }),
         ]
         .into_iter()
         .flatten()

@@ -32,6 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const IO_THREADS: usize = 2;
 
 fn main() -> ExitCode {
+    nyala_server::tls::install_provider();
     let args = Args::parse();
     log::init(&args.command);
     match run(args.command) {

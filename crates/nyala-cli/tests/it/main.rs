@@ -14,6 +14,7 @@ mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod encryption;
 mod functions;
 mod harness;
 mod history;
