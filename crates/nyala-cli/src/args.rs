@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
 use crate::config::Flag;
 use crate::generate::GenerateArgs;
 
@@ -29,6 +30,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Generates the data of a benchmark as Parquet files
     Gen(GenArgs),
+    /// Loads a server with queries of many clients and reports throughput and latencies
+    Bench(BenchArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
     /// Prints a script that completes this command line in your shell
@@ -58,6 +61,9 @@ pub struct ServeArgs {
     /// Address for HTTP clients; overrides `server.http_listen`
     #[arg(long, value_name = "ADDRESS")]
     pub http_listen: Option<SocketAddr>,
+    /// Listen also where other machines reach a server that lets everybody do everything
+    #[arg(long)]
+    pub allow_unauthenticated: bool,
 }
 
 impl ServeArgs {
@@ -69,6 +75,9 @@ impl ServeArgs {
                 .map(|address| Flag::new("server.postgres_listen", "--postgres-listen", address.to_string())),
             self.http_listen
                 .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
+            self.allow_unauthenticated.then(|| {
+                Flag::new("server.allow_unauthenticated", "--allow-unauthenticated", true.to_string())
+            }),
         ]
         .into_iter()
         .flatten()

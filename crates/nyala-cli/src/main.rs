@@ -4,6 +4,7 @@
 //! terminal.
 
 mod args;
+mod bench;
 mod build_progress;
 mod config;
 mod demo;
@@ -31,6 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const IO_THREADS: usize = 2;
 
 fn main() -> ExitCode {
+    nyala_server::tls::install_provider();
     let args = Args::parse();
     log::init(&args.command);
     match run(args.command) {
@@ -62,6 +64,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
             let storage = config::load(&args.config, &[])?.config.storage;
             generate::command(args.generate, storage).await
         }
+        Command::Bench(args) => bench::command(args).await,
         Command::Config(args) => config::command(&args),
         Command::Completions(args) => args::completions(args.shell),
     }

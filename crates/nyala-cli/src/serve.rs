@@ -24,7 +24,8 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
 pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
-    greet(&running, opened, example)?;
+    let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
+    greet(&running, opened, encrypted, example)?;
     let stopped = running.stopped();
     tokio::pin!(stopped);
     tokio::select! {
@@ -46,13 +47,13 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     Ok(())
 }
 
-fn greet(running: &Running, opened: &Opened, example: &str) -> anyhow::Result<()> {
+fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> anyhow::Result<()> {
     for address in [running.postgres_address, running.http_address] {
         warn_if_open(address);
     }
     let mut out = stdout().lock();
     writeln!(out, "nyala {} serves `{}`", env!("CARGO_PKG_VERSION"), opened.path().display())?;
-    greeting::write(&mut out, running.postgres_address, running.http_address, example)?;
+    greeting::write(&mut out, running.postgres_address, running.http_address, encrypted, example)?;
     Ok(())
 }
 

@@ -32,9 +32,9 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
-    /// PostgreSQL wire protocol. Loopback by default: there is no authentication yet.
+    /// PostgreSQL wire protocol. Default `127.0.0.1:5433`.
     pub postgres_listen: SocketAddr,
-    /// HTTP API, health and metrics. Loopback by default: there is no authentication yet.
+    /// HTTP API, health and metrics. Default `127.0.0.1:8090`.
     pub http_listen: SocketAddr,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     pub max_body_bytes: usize,
@@ -42,6 +42,24 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// How long a stop waits for running queries, in milliseconds. Default 10000.
     pub shutdown_grace_ms: u64,
+    /// Whether addresses that other machines reach may be listened on although whoever reaches them can do
+    /// everything. Default false.
+    pub allow_unauthenticated: bool,
+    /// Encryption of both doors.
+    pub tls: TlsConfig,
+}
+
+/// Encryption of both doors. Without a certificate there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsConfig {
+    /// PEM file with the server's certificate and those that lead from it to a trusted one. Default empty:
+    /// no encryption.
+    pub certificate: PathBuf,
+    /// PEM file with the key of the certificate. Default empty.
+    pub key: PathBuf,
+    /// Whether PostgreSQL clients may do without, although there is a certificate. Default false.
+    pub allow_plaintext: bool,
 }
 
 /// Limits and resources of queries.
@@ -200,6 +218,8 @@ impl Default for ServerConfig {
             max_body_bytes: 16 << 20,
             max_connections: 1000,
             shutdown_grace_ms: 10_000,
+            allow_unauthenticated: false,
+            tls: TlsConfig::default(),
         }
     }
 }

@@ -8,3 +8,4 @@ pub mod metrics;
 pub mod pgwire;
 pub mod rest;
 pub mod serve;
+pub mod tls;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::BuildError;
 use nyala_engine::Engine;
-use nyala_model::config::Config;
+use nyala_model::config::{Config, ServerConfig};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::Metrics;
 use crate::pgwire;
 use crate::rest::{self, Connections, Peer, Phase, Readiness, Shared};
+use crate::tls::{Tls, TlsError};
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,17 @@ pub enum ServeError {
         /// What the operating system said.
         source: io::Error,
     },
+    /// Other machines would reach a server that lets everybody do everything.
+    #[error("`{key}` is `{address}`, which other machines reach, and whoever reaches it could do everything")]
+    Unprotected {
+        /// The address.
+        address: SocketAddr,
+        /// The configuration key it came from.
+        key: &'static str,
+    },
+    /// Encryption is configured and cannot be had.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The metrics recorder cannot be set up.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] BuildError),
@@ -45,22 +57,30 @@ pub enum ServeError {
 impl ServeError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
-        let ServeError::Bind { address, key, source } = self else { return None };
-        Some(match source.kind() {
-            io::ErrorKind::AddrInUse => {
-                format!(
-                    "stop the process that uses port {}, or set `{key}` to another address",
-                    address.port()
-                )
-            }
-            io::ErrorKind::PermissionDenied => {
-                format!("ports below 1024 need privileges; set `{key}` to a higher port")
-            }
-            io::ErrorKind::AddrNotAvailable => {
-                format!("set `{key}` to an address of this machine, `0.0.0.0` for all of them")
-            }
-            _ => format!("set `{key}` to another address"),
-        })
+        match self {
+            Self::Bind { address, key, source } => Some(bind_hint(*address, key, source.kind())),
+            Self::Unprotected { .. } => Some(
+                "listen on 127.0.0.1, or start with `--allow-unauthenticated` if something else protects the address"
+                    .to_owned(),
+            ),
+            Self::Tls(_) => Some("name PEM files of a certificate and its key".to_owned()),
+            Self::Metrics(_) => None,
+        }
+    }
+}
+
+fn bind_hint(address: SocketAddr, key: &str, kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::AddrInUse => {
+            format!("stop the process that uses port {}, or set `{key}` to another address", address.port())
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 need privileges; set `{key}` to a higher port")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("set `{key}` to an address of this machine, `0.0.0.0` for all of them")
+        }
+        _ => format!("set `{key}` to another address"),
     }
 }
 
@@ -87,13 +107,16 @@ impl Running {
 /// engine is shut down with the server.
 ///
 /// # Errors
-/// [`ServeError::Bind`] if either address is taken; nothing is open then.
+/// [`ServeError::Bind`] if either address is taken, and others that say why it would not be safe; nothing is
+/// open then.
 pub async fn serve(
     config: &Config,
     engine: Arc<Engine>,
     shutdown: CancellationToken,
 ) -> Result<Running, ServeError> {
     let server = &config.server;
+    check_protected(server)?;
+    let tls = Tls::load(&server.tls)?;
     let postgres = bind(server.postgres_listen, "server.postgres_listen").await?;
     let http = bind(server.http_listen, "server.http_listen").await?;
     let metrics = Metrics::install()?;
@@ -103,13 +126,26 @@ pub async fn serve(
     let readiness = shared.readiness.clone();
 
     let mut doors = JoinSet::new();
-    doors.spawn(pgwire::serve(Arc::clone(&engine), postgres, server.clone(), shutdown.clone()));
-    doors.spawn(serve_http(Connections::new(http, server.max_connections), shared, shutdown.clone()));
+    let connections = Connections::new(http, server.max_connections, tls.clone());
+    doors.spawn(pgwire::serve(Arc::clone(&engine), postgres, server.clone(), tls, shutdown.clone()));
+    doors.spawn(serve_http(connections, shared, shutdown.clone()));
     readiness.set(Phase::Ready);
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
     let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
     Ok(Running { postgres_address, http_address, supervisor })
+}
+
+/// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
+fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
+    let addresses =
+        [(server.postgres_listen, "server.postgres_listen"), (server.http_listen, "server.http_listen")];
+    match addresses.into_iter().find(|(address, _)| !address.ip().is_loopback()) {
+        Some((address, key)) if !server.allow_unauthenticated => {
+            Err(ServeError::Unprotected { address, key })
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn bind(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
@@ -181,5 +217,24 @@ mod tests {
                 .starts_with(&format!("cannot listen on `{address}`, the value of `server.http_listen`"))
         );
         assert!(error.hint().unwrap().contains(&format!("port {}", address.port())));
+    }
+
+    #[test]
+    fn an_address_that_others_reach_needs_protection() {
+        let check = |postgres: &str, http: &str, allowed, refused: Option<&str>| {
+            let server = ServerConfig {
+                postgres_listen: postgres.parse().unwrap(),
+                http_listen: http.parse().unwrap(),
+                allow_unauthenticated: allowed,
+                ..ServerConfig::default()
+            };
+            let found = check_protected(&server).err().map(|error| error.to_string());
+            assert_eq!(found.is_some(), refused.is_some(), "{postgres} {http}: {found:?}");
+            assert!(found.unwrap_or_default().contains(refused.unwrap_or_default()));
+        };
+        check("127.0.0.1:1", "[::1]:1", false, None);
+        check("0.0.0.0:1", "127.0.0.1:1", false, Some("server.postgres_listen"));
+        check("127.0.0.1:1", "10.0.0.7:1", false, Some("`server.http_listen` is `10.0.0.7:1`"));
+        check("0.0.0.0:1", "[::]:1", true, None);
     }
 }

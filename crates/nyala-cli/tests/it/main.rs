@@ -9,10 +9,12 @@
     clippy::print_stderr
 )]
 
+mod bench;
 mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod encryption;
 mod functions;
 mod harness;
 mod history;

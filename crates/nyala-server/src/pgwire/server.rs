@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::cancel::CancelMap;
 use super::connection::Connection;
 use super::errors::{Failure, Stop, sqlstate};
-use super::startup::{Opening, StartupParameters, open};
+use super::startup::{Head, Opening, StartupParameters, encrypt, open};
 use super::stream::{Input, Output, split};
+use crate::tls::Tls;
 
 /// How long a client may take to say what it wants.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,12 +35,14 @@ pub async fn serve(
     engine: Arc<Engine>,
     listener: TcpListener,
     limits: ServerConfig,
+    tls: Option<Tls>,
     shutdown: CancellationToken,
 ) {
     describe_metrics();
     let most_sockets = limits.max_connections.saturating_add(SPARE_SOCKETS);
     let slots = Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS));
-    let door = Arc::new(Door { engine, cancels: Arc::default(), slots, limits, shutdown: shutdown.clone() });
+    let cancels = Arc::default();
+    let door = Arc::new(Door { engine, cancels, slots, limits, tls, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -87,7 +90,16 @@ struct Door {
     cancels: Arc<CancelMap>,
     slots: Semaphore,
     limits: ServerConfig,
+    tls: Option<Tls>,
     shutdown: CancellationToken,
+}
+
+/// A connection that has said what it wants.
+struct Opened {
+    opening: Result<Opening, Stop>,
+    input: Input,
+    output: Output,
+    encrypted: bool,
 }
 
 impl Door {
@@ -95,24 +107,47 @@ impl Door {
     async fn attend(self: Arc<Self>, socket: TcpStream, peer: SocketAddr) {
         // Answers are flushed whole; waiting for more would only delay them.
         let _ = socket.set_nodelay(true);
-        let (mut input, mut output) = split(socket);
-        let opening = tokio::select! {
+        let opened = tokio::select! {
             () = self.shutdown.cancelled() => return,
-            opening = timeout(STARTUP_TIMEOUT, open(&mut input, &mut output)) => opening,
+            opened = timeout(STARTUP_TIMEOUT, self.open(socket)) => opened,
+        };
+        let Ok(opened) = opened else {
+            return tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs());
+        };
+        let Ok(Opened { opening, input, mut output, encrypted }) = opened else {
+            return tracing::debug!(%peer, "connection closed before start-up");
         };
         match opening {
-            Ok(Ok(Opening::Session(start))) => self.session(start, input, output, peer).await,
-            Ok(Ok(Opening::Cancel(key))) => {
+            Ok(Opening::Session(start)) if encrypted || self.admits_plaintext() => {
+                self.session(start, input, output, peer).await;
+            }
+            Ok(Opening::Session(_)) => {
+                tracing::info!(%peer, "refused a connection without encryption");
+                refuse(unencrypted(), &mut output).await;
+            }
+            // Clients send these without encryption; the secret in them is good for nothing else.
+            Ok(Opening::Cancel(key)) => {
                 let found = self.cancels.cancel(key);
                 tracing::debug!(%peer, process_id = key.process_id, found, "cancel request");
             }
-            Ok(Err(Stop::Failure(failure))) => {
+            Err(Stop::Failure(failure)) => {
                 tracing::info!(%peer, "refused a connection: {}", failure.message);
                 refuse(failure, &mut output).await;
             }
-            Ok(Err(Stop::Gone)) => tracing::debug!(%peer, "connection closed before start-up"),
-            Err(_) => tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs()),
+            Err(Stop::Gone) => tracing::debug!(%peer, "connection closed before start-up"),
         }
+    }
+
+    async fn open(&self, socket: TcpStream) -> Result<Opened, Stop> {
+        let (stream, head) = encrypt(socket, self.tls.as_ref()).await?;
+        let encrypted = stream.is_encrypted();
+        let (mut input, mut output) = split(stream, head.as_ref().map(Head::as_slice).unwrap_or_default());
+        let opening = open(&mut input, &mut output).await;
+        Ok(Opened { opening, input, output, encrypted })
+    }
+
+    fn admits_plaintext(&self) -> bool {
+        self.tls.is_none() || self.limits.tls.allow_plaintext
     }
 
     async fn session(&self, start: StartupParameters, input: Input, mut output: Output, peer: SocketAddr) {
@@ -140,6 +175,12 @@ impl Door {
         Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, format!("all {limit} connections are taken"))
             .hint("close some, or raise `server.max_connections`")
     }
+}
+
+fn unencrypted() -> Failure {
+    let message = "this server wants encrypted connections";
+    Failure::fatal(sqlstate::INVALID_AUTHORIZATION, message)
+        .hint("connect with `sslmode=require` or stricter")
 }
 
 async fn refuse(failure: Failure, output: &mut Output) {

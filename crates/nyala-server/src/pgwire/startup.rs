@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::NegotiateProtocolVersion;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::cancel::CancelKey;
 use super::errors::{Failure, Stop, sqlstate};
 use super::stream::{Input, Output};
+use crate::tls::{Stream, Tls};
 
 const CANCEL_REQUEST: u32 = 80_877_102;
 const SSL_REQUEST: u32 = 80_877_103;
@@ -42,32 +45,55 @@ pub(super) struct StartupParameters {
     pub settings: Vec<(String, String)>,
 }
 
-/// Reads until it is known what the connection wants; refuses encryption on the way.
+/// Length and code, which every packet of the start-up phase begins with.
+pub(super) type Head = [u8; 8];
+
+/// Agrees on encryption, or on none. Gives the connection and the head of the packet that follows, if that was
+/// read already.
+///
+/// Not a byte beyond a request is read before encryption begins: what somebody on the way has put there must
+/// never be taken for what came through it (CVE-2021-23222).
+///
+/// # Errors
+/// [`Stop::Gone`] when the client leaves.
+pub(super) async fn encrypt(
+    mut socket: TcpStream,
+    tls: Option<&Tls>,
+) -> Result<(Stream, Option<Head>), Stop> {
+    loop {
+        let mut head = Head::default();
+        socket.read_exact(&mut head).await?;
+        match (u64::from_be_bytes(head) as u32, tls) {
+            (SSL_REQUEST, Some(tls)) => {
+                socket.write_all(b"S").await?;
+                return Ok((tls.open(socket), None));
+            }
+            // One byte, no message: not offered. The client then goes on in plain text, or leaves.
+            (SSL_REQUEST | GSS_ENCRYPTION_REQUEST, _) => socket.write_all(b"N").await?,
+            _ => return Ok((Stream::Plain(socket), Some(head))),
+        }
+    }
+}
+
+/// Reads what the connection wants.
 ///
 /// # Errors
 /// Bytes that are no start-up message. They are logged by the caller, and the connection is closed.
 pub(super) async fn open(input: &mut Input, output: &mut Output) -> Result<Opening, Stop> {
-    loop {
-        let (code, mut body) = packet(input).await?;
-        match code {
-            SSL_REQUEST | GSS_ENCRYPTION_REQUEST => {
-                // One byte, no message: not offered. The client then goes on in plain text, or leaves.
-                output.buffer().extend_from_slice(b"N");
-                output.flush().await?;
-            }
-            CANCEL_REQUEST => {
-                let (Ok(process_id), Ok(secret)) = (body.try_get_i32(), body.try_get_i32()) else {
-                    return Err(Failure::protocol("malformed cancel request").into());
-                };
-                return Ok(Opening::Cancel(CancelKey { process_id, secret }));
-            }
-            version if version >> 16 == 3 => {
-                let pairs = pairs(&body)?;
-                negotiate(version, &pairs, output)?;
-                return Ok(Opening::Session(parameters(pairs)?));
-            }
-            other => return Err(unsupported(other).into()),
+    let (code, mut body) = packet(input).await?;
+    match code {
+        CANCEL_REQUEST => {
+            let (Ok(process_id), Ok(secret)) = (body.try_get_i32(), body.try_get_i32()) else {
+                return Err(Failure::protocol("malformed cancel request").into());
+            };
+            Ok(Opening::Cancel(CancelKey { process_id, secret }))
         }
+        version if version >> 16 == 3 => {
+            let pairs = pairs(&body)?;
+            negotiate(version, &pairs, output)?;
+            Ok(Opening::Session(parameters(pairs)?))
+        }
+        other => Err(unsupported(other).into()),
     }
 }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use pgwire::messages::PgWireBackendMessage;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
 use super::errors::{Failure, Stop};
 use super::messages::{Request, decode, take_frame};
+use crate::tls::Stream;
 
 /// What a client may send ahead while a statement runs. More stays in the socket.
 const READ_AHEAD_BYTES: usize = 1 << 20;
@@ -21,16 +20,18 @@ const FLUSH_BYTES: usize = 64 << 10;
 /// How long a last message may take to leave.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Splits a socket.
-pub(super) fn split(socket: TcpStream) -> (Input, Output) {
-    let (reader, writer) = socket.into_split();
-    let input = Input { reader, buffer: BytesMut::with_capacity(8 << 10), closed: false };
+/// Splits a connection, of which `read` has been read already.
+pub(super) fn split(stream: Stream, read: &[u8]) -> (Input, Output) {
+    let (reader, writer) = tokio::io::split(stream);
+    let mut buffer = BytesMut::with_capacity(8 << 10);
+    buffer.extend_from_slice(read);
+    let input = Input { reader, buffer, closed: false };
     (input, Output { writer, buffer: BytesMut::with_capacity(8 << 10) })
 }
 
 /// Messages from the client.
 pub(super) struct Input {
-    reader: OwnedReadHalf,
+    reader: ReadHalf<Stream>,
     buffer: BytesMut,
     closed: bool,
 }
@@ -90,7 +91,7 @@ impl Input {
 
 /// Messages to the client.
 pub(super) struct Output {
-    writer: OwnedWriteHalf,
+    writer: WriteHalf<Stream>,
     buffer: BytesMut,
 }
 

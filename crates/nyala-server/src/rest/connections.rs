@@ -13,18 +13,22 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::tls::{Stream, Tls};
+
 /// A listener that keeps at most so many connections open.
 #[derive(Debug)]
 pub struct Connections {
     listener: TcpListener,
     free: Arc<Semaphore>,
+    /// With it, every connection is encrypted.
+    tls: Option<Tls>,
 }
 
 impl Connections {
     /// Wraps a bound listener.
-    pub fn new(listener: TcpListener, max_connections: usize) -> Self {
+    pub fn new(listener: TcpListener, max_connections: usize, tls: Option<Tls>) -> Self {
         let free = Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)));
-        Self { listener, free }
+        Self { listener, free, tls }
     }
 }
 
@@ -39,10 +43,19 @@ impl Listener for Connections {
             // Answers are written in one go; waiting for more to send only delays them.
             let _ = stream.set_nodelay(true);
             match Arc::clone(&self.free).try_acquire_owned() {
-                Ok(permit) => return (Connection { stream, _permit: permit }, peer),
+                Ok(permit) => {
+                    let stream = match &self.tls {
+                        Some(tls) => tls.open(stream),
+                        None => Stream::Plain(stream),
+                    };
+                    return (Connection { stream, _permit: permit }, peer);
+                }
                 Err(_) => {
                     tracing::warn!(%peer, "refused an HTTP connection: `server.max_connections` are open");
-                    tokio::spawn(refuse(stream));
+                    // A refusal in plain text would look like an attack to whoever expects encryption.
+                    if self.tls.is_none() {
+                        tokio::spawn(refuse(stream));
+                    }
                 }
             }
         }
@@ -87,9 +100,8 @@ impl Connected<IncomingStream<'_, Connections>> for Peer {
 }
 
 /// An open connection, which frees its place when it is dropped.
-#[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     _permit: OwnedSemaphorePermit,
 }
 

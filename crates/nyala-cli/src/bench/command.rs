@@ -1,0 +1,185 @@
+//! The command line and the order of things.
+
+use std::fs;
+use std::io::{Write, stderr, stdout};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::door::{Mode, Target};
+use super::host::Server;
+use super::load::{Load, probe, run};
+use super::report::{Ceiling, Report, RunReport, Setup, page, table};
+use super::span;
+use super::workload::{Random, Workload, read, select_one};
+use crate::report::Hinted;
+
+/// Arguments of `nyala bench`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BenchArgs {
+    /// Query files, folders of them, or a workload that comes with the program: `ssb`, `ssb-postgres`
+    #[arg(required = true, value_name = "WORKLOAD")]
+    pub workloads: Vec<String>,
+    /// Server: `postgres://user@host:port/database` or `http://host:port`
+    #[arg(long, required_unless_present = "print")]
+    pub url: Option<String>,
+    /// How values reach the server
+    #[arg(long, value_enum, default_value_t = Mode::Simple)]
+    pub mode: Mode,
+    /// Numbers of clients; each gets a run of its own
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_values_t = [1, 15, 25, 50, 75, 100, 150])]
+    pub clients: Vec<usize>,
+    /// Queries a second that are due whatever the server does; without it, each client asks again when it
+    /// has its answer
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+    /// Measured time of each run
+    #[arg(long, value_parser = span::parse, default_value = "10s")]
+    pub duration: Duration,
+    /// Time before it that is not measured
+    #[arg(long, value_parser = span::parse, default_value = "2s")]
+    pub warmup: Duration,
+    /// Time of a run of `SELECT 1` before each run; 0s leaves it out
+    #[arg(long, value_parser = span::parse, default_value = "3s")]
+    pub ceiling: Duration,
+    /// Longest wait for one answer
+    #[arg(long, value_parser = span::parse, default_value = "60s")]
+    pub timeout: Duration,
+    /// How long answers are waited for when the time is up
+    #[arg(long, value_parser = span::parse, default_value = "10s")]
+    pub drain: Duration,
+    /// Seed of the parameters; the same seed asks the same
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Process of a server on this machine, whose CPU time and memory are to be reported, with all below it
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+    /// File for the numbers
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// File for a page with charts
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print so many drawn statements, one on each line after its name and a tab, and ask nobody
+    #[arg(long, value_name = "N")]
+    pub print: Option<usize>,
+}
+
+/// Runs `nyala bench`.
+pub async fn command(args: BenchArgs) -> Result<()> {
+    let workload = Arc::new(read(&args.workloads)?);
+    if let Some(count) = args.print {
+        return print(&workload, count, args.seed);
+    }
+    check(&args)?;
+    let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode)?;
+    let server = server(args.server_pid)?;
+    let server_version = probe(&target, &workload, args.timeout, args.seed).await?;
+    let mut report = Report::new(setup(&args, &target, &workload, server_version));
+    for clients in &args.clients {
+        writeln!(stderr(), "clients: {clients} …")?;
+        report.runs.push(measure(&args, &target, &workload, *clients, server).await?);
+    }
+    publish(&args, &report)
+}
+
+/// Statements as other programs may run them: without line breaks.
+fn print(workload: &Workload, count: usize, seed: u64) -> Result<()> {
+    let mut random = Random::of_client(seed, 0);
+    let mut out = stdout().lock();
+    for _ in 0..count {
+        let place = random.below(workload.queries.len() as u64) as usize;
+        let Some(query) = workload.queries.get(place) else { continue };
+        let text = query.literal(&query.draw(&mut random)?);
+        writeln!(out, "{}\t{}", query.name, text.split('\n').collect::<Vec<_>>().join(" "))?;
+    }
+    Ok(())
+}
+
+fn check(args: &BenchArgs) -> Result<()> {
+    if args.clients.is_empty() || args.clients.contains(&0) {
+        bail!("`--clients` needs numbers above 0, such as `1,15,150`");
+    }
+    if args.duration.is_zero() || args.timeout.is_zero() {
+        bail!("`--duration` and `--timeout` must be above 0");
+    }
+    match args.rate {
+        Some(rate) if !(rate.is_finite() && (0.001..=1e6).contains(&rate)) => {
+            bail!("`--rate` must be between 0.001 and 1000000 queries a second, not {rate}")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn server(pid: Option<u32>) -> Result<Option<Server>> {
+    let Some(pid) = pid else { return Ok(None) };
+    let server = Server::of_pid(pid);
+    if server.is_none() {
+        return Err(Hinted::error(
+            format!("process {pid} is not found in `/proc`"),
+            "name a server that runs on this machine, under Linux",
+        ));
+    }
+    Ok(server)
+}
+
+fn setup(args: &BenchArgs, target: &Target, workload: &Workload, server_version: Option<String>) -> Setup {
+    Setup {
+        server: target.place(),
+        server_version,
+        workload: workload.name.clone(),
+        mode: args.mode,
+        arrivals_per_second: args.rate,
+        warmup_seconds: args.warmup.as_secs_f64(),
+        duration_seconds: args.duration.as_secs_f64(),
+        seed: args.seed,
+    }
+}
+
+/// First the ceiling, then the run, under the same conditions.
+async fn measure(
+    args: &BenchArgs,
+    target: &Target,
+    workload: &Arc<Workload>,
+    clients: usize,
+    server: Option<Server>,
+) -> Result<RunReport> {
+    let load = Load {
+        clients,
+        per_second: args.rate,
+        warmup: args.warmup,
+        duration: args.duration,
+        timeout: args.timeout,
+        drain: args.drain,
+        seed: args.seed,
+    };
+    let mut ceiling = None;
+    if !args.ceiling.is_zero() {
+        let warmup = args.warmup.min(args.ceiling / 2);
+        let short = Load { per_second: None, warmup, duration: args.ceiling, ..load.clone() };
+        ceiling = Some(Ceiling::of(&run(target, &Arc::new(select_one()?), short, server).await?));
+    }
+    let measured = run(target, workload, load, server).await?;
+    Ok(RunReport::new(&measured, workload, ceiling))
+}
+
+fn publish(args: &BenchArgs, report: &Report) -> Result<()> {
+    if let Some(path) = &args.json {
+        let text = serde_json::to_string_pretty(report)? + "\n";
+        fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    if let Some(path) = &args.html {
+        fs::write(path, page(report)).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    writeln!(stdout().lock(), "{}", table(report))?;
+    let errors = report.errors();
+    if errors == 0 {
+        return Ok(());
+    }
+    let messages = report.runs.iter().flat_map(|run| &run.error_messages);
+    let told: Vec<String> =
+        messages.take(5).map(|(message, count)| format!("{count} times: {message}")).collect();
+    bail!("{errors} queries failed\n{}", told.join("\n"))
+}

@@ -1,0 +1,189 @@
+//! The HTTP door of Nyala: `POST /api/v1/query` on a connection that is kept.
+
+use std::pin::{Pin, pin};
+
+use anyhow::Result;
+use futures::future::{Either, select};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::{Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use tokio::net::TcpStream;
+
+use super::{Answer, Failure, Mode, same_width};
+use crate::bench::workload::{Query, Value};
+use crate::report::Hinted;
+
+/// A server that speaks HTTP.
+#[derive(Debug, Clone)]
+pub struct HttpTarget {
+    authority: String,
+    mode: Mode,
+}
+
+impl HttpTarget {
+    /// Reads what follows `http://`.
+    pub fn parse(rest: &str, mode: Mode) -> Result<Self> {
+        if mode == Mode::Prepared {
+            return Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"));
+        }
+        let place = rest.split('/').next().unwrap_or_default();
+        let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let authority = if has_port { place.to_owned() } else { format!("{place}:80") };
+        let parsed = authority.parse::<hyper::http::uri::Authority>();
+        if place.is_empty() || place.contains('@') || !parsed.is_ok_and(|place| place.port_u16().is_some()) {
+            return Err(Hinted::error(
+                format!("`http://{place}` is not a server"),
+                "write `http://127.0.0.1:8090`",
+            ));
+        }
+        Ok(Self { authority, mode })
+    }
+
+    /// Host and port.
+    pub fn place(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
+    /// Opens one connection.
+    pub async fn connect(&self) -> Result<Http, Failure> {
+        let stream = TcpStream::connect(&self.authority)
+            .await
+            .map_err(|error| Failure::Broken(format!("cannot connect: {error}")))?;
+        // Without it a request of two packets waits for an acknowledgement.
+        stream.set_nodelay(true).map_err(|error| Failure::Broken(error.to_string()))?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        Ok(Http { target: self.clone(), sender, driver: Box::pin(connection) })
+    }
+}
+
+type Driver = Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>;
+
+/// A connection, driven by whoever waits for an answer.
+pub struct Http {
+    target: HttpTarget,
+    sender: SendRequest<Full<Bytes>>,
+    driver: Driver,
+}
+
+impl Http {
+    /// Runs a query and reads its answer to the end.
+    pub async fn run(&mut self, query: &Query, values: &[Value]) -> Result<Answer, Failure> {
+        let Self { target, sender, driver } = self;
+        let request = target.request(query, values)?;
+        let work = pin!(exchange(sender, request));
+        let (status, body) = match select(work, driver).await {
+            Either::Left((result, _)) => result,
+            // It ends together with a last answer, which is then there already.
+            Either::Right((Ok(()), work)) => work.await,
+            Either::Right((Err(error), _)) => Err(error),
+        }
+        .map_err(|error| broken(&error))?;
+        read(status, &body)
+    }
+}
+
+impl HttpTarget {
+    fn request(&self, query: &Query, values: &[Value]) -> Result<Request<Full<Bytes>>, Failure> {
+        let body = match self.mode {
+            Mode::Simple => json!({ "sql": query.literal(values) }),
+            Mode::Extended | Mode::Prepared => {
+                let parameters: Vec<_> = values.iter().map(parameter).collect();
+                json!({ "sql": query.shape, "parameters": parameters })
+            }
+        };
+        Request::post("/api/v1/query")
+            .header(header::HOST, &self.authority)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::USER_AGENT, "nyala bench")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .map_err(|error| Failure::Broken(error.to_string()))
+    }
+}
+
+fn parameter(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Integer(number) => json!(number),
+        Value::Text(text) => json!(text),
+    }
+}
+
+async fn exchange(
+    sender: &mut SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Bytes), hyper::Error> {
+    sender.ready().await?;
+    let response: Response<Incoming> = sender.send_request(request).await?;
+    let status = response.status();
+    Ok((status, response.into_body().collect().await?.to_bytes()))
+}
+
+/// What an answer must have. Values are read past: they have no size in memory.
+#[derive(Deserialize)]
+struct Document {
+    columns: Vec<IgnoredAny>,
+    rows: Vec<Vec<IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: Reason,
+}
+
+#[derive(Deserialize)]
+struct Reason {
+    message: String,
+}
+
+fn read(status: StatusCode, body: &[u8]) -> Result<Answer, Failure> {
+    if status != StatusCode::OK {
+        let reason = serde_json::from_slice::<Refusal>(body).map(|refusal| refusal.error.message);
+        return Err(Failure::Refused(reason.unwrap_or_else(|_| format!("status {status}"))));
+    }
+    let document: Document = serde_json::from_slice(body)
+        .map_err(|error| Failure::Refused(format!("the answer is not of the form expected: {error}")))?;
+    let mut columns = Some(document.columns.len());
+    for row in &document.rows {
+        same_width(&mut columns, row.len())?;
+    }
+    Ok(Answer { columns, rows: document.rows.len() as u64 })
+}
+
+fn broken(error: &hyper::Error) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::Broken(format!("{error}{cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn an_answer_is_counted_or_refused() {
+        let check = |status, body: &str, expected: Result<(usize, u64), &str>| {
+            let answer = read(status, body.as_bytes());
+            let found = answer.map(|answer| (answer.columns.unwrap_or_default(), answer.rows));
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{body}"),
+                (Err(found), Err(words)) => assert!(found.to_string().contains(words), "{body}: {found}"),
+                (found, expected) => panic!("{body}: {found:?} instead of {expected:?}"),
+            }
+        };
+        let ok = StatusCode::OK;
+        check(
+            ok,
+            r#"{"columns":[{"name":"a"},{}],"rows":[[1,"x"],[null,{"b":[2]}]],"row_count":2}"#,
+            Ok((2, 2)),
+        );
+        check(ok, r#"{"columns":[{}],"rows":[]}"#, Ok((1, 0)));
+        check(ok, r#"{"columns":[{}],"rows":[[1],[1,2]]}"#, Err("2 columns in an answer of 1"));
+        check(ok, r#"{"columns":[{}],"rows":[[1],"#, Err("not of the form"));
+        check(StatusCode::SERVICE_UNAVAILABLE, r#"{"error":{"message":"too many"}}"#, Err("too many"));
+        check(StatusCode::BAD_GATEWAY, "<html>", Err("502"));
+    }
+}

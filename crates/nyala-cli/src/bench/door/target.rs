@@ -1,0 +1,123 @@
+//! The server that is measured, and one connection to it.
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::http::{Http, HttpTarget};
+use super::postgres::{Postgres, PostgresTarget};
+use super::{Answer, Failure};
+use crate::bench::workload::{Query, Value};
+use crate::report::Hinted;
+
+/// How values reach the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// As literals in the text
+    Simple,
+    /// Beside the text, which is parsed each time
+    Extended,
+    /// Beside a statement that each connection prepares once (PostgreSQL only)
+    Prepared,
+}
+
+/// A server, its protocol and how it is asked.
+#[derive(Debug, Clone)]
+pub enum Target {
+    Postgres(Box<PostgresTarget>),
+    Http(HttpTarget),
+}
+
+impl Target {
+    /// Reads `postgres://user@host:port/database` or `http://host:port`.
+    pub fn parse(url: &str, mode: Mode) -> Result<Self> {
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return PostgresTarget::parse(url, mode).map(Box::new).map(Self::Postgres);
+        }
+        if let Some(rest) = url.strip_prefix("http://") {
+            return HttpTarget::parse(rest, mode).map(Self::Http);
+        }
+        Err(Hinted::error(
+            "the URL begins with none of `postgres://`, `postgresql://`, `http://`",
+            "write `postgres://127.0.0.1:5433/nyala` or `http://127.0.0.1:8090`",
+        ))
+    }
+
+    /// Protocol and place for reports; never the password that the URL may hold.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Postgres(target) => target.place(),
+            Self::Http(target) => target.place(),
+        }
+    }
+
+    /// Opens one connection.
+    pub async fn connect(&self) -> Result<Connection, Failure> {
+        Ok(match self {
+            Self::Postgres(target) => Connection::Postgres(Box::new(target.connect().await?)),
+            Self::Http(target) => Connection::Http(Box::new(target.connect().await?)),
+        })
+    }
+}
+
+/// A connection, used by one client, for one query at a time.
+pub enum Connection {
+    Postgres(Box<Postgres>),
+    Http(Box<Http>),
+}
+
+impl Connection {
+    /// What the server says of itself, if the protocol lets it.
+    pub fn server_version(&self) -> Option<String> {
+        match self {
+            Self::Postgres(connection) => connection.server_version(),
+            Self::Http(_) => None,
+        }
+    }
+
+    /// Runs a query and reads its answer to the end.
+    pub async fn run(&mut self, query: &Query, values: Vec<Value>) -> Result<Answer, Failure> {
+        let answer = match self {
+            Self::Postgres(connection) => connection.run(query, &values).await?,
+            Self::Http(connection) => connection.run(query, &values).await?,
+        };
+        match (query.columns, answer.columns) {
+            (Some(expected), Some(columns)) if expected != columns => {
+                Err(Failure::Refused(format!("an answer of {columns} columns instead of {expected}")))
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report;
+
+    #[test]
+    fn reports_name_the_server_without_its_password() {
+        let check = |url: &str, place: &str| {
+            assert_eq!(Target::parse(url, Mode::Simple).unwrap().place(), place, "{url}");
+        };
+        check("postgres://me:secret@db.example:6000/sales", "postgres://db.example:6000");
+        check("postgresql://127.0.0.1/x", "postgres://127.0.0.1:5432");
+        check("http://127.0.0.1:8090/", "http://127.0.0.1:8090");
+        check("http://example.org", "http://example.org:80");
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        let check = |url: &str, mode, words: &str| {
+            let error = report::text(&Target::parse(url, mode).unwrap_err());
+            assert!(error.contains(words), "{url}: {error}");
+        };
+        check("mysql://h/d", Mode::Simple, "begins with none of");
+        check("postgres://h:port/d", Mode::Simple, "is not a server");
+        check("http://h:port", Mode::Simple, "is not a server");
+        check("http://h:1", Mode::Prepared, "cannot prepare");
+        check("http://u:p@h:1", Mode::Simple, "is not a server");
+    }
+}

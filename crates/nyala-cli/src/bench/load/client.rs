@@ -1,0 +1,93 @@
+//! One client: a connection, and queries one after the other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::pace::Pace;
+use super::recorder::{Outcome, Recorder};
+use crate::bench::door::{Connection, Failure, Target};
+use crate::bench::workload::{Query, Random, Workload};
+
+/// How long a client waits in a closed loop when it could not connect.
+const RETRY: Duration = Duration::from_millis(50);
+
+/// What the clients of a run share.
+pub struct Shared {
+    pub target: Target,
+    pub workload: Arc<Workload>,
+    pub pace: Pace,
+    pub times: Times,
+    pub recorder: Recorder,
+    /// Queries that ended, also those that are not measured.
+    pub ended: AtomicU64,
+}
+
+/// When things happen.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Queries due from here on are measured.
+    pub from: Instant,
+    /// Queries due from here on are not begun.
+    pub until: Instant,
+    /// What is not answered by then is left.
+    pub deadline: Instant,
+    /// Longest wait for one answer.
+    pub timeout: Duration,
+}
+
+/// A client that has connected, or will try again.
+pub struct Client {
+    pub shared: Arc<Shared>,
+    pub connection: Option<Connection>,
+    pub random: Random,
+}
+
+impl Client {
+    /// Asks until there is nothing more to ask.
+    pub async fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        while let Some(due) = shared.pace.next(shared.times.until).await {
+            let place = self.random.below(shared.workload.queries.len() as u64) as usize;
+            let Some(query) = shared.workload.queries.get(place) else { return };
+            let outcome = self.ask(query).await;
+            shared.ended.fetch_add(1, Ordering::Relaxed);
+            if due >= shared.times.from {
+                shared.recorder.record(place, Instant::now().saturating_duration_since(due), outcome);
+            }
+            if self.connection.is_none() && matches!(shared.pace, Pace::Closed) {
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+
+    async fn ask(&mut self, query: &Query) -> Outcome {
+        let now = Instant::now();
+        let times = self.shared.times;
+        if now >= times.deadline {
+            return Outcome::Unfinished;
+        }
+        let limit = (now + times.timeout).min(times.deadline);
+        let answer = tokio::time::timeout_at(limit.into(), self.answer(query)).await;
+        match answer {
+            Ok(Ok(answer)) => return Outcome::Handled(answer),
+            Ok(Err(Failure::Refused(reason))) => return Outcome::Failed(reason),
+            // A connection on which an answer is still to come cannot be used for the next.
+            Ok(Err(Failure::Broken(_))) | Err(_) => self.connection = None,
+        }
+        match answer {
+            Ok(Err(failure)) => Outcome::Failed(failure.to_string()),
+            _ if limit == times.deadline => Outcome::Unfinished,
+            _ => Outcome::Failed(format!("no answer within {:?}", times.timeout)),
+        }
+    }
+
+    async fn answer(&mut self, query: &Query) -> Result<crate::bench::door::Answer, Failure> {
+        let values = query.draw(&mut self.random).map_err(|error| Failure::Refused(format!("{error:#}")))?;
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(self.shared.target.connect().await?),
+        };
+        connection.run(query, values).await
+    }
+}

@@ -1,0 +1,13 @@
+//! One run: clients that ask for a while, and what came of it.
+
+mod client;
+mod pace;
+mod recorder;
+mod run;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+pub use recorder::Tally;
+pub use run::{Load, Measured, probe, run};
+pub use usage::Usage;

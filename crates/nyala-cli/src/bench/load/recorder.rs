@@ -1,0 +1,221 @@
+//! What became of the queries of a run.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+
+use crate::bench::door::Answer;
+
+/// Times above it are counted as it.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// Digits of a time that are kept.
+const DIGITS: u8 = 3;
+/// Different messages that are kept; the rest is only counted.
+const MESSAGES: usize = 20;
+
+/// Times in microseconds.
+#[derive(Debug, Clone)]
+pub struct Latencies(Histogram<u64>);
+
+impl Latencies {
+    fn new() -> Result<Self> {
+        Ok(Self(Histogram::new_with_max(LONGEST.as_micros() as u64, DIGITS)?))
+    }
+
+    fn record(&mut self, time: Duration) {
+        self.0.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Their mean in milliseconds.
+    pub fn mean_ms(&self) -> f64 {
+        self.0.mean() / 1000.0
+    }
+
+    /// The time in milliseconds within which this share of them lies; a `quantile` of 1 gives the longest.
+    pub fn quantile_ms(&self, quantile: f64) -> f64 {
+        self.0.value_at_quantile(quantile) as f64 / 1000.0
+    }
+
+    /// How many took at least this long.
+    #[cfg(test)]
+    pub fn count_from(&self, time: Duration) -> u64 {
+        self.0.count_between(time.as_micros() as u64, u64::MAX)
+    }
+
+    fn add(&mut self, other: &Self) -> Result<()> {
+        Ok(self.0.add(&other.0)?)
+    }
+}
+
+/// What became of one query, or of all.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// Answered queries, from when they were due to the end of the answer; and those that were not answered
+    /// when the run ended, with the time they had waited.
+    pub latencies: Latencies,
+    /// Answered without an error.
+    pub handled: u64,
+    /// Answered by an error, or not in time, or lost with the connection.
+    pub errors: u64,
+    /// Not answered when the run ended.
+    pub unfinished: u64,
+    /// Rows of all answers.
+    pub rows: u64,
+}
+
+impl Tally {
+    fn new() -> Result<Self> {
+        Ok(Self { latencies: Latencies::new()?, handled: 0, errors: 0, unfinished: 0, rows: 0 })
+    }
+
+    fn add(&mut self, other: &Self) -> Result<()> {
+        self.latencies.add(&other.latencies)?;
+        self.handled += other.handled;
+        self.errors += other.errors;
+        self.unfinished += other.unfinished;
+        self.rows += other.rows;
+        Ok(())
+    }
+}
+
+/// How a query ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With an answer.
+    Handled(Answer),
+    /// With an error.
+    Failed(String),
+    /// Not at all.
+    Unfinished,
+}
+
+/// Takes down what clients report.
+pub struct Recorder {
+    queries: Vec<Mutex<Tally>>,
+    /// Columns of each query's answers: the first answer decides for the others.
+    columns: Vec<Mutex<Option<usize>>>,
+    messages: Mutex<BTreeMap<String, u64>>,
+    last: Mutex<Option<Instant>>,
+}
+
+impl Recorder {
+    /// A recorder for so many queries.
+    pub fn new(queries: usize) -> Result<Self> {
+        Ok(Self {
+            queries: (0..queries).map(|_| Tally::new().map(Mutex::new)).collect::<Result<_>>()?,
+            columns: (0..queries).map(|_| Mutex::new(None)).collect(),
+            messages: Mutex::default(),
+            last: Mutex::default(),
+        })
+    }
+
+    /// Takes down how a query ended, `waited` after it was due.
+    pub fn record(&self, query: usize, waited: Duration, outcome: Outcome) {
+        let outcome = self.checked(query, outcome);
+        let Some(tally) = self.queries.get(query) else { return };
+        let mut tally = lock(tally);
+        match outcome {
+            Outcome::Handled(answer) => {
+                tally.latencies.record(waited);
+                tally.handled += 1;
+                tally.rows += answer.rows;
+            }
+            Outcome::Failed(message) => {
+                tally.errors += 1;
+                self.note(message);
+            }
+            Outcome::Unfinished => {
+                tally.latencies.record(waited);
+                tally.unfinished += 1;
+            }
+        }
+        *lock(&self.last) = Some(Instant::now());
+    }
+
+    fn checked(&self, query: usize, outcome: Outcome) -> Outcome {
+        let (Outcome::Handled(Answer { columns: Some(found), .. }), Some(known)) =
+            (&outcome, self.columns.get(query))
+        else {
+            return outcome;
+        };
+        match *lock(known).get_or_insert(*found) {
+            known if known != *found => {
+                Outcome::Failed(format!("an answer of {found} columns, after one of {known}"))
+            }
+            _ => outcome,
+        }
+    }
+
+    fn note(&self, message: String) {
+        let mut messages = lock(&self.messages);
+        let known = messages.contains_key(&message) || messages.len() < MESSAGES;
+        let message = if known { message } else { "other errors".to_owned() };
+        *messages.entry(message).or_default() += 1;
+    }
+
+    /// What became of each query.
+    pub fn queries(&self) -> Vec<Tally> {
+        self.queries.iter().map(|tally| lock(tally).clone()).collect()
+    }
+
+    /// What became of all of them.
+    pub fn total(&self) -> Result<Tally> {
+        let mut total = Tally::new()?;
+        for tally in &self.queries {
+            total.add(&lock(tally))?;
+        }
+        Ok(total)
+    }
+
+    /// Messages of errors, and how often each came.
+    pub fn messages(&self) -> BTreeMap<String, u64> {
+        lock(&self.messages).clone()
+    }
+
+    /// When the last query ended.
+    pub fn last(&self) -> Option<Instant> {
+        *lock(&self.last)
+    }
+}
+
+/// A client that panicked has told nothing half: each change under a lock is whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_apart_and_waiting_counts() {
+        let recorder = Recorder::new(2).unwrap();
+        let answer = |columns| Outcome::Handled(Answer { columns: Some(columns), rows: 5 });
+        recorder.record(0, Duration::from_millis(10), answer(2));
+        recorder.record(0, Duration::from_millis(20), answer(3));
+        recorder.record(1, Duration::from_millis(30), answer(3));
+        recorder.record(1, Duration::from_millis(40), Outcome::Failed("no".to_owned()));
+        recorder.record(1, Duration::from_millis(50), Outcome::Unfinished);
+        let total = recorder.total().unwrap();
+        assert_eq!((total.handled, total.errors, total.unfinished, total.rows), (2, 2, 1, 10));
+        assert_eq!(total.latencies.count(), 3);
+        assert!((total.latencies.mean_ms() - 30.0).abs() < 0.1, "{}", total.latencies.mean_ms());
+        assert!((total.latencies.quantile_ms(1.0) - 50.0).abs() < 0.1);
+        let messages: Vec<_> = recorder.messages().into_iter().collect();
+        assert_eq!(
+            messages,
+            [("an answer of 3 columns, after one of 2".to_owned(), 1), ("no".to_owned(), 1)]
+        );
+        assert_eq!(recorder.queries()[0].errors, 1);
+    }
+}

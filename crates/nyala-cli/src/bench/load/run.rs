@@ -1,0 +1,144 @@
+//! Connects clients, lets them ask, and gathers what they report.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use futures::future::join_all;
+
+use super::client::{Client, Shared, Times};
+use super::pace::Pace;
+use super::recorder::{Recorder, Tally};
+use super::usage::{Usage, watch};
+use crate::bench::door::{Connection, Target};
+use crate::bench::host::Server;
+use crate::bench::workload::{Random, Workload};
+
+/// How a server is loaded.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// Clients, each with a connection of its own.
+    pub clients: usize,
+    /// Queries a second that are due, whatever the server does; none: each client asks again when it has
+    /// its answer.
+    pub per_second: Option<f64>,
+    /// How long clients ask before anything is measured.
+    pub warmup: Duration,
+    /// How long is measured.
+    pub duration: Duration,
+    /// Longest wait for one answer.
+    pub timeout: Duration,
+    /// How long after the end answers are waited for.
+    pub drain: Duration,
+    /// Seed of everything that is drawn.
+    pub seed: u64,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub struct Measured {
+    /// How the server was loaded.
+    pub load: Load,
+    /// From the first query that was due to the end of the last, at least the time that was to be measured.
+    pub elapsed: Duration,
+    /// All queries.
+    pub total: Tally,
+    /// Each query, in the workload's order.
+    pub queries: Vec<Tally>,
+    /// Messages of errors, and how often each came.
+    pub errors: BTreeMap<String, u64>,
+    /// What client and server used.
+    pub usage: Usage,
+}
+
+impl Measured {
+    /// Handled queries for each second.
+    pub fn per_second(&self) -> f64 {
+        self.total.handled as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Runs each query once, so that a wrong one is told before anything is measured. Gives the version of the
+/// server, if it tells.
+pub async fn probe(
+    target: &Target,
+    workload: &Workload,
+    timeout: Duration,
+    seed: u64,
+) -> Result<Option<String>> {
+    let place = target.place();
+    let within = |what: String| anyhow!("{what} did not end within {timeout:?}");
+    let connecting = tokio::time::timeout(timeout, target.connect()).await;
+    let mut connection = connecting
+        .map_err(|_| within("connecting".to_owned()))?
+        .map_err(|error| anyhow!("{error}"))
+        .with_context(|| format!("cannot connect to `{place}`"))?;
+    let mut random = Random::of_client(seed, u64::MAX);
+    for query in &workload.queries {
+        let answer = tokio::time::timeout(timeout, connection.run(query, query.draw(&mut random)?)).await;
+        answer
+            .map_err(|_| within("it".to_owned()))
+            .and_then(|answer| answer.map_err(|error| anyhow!("{error}")))
+            .with_context(|| format!("query `{}` fails on `{place}`", query.name))?;
+    }
+    Ok(connection.server_version())
+}
+
+/// Loads a server.
+pub async fn run(
+    target: &Target,
+    workload: &Arc<Workload>,
+    load: Load,
+    server: Option<Server>,
+) -> Result<Measured> {
+    let connections = connect(target, load.clients, load.timeout).await;
+    let start = Instant::now();
+    let from = start + load.warmup;
+    let until = from + load.duration;
+    let times = Times { from, until, deadline: until + load.drain, timeout: load.timeout };
+    let shared = Arc::new(Shared {
+        target: target.clone(),
+        workload: Arc::clone(workload),
+        pace: load.per_second.map_or(Pace::Closed, |rate| Pace::open(start, until, rate)),
+        times,
+        recorder: Recorder::new(workload.queries.len())?,
+        ended: AtomicU64::new(0),
+    });
+    let clients: Vec<_> = connections
+        .into_iter()
+        .enumerate()
+        .map(|(number, connection)| {
+            let random = Random::of_client(load.seed, number as u64);
+            tokio::spawn(Client { shared: Arc::clone(&shared), connection, random }.run())
+        })
+        .collect();
+    let usage = watch(from, until, &shared.ended, server).await;
+    for client in clients {
+        client.await.context("a client died")?;
+    }
+    gather(load, &shared, usage)
+}
+
+/// Connections for all clients. Who gets none tries again when it is to ask, and that counts.
+async fn connect(target: &Target, clients: usize, timeout: Duration) -> Vec<Option<Connection>> {
+    let connecting = (0..clients).map(|_| async {
+        let connected = tokio::time::timeout(timeout, target.connect()).await;
+        connected.ok().and_then(Result::ok)
+    });
+    join_all(connecting).await
+}
+
+fn gather(load: Load, shared: &Shared, usage: Usage) -> Result<Measured> {
+    let recorder = &shared.recorder;
+    let last = recorder.last().map(|last| last.saturating_duration_since(shared.times.from));
+    Ok(Measured {
+        elapsed: last.unwrap_or_default().max(load.duration),
+        load,
+        total: recorder.total()?,
+        queries: recorder.queries(),
+        errors: recorder.messages(),
+        usage,
+    })
+}

@@ -1,0 +1,26 @@
+//! `nyala bench`: how many queries a server handles, how long they take, and what limits them.
+//!
+//! It knows servers by their protocols only, so that PostgreSQL and others are measured by the same means.
+//! What it reports is meant to hold against doubt:
+//!
+//! - Every answer is read to its end and its rows and columns are counted; what is wrong is an error, and an
+//!   error never counts as handled.
+//! - With a fixed arrival rate, times count from when a query *should* have begun. A server that stalls for a
+//!   second delays all who arrive in that second, and not only the one it was serving.
+//! - What was not answered when time was up counts with the time it had waited.
+//! - It measures itself: its own CPU time, and how many `SELECT 1` the same door, mode and number of clients reach.
+//!
+//! ```text
+//! query files ─ workload ─▶ load: clients, pace ─▶ door: PostgreSQL or HTTP ─▶ server
+//!                            └─▶ recorder ─▶ report: table, JSON, HTML
+//! ```
+
+mod command;
+mod door;
+mod host;
+mod load;
+mod report;
+mod span;
+mod workload;
+
+pub use command::{BenchArgs, command};

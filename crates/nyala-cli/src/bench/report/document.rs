@@ -1,0 +1,224 @@
+//! The numbers of a report; as JSON they are the interface to other programs.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::bench::door::Mode;
+use crate::bench::host::Machine;
+use crate::bench::load::{Measured, Tally, Usage};
+use crate::bench::workload::Workload;
+
+/// Shares of the latency curve: closer together where it is steep.
+const CURVE: [f64; 17] =
+    [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999, 0.9999, 1.0];
+
+/// Everything that a reader needs in order to judge the numbers.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Version of this program.
+    pub tool_version: &'static str,
+    /// When it began, in UTC.
+    pub date: String,
+    /// What was asked how.
+    pub setup: Setup,
+    /// Where this program ran.
+    pub machine: Machine,
+    /// One for each number of clients.
+    pub runs: Vec<RunReport>,
+}
+
+/// What was asked how.
+#[derive(Debug, Clone, Serialize)]
+pub struct Setup {
+    /// Protocol, host and port.
+    pub server: String,
+    /// What the server says of itself.
+    pub server_version: Option<String>,
+    /// Names of the workloads.
+    pub workload: String,
+    /// How values reach the server.
+    pub mode: Mode,
+    /// The arrival rate of an open loop; none for a closed one.
+    pub arrivals_per_second: Option<f64>,
+    /// Unmeasured time before each run.
+    pub warmup_seconds: f64,
+    /// Measured time of each run.
+    pub duration_seconds: f64,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+/// One number of clients.
+#[derive(Debug, Serialize)]
+pub struct RunReport {
+    /// Clients, each with a connection.
+    pub clients: usize,
+    /// From the first query due to the end of the last.
+    pub elapsed_seconds: f64,
+    /// All queries.
+    pub total: Numbers,
+    /// Handled queries for each second.
+    pub per_second: f64,
+    /// What the path allows.
+    pub ceiling: Option<Ceiling>,
+    /// What it cost.
+    pub cost: Cost,
+    /// Messages of errors, and how often each came.
+    pub error_messages: BTreeMap<String, u64>,
+    /// Shares of the queries, and within how many milliseconds they were answered.
+    pub curve: Vec<(f64, f64)>,
+    /// Each query.
+    pub queries: Vec<QueryReport>,
+}
+
+/// `SELECT 1` on the same door, in the same mode, from as many clients.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Ceiling {
+    /// Handled for each second.
+    pub per_second: f64,
+    /// Mean time.
+    pub mean_ms: f64,
+    /// CPU time of this program for each of them.
+    pub client_cpu_ms_per_query: Option<f64>,
+    /// CPU time of the server for each of them.
+    pub server_cpu_ms_per_query: Option<f64>,
+}
+
+/// One query of the workload.
+#[derive(Debug, Serialize)]
+pub struct QueryReport {
+    /// As its file calls it.
+    pub name: String,
+    /// Its numbers.
+    #[serde(flatten)]
+    pub numbers: Numbers,
+}
+
+/// How many queries, and how long they took.
+#[derive(Debug, Serialize)]
+pub struct Numbers {
+    /// Answered without an error.
+    pub handled: u64,
+    /// Answered by an error, or not in time.
+    pub errors: u64,
+    /// Not answered when the run ended; their waiting is in the times below.
+    pub unfinished: u64,
+    /// Rows of a mean answer.
+    pub rows_per_query: f64,
+    /// Mean time.
+    pub mean_ms: f64,
+    /// Half of them took no longer.
+    pub p50_ms: f64,
+    /// 95 of 100.
+    pub p95_ms: f64,
+    /// 99 of 100.
+    pub p99_ms: f64,
+    /// 999 of 1000.
+    pub p999_ms: f64,
+    /// The longest.
+    pub max_ms: f64,
+}
+
+/// CPU time and memory.
+#[derive(Debug, Serialize)]
+pub struct Cost {
+    /// CPU time of this program for each query.
+    pub client_cpu_ms_per_query: Option<f64>,
+    /// How many cores this program kept busy.
+    pub client_cores: Option<f64>,
+    /// CPU time of the server for each query.
+    pub server_cpu_ms_per_query: Option<f64>,
+    /// How many cores the server kept busy.
+    pub server_cores: Option<f64>,
+    /// Proportional set size of the server, with every client connected.
+    pub server_memory_bytes: Option<u64>,
+}
+
+impl Report {
+    /// A report without runs yet.
+    pub fn new(setup: Setup) -> Self {
+        let date = chrono::DateTime::<chrono::Utc>::from(SystemTime::now());
+        Self {
+            tool_version: env!("CARGO_PKG_VERSION"),
+            date: date.format("%Y-%m-%d %H:%M UTC").to_string(),
+            setup,
+            machine: Machine::this(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Queries of all runs that gave an error.
+    pub fn errors(&self) -> u64 {
+        self.runs.iter().map(|run| run.total.errors).sum()
+    }
+}
+
+impl RunReport {
+    /// The report of a run.
+    pub fn new(measured: &Measured, workload: &Workload, ceiling: Option<Ceiling>) -> Self {
+        let names = workload.queries.iter().map(|query| query.name.clone());
+        let latencies = &measured.total.latencies;
+        Self {
+            clients: measured.load.clients,
+            elapsed_seconds: measured.elapsed.as_secs_f64(),
+            total: Numbers::of(&measured.total),
+            per_second: measured.per_second(),
+            ceiling,
+            cost: Cost::of(&measured.usage),
+            error_messages: measured.errors.clone(),
+            curve: CURVE.iter().map(|share| (*share, latencies.quantile_ms(*share))).collect(),
+            queries: names
+                .zip(&measured.queries)
+                .map(|(name, tally)| QueryReport { name, numbers: Numbers::of(tally) })
+                .collect(),
+        }
+    }
+}
+
+impl Ceiling {
+    /// What a run of `SELECT 1` reached.
+    pub fn of(measured: &Measured) -> Self {
+        let cost = Cost::of(&measured.usage);
+        Self {
+            per_second: measured.per_second(),
+            mean_ms: measured.total.latencies.mean_ms(),
+            client_cpu_ms_per_query: cost.client_cpu_ms_per_query,
+            server_cpu_ms_per_query: cost.server_cpu_ms_per_query,
+        }
+    }
+}
+
+impl Numbers {
+    fn of(tally: &Tally) -> Self {
+        let quantile = |share| tally.latencies.quantile_ms(share);
+        Self {
+            handled: tally.handled,
+            errors: tally.errors,
+            unfinished: tally.unfinished,
+            rows_per_query: tally.rows as f64 / tally.handled.max(1) as f64,
+            mean_ms: tally.latencies.mean_ms(),
+            p50_ms: quantile(0.5),
+            p95_ms: quantile(0.95),
+            p99_ms: quantile(0.99),
+            p999_ms: quantile(0.999),
+            max_ms: quantile(1.0),
+        }
+    }
+}
+
+impl Cost {
+    fn of(usage: &Usage) -> Self {
+        let per_query =
+            |cpu: Duration| (usage.ended > 0).then(|| cpu.as_secs_f64() * 1000.0 / usage.ended as f64);
+        let cores = |cpu: Duration| cpu.as_secs_f64() / usage.elapsed.as_secs_f64().max(1e-9);
+        Self {
+            client_cpu_ms_per_query: usage.client_cpu.and_then(per_query),
+            client_cores: usage.client_cpu.map(cores),
+            server_cpu_ms_per_query: usage.server_cpu.and_then(per_query),
+            server_cores: usage.server_cpu.map(cores),
+            server_memory_bytes: usage.server_memory_bytes,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What a run tells: on the terminal, as JSON, and as a page with charts.
+
+mod chart;
+mod document;
+mod html;
+mod table;
+
+pub use document::{Ceiling, Report, RunReport, Setup};
+pub use html::page;
+pub use table::table;

@@ -1,0 +1,201 @@
+//! Encryption of both doors.
+//!
+//! It fails closed: a certificate that cannot be used keeps the server from starting, and a handshake that
+//! fails ends the connection. Nothing ever falls back to plain text.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use nyala_model::config::TlsConfig;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::{Timeout, timeout};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// How long a client may take to agree on encryption.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Why the server cannot encrypt.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// Only one of certificate and key is configured.
+    #[error("`server.tls.{given}` is set, but `server.tls.{missing}` is not")]
+    Incomplete {
+        /// What is there.
+        given: &'static str,
+        /// What is not.
+        missing: &'static str,
+    },
+    /// A file cannot be read, or holds something else.
+    #[error("`{path}`, the value of `server.tls.{key}`, cannot be used: {reason}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The configuration key it came from.
+        key: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Certificate and key do not fit each other, or not the protocol.
+    #[error("certificate and key of `server.tls` cannot be used: {0}")]
+    Unfit(#[from] rustls::Error),
+}
+
+/// Makes a library for encryption the one this process uses. Call it first thing: connections to S3 and the
+/// doors need it, and each would pick for itself, or fail.
+pub fn install_provider() {
+    // It fails only if there is one already, which is what is wanted.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// Certificate and key, ready for connections.
+#[derive(Clone)]
+pub struct Tls(TlsAcceptor);
+
+impl Tls {
+    /// What the configuration asks for; none if it names no certificate.
+    ///
+    /// # Errors
+    /// Files that are missing or cannot be used.
+    pub fn load(config: &TlsConfig) -> Result<Option<Self>, TlsError> {
+        let set = |path: &PathBuf| !path.as_os_str().is_empty();
+        match (set(&config.certificate), set(&config.key)) {
+            (false, false) => return Ok(None),
+            (true, false) => return Err(TlsError::Incomplete { given: "certificate", missing: "key" }),
+            (false, true) => return Err(TlsError::Incomplete { given: "key", missing: "certificate" }),
+            (true, true) => {}
+        }
+        let (chain, key) = (certificates(&config.certificate)?, private_key(&config.key)?);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(Some(Self(TlsAcceptor::from(Arc::new(server)))))
+    }
+
+    /// A connection that will agree on encryption when it is first read or written.
+    pub(crate) fn open(&self, socket: TcpStream) -> Stream {
+        Stream::Opening(Box::pin(timeout(HANDSHAKE, self.0.accept(socket))))
+    }
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let unusable = |reason: String| TlsError::File { path: path.to_owned(), key: "certificate", reason };
+    let chain = CertificateDer::pem_file_iter(path).map_err(|error| unusable(error.to_string()))?;
+    let chain: Vec<_> = chain.collect::<Result<_, _>>().map_err(|error| unusable(error.to_string()))?;
+    if chain.is_empty() {
+        return Err(unusable("it holds no certificate in PEM form".to_owned()));
+    }
+    Ok(chain)
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| TlsError::File {
+        path: path.to_owned(),
+        key: "key",
+        reason: error.to_string(),
+    })
+}
+
+/// A socket, in plain text or encrypted.
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    /// Agreeing on encryption.
+    Opening(Pin<Box<Timeout<Accept<TcpStream>>>>),
+    Encrypted(Box<TlsStream<TcpStream>>),
+    /// They did not agree.
+    Failed,
+}
+
+impl Stream {
+    /// Whether nobody on the way can read it.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self::Opening(accept) = self else {
+            let failed = matches!(self, Self::Failed);
+            return Poll::Ready(if failed { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) });
+        };
+        let result = match ready!(accept.as_mut().poll(cx)) {
+            Ok(result) => result,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no agreement on encryption in time")),
+        };
+        Poll::Ready(match result {
+            Ok(stream) => {
+                *self = Self::Encrypted(Box::new(stream));
+                Ok(())
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no agreement on encryption");
+                *self = Self::Failed;
+                Err(error)
+            }
+        })
+    }
+}
+
+/// Calls a method of whichever stream is open.
+macro_rules! opened {
+    ($self:ident, $cx:ident, $method:ident ( $($argument:expr),* )) => {{
+        ready!($self.poll_ready($cx))?;
+        match $self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).$method($cx $(, $argument)*),
+            Self::Encrypted(stream) => Pin::new(stream.as_mut()).$method($cx $(, $argument)*),
+            Self::Opening(_) | Self::Failed => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }};
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        opened!(self, cx, poll_read(buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        opened!(self, cx, poll_write(buf))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        opened!(self, cx, poll_write_vectored(bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        // The lesser of the two would do for both, and this is what both have.
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        opened!(self, cx, poll_flush())
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        opened!(self, cx, poll_shutdown())
+    }
+}
