@@ -11,7 +11,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc::Receiver;
 
 use super::activity::Running;
-use super::run::Deadline;
+use super::run::{Deadline, Here};
 use crate::error::{QueryError, Result};
 
 /// The outcome of a statement.
@@ -42,12 +42,20 @@ impl Completion {
 /// error. Dropping it cancels the statement and frees all it held.
 pub struct RowStream {
     schema: SchemaRef,
-    batches: Receiver<Result<RecordBatch>>,
+    batches: Batches,
     /// Ends the computation when the stream is dropped.
     running: Running,
     /// Watched here and not by the computation, which may be deep in work that does not look up.
     reached: Option<BoxFuture<'static, QueryError>>,
     ended: bool,
+}
+
+/// Where batches come from.
+pub(super) enum Batches {
+    /// From the threads that compute.
+    Sent(Receiver<Result<RecordBatch>>),
+    /// Computed by whoever asks: little work, which would take longer to hand over.
+    Here(Box<Here>),
 }
 
 impl fmt::Debug for RowStream {
@@ -59,7 +67,7 @@ impl fmt::Debug for RowStream {
 impl RowStream {
     pub(super) fn new(
         schema: SchemaRef,
-        batches: Receiver<Result<RecordBatch>>,
+        batches: Batches,
         running: Running,
         deadline: Option<Deadline>,
     ) -> Self {
@@ -95,7 +103,11 @@ impl Stream for RowStream {
             self.running.fail(&error);
             return Poll::Ready(Some(Err(error)));
         }
-        let next = self.batches.poll_recv(context);
+        let this = &mut *self;
+        let next = match &mut this.batches {
+            Batches::Sent(batches) => batches.poll_recv(context),
+            Batches::Here(here) => here.poll_next(context, &this.running),
+        };
         self.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
         if matches!(next, Poll::Ready(None)) {
             self.running.finish();

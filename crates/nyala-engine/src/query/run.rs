@@ -3,11 +3,12 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::activity::{Entry, Phase, Running, fail};
 use super::admission::Slot;
-use super::answer::{Answer, RowStream};
+use super::answer::{Answer, Batches, RowStream};
 use super::history::Recording;
 use super::threads::from_panic;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -109,7 +110,16 @@ impl Start {
                 let _ = sender.send(Err(error)).await;
             }
         }));
-        Answer::Rows(RowStream::new(schema, receiver, running, Some(deadline)))
+        Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)))
+    }
+
+    /// Lets whoever takes the rows compute them. Only for work that is little, and in one partition.
+    pub(super) fn here(self, running: Running) -> Result<Answer> {
+        running.entry().enter(Phase::Running);
+        let schema = self.plan.schema();
+        let stream = execute_stream(self.plan, self.task)?;
+        let here = Here { stream, recording: self.recording, given: None };
+        Ok(Answer::Rows(RowStream::new(schema, Batches::Here(Box::new(here)), running, Some(self.deadline))))
     }
 
     /// Moves batches to the client; a client that has gone ends the work.
@@ -144,6 +154,46 @@ impl Start {
     }
 }
 
+/// A plan that is computed as its rows are asked for.
+pub(super) struct Here {
+    stream: SendableRecordBatchStream,
+    recording: Recording,
+    /// When the client got the last batch.
+    given: Option<Instant>,
+}
+
+impl Here {
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        running: &Running,
+    ) -> Poll<Option<Result<RecordBatch>>> {
+        if let Some(given) = self.given.take() {
+            self.recording.leave_out(given.elapsed());
+        }
+        let next = loop {
+            let next = AssertUnwindSafe(|| self.stream.poll_next_unpin(context));
+            match std::panic::catch_unwind(next) {
+                Ok(Poll::Pending) => return Poll::Pending,
+                Ok(Poll::Ready(Some(Ok(batch)))) if batch.num_rows() == 0 => {}
+                Ok(Poll::Ready(next)) => break next.map(|batch| batch.map_err(QueryError::from)),
+                Err(panic) => break Some(Err(from_panic(panic.as_ref()))),
+            }
+        };
+        match &next {
+            Some(Ok(batch)) => {
+                running.counters().rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                running.entry().add_rows(batch.num_rows());
+                self.recording.add_rows(batch.num_rows());
+                self.given = Some(Instant::now());
+            }
+            Some(Err(error)) => running.fail(error),
+            None => {}
+        }
+        Poll::Ready(next)
+    }
+}
+
 /// An answer that is known already.
 pub(super) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>, running: Running) -> Answer {
     let (sender, receiver) = channel(batches.len().max(1));
@@ -151,5 +201,5 @@ pub(super) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>, running: Runni
         // The channel has room for all of them.
         let _ = sender.try_send(Ok(batch));
     }
-    Answer::Rows(RowStream::new(schema, receiver, running, None))
+    Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, None))
 }

@@ -71,7 +71,7 @@ impl Session {
             recording: self.engine.history.begin(Arc::clone(template.asked()), begun),
             slot: None,
         };
-        Ok(Some(start.on(self.engine.threads.execution(), running)))
+        start.here(running).map(Some)
     }
 
     fn template(&self, prepared: &Prepared, settings: &Settings) -> Option<Arc<Template>> {

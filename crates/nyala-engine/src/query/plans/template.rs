@@ -7,6 +7,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
@@ -21,6 +22,9 @@ use crate::query::session::Parts;
 use crate::scan::{HotCuboidExec, WithoutValues};
 use crate::session::{Settings, SnapshotContext, is_plain};
 use crate::statement::Literal;
+
+/// Deepest expression of a template.
+const DEEPEST: usize = 64;
 
 /// What the cuboids of each aggregation are, to tell whether two plans read the same.
 pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
@@ -68,6 +72,9 @@ impl Template {
         let plan = state.query_planner().create_physical_plan(&open(logical)?, &state).await?;
         if !is_plain(plan.as_ref()) || plan.schema() != *schema {
             return Err(unfit("its values decide more than which rows it reads"));
+        }
+        if !is_shallow(plan.as_ref())? {
+            return Err(unfit("its conditions nest too deep to be evaluated with little stack"));
         }
         let answered_from = report.answered_from().unwrap_or_default().into();
         Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), answered_from, types })
@@ -138,6 +145,24 @@ fn check_constant(plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     if constant { Ok(()) } else { Err(unfit("its value changes with time")) }
+}
+
+/// Whether conditions are small enough to be evaluated on a thread of a door.
+fn is_shallow(plan: &dyn ExecutionPlan) -> Result<bool> {
+    let mut most = 0;
+    plan.apply_expressions(&mut |expr| {
+        most = most.max(depth_of(expr));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut shallow = most <= DEEPEST;
+    for child in plan.children() {
+        shallow &= is_shallow(child.as_ref())?;
+    }
+    Ok(shallow)
+}
+
+fn depth_of(expr: &Arc<dyn PhysicalExpr>) -> usize {
+    1 + expr.children().into_iter().map(depth_of).max().unwrap_or(0)
 }
 
 fn bind(
