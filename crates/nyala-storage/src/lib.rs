@@ -6,5 +6,6 @@
 pub mod data_dir;
 mod error;
 pub mod object;
+pub mod oplog;
 
 pub use error::StorageError;

@@ -1,0 +1,4 @@
+//! Tests of whole stores, on a simulated disk.
+
+mod basics;
+mod fixture;
