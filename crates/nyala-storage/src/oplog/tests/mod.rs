@@ -1,4 +1,6 @@
 //! Tests of whole stores, on a simulated disk.
 
 mod basics;
+mod crash;
 mod fixture;
+mod workload;
