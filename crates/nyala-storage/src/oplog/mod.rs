@@ -64,8 +64,9 @@ mod write;
 pub use error::{Damage, OplogError, Result};
 pub use meta::{Alteration, Durability, TableSpec};
 pub use store::{
-    Clock, Committed, DiskStore, Environment, LiveTable, Phase, Progress, ProgressReport, StoreOptions,
-    StoreReport, SystemClock, Ticket, TornTail,
+    Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, Phase, Progress,
+    ProgressReport, SalvageReport, StoreOptions, StoreReport, SystemClock, Ticket, TornTail, VerifyReport,
+    restore, salvage, verify,
 };
 pub use table::{Found, Projection, Version};
 pub use unit::Part;

@@ -7,7 +7,7 @@ mod names;
 mod write;
 
 pub(crate) use block::BlockFile;
-pub(crate) use footer::{BlockHeader, BlockKind, Tag};
+pub(crate) use footer::{BlockHeader, BlockKind};
 pub(crate) use manifest::{LogEntry, Manifest, Source, UnitEntry, UnitFiles};
 pub(crate) use names::{is_ours, manifest_name, manifest_number};
 pub(crate) use write::BlockWriter;

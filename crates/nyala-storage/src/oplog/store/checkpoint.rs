@@ -9,7 +9,7 @@ use crate::oplog::error::Result;
 use crate::oplog::files::{
     BlockHeader, BlockKind, FileRef, LogEntry, Manifest, Source, UnitEntry, UnitFiles, is_ours, manifest_name,
 };
-use crate::oplog::log::{log_name, log_number};
+use crate::oplog::log::log_number;
 use crate::oplog::table::TableState;
 use crate::oplog::unit::{DeadRows, Lsns, Unit, key_header, write_dead, write_hashes};
 

@@ -28,10 +28,13 @@ pub(crate) struct Committer {
     pub(crate) next_lsn: u64,
     pub(crate) next_table: u32,
     pub(crate) next_unit: u64,
-    /// LSNs with the time when what follows was written.
+    /// LSNs with a time at or before which all up to there was written.
     pub(crate) clock: Vec<(u64, u64)>,
     /// Logs that are kept, the newest last.
     pub(crate) logs: Vec<LogEntry>,
+    /// A new log could not be made, but may be there after a crash and say that this one ends here. Nothing
+    /// may be written before it is made.
+    rotation_owed: bool,
 }
 
 /// A change that is checked and waits for its record to be durable.
@@ -51,7 +54,7 @@ impl Committer {
         let Replayed { next_lsn, next_table, next_unit, clock, mut logs, .. } = replayed;
         logs.retain(|known| known.number != log.number);
         logs.push(LogEntry { number: log.number, first_lsn: next_lsn, bytes: log.end });
-        Self { log, next_lsn, next_table, next_unit, clock, logs }
+        Self { log, next_lsn, next_table, next_unit, clock, logs, rotation_owed: false }
     }
 
     /// Commits all of them, group by group.
@@ -63,6 +66,10 @@ impl Committer {
     }
 
     fn commit_group(&mut self, inner: &Inner, group: Vec<Pending>) {
+        if let Err(error) = self.rotate_if_owed(inner) {
+            group.iter().for_each(|pending| pending.ticket.complete(Err(error.clone())));
+            return;
+        }
         let sync = must_sync(&group);
         let (mut changes, mut records, mut tickets) = (Vec::new(), Vec::new(), Vec::new());
         if let Some((change, record)) = self.tick(inner) {
@@ -205,18 +212,12 @@ impl Committer {
         committed
     }
 
-    /// The last LSN that was written before a time.
+    /// The last LSN that is known to have been written at or before a time.
     pub(crate) fn lsn_at(&self, ms: u64) -> u64 {
         let after = self.clock.partition_point(|(_, at)| *at <= ms);
-        match self.clock.get(after) {
-            // Everything up to the mark was written before the mark's time, and after the one before it.
-            Some(_) => {
-                after.checked_sub(1).and_then(|before| self.clock.get(before)).map_or(0, |(lsn, _)| *lsn)
-            }
-            None => self
-                .clock
-                .last()
-                .map_or(0, |(lsn, at)| if *at + CLOCK_MS <= ms { self.next_lsn - 1 } else { *lsn }),
+        match self.clock.last() {
+            Some((_, at)) if at + CLOCK_MS <= ms => self.next_lsn - 1,
+            _ => after.checked_sub(1).and_then(|before| self.clock.get(before)).map_or(0, |(lsn, _)| *lsn),
         }
     }
 
@@ -224,7 +225,9 @@ impl Committer {
     pub(crate) fn rotate(&mut self, inner: &Inner, end: u64) -> Result<()> {
         let (store, number) = (inner.store, self.log.number + 1);
         let header = LogHeader { store, number, first_lsn: self.next_lsn, previous_end: end };
+        self.rotation_owed = true;
         let log = Log::create(&inner.folder, header)?;
+        self.rotation_owed = false;
         if let Some(last) = self.logs.last_mut() {
             last.bytes = end;
         }
@@ -234,6 +237,19 @@ impl Committer {
             table.change(|state| state.freeze(end));
         }
         Ok(())
+    }
+
+    fn rotate_if_owed(&mut self, inner: &Inner) -> Result<()> {
+        if !self.rotation_owed {
+            return Ok(());
+        }
+        inner.check_writable(true)?;
+        let rotated = self.rotate(inner, self.log.end);
+        rotated.inspect_err(|error| {
+            if error.is_full() {
+                inner.enter_full();
+            }
+        })
     }
 
     /// Makes what was written without it durable.
@@ -246,8 +262,13 @@ impl Committer {
     }
 }
 
-/// Adds a clock mark; of many, every second one is dropped, the oldest half only.
+/// Adds a clock mark: what has its LSN or a lower one was written at or before `now`. The mark before it is moved
+/// on: until this one came, no time of `CLOCK_MS` had passed. Of many marks every second one is dropped, in the
+/// older half.
 pub(super) fn mark(clock: &mut Vec<(u64, u64)>, lsn: u64, now: u64) {
+    if let Some(last) = clock.last_mut() {
+        *last = (lsn, now.min(last.1 + CLOCK_MS));
+    }
     clock.push((lsn, now));
     if clock.len() > CLOCK_MARKS {
         let mut number = 0;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::oplog::error::{OplogError, Result};
+use crate::oplog::error::Result;
 use crate::oplog::log::Record;
 use crate::oplog::meta::{Alteration, TableSpec};
 use crate::oplog::table::SharedTable;
@@ -172,9 +172,4 @@ impl Queue {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Refuses all of them.
-pub(super) fn refuse(pending: impl IntoIterator<Item = Pending>, error: &OplogError) {
-    pending.into_iter().for_each(|pending| pending.ticket.complete(Err(error.clone())));
 }

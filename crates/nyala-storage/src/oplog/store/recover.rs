@@ -120,7 +120,7 @@ pub(crate) fn load_unit(
         Source::Log { number, from, to } => {
             let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
             let seed = LogHeader::seed(&manifest.store, number);
-            let range = LogRange { file, seed, number, from, to };
+            let range = LogRange { file, seed, from, to };
             Base::logged(entry.table, entry.rows, schema.clone(), lsns, range)
         }
     };

@@ -38,11 +38,6 @@ impl Index {
         Self { shards }
     }
 
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(HashTable::len).sum()
-    }
-
     pub(crate) fn find(&self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
         self.shards.get(shard_of(hash))?.find(hash, same).copied()
     }

@@ -20,13 +20,12 @@ pub struct Found {
     pub versions: UInt64Array,
 }
 
+/// A row in a version.
+type Place = Option<(Arc<UnitView>, u32)>;
+
 impl SharedTable {
     /// Where the rows with these keys are, and the version they are in.
-    fn locate(
-        &self,
-        keys: &Keys,
-        hashes: &[u64],
-    ) -> Result<(Arc<Version>, Vec<Option<(Arc<UnitView>, u32)>>)> {
+    fn locate(&self, keys: &Keys, hashes: &[u64]) -> Result<(Arc<Version>, Vec<Place>)> {
         self.load_keys(&[hashes])?;
         let state = self.read();
         let version = self.version();

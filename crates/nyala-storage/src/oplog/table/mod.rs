@@ -7,7 +7,6 @@ mod shared;
 mod state;
 mod version;
 
-pub(crate) use apply::Applied;
 pub(crate) use index::{Index, Location, SHARDS, shard_of};
 pub use lookup::Found;
 pub(crate) use shared::SharedTable;

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 
 use super::workload::*;
 use crate::oplog::vfs::sim::{Faults, Image, Rng, SimDisk};
-use crate::oplog::*;
 
 const STEPS: u64 = 40;
 

@@ -2,5 +2,8 @@
 
 mod basics;
 mod crash;
+mod damage;
+mod faults;
+mod feed;
 mod fixture;
 mod workload;

@@ -96,7 +96,7 @@ impl Step {
             Action::Truncate => drop(model.insert(place, Rows::new())),
             Action::Write { deletes, upserts, .. } => {
                 let rows = model.entry(place).or_default();
-                deletes.iter().for_each(|key| drop(rows.remove(key)));
+                rows.retain(|key, _| !deletes.contains(key));
                 rows.extend(upserts.iter().cloned());
             }
             _ => {}

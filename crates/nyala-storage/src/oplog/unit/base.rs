@@ -20,7 +20,6 @@ use crate::oplog::write::decode_write;
 pub(crate) struct LogRange {
     pub(crate) file: FileHandle,
     pub(crate) seed: u32,
-    pub(crate) number: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
 }

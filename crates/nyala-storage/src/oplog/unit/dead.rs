@@ -63,7 +63,7 @@ impl DeadRows {
             return None;
         }
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let beyond = words.last().is_some_and(|last| rows % 64 != 0 && last >> (rows % 64) != 0);
+        let beyond = words.last().is_some_and(|last| !rows.is_multiple_of(64) && last >> (rows % 64) != 0);
         let count = words.iter().map(|word| word.count_ones()).sum();
         let piece = |words: &[u64]| {
             let mut piece = words.to_vec();

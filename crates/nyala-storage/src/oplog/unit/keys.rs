@@ -36,10 +36,6 @@ impl Keys {
         Some(Self { rows, columns })
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
-    }
-
     /// The hash of every row's key.
     pub(crate) fn hashes(&self, seed: u64) -> Vec<u64> {
         if let [column] = self.columns.as_slice() {

@@ -86,8 +86,8 @@ struct State {
     image: Image,
     faults: Faults,
     rng: Option<Rng>,
-    operations: u64,
     hook: Option<Hook>,
+    fail_next_sync: bool,
     locked: BTreeSet<PathBuf>,
 }
 
@@ -127,13 +127,18 @@ impl SimDisk {
         self.state().hook = hook;
     }
 
-    /// Number of mutating calls so far.
-    pub(crate) fn operations(&self) -> u64 {
-        self.state().operations
-    }
-
     pub(crate) fn image(&self) -> Image {
         self.state().image.clone()
+    }
+
+    /// Goes on from another image, as after a power cut.
+    pub(crate) fn set_image(&self, image: Image) {
+        self.state().image = image;
+    }
+
+    /// The next call of `sync_data` fails, others do not.
+    pub(crate) fn fail_next_sync(&self) {
+        self.state().fail_next_sync = true;
     }
 
     /// Every file, by path, as programs see it.
@@ -157,7 +162,6 @@ impl SimDisk {
     /// Counts a mutating call: the hook sees the state before it and, after `change`, with it pending.
     fn mutate<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
-        state.operations += 1;
         let result = change(&mut state);
         let hook = state.hook.clone().map(|hook| (hook, state.image.clone()));
         drop(state);
@@ -409,7 +413,7 @@ impl VfsFile for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         self.disk.mutate(|state| {
             let failing = state.faults.sync_error;
-            if state.strikes(failing) {
+            if std::mem::take(&mut state.fail_next_sync) || state.strikes(failing) {
                 let mut rng = state.rng.clone().unwrap();
                 state.inode(self.ino).fail_sync(&mut rng);
                 return Err(io::Error::other("simulated failure of fsync"));
