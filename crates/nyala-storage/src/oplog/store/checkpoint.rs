@@ -38,6 +38,7 @@ impl Inner {
         self.folder.sync()?;
         manifest.store(&self.folder)?;
         upkeep.manifest = manifest;
+        upkeep.written_ms = self.environment.clock.now_ms();
         upkeep.files = files;
         self.remove_obsolete(upkeep)
     }

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::failure;
-use super::group::{check, must_sync, next_group};
-use super::inner::Inner;
-use super::queue::{Committed, Pending, Request};
+use super::group::{must_sync, next_group};
+use super::inner::{Inner, Status};
+use super::prepare::{Change, Prepared};
+use super::queue::{Committed, Pending};
 use super::replay::Replayed;
-use crate::oplog::codec::Out;
-use crate::oplog::error::{OplogError, Result};
+use crate::oplog::error::Result;
 use crate::oplog::files::LogEntry;
-use crate::oplog::log::{Kind, Log, LogHeader, Record, TABLE_LIMIT};
-use crate::oplog::meta::{SchemaVersion, TableMeta};
+use crate::oplog::log::{Log, LogHeader, Record};
 use crate::oplog::table::{SharedTable, TableState};
 
 /// A clock frame is written when so much time has passed since the last one.
-const CLOCK_MS: u64 = 1000;
+pub(super) const CLOCK_MS: u64 = 1000;
 /// So many clock marks are kept; older ones are thinned out.
 const CLOCK_MARKS: usize = 1024;
 
@@ -35,17 +34,6 @@ pub(crate) struct Committer {
     /// A new log could not be made, but may be there after a crash and say that this one ends here. Nothing
     /// may be written before it is made.
     rotation_owed: bool,
-}
-
-/// A change that is checked and waits for its record to be durable.
-enum Change {
-    Write(Arc<SharedTable>, Box<crate::oplog::write::PreparedWrite>),
-    Truncate(Arc<SharedTable>),
-    Expire(Arc<SharedTable>, u64),
-    Create(TableMeta),
-    Drop(u32),
-    Alter(Arc<SharedTable>, SchemaVersion),
-    Clock(u64),
 }
 
 impl Committer {
@@ -66,44 +54,43 @@ impl Committer {
     }
 
     fn commit_group(&mut self, inner: &Inner, group: Vec<Pending>) {
-        if let Err(error) = self.rotate_if_owed(inner) {
-            group.iter().for_each(|pending| pending.ticket.complete(Err(error.clone())));
+        if let Err(error) = self.make_room(inner) {
+            group.into_iter().for_each(|pending| pending.promise.complete(Err(error.clone())));
             return;
         }
         let sync = must_sync(&group);
-        let (mut changes, mut records, mut tickets) = (Vec::new(), Vec::new(), Vec::new());
+        let mut prepared = Prepared::default();
         if let Some((change, record)) = self.tick(inner) {
-            changes.push(change);
-            records.push(record);
-            tickets.push(None);
+            prepared.push(change, record, None);
         }
-        let marks = records.len();
-        for Pending { request, ticket } in group {
+        let marks = prepared.records.len();
+        for Pending { request, promise } in group {
             match self.prepare(inner, request) {
-                Err(error) => ticket.complete(Err(error)),
-                Ok(None) => ticket.complete(Ok(Committed { lsn: inner.last_lsn(), ..Committed::default() })),
-                Ok(Some((change, record))) => {
-                    changes.push(change);
-                    records.push(record);
-                    tickets.push(Some(ticket));
-                }
+                Err(error) => promise.complete(Err(error)),
+                Ok(None) => promise.complete(Ok(Committed { lsn: inner.last_lsn(), ..Committed::default() })),
+                Ok(Some((change, record))) => prepared.push(change, record, Some(promise)),
             }
         }
-        if records.len() == marks {
-            return;
+        if prepared.records.len() > marks {
+            self.commit_prepared(inner, prepared, sync);
         }
+    }
+
+    fn commit_prepared(&mut self, inner: &Inner, prepared: Prepared, sync: bool) {
         let from = self.log.end;
+        let Prepared { changes, records, promises } = prepared;
         if let Err(error) = self.write(&records, sync) {
             let error = failure::after_write(self, inner, from, error);
-            tickets.iter().flatten().for_each(|ticket| ticket.complete(Err(error.clone())));
+            promises.into_iter().flatten().for_each(|promise| promise.complete(Err(error.clone())));
             return;
         }
-        let mut at = from;
-        for ((change, record), ticket) in changes.into_iter().zip(&records).zip(tickets) {
-            let committed = self.apply(inner, change, at);
-            at += record.bytes();
-            if let Some(ticket) = ticket {
-                ticket.complete(Ok(committed));
+        let offsets =
+            records.iter().scan(from, |at, record| Some(std::mem::replace(at, *at + record.bytes())));
+        let placed: Vec<(Change, u64)> = changes.into_iter().zip(offsets).collect();
+        let done = self.apply_all(inner, placed);
+        for (promise, committed) in promises.into_iter().zip(done) {
+            if let Some(promise) = promise {
+                promise.complete(Ok(committed));
             }
         }
     }
@@ -113,87 +100,42 @@ impl Committer {
         if sync { self.log.sync() } else { Ok(()) }
     }
 
-    /// A clock frame, if it is time for one.
-    fn tick(&self, inner: &Inner) -> Option<(Change, Record)> {
-        let now = inner.environment.clock.now_ms();
-        let last = self.clock.last().map_or(0, |(_, ms)| *ms);
-        let due = now >= last.saturating_add(CLOCK_MS);
-        due.then(|| (Change::Clock(now), Record::new(Kind::Clock, 0, now.to_le_bytes().to_vec())))
-    }
-
-    /// Checks a statement; gives nothing if there is nothing to do.
-    fn prepare(&self, inner: &Inner, request: Request) -> Result<Option<(Change, Record)>> {
-        let record = |kind, table: &SharedTable, payload| Record::new(kind, table.meta().id, payload);
-        let mut out = Out::default();
-        Ok(Some(match request {
-            Request::Write { table, write, record } => {
-                check(inner, &table, &write)?;
-                if write.deletes.is_none() && write.upserts.is_none() {
-                    return Ok(None);
+    /// Applies changes in order. Writes to one table that follow each other become visible together.
+    fn apply_all(&mut self, inner: &Inner, changes: Vec<(Change, u64)>) -> Vec<Committed> {
+        let mut done = Vec::with_capacity(changes.len());
+        let mut changes = changes.into_iter().peekable();
+        while let Some((change, offset)) = changes.next() {
+            let Change::Write(table, write) = change else {
+                done.push(self.apply(inner, change, offset));
+                continue;
+            };
+            let mut writes = vec![(write, offset)];
+            let follows = |next: &(Change, u64)| matches!(&next.0, Change::Write(other, _) if Arc::ptr_eq(other, &table));
+            while let Some((Change::Write(_, write), offset)) = changes.next_if(follows) {
+                writes.push((write, offset));
+            }
+            table.change(|state| {
+                for (write, offset) in &writes {
+                    let log = (self.log.number, *offset);
+                    let applied = state.apply(write, self.next_lsn, &mut self.next_unit, log);
+                    done.push(applied.committed(self.next_lsn));
+                    self.next_lsn += 1;
                 }
-                (Change::Write(table, Box::new(write)), record)
-            }
-            Request::Truncate { table } => {
-                self.check_table(inner, &table)?;
-                let record = record(Kind::Truncate, &table, Vec::new());
-                (Change::Truncate(table), record)
-            }
-            Request::Expire { table, before_ms } => {
-                self.check_table(inner, &table)?;
-                table.read().check_whole()?;
-                let bound = self.lsn_at(before_ms);
-                if !table.read().has_expired(bound) {
-                    return Ok(None);
-                }
-                out.var(bound);
-                let record = record(Kind::Expire, &table, out.0);
-                (Change::Expire(table, bound), record)
-            }
-            Request::Create { spec } => {
-                inner.check_writable(false)?;
-                let meta = TableMeta::new(self.next_table, &spec)?;
-                if inner.table_named(&meta.name).is_some() {
-                    return Err(OplogError::TableExists { table: meta.name });
-                }
-                if meta.id >= TABLE_LIMIT {
-                    return Err(OplogError::invalid("the store has had too many tables; make another store"));
-                }
-                meta.write(&mut out)?;
-                let record = Record::new(Kind::CreateTable, meta.id, out.0);
-                (Change::Create(meta), record)
-            }
-            Request::Drop { table } => {
-                self.check_table(inner, &table)?;
-                let record = record(Kind::DropTable, &table, Vec::new());
-                (Change::Drop(table.meta().id), record)
-            }
-            Request::Alter { table, change } => {
-                self.check_table(inner, &table)?;
-                table.read().check_whole()?;
-                let version = table.meta().altered(&change)?;
-                version.write(&mut out)?;
-                let record = record(Kind::AlterTable, &table, out.0);
-                (Change::Alter(table, version), record)
-            }
-        }))
-    }
-
-    fn check_table(&self, inner: &Inner, table: &Arc<SharedTable>) -> Result<()> {
-        inner.check_there(table)?;
-        inner.check_writable(true)
+            });
+            inner.lsn.store(self.next_lsn - 1, Relaxed);
+        }
+        done
     }
 
     /// What is durable becomes visible.
     fn apply(&mut self, inner: &Inner, change: Change, offset: u64) -> Committed {
         let lsn = self.next_lsn;
-        let log = (self.log.number, offset);
         let mut committed = Committed { lsn, ..Committed::default() };
         match change {
             Change::Write(table, write) => {
+                let log = (self.log.number, offset);
                 let applied = table.change(|state| state.apply(&write, lsn, &mut self.next_unit, log));
-                committed.inserted = applied.inserted;
-                committed.replaced = applied.replaced;
-                committed.deleted = applied.deleted;
+                committed = applied.committed(lsn);
             }
             Change::Truncate(table) => committed.deleted = table.change(|state| state.truncate(lsn)),
             Change::Expire(table, bound) => {
@@ -239,11 +181,15 @@ impl Committer {
         Ok(())
     }
 
-    fn rotate_if_owed(&mut self, inner: &Inner) -> Result<()> {
-        if !self.rotation_owed {
+    /// Makes a new log if one is owed, or if the log is much larger than it should be: that is so when sealing
+    /// does not keep up or is stopped by damage, and units have limits.
+    fn make_room(&mut self, inner: &Inner) -> Result<()> {
+        let large = self.log.end >= inner.options.seal_bytes.saturating_mul(2);
+        if !self.rotation_owed && !large {
             return Ok(());
         }
         inner.check_writable(true)?;
+        self.sync_if_needed(inner)?;
         let rotated = self.rotate(inner, self.log.end);
         rotated.inspect_err(|error| {
             if error.is_full() {
@@ -252,13 +198,12 @@ impl Committer {
         })
     }
 
-    /// Makes what was written without it durable.
+    /// Makes what was written without it durable. If that fails it cannot be told what of it is.
     pub(crate) fn sync_if_needed(&mut self, inner: &Inner) -> Result<()> {
         if self.log.synced == self.log.end {
             return Ok(());
         }
-        let end = self.log.end;
-        self.log.sync().map_err(|error| failure::after_write(self, inner, end, error))
+        self.log.sync().inspect_err(|error| inner.set_status(Status::ReadOnly(error.to_string())))
     }
 }
 

@@ -86,14 +86,24 @@ fn choose(table: &SharedTable, options: &StoreOptions) -> Vec<Input> {
     let small = |input: &Input| input.view.live() < SMALL_ROWS;
     let many_small = options.compact_small > 0
         && sealed.iter().filter(|input| small(input)).count() >= options.compact_small;
-    let mut rows = 0;
+    let mut bytes = 0;
     let wanted = sealed.into_iter().filter(|input| sparse(input) || (many_small && small(input)));
     let bounded = wanted.take_while(|input| {
-        let first = rows == 0;
-        rows += u64::from(input.view.live()).max(1);
-        first || rows <= options.compact_rows
+        let first = bytes == 0;
+        bytes += live_bytes(&input.view).max(1);
+        first || bytes <= options.compact_bytes
     });
-    bounded.collect()
+    let chosen: Vec<Input> = bounded.collect();
+    // A small unit that finds no company would be rewritten again and again.
+    if chosen.len() == 1 && !chosen.iter().all(sparse) { Vec::new() } else { chosen }
+}
+
+/// About how large the live rows of a unit are.
+fn live_bytes(view: &UnitView) -> u64 {
+    let bases = view.data.base.iter();
+    let bytes: u64 =
+        bases.flat_map(|base| (0..base.schema.columns.len()).map(|at| base.column_bytes(at))).sum();
+    bytes * u64::from(view.live()) / u64::from(view.rows.max(1))
 }
 
 fn gather(table: &SharedTable, schema: &Arc<SchemaVersion>, inputs: &[Input]) -> Result<Output> {

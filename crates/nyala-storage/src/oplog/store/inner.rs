@@ -95,10 +95,10 @@ impl Inner {
 
     /// Hands a statement to the committer.
     pub(crate) fn submit(&self, request: Request) -> Ticket {
-        let ticket = Ticket::new();
-        let pending = Pending { request, ticket: ticket.clone() };
-        if !self.queue.push(pending, self.options.queue_bytes) {
-            ticket.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));
+        let (ticket, promise) = Ticket::new();
+        let refused = self.queue.push(Pending { request, promise }, self.options.queue_bytes);
+        if let Some(Pending { promise, .. }) = refused {
+            promise.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));
         } else if !self.options.background {
             self.commit_waiting();
         }

@@ -12,6 +12,7 @@ mod group;
 mod inner;
 mod open;
 mod options;
+mod prepare;
 mod progress;
 mod queue;
 mod recover;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::oplog::error::Result;
+use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::Record;
 use crate::oplog::meta::{Alteration, TableSpec};
 use crate::oplog::table::SharedTable;
@@ -27,8 +27,12 @@ pub struct Committed {
 
 /// A promise that a statement will be committed or refused. Wait for it, or poll it as a future; dropping it does
 /// not take the statement back.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Ticket(Arc<TicketState>);
+
+/// The other end of a ticket. If it is lost, as when a thread panics, whoever waits is told.
+#[derive(Debug)]
+pub(crate) struct Promise(Arc<TicketState>);
 
 #[derive(Debug, Default)]
 struct TicketState {
@@ -36,21 +40,41 @@ struct TicketState {
     done: Condvar,
 }
 
-impl Ticket {
-    pub(crate) fn new() -> Self {
-        Self(Arc::default())
+impl Promise {
+    pub(crate) fn complete(self, outcome: Result<Committed>) {
+        self.0.complete(outcome);
     }
+}
 
-    pub(crate) fn complete(&self, outcome: Result<Committed>) {
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let reason = "the store stopped before it was done".to_owned();
+        self.0.complete(Err(OplogError::Unconfirmed { reason }));
+    }
+}
+
+impl TicketState {
+    /// The first outcome counts.
+    fn complete(&self, outcome: Result<Committed>) {
         let waker = {
-            let mut state = lock(&self.0.outcome);
-            state.0.get_or_insert(outcome);
+            let mut state = lock(&self.outcome);
+            if state.0.is_some() {
+                return;
+            }
+            state.0 = Some(outcome);
             state.1.take()
         };
-        self.0.done.notify_all();
+        self.done.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+impl Ticket {
+    pub(crate) fn new() -> (Self, Promise) {
+        let state: Arc<TicketState> = Arc::default();
+        (Self(state.clone()), Promise(state))
     }
 
     /// Blocks until the statement is committed or refused.
@@ -94,7 +118,7 @@ pub(crate) enum Request {
 #[derive(Debug)]
 pub(crate) struct Pending {
     pub(crate) request: Request,
-    pub(crate) ticket: Ticket,
+    pub(crate) promise: Promise,
 }
 
 impl Pending {
@@ -122,19 +146,19 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Adds a statement; waits while too much is waiting already. False if the queue is closed.
-    pub(crate) fn push(&self, pending: Pending, limit: usize) -> bool {
+    /// Adds a statement; waits while too much is waiting already. Gives it back if the queue is closed.
+    pub(crate) fn push(&self, pending: Pending, limit: usize) -> Option<Pending> {
         let mut state = lock(&self.state);
         while state.bytes > limit && !state.closed {
             state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if state.closed {
-            return false;
+            return Some(pending);
         }
         state.bytes += pending.bytes();
         state.pending.push_back(pending);
         self.filled.notify_one();
-        true
+        None
     }
 
     /// All that waits.

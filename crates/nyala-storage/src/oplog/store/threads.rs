@@ -82,7 +82,18 @@ impl Drop for Threads {
     }
 }
 
+/// However the committer ends, nobody waits for it afterwards.
+struct Closing<'a>(&'a Inner);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.queue.close();
+        drop(self.0.queue.take());
+    }
+}
+
 fn commit_loop(inner: &Inner) {
+    let _closing = Closing(inner);
     let interval = Duration::from_millis(inner.options.sync_interval_ms);
     while inner.queue.wait(interval) {
         inner.commit_waiting();

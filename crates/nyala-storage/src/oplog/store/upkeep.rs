@@ -17,6 +17,8 @@ pub(crate) struct Upkeep {
     /// Number of the next manifest and version of files made for it. No number is tried twice: a manifest whose
     /// writing failed may be on disk all the same.
     pub(crate) next: u64,
+    /// When the last checkpoint was written, in milliseconds since 1970.
+    pub(crate) written_ms: u64,
     /// While this is above 0 no file is removed.
     pub(crate) pins: usize,
 }
@@ -24,7 +26,7 @@ pub(crate) struct Upkeep {
 impl Upkeep {
     pub(super) fn new(manifest: Manifest) -> Self {
         let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
-        Self { next: manifest.number + 1, manifest, files, pins: 0 }
+        Self { next: manifest.number + 1, manifest, files, written_ms: 0, pins: 0 }
     }
 }
 
@@ -69,7 +71,10 @@ impl Inner {
         let mut changed = self.seal_frozen(upkeep)?;
         changed |= self.compact(upkeep)?;
         let (known_log, known_bytes) = upkeep.manifest.log;
-        let due = log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes);
+        let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
+        let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
+        let due =
+            idle || log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes);
         if changed || due || effort != Effort::Due {
             self.checkpoint(upkeep)?;
         }

@@ -6,6 +6,7 @@ use super::state::{hash_of, same};
 use super::{Index, Location, TableState};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
+use crate::oplog::store::Committed;
 use crate::oplog::unit::{Chunk, Lsns, Unit};
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 
@@ -15,6 +16,13 @@ pub(crate) struct Applied {
     pub(crate) inserted: u64,
     pub(crate) replaced: u64,
     pub(crate) deleted: u64,
+}
+
+impl Applied {
+    /// The same, for who asked for it.
+    pub(crate) fn committed(self, lsn: u64) -> Committed {
+        Committed { lsn, inserted: self.inserted, replaced: self.replaced, deleted: self.deleted }
+    }
 }
 
 impl TableState {
@@ -126,8 +134,10 @@ impl TableState {
     /// Kills the rows that were last written at or before `bound`; gives their number.
     pub(crate) fn expire(&mut self, bound: u64, lsn: u64) -> u64 {
         let mut expired = 0;
+        let known = self.expired;
+        self.expired = known.max(bound);
         for slot in 0..self.units.len() as u32 {
-            for row in self.expired_rows(slot, bound) {
+            for row in self.expired_rows(slot, known, bound) {
                 let at = Location { slot, row };
                 let hash = hash_of(&self.units, &at);
                 self.index.remove(hash, |found| *found == at);
@@ -138,16 +148,16 @@ impl TableState {
         expired
     }
 
-    fn expired_rows(&self, slot: u32, bound: u64) -> Vec<u32> {
+    fn expired_rows(&self, slot: u32, known: u64, bound: u64) -> Vec<u32> {
         let Some(unit) = self.unit(Location { slot, row: 0 }) else { return Vec::new() };
         let lsns = unit.data.lsns();
-        let old = lsns.ranges(unit.rows()).filter(|(_, lsn)| *lsn <= bound);
+        let old = lsns.ranges(unit.rows()).filter(|(_, lsn)| (known + 1..=bound).contains(lsn));
         old.flat_map(|(rows, _)| rows).filter(|row| !unit.dead.contains(*row)).collect()
     }
 
     /// Whether any live row was last written at or before `bound`.
     pub(crate) fn has_expired(&self, bound: u64) -> bool {
-        (0..self.units.len() as u32).any(|slot| !self.expired_rows(slot, bound).is_empty())
+        (0..self.units.len() as u32).any(|slot| !self.expired_rows(slot, self.expired, bound).is_empty())
     }
 
     /// Gives the table another schema version; rows that come next go to another unit.

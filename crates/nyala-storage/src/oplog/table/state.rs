@@ -20,6 +20,8 @@ pub(crate) struct TableState {
     pub(crate) damage: Vec<Damage>,
     /// LSN of the last change.
     pub(crate) lsn: u64,
+    /// Rows that were last written at or before this LSN are known to be dead.
+    pub(crate) expired: u64,
     /// Whether the keys of all units are in memory.
     pub(crate) keys_loaded: bool,
 }
@@ -27,7 +29,16 @@ pub(crate) struct TableState {
 impl TableState {
     pub(crate) fn new(meta: Arc<TableMeta>, lsn: u64) -> Self {
         let index = Index::default();
-        Self { meta, units: Vec::new(), open: None, index, damage: Vec::new(), lsn, keys_loaded: true }
+        Self {
+            meta,
+            units: Vec::new(),
+            open: None,
+            index,
+            damage: Vec::new(),
+            lsn,
+            expired: 0,
+            keys_loaded: true,
+        }
     }
 
     pub(crate) fn units(&self) -> impl Iterator<Item = &Unit> {
