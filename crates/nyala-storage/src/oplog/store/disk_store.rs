@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::inner::{Inner, Status};
-use super::queue::Request;
+use super::queue::{Request, lock};
 use super::replay::TornTail;
 use super::threads::Threads;
 use super::upkeep::Effort;
@@ -16,7 +16,6 @@ use crate::oplog::meta::TableSpec;
 /// writes a checkpoint too, so that the next start has no log to read.
 #[derive(Debug)]
 pub struct DiskStore {
-    // Dropped first: its threads use the rest.
     pub(super) threads: Option<Threads>,
     pub(super) inner: Arc<Inner>,
     pub(super) report: StoreReport,
@@ -113,14 +112,25 @@ impl DiskStore {
         self.inner.load_all(true);
     }
 
-    /// Commits what is queued, writes a checkpoint, and closes the store.
+    /// Commits what is queued, writes a checkpoint, and closes the store. Who still holds one of its tables can
+    /// read on.
     pub fn close(mut self) -> Result<()> {
-        self.inner.queue.close();
-        drop(self.threads.take());
-        self.inner.commit_waiting();
+        self.stop();
         match self.inner.status() {
             Status::ReadOnly(_) => Ok(()),
             _ => self.inner.maintain(Effort::Checkpoint),
         }
+    }
+
+    fn stop(&mut self) {
+        self.inner.queue.close();
+        drop(self.threads.take());
+    }
+}
+
+impl Drop for DiskStore {
+    fn drop(&mut self) {
+        self.stop();
+        drop(lock(&self.inner.lock).take());
     }
 }

@@ -41,7 +41,8 @@ pub(crate) struct Inner {
     pub(crate) status: Mutex<Status>,
     /// LSN of the last change that readers see.
     pub(crate) lsn: AtomicU64,
-    pub(crate) _lock: Box<dyn VfsLock>,
+    /// Given back when the store is closed, also if somebody still holds one of its tables.
+    pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
 
 impl Inner {

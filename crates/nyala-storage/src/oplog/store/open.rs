@@ -57,7 +57,7 @@ pub(super) fn open(
         committer: Mutex::new(Committer::new(replayed, log)),
         upkeep: Mutex::new(Upkeep::new(manifest)),
         status: Mutex::new(status),
-        _lock: lock,
+        lock: Mutex::new(Some(lock)),
         folder,
         options,
     });

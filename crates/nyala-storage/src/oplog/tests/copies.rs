@@ -38,6 +38,7 @@ fn a_backup_is_the_store_as_it_was() {
     let changes: Vec<usize> = (0..3).map(|_| feed.next(1 << 20).unwrap().len()).collect();
     assert_eq!(changes, [1, 1, 2], "kept logs come along");
     copy.close().unwrap();
+    assert_eq!(feed.next(100).unwrap(), []);
     restore(Path::new(COPY), Path::new("/restored"), &environment(&disk, &ManualClock::default())).unwrap();
     assert_eq!(content(&open_at(&disk, "/restored").table("t").unwrap()).unwrap(), expected);
 }

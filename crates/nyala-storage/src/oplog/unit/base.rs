@@ -176,7 +176,8 @@ impl Base {
         if !end.whole || rows != self.rows as usize {
             return Err(range.file.damaged(end.offset, format!("{} rows are not there", self.rows)));
         }
-        let joined = pieces.iter().map(|pieces| join(pieces));
+        // Each column's pieces go when it is joined.
+        let joined = pieces.into_iter().map(|pieces| join(&pieces));
         joined.collect::<Option<_>>().ok_or_else(|| range.file.damaged(range.from, "the rows do not fit"))
     }
 }
