@@ -96,7 +96,7 @@ fn start(folder: &Path, stores: u64, clean: bool) {
         })
         .collect();
     let opened: Vec<DiskStore> = handles.into_iter().map(|handle| handle.join().unwrap()).collect();
-    let keys = before.elapsed();
+    let (keys, keys_cpu) = (before.elapsed(), usage().0);
     let rows: u64 = opened.iter().map(|store| store.table("t").unwrap().version().rows()).sum();
     let report = opened[0].progress().report();
     while !opened.iter().all(|store| store.table("t").unwrap().is_loaded()) {
@@ -105,7 +105,7 @@ fn start(folder: &Path, stores: u64, clean: bool) {
     let values = before.elapsed();
     let (cpu, resident) = usage();
     println!(
-        "{}: keys {:.3} s, values {:.3} s, CPU {cpu:.2} s, {rows} rows, {} bytes of memory a row, log {} KiB",
+        "{}: keys {:.3} s (CPU {keys_cpu:.2} s), values {:.3} s (CPU {cpu:.2} s), {rows} rows, {} bytes of memory a row, log {} KiB",
         if clean { "clean" } else { "crashed" },
         keys.as_secs_f64(),
         values.as_secs_f64(),

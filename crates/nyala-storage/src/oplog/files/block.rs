@@ -9,6 +9,9 @@ use crate::oplog::codec::In;
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::vfs::{FileHandle, Folder};
 
+/// Blocks that are read at once: what was read is verified while the processor still has it at hand.
+const READ_BLOCKS: usize = 8;
+
 /// A block file, open. It can be read after it was removed.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
@@ -62,14 +65,19 @@ impl BlockFile {
     }
 
     fn read_section(&self, section: &Section) -> Result<Buffer> {
-        let mut buffer = MutableBuffer::from_len_zeroed(section.padded() as usize);
-        self.file.read_exact(buffer.as_slice_mut(), section.offset)?;
-        let blocks = buffer.as_slice().chunks(BLOCK_BYTES).zip(&section.crcs);
-        for (number, (block, crc)) in blocks.enumerate() {
-            if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) != *crc {
-                let offset = section.offset + (number * BLOCK_BYTES) as u64;
-                return Err(self.file.damaged(offset, "the checksum of the block is wrong"));
+        // Aligned for the widest type, and from the system as zeros, which are not written before they are read.
+        let mut buffer = MutableBuffer::from(vec![0_i128; section.padded() as usize / size_of::<i128>()]);
+        let mut blocks = section.crcs.iter().enumerate();
+        let mut at = section.offset;
+        for piece in buffer.as_slice_mut().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
+            self.file.read_exact(piece, at)?;
+            for (block, (number, crc)) in piece.chunks(BLOCK_BYTES).zip(&mut blocks) {
+                if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) != *crc {
+                    let offset = section.offset + (number * BLOCK_BYTES) as u64;
+                    return Err(self.file.damaged(offset, "the checksum of the block is wrong"));
+                }
             }
+            at += piece.len() as u64;
         }
         buffer.truncate(section.bytes as usize);
         Ok(buffer.into())

@@ -17,7 +17,7 @@ use crate::oplog::unit::{Base, DeadRows, LogRange, Unit, key_header, read_dead, 
 use crate::oplog::vfs::Folder;
 
 /// Rows that are sorted by shard at a time: what is being sorted stays in the processor's cache.
-const PIECE_ROWS: usize = 1 << 17;
+const PIECE_ROWS: usize = 1 << 20;
 
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
 /// any other failure is the caller's.
