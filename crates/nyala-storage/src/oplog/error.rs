@@ -4,6 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::meta::TableMeta;
+use super::unit::Facts;
+
 /// The result of work on a disk store.
 pub type Result<T, E = OplogError> = std::result::Result<T, E>;
 
@@ -16,11 +19,40 @@ pub struct Damage {
     pub offset: u64,
     /// What was expected.
     pub reason: String,
+    /// The rows that are not served therefore, as far as they are known.
+    pub rows: Option<Box<LostRows>>,
+}
+
+/// Rows of a unit that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostRows {
+    /// Their table.
+    pub table: String,
+    /// How many.
+    pub rows: u64,
+    /// The lowest and the highest LSN at which they were last written.
+    pub lsns: (u64, u64),
+    /// The lowest and the highest value of the first key column, if it is text or a common integer and the rows
+    /// were sealed. Long texts are cut.
+    pub keys: Option<(String, String)>,
+}
+
+impl LostRows {
+    pub(crate) fn new(meta: &TableMeta, rows: u32, facts: &Facts) -> Self {
+        Self { table: meta.name.clone(), rows: rows.into(), lsns: facts.lsns, keys: facts.keys.clone() }
+    }
 }
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` is damaged at byte {}: {}", self.file.display(), self.offset, self.reason)
+        write!(f, "`{}` is damaged at byte {}: {}", self.file.display(), self.offset, self.reason)?;
+        let Some(lost) = &self.rows else { return Ok(()) };
+        let (first, last) = lost.lsns;
+        write!(f, "; {} rows of table `{}`, written at LSN {first} to {last}", lost.rows, lost.table)?;
+        match &lost.keys {
+            Some((lowest, highest)) => write!(f, " with keys from `{lowest}` to `{highest}`, cannot be read"),
+            None => f.write_str(" cannot be read"),
+        }
     }
 }
 
@@ -126,7 +158,7 @@ impl OplogError {
     }
 
     pub(crate) fn damaged(file: &Path, offset: u64, reason: impl Into<String>) -> Self {
-        Self::Damaged(Damage { file: file.to_owned(), offset, reason: reason.into() })
+        Self::Damaged(Damage { file: file.to_owned(), offset, reason: reason.into(), rows: None })
     }
 
     /// Whether the disk had no space left.

@@ -61,7 +61,7 @@ mod unit;
 pub mod vfs;
 mod write;
 
-pub use error::{Damage, OplogError, Result};
+pub use error::{Damage, LostRows, OplogError, Result};
 pub use meta::{Alteration, Durability, TableSpec};
 pub use store::{
     Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, Phase, Progress,

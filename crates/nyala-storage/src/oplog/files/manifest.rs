@@ -4,6 +4,7 @@ use super::{FileRef, manifest_name, manifest_number};
 use crate::oplog::codec::{In, Out};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::TableMeta;
+use crate::oplog::unit::Facts;
 use crate::oplog::vfs::Folder;
 
 const MAGIC: &[u8; 8] = b"NYALAMAN";
@@ -32,7 +33,7 @@ pub(crate) struct UnitFiles {
     pub(crate) del: Option<FileRef>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitEntry {
     pub(crate) table: u32,
     pub(crate) unit: u64,
@@ -40,6 +41,7 @@ pub(crate) struct UnitEntry {
     pub(crate) rows: u32,
     pub(crate) dead: u32,
     pub(crate) source: Source,
+    pub(crate) facts: Facts,
     pub(crate) files: UnitFiles,
 }
 
@@ -180,6 +182,12 @@ impl UnitEntry {
                 [number, from, to].into_iter().for_each(|number| out.var(number));
             }
         }
+        out.var(self.facts.lsns.0);
+        out.var(self.facts.lsns.1);
+        out.u8(u8::from(self.facts.keys.is_some()));
+        for key in self.facts.keys.iter().flat_map(|(lowest, highest)| [lowest, highest]) {
+            out.text(key);
+        }
         for file in [self.files.seg, self.files.key, self.files.del] {
             out.u8(u8::from(file.is_some()));
             if let Some(file) = file {
@@ -198,12 +206,19 @@ impl UnitEntry {
             2 => Source::Log { number: input.var()?, from: input.var()?, to: input.var()? },
             _ => return None,
         };
+        let lsns = (input.var()?, input.var()?);
+        let keys = match input.u8()? {
+            0 => None,
+            1 => Some((input.text()?, input.text()?)),
+            _ => return None,
+        };
+        let facts = Facts { lsns, keys };
         let mut file = || match input.u8()? {
             0 => Some(None),
             1 => Some(Some(FileRef { version: input.var()?, bytes: input.var()?, crc: input.u32()? })),
             _ => None,
         };
         let files = UnitFiles { seg: file()?, key: file()?, del: file()? };
-        Some(Self { table, unit, schema, rows, dead, source, files })
+        Some(Self { table, unit, schema, rows, dead, source, facts, files })
     }
 }

@@ -45,13 +45,16 @@ pub(crate) struct Record {
     pub(crate) kind: Kind,
     pub(crate) table: u32,
     pub(crate) payload: Vec<u8>,
-    payload_crc: u32,
+    payload_crc: Option<u32>,
 }
 
+/// Checksums of payloads from here on are computed by who makes them; of smaller ones it costs less to compute them
+/// anew than to combine them with the header's.
+const COMBINE_BYTES: usize = 4096;
+
 impl Record {
-    /// Computes the checksum of the payload, so that whoever writes it need not.
     pub(crate) fn new(kind: Kind, table: u32, payload: Vec<u8>) -> Self {
-        let payload_crc = crc32c::crc32c(&payload);
+        let payload_crc = (payload.len() >= COMBINE_BYTES).then(|| crc32c::crc32c(&payload));
         Self { kind, table, payload, payload_crc }
     }
 
@@ -67,7 +70,11 @@ impl Record {
         let crc = [&lsn.to_le_bytes()[..], &tagged, &back]
             .into_iter()
             .fold(crc32c::crc32c_append(seed, &length), crc32c::crc32c_append);
-        let crc = crc32c::crc32c_combine(crc, self.payload_crc, self.payload.len()).to_le_bytes();
+        let crc = match self.payload_crc {
+            Some(payload) => crc32c::crc32c_combine(crc, payload, self.payload.len()),
+            None => crc32c::crc32c_append(crc, &self.payload),
+        };
+        let crc = crc.to_le_bytes();
         [&length[..], &crc, &lsn.to_le_bytes(), &tagged, &back]
             .iter()
             .for_each(|part| out.extend_from_slice(part));

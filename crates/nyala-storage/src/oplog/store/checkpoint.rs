@@ -11,7 +11,7 @@ use crate::oplog::files::{
 };
 use crate::oplog::log::log_number;
 use crate::oplog::table::TableState;
-use crate::oplog::unit::{DeadRows, Lsns, Unit, key_header, write_dead, write_hashes};
+use crate::oplog::unit::{DeadRows, Facts, Lsns, Unit, key_header, write_dead, write_hashes};
 
 /// A unit as it was when nothing was being committed.
 struct Captured {
@@ -146,6 +146,10 @@ fn capture_unit(state: &TableState, unit: &Unit, log_end: u64) -> Captured {
         Some((number, from, end)) => Source::Log { number, from, to: end.unwrap_or(log_end) },
     };
     let keys = unit.log.map(|_| (unit.hashes.as_slice().to_vec(), unit.data.lsns()));
+    let facts = match (&unit.data.base, &keys) {
+        (Some(base), _) => base.facts.clone(),
+        (None, keys) => keys.as_ref().map_or_else(Facts::default, |(_, lsns)| Facts::new(lsns, None)),
+    };
     let entry = UnitEntry {
         table: state.meta.id,
         unit: unit.id,
@@ -153,6 +157,7 @@ fn capture_unit(state: &TableState, unit: &Unit, log_end: u64) -> Captured {
         rows: unit.rows(),
         dead: unit.dead.count(),
         source,
+        facts,
         files: UnitFiles::default(),
     };
     Captured { entry, dead: unit.dead.clone(), keys }

@@ -8,12 +8,12 @@ use hashbrown::HashTable;
 
 use super::progress::{Phase, Progress};
 use super::queue::lock;
-use crate::oplog::error::{OplogError, Result};
+use crate::oplog::error::{Damage, LostRows, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, UnitEntry};
 use crate::oplog::log::{LogHeader, log_name};
 use crate::oplog::meta::TableMeta;
 use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
-use crate::oplog::unit::{Base, DeadRows, LogRange, Unit, key_header, read_dead, read_hashes};
+use crate::oplog::unit::{Base, DeadRows, LogRange, Rows, Unit, key_header, read_dead, read_hashes};
 use crate::oplog::vfs::Folder;
 
 /// Rows that are sorted by shard at a time: what is being sorted stays in the processor's cache.
@@ -48,7 +48,10 @@ pub(super) fn load_tables(
                 table.keys_loaded = false;
                 table.add(unit);
             }
-            Err(OplogError::Damaged(damage)) => table.damage.push(damage),
+            Err(OplogError::Damaged(damage)) => {
+                let lost = LostRows::new(&table.meta, entry.rows - entry.dead, &entry.facts);
+                table.damage.push(Damage { rows: Some(Box::new(lost)), ..damage });
+            }
             Err(error) => return Err(error),
         }
     }
@@ -111,17 +114,17 @@ pub(crate) fn load_unit(
     }
     let (hashes, lsns) = read_hashes(&key, entry.rows)?;
     let dead = load_dead(folder, entry, &header)?;
+    let (table, facts) = (entry.table, entry.facts.clone());
+    let rows = Rows { table, rows: entry.rows, schema: schema.clone(), lsns, facts };
     let base = match entry.source {
         Source::Sealed => {
             let header = BlockHeader { kind: BlockKind::Values, version: 0, ..header };
-            let seg = BlockFile::open(folder, &header, entry.files.seg.as_ref())?;
-            Base::sealed(entry.table, schema.clone(), lsns, key, seg)
+            Base::sealed(rows, key, BlockFile::open(folder, &header, entry.files.seg.as_ref())?)
         }
         Source::Log { number, from, to } => {
             let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
             let seed = LogHeader::seed(&manifest.store, number);
-            let range = LogRange { file, seed, from, to };
-            Base::logged(entry.table, entry.rows, schema.clone(), lsns, range)
+            Base::logged(rows, LogRange { file, seed, from, to })
         }
     };
     let mut unit = Unit::of_base(entry.unit, base, hashes, dead);

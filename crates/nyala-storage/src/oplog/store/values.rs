@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::inner::Inner;
 use super::progress::Phase;
 use super::recover::in_parallel;
-use crate::oplog::error::OplogError;
+use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
 use crate::oplog::unit::Base;
 
@@ -16,7 +16,7 @@ impl Inner {
     pub(crate) fn load_all(&self, values: bool) {
         let bases: Vec<(Arc<SharedTable>, Arc<Base>)> = self.all_tables().iter().flat_map(bases_of).collect();
         let threads = self.options.recovery_threads;
-        in_parallel(threads, &bases, |(table, base)| note_damage(table, base.load_keys().map(drop)));
+        in_parallel(threads, &bases, |(table, base)| note_damage(table, base, base.load_keys().map(drop)));
         for table in self.all_tables() {
             table.change(|state| {
                 let loaded = |unit: &crate::oplog::unit::Unit| {
@@ -37,7 +37,7 @@ impl Inner {
             if self.queue.is_closed() {
                 return;
             }
-            note_damage(table, base.column(column).map(drop));
+            note_damage(table, base, base.column(column).map(drop));
             self.progress.bytes_done.fetch_add(base.column_bytes(column), Relaxed);
         }
     }
@@ -49,9 +49,11 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
     bases.map(|base| (table.clone(), base)).collect()
 }
 
-fn note_damage(table: &Arc<SharedTable>, read: Result<(), OplogError>) {
+fn note_damage(table: &Arc<SharedTable>, base: &Arc<Base>, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {
+            let lost = LostRows::new(&table.meta(), base.rows(), &base.facts);
+            let damage = Damage { rows: Some(Box::new(lost)), ..damage };
             tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");
             table.change(|state| {
                 if !state.damage.contains(&damage) {

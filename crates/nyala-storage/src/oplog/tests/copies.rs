@@ -63,6 +63,9 @@ fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
     let store = open(&disk);
     let table = store.table("t").unwrap();
     assert_eq!(store.report().damage.len(), 1);
+    let lost = store.report().damage[0].rows.clone().unwrap();
+    let range = Some(("a".to_owned(), "c".to_owned()));
+    assert_eq!((lost.table.as_str(), lost.rows, lost.keys), ("t", 3, range));
     assert!(matches!(content(&table), Err(OplogError::Damaged(damage)) if damage.file == damaged));
     table.write(Write::upsert(rows(&[("g", 7)]))).unwrap_err();
     assert_eq!(table.lookup(&keys(&["d", "f"])).unwrap().rows, rows(&[("d", 4), ("f", 6)]));

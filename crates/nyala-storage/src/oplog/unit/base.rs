@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use arrow_select::concat::concat;
 
-use super::{Keys, Lsns};
+use super::{Facts, Keys, Lsns};
 use crate::oplog::codec::{Flat, Part, child_types, inflate};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::BlockFile;
@@ -30,6 +30,16 @@ enum Origin {
     Log(LogRange),
 }
 
+/// Which rows lie in files.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) table: u32,
+    pub(crate) rows: u32,
+    pub(crate) schema: Arc<SchemaVersion>,
+    pub(crate) lsns: Lsns,
+    pub(crate) facts: Facts,
+}
+
 /// Rows in files, with the columns that are in memory.
 #[derive(Debug)]
 pub(crate) struct Base {
@@ -37,6 +47,7 @@ pub(crate) struct Base {
     rows: u32,
     pub(crate) schema: Arc<SchemaVersion>,
     pub(crate) lsns: Lsns,
+    pub(crate) facts: Facts,
     columns: Vec<Mutex<Option<ArrayRef>>>,
     keys: OnceLock<Arc<Keys>>,
     origin: Origin,
@@ -45,31 +56,21 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    pub(crate) fn sealed(
-        table: u32,
-        schema: Arc<SchemaVersion>,
-        lsns: Lsns,
-        key: BlockFile,
-        seg: BlockFile,
-    ) -> Self {
-        let rows = key.rows() as u32;
-        Self::new(table, rows, schema, lsns, Origin::Files { key, seg })
+    /// Rows in `.key` and `.seg`.
+    pub(crate) fn sealed(rows: Rows, key: BlockFile, seg: BlockFile) -> Self {
+        Self::new(rows, Origin::Files { key, seg })
     }
 
-    pub(crate) fn logged(
-        table: u32,
-        rows: u32,
-        schema: Arc<SchemaVersion>,
-        lsns: Lsns,
-        range: LogRange,
-    ) -> Self {
-        Self::new(table, rows, schema, lsns, Origin::Log(range))
+    /// Rows in a log.
+    pub(crate) fn logged(rows: Rows, range: LogRange) -> Self {
+        Self::new(rows, Origin::Log(range))
     }
 
-    fn new(table: u32, rows: u32, schema: Arc<SchemaVersion>, lsns: Lsns, origin: Origin) -> Self {
+    fn new(rows: Rows, origin: Origin) -> Self {
+        let Rows { table, rows, schema, lsns, facts } = rows;
         let columns = schema.columns.iter().map(|_| Mutex::new(None)).collect();
         let (keys, reading) = (OnceLock::new(), Mutex::new(()));
-        Self { table, rows, schema, lsns, columns, keys, origin, reading }
+        Self { table, rows, schema, lsns, facts, columns, keys, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {

@@ -3,15 +3,17 @@
 mod base;
 mod chunks;
 mod dead;
+mod facts;
 mod keys;
 mod lsns;
 mod open;
 mod seal;
 mod view;
 
-pub(crate) use base::{Base, LogRange};
+pub(crate) use base::{Base, LogRange, Rows};
 pub(crate) use chunks::{Chunk, Data};
 pub(crate) use dead::DeadRows;
+pub(crate) use facts::Facts;
 pub(crate) use keys::{Keys, hash_seed};
 pub(crate) use lsns::Lsns;
 pub(crate) use open::{Hashes, Unit};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::{Base, DeadRows, Hashes, Lsns};
+use super::{Base, DeadRows, Facts, Hashes, Lsns, Rows};
 use crate::oplog::codec::{Flat, flatten};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, BlockWriter, FileRef};
@@ -42,7 +42,9 @@ pub(crate) fn seal(
     let (seg_ref, key_ref) = (seg.finish()?, key.finish()?);
     let key = BlockFile::open(folder, &key_header, Some(&key_ref))?;
     let seg = BlockFile::open(folder, &seg_header, Some(&seg_ref))?;
-    let base = Base::sealed(key_header.table, schema.clone(), lsns.clone(), key, seg);
+    let facts = Facts::new(lsns, schema.key.first().and_then(|key| columns.get(*key)));
+    let (table, schema, lsns) = (key_header.table, schema.clone(), lsns.clone());
+    let base = Base::sealed(Rows { table, rows: rows as u32, schema, lsns, facts }, key, seg);
     columns.into_iter().enumerate().for_each(|(position, array)| base.fill(position, array));
     Ok((base, seg_ref, key_ref))
 }
