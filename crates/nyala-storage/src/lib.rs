@@ -1,10 +1,12 @@
 //! Bytes: where files lie and how they are reached.
 //!
-//! This crate opens locations (local folders, S3 buckets) as object stores and guards a node's data
-//! folder. It deliberately knows nothing of tables, cubes or queries, and does not link DataFusion.
+//! This crate opens locations (local folders, S3 buckets) as object stores, guards a node's data folder, and
+//! keeps live tables in memory and on disk ([`oplog`]). It deliberately knows nothing of cubes, SQL or queries,
+//! and does not link DataFusion.
 
 pub mod data_dir;
 mod error;
 pub mod object;
+pub mod oplog;
 
 pub use error::StorageError;

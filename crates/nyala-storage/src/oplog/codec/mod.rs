@@ -1,0 +1,12 @@
+//! Values to bytes and back. Nothing read is trusted: what does not fit gives `None`, which the caller, who
+//! knows file and offset, reports as damage.
+
+mod bytes;
+mod flat;
+mod rows;
+mod types;
+
+pub(crate) use bytes::{In, Out};
+pub(crate) use flat::{Flat, Part, child_types, flatten, inflate};
+pub(crate) use rows::{read_rows, write_rows};
+pub(crate) use types::{check_key_type, read_type, write_type};

@@ -1,0 +1,127 @@
+//! Reading a block file. Whatever it gives was verified.
+
+use arrow_buffer::{Buffer, MutableBuffer};
+
+use super::FileRef;
+use super::footer::{ALIGN, BLOCK_BYTES, BlockHeader, END, Footer, Section, TRAILER, Tag};
+use super::write::footer_crc;
+use crate::oplog::codec::In;
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::vfs::{FileHandle, Folder};
+
+/// Blocks that are read at once: what was read is verified while the processor still has it at hand.
+const READ_BLOCKS: usize = 8;
+
+/// A block file, open. It can be read after it was removed.
+#[derive(Debug)]
+pub(crate) struct BlockFile {
+    file: FileHandle,
+    footer: Footer,
+}
+
+impl BlockFile {
+    /// Opens the file that `header` names; it must be the one that the manifest means.
+    pub(crate) fn open(folder: &Folder, header: &BlockHeader, expected: Option<&FileRef>) -> Result<Self> {
+        let name = header.name();
+        let file = folder.open(&name).map_err(|error| missing(folder, &name, error))?;
+        let bytes = file.bytes()?;
+        if let Some(expected) = expected.filter(|expected| expected.bytes != bytes) {
+            let reason = format!("it has {bytes} bytes instead of {}", expected.bytes);
+            return Err(file.damaged(bytes.min(expected.bytes), reason));
+        }
+        let mut own = [0; ALIGN];
+        file.read_exact(&mut own, 0)?;
+        if own[..] != header.encode() {
+            return Err(file.damaged(0, "the header is not that of this file"));
+        }
+        let (footer, crc) = read_footer(&file, header, bytes)?;
+        if expected.is_some_and(|expected| expected.crc != crc) {
+            return Err(file.damaged(bytes - TRAILER as u64, "this is another version of the file"));
+        }
+        Ok(Self { file, footer })
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.footer.rows
+    }
+
+    pub(crate) fn file(&self) -> &FileHandle {
+        &self.file
+    }
+
+    fn find(&self, tag: Tag) -> Option<&Section> {
+        self.footer.sections.iter().find(|section| section.tag == tag)
+    }
+
+    /// The content of a section, aligned for every type; none if there is no such section.
+    pub(crate) fn read(&self, tag: Tag) -> Result<Option<Buffer>> {
+        self.find(tag).map(|section| self.read_section(section)).transpose()
+    }
+
+    /// Same, of a section that must be there.
+    pub(crate) fn require(&self, tag: Tag) -> Result<Buffer> {
+        let missing = || self.file.damaged(0, format!("section {tag:?} is missing"));
+        self.read(tag)?.ok_or_else(missing)
+    }
+
+    fn read_section(&self, section: &Section) -> Result<Buffer> {
+        // Aligned for the widest type, and from the system as zeros, which are not written before they are read.
+        let mut buffer = MutableBuffer::from(vec![0_i128; section.padded() as usize / size_of::<i128>()]);
+        let mut blocks = section.crcs.iter().enumerate();
+        let mut at = section.offset;
+        for piece in buffer.as_slice_mut().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
+            self.file.read_exact(piece, at)?;
+            for (block, (number, crc)) in piece.chunks(BLOCK_BYTES).zip(&mut blocks) {
+                if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) != *crc {
+                    let offset = section.offset + (number * BLOCK_BYTES) as u64;
+                    return Err(self.file.damaged(offset, "the checksum of the block is wrong"));
+                }
+            }
+            at += piece.len() as u64;
+        }
+        buffer.truncate(section.bytes as usize);
+        Ok(buffer.into())
+    }
+
+    /// Reads everything; gives what is damaged.
+    pub(crate) fn verify(&self) -> Vec<OplogError> {
+        let read = self.footer.sections.iter().map(|section| self.read_section(section));
+        read.filter_map(Result::err).collect()
+    }
+
+    /// Bytes of the sections of a column.
+    pub(crate) fn column_bytes(&self, column: u32) -> u64 {
+        let own = self.footer.sections.iter().filter(|section| section.tag.0 == column + 1);
+        own.map(|section| section.bytes).sum()
+    }
+}
+
+/// A file that the manifest names and that is not there is damage, not a failure of the system.
+fn missing(folder: &Folder, name: &str, error: OplogError) -> OplogError {
+    match &error {
+        OplogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            OplogError::damaged(&folder.path().join(name), 0, "the file is missing")
+        }
+        _ => error,
+    }
+}
+
+fn read_footer(file: &FileHandle, header: &BlockHeader, bytes: u64) -> Result<(Footer, u32)> {
+    let bad = |reason: &str| file.damaged(bytes.saturating_sub(TRAILER as u64), reason);
+    let trailer_at = bytes.checked_sub(TRAILER as u64).ok_or_else(|| bad("the file is too short"))?;
+    let mut trailer = [0; TRAILER];
+    file.read_exact(&mut trailer, trailer_at)?;
+    let mut input = In(&trailer);
+    let (length, crc) = (input.u32().unwrap_or_default(), input.u32().unwrap_or_default());
+    if input.0 != END {
+        return Err(bad("the end of the file is missing"));
+    }
+    let at = trailer_at.checked_sub(length.into()).ok_or_else(|| bad("the footer is too long"))?;
+    let mut footer = vec![0; length as usize];
+    file.read_exact(&mut footer, at)?;
+    if footer_crc(header, &footer) != crc {
+        return Err(file.damaged(at, "the checksum of the footer is wrong"));
+    }
+    let footer = Footer::decode(&footer, at).ok_or_else(|| file.damaged(at, "the footer makes no sense"))?;
+    Ok((footer, crc))
+}

@@ -1,0 +1,141 @@
+//! A log being written.
+
+use super::frame::Record;
+use super::log_name;
+use crate::oplog::codec::{In, Out};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::vfs::{FileHandle, Folder};
+
+const MAGIC: &[u8; 8] = b"NYALALOG";
+const FORMAT: u32 = 1;
+/// Payloads from here on are written from where they are, not copied together first.
+const COPY_BYTES: usize = 64 << 10;
+
+/// What the first 64 bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogHeader {
+    pub(crate) store: [u8; 16],
+    pub(crate) number: u64,
+    pub(crate) first_lsn: u64,
+    /// Where the log before ends.
+    pub(crate) previous_end: u64,
+}
+
+impl LogHeader {
+    pub(crate) const BYTES: usize = 64;
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Out::default();
+        out.raw(MAGIC);
+        out.u32(FORMAT);
+        out.u32(0);
+        out.raw(&self.store);
+        out.u64(self.number);
+        out.u64(self.first_lsn);
+        out.u64(self.previous_end);
+        out.u32(0);
+        let crc = crc32c::crc32c(&out.0);
+        out.u32(crc);
+        out.0
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut input = In(bytes);
+        let fixed = input.raw(8)? == MAGIC && input.u32()? == FORMAT && input.u32()? == 0;
+        let header = Self {
+            store: input.array()?,
+            number: input.u64()?,
+            first_lsn: input.u64()?,
+            previous_end: input.u64()?,
+        };
+        (fixed && header.encode() == bytes).then_some(header)
+    }
+
+    /// Where the checksums of a log's frames start: frames of other logs and stores are not valid here.
+    pub(crate) fn seed(store: &[u8; 16], number: u64) -> u32 {
+        crc32c::crc32c_append(crc32c::crc32c(store), &number.to_le_bytes())
+    }
+
+    /// Reads and checks the header of log `number` of `store`.
+    pub(crate) fn read(file: &FileHandle, store: &[u8; 16], number: u64) -> Result<Self> {
+        let mut bytes = [0; Self::BYTES];
+        file.read_exact(&mut bytes, 0)?;
+        let header = Self::decode(&bytes).ok_or_else(|| file.damaged(0, "this is no log header"))?;
+        if header.store != *store || header.number != number {
+            return Err(file.damaged(16, "the log belongs to another store or has another number"));
+        }
+        Ok(header)
+    }
+}
+
+/// The log that is written to.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// None if the logs are damaged: nothing is written behind that.
+    file: Option<FileHandle>,
+    pub(crate) number: u64,
+    seed: u32,
+    /// What is known to be on disk.
+    pub(crate) synced: u64,
+    /// What is written.
+    pub(crate) end: u64,
+}
+
+impl Log {
+    /// Makes a new log; durable, name and header, when this returns.
+    pub(crate) fn create(folder: &Folder, header: LogHeader) -> Result<Self> {
+        let file = folder.create_file(&log_name(header.number))?;
+        file.write_all(&header.encode(), 0)?;
+        file.sync()?;
+        folder.sync()?;
+        let end = LogHeader::BYTES as u64;
+        let seed = LogHeader::seed(&header.store, header.number);
+        Ok(Self { file: Some(file), number: header.number, seed, synced: end, end })
+    }
+
+    /// A log that is not written to.
+    pub(crate) fn unwritten(number: u64, end: u64) -> Self {
+        Self { file: None, number, seed: 0, synced: end, end }
+    }
+
+    fn file(&self) -> Result<&FileHandle> {
+        self.file.as_ref().ok_or_else(|| OplogError::invalid("the log is damaged and not written to"))
+    }
+
+    /// Appends records, the first with LSN `lsn`. After an error the end of the file is unknown.
+    pub(crate) fn append(&mut self, records: &[Record], lsn: u64) -> Result<()> {
+        let (mut buffer, mut at) = (Vec::new(), self.end);
+        for (record, lsn) in records.iter().zip(lsn..) {
+            let back = at + buffer.len() as u64 - self.synced;
+            record.write_head(&mut buffer, self.seed, lsn, back);
+            if record.payload.len() < COPY_BYTES {
+                buffer.extend_from_slice(&record.payload);
+                continue;
+            }
+            for bytes in [&buffer, &record.payload] {
+                self.file()?.write_all(bytes, at)?;
+                at += bytes.len() as u64;
+            }
+            buffer.clear();
+        }
+        self.file()?.write_all(&buffer, at)?;
+        self.end = at + buffer.len() as u64;
+        Ok(())
+    }
+
+    /// Makes all that was appended durable. It is never tried twice: after a failure the kernel may have
+    /// dropped the pages and say yes to the next call.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.file()?.sync()?;
+        self.synced = self.end;
+        Ok(())
+    }
+
+    /// Forgets what was appended from `end` on, in the file too, durably.
+    pub(crate) fn cut_back(&mut self, end: u64) -> Result<()> {
+        self.file()?.truncate(end)?;
+        self.file()?.sync()?;
+        (self.end, self.synced) = (end, end);
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Logs: changes in order, framed and checksummed.
+
+mod file;
+mod frame;
+mod names;
+mod scan;
+
+pub(crate) use file::{Log, LogHeader};
+pub(crate) use frame::{Frame, Kind, Record, TABLE_LIMIT};
+pub(crate) use names::{log_name, log_number};
+pub(crate) use scan::{ScanEnd, confirmed_further_on, scan};

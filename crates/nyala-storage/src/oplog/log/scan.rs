@@ -1,0 +1,108 @@
+//! Reading a log, frame by frame.
+
+use super::frame::{Frame, HEAD_BYTES};
+use crate::oplog::error::Result;
+use crate::oplog::vfs::FileHandle;
+
+const READ_BYTES: usize = 1 << 20;
+
+/// How a scan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScanEnd {
+    /// Behind the last valid frame.
+    pub(crate) offset: u64,
+    /// LSN of the next frame.
+    pub(crate) next_lsn: u64,
+    /// Whether everything up to the end that was asked for is valid.
+    pub(crate) whole: bool,
+}
+
+/// Calls `visit` with every frame from `from` to `to` and its offset, until one is not valid or has not the
+/// LSN that follows. `next_lsn` is that of the first; none takes it from the first frame.
+pub(crate) fn scan(
+    file: &FileHandle,
+    seed: u32,
+    (from, to): (u64, u64),
+    next_lsn: Option<u64>,
+    visit: &mut dyn FnMut(u64, Frame<'_>) -> Result<()>,
+) -> Result<ScanEnd> {
+    let mut window = Window { file, start: from, to, bytes: Vec::new() };
+    let mut end = ScanEnd { offset: from, next_lsn: next_lsn.unwrap_or_default(), whole: false };
+    let mut expected = next_lsn;
+    while end.offset < to {
+        let Some(bytes) = window.frame_at(end.offset)? else { return Ok(end) };
+        let Some(frame) = Frame::parse(seed, bytes) else { return Ok(end) };
+        if expected.is_some_and(|lsn| lsn != frame.lsn) {
+            return Ok(end);
+        }
+        visit(end.offset, frame)?;
+        end.offset += frame.bytes();
+        end.next_lsn = frame.lsn + 1;
+        expected = Some(end.next_lsn);
+    }
+    end.whole = end.offset == to;
+    Ok(end)
+}
+
+/// A part of the file in memory.
+struct Window<'a> {
+    file: &'a FileHandle,
+    start: u64,
+    to: u64,
+    bytes: Vec<u8>,
+}
+
+impl Window<'_> {
+    /// The bytes of the frame at `offset`, as long as its header says; none if it reaches beyond the end.
+    fn frame_at(&mut self, offset: u64) -> Result<Option<&[u8]>> {
+        let Some(head) = self.get(offset, HEAD_BYTES)? else { return Ok(None) };
+        let bytes = HEAD_BYTES + Frame::payload_bytes(head).unwrap_or_default();
+        self.get(offset, bytes)
+    }
+
+    fn get(&mut self, offset: u64, bytes: usize) -> Result<Option<&[u8]>> {
+        if offset + bytes as u64 > self.to {
+            return Ok(None);
+        }
+        let mut skip = (offset - self.start) as usize;
+        if skip + bytes > self.bytes.len() {
+            let kept = self.bytes.len().saturating_sub(skip);
+            self.bytes.drain(..self.bytes.len() - kept);
+            let wanted = bytes.max(READ_BYTES).min((self.to - offset) as usize);
+            self.bytes.resize(wanted, 0);
+            let fresh = self.bytes.get_mut(kept..).unwrap_or_default();
+            let read = self.file.read_up_to(fresh, offset + kept as u64)?;
+            self.bytes.truncate(kept + read);
+            self.start = offset;
+            skip = 0;
+        }
+        Ok(self.bytes.get(skip..skip + bytes))
+    }
+}
+
+/// Whether a valid frame behind `broken` says that this place was on disk when it was written. Then the place
+/// is damaged; otherwise nobody was told that it is durable.
+pub(crate) fn confirmed_further_on(
+    file: &FileHandle,
+    seed: u32,
+    broken: u64,
+    to: u64,
+    next_lsn: u64,
+) -> Result<bool> {
+    let mut bytes = vec![0; to.saturating_sub(broken) as usize];
+    let read = file.read_up_to(&mut bytes, broken)?;
+    bytes.truncate(read);
+    let lsns = next_lsn..next_lsn + (bytes.len() / HEAD_BYTES) as u64 + 2;
+    let mut rest: &[u8] = &bytes;
+    while let Some((_, next)) = rest.split_first() {
+        rest = next;
+        let at = broken + (read - rest.len()) as u64;
+        if Frame::claimed_lsn(rest).is_none_or(|lsn| !lsns.contains(&lsn)) {
+            continue;
+        }
+        if Frame::parse(seed, rest).is_some_and(|frame| at - u64::from(frame.back) > broken) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

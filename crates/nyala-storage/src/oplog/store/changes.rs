@@ -1,0 +1,181 @@
+//! The change feed: what happened to a table, read from the logs that are kept.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use super::LiveTable;
+use super::inner::Inner;
+use super::queue::lock;
+use crate::oplog::codec::In;
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::files::LogEntry;
+use crate::oplog::log::{Frame, Kind, LogHeader, log_name, scan};
+use crate::oplog::table::SharedTable;
+use crate::oplog::vfs::FileHandle;
+use crate::oplog::write::decode_write;
+
+/// Something that happened to a table. One statement may give two: first what it deleted, then what it wrote.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Rows were inserted or replaced. They have the columns the table had then.
+    Upserted {
+        /// LSN of the statement.
+        lsn: u64,
+        /// The rows; of several with one key the last one counts.
+        rows: RecordBatch,
+    },
+    /// Rows were deleted, as far as they were there.
+    Deleted {
+        /// LSN of the statement.
+        lsn: u64,
+        /// Their keys.
+        keys: RecordBatch,
+    },
+    /// All rows were removed.
+    Truncated {
+        /// LSN of the statement.
+        lsn: u64,
+    },
+    /// Rows died of age.
+    Expired {
+        /// LSN of the statement.
+        lsn: u64,
+        /// Rows whose last change has this LSN or a lower one.
+        up_to: u64,
+    },
+    /// The columns changed: what follows has others.
+    Altered {
+        /// LSN of the statement.
+        lsn: u64,
+    },
+}
+
+/// Follows the changes of a table, from an LSN on.
+#[derive(Debug)]
+pub struct ChangeFeed {
+    inner: Arc<Inner>,
+    table: Arc<SharedTable>,
+    /// Everything up to here was given.
+    lsn: u64,
+    /// Log and offset of the next frame, once it is known.
+    place: Option<(u64, u64)>,
+}
+
+/// Ends a scan when enough was read.
+struct Enough;
+
+impl LiveTable {
+    /// The changes after an LSN. Those who copied a table go on from the copied version's LSN.
+    pub fn changes(&self, after_lsn: u64) -> ChangeFeed {
+        ChangeFeed { inner: self.inner.clone(), table: self.shared.clone(), lsn: after_lsn, place: None }
+    }
+}
+
+impl ChangeFeed {
+    /// Everything up to this LSN was given.
+    pub fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    /// The changes that come next, some `bytes` of log at most but a whole statement at least; none if there
+    /// are no newer ones now. It reads the disk.
+    pub fn next(&mut self, bytes: u64) -> Result<Vec<Change>> {
+        self.inner.check_there(&self.table)?;
+        let (logs, last) = self.logs();
+        let mut changes = Vec::new();
+        while changes.is_empty() && self.lsn < last {
+            let log = self.log_to_read(&logs)?;
+            let behind = self.read(&log, bytes, &mut changes)?;
+            if behind && log.number == logs.last().map_or(0, |log| log.number) {
+                self.lsn = self.lsn.max(last);
+            } else if behind {
+                self.place = Some((log.number + 1, LogHeader::BYTES as u64));
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Logs with their ends, and the last LSN, at one moment.
+    fn logs(&self) -> (Vec<LogEntry>, u64) {
+        let committer = lock(&self.inner.committer);
+        let mut logs = committer.logs.clone();
+        if let Some(last) = logs.last_mut() {
+            last.bytes = committer.log.end;
+        }
+        (logs, committer.next_lsn - 1)
+    }
+
+    fn log_to_read(&self, logs: &[LogEntry]) -> Result<LogEntry> {
+        let oldest = logs.first().map_or(0, |log| log.first_lsn.saturating_sub(1));
+        let gone = || OplogError::ChangesGone { after: self.lsn, oldest };
+        match self.place {
+            Some((number, _)) => logs.iter().find(|log| log.number == number).copied().ok_or_else(gone),
+            None => logs.iter().rev().find(|log| log.first_lsn <= self.lsn + 1).copied().ok_or_else(gone),
+        }
+    }
+
+    /// Reads a log from where it was left; whether its end was reached.
+    fn read(&mut self, log: &LogEntry, bytes: u64, changes: &mut Vec<Change>) -> Result<bool> {
+        let file = self.inner.folder.open(&log_name(log.number))?;
+        let seed = LogHeader::seed(&self.inner.store, log.number);
+        let from = self.place.map_or(LogHeader::BYTES as u64, |(_, offset)| offset);
+        let (mut enough, mut next, mut lsn) = (None, from, self.lsn);
+        let end = scan(&file, seed, (from, log.bytes), None, &mut |offset, frame| {
+            if offset > from + bytes && !changes.is_empty() {
+                enough = Some(Enough);
+                return Err(OplogError::invalid("enough"));
+            }
+            if frame.lsn > self.lsn && frame.table == self.table.meta().id {
+                self.decode(&file, offset, &frame, changes)?;
+            }
+            (next, lsn) = (offset + frame.bytes(), lsn.max(frame.lsn));
+            Ok(())
+        });
+        self.place = Some((log.number, next));
+        self.lsn = lsn;
+        match (end, enough) {
+            (_, Some(Enough)) => Ok(false),
+            (Err(error), _) => Err(error),
+            (Ok(end), _) if !end.whole => Err(file.damaged(end.offset, "a frame is not valid")),
+            _ => Ok(true),
+        }
+    }
+
+    fn decode(
+        &self,
+        file: &FileHandle,
+        offset: u64,
+        frame: &Frame<'_>,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let lsn = frame.lsn;
+        let senseless = || file.damaged(offset, "the frame makes no sense");
+        match frame.kind {
+            Kind::Write => return self.decode_rows(frame, changes).ok_or_else(senseless),
+            Kind::Truncate => changes.push(Change::Truncated { lsn }),
+            Kind::Expire => {
+                let up_to = In(frame.payload).var().ok_or_else(senseless)?;
+                changes.push(Change::Expired { lsn, up_to });
+            }
+            Kind::AlterTable => changes.push(Change::Altered { lsn }),
+            Kind::CreateTable | Kind::DropTable | Kind::Clock => {}
+        }
+        Ok(())
+    }
+
+    fn decode_rows(&self, frame: &Frame<'_>, changes: &mut Vec<Change>) -> Option<()> {
+        let meta = self.table.meta();
+        let schema = meta.versions.get(In(frame.payload).var()? as usize)?;
+        let write = decode_write(frame.payload, |_| Some(schema))?;
+        let keys = RecordBatch::try_new(schema.key_schema.clone(), write.deleted_keys).ok()?;
+        let rows = RecordBatch::try_new(schema.schema.clone(), write.columns).ok()?;
+        if keys.num_rows() > 0 {
+            changes.push(Change::Deleted { lsn: frame.lsn, keys });
+        }
+        if rows.num_rows() > 0 {
+            changes.push(Change::Upserted { lsn: frame.lsn, rows });
+        }
+        Some(())
+    }
+}

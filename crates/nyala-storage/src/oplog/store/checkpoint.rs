@@ -1,0 +1,202 @@
+//! Checkpoints: what a start needs, written down as of one LSN.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::inner::Inner;
+use super::queue::lock;
+use super::upkeep::Upkeep;
+use crate::oplog::error::Result;
+use crate::oplog::files::{
+    BlockHeader, BlockKind, FileRef, LogEntry, Manifest, Source, UnitEntry, UnitFiles, is_ours, manifest_name,
+};
+use crate::oplog::log::log_number;
+use crate::oplog::table::TableState;
+use crate::oplog::unit::{DeadRows, Facts, Lsns, Unit, key_header, write_dead, write_hashes};
+
+/// A unit as it was when nothing was being committed.
+struct Captured {
+    entry: UnitEntry,
+    dead: DeadRows,
+    /// Hashes and LSNs of rows that lie in a log.
+    keys: Option<(Vec<u64>, Lsns)>,
+}
+
+impl Inner {
+    /// Writes a manifest for what is there now, then removes what it does not name.
+    pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<()> {
+        let (mut manifest, captured) = self.capture(upkeep)?;
+        upkeep.next += 1;
+        let mut files = BTreeMap::new();
+        for mut unit in captured {
+            let place = (unit.entry.table, unit.entry.unit);
+            let known = upkeep.files.get(&place).copied().unwrap_or_default();
+            let before = upkeep.manifest.units.iter().find(|entry| (entry.table, entry.unit) == place);
+            unit.entry.files = self.write_unit(&manifest, &unit, known, before)?;
+            files.insert(place, unit.entry.files);
+            manifest.units.push(unit.entry);
+        }
+        self.folder.sync()?;
+        manifest.store(&self.folder)?;
+        upkeep.manifest = manifest;
+        upkeep.written_ms = self.environment.clock.now_ms();
+        upkeep.files = files;
+        self.remove_obsolete(upkeep)
+    }
+
+    /// The state at one LSN, and the log up to there on disk.
+    fn capture(&self, upkeep: &Upkeep) -> Result<(Manifest, Vec<Captured>)> {
+        let mut committer = lock(&self.committer);
+        committer.sync_if_needed(self)?;
+        let mut manifest = Manifest {
+            store: self.store,
+            number: upkeep.next,
+            lsn: committer.next_lsn - 1,
+            log: (committer.log.number, committer.log.end),
+            next_table: committer.next_table,
+            next_unit: committer.next_unit,
+            clock: committer.clock.clone(),
+            ..Manifest::default()
+        };
+        if let Some(last) = committer.logs.last_mut() {
+            last.bytes = manifest.log.1;
+        }
+        let mut captured = Vec::new();
+        for table in self.all_tables() {
+            let state = table.read();
+            manifest.tables.push((*state.meta).clone());
+            captured.extend(state.units().map(|unit| capture_unit(&state, unit, manifest.log.1)));
+        }
+        let needed = captured.iter().filter_map(|unit| match unit.entry.source {
+            Source::Log { number, .. } => Some(number),
+            Source::Sealed => None,
+        });
+        let needed = needed.fold(manifest.log.0, u64::min);
+        committer.logs = kept_logs(&committer.logs, needed, self.options.retain_log_bytes);
+        manifest.logs = committer.logs.clone();
+        Ok((manifest, captured))
+    }
+
+    /// Writes what is new about a unit.
+    fn write_unit(
+        &self,
+        manifest: &Manifest,
+        unit: &Captured,
+        known: UnitFiles,
+        before: Option<&UnitEntry>,
+    ) -> Result<UnitFiles> {
+        let entry = &unit.entry;
+        let header = key_header(self.store, entry.table, entry.unit, manifest.number);
+        let mut files = known;
+        if let Some((hashes, lsns)) = &unit.keys
+            && before.is_none_or(|before| before.rows != entry.rows || known.key.is_none())
+        {
+            files.key = Some(write_hashes(&self.folder, header, hashes, lsns)?);
+        }
+        if entry.dead > 0
+            && before.is_none_or(|before| (before.dead, before.rows) != (entry.dead, entry.rows))
+        {
+            let header = BlockHeader { kind: BlockKind::Dead, ..header };
+            files.del = Some(write_dead(&self.folder, header, &unit.dead, entry.rows)?);
+        }
+        Ok(files)
+    }
+
+    /// After a failure: removes files that were begun and are not used, so that they take no space.
+    pub(super) fn remove_unfinished(&self, upkeep: &Upkeep) {
+        let names = self.folder.list().unwrap_or_default();
+        if upkeep.pins > 0 || Manifest::newest(&names) != Some(upkeep.manifest.number) {
+            // A newer manifest may be in force at the next start.
+            return;
+        }
+        let mut used = named_files(&upkeep.manifest);
+        for ((table, unit), files) in &upkeep.files {
+            used.extend(
+                files_of(self.store, *table, *unit, files).into_iter().map(|(header, _)| header.name()),
+            );
+        }
+        for name in names.iter().filter(|name| is_ours(name) && !used.contains(*name)) {
+            if let Err(error) = self.folder.remove(name) {
+                tracing::warn!(%error, "an unfinished file could not be removed");
+            }
+        }
+    }
+
+    fn remove_obsolete(&self, upkeep: &Upkeep) -> Result<()> {
+        if upkeep.pins > 0 {
+            return Ok(());
+        }
+        let named = named_files(&upkeep.manifest);
+        let logs: HashSet<u64> = upkeep.manifest.logs.iter().map(|log| log.number).collect();
+        for name in self.folder.list()? {
+            let obsolete = match log_number(&name) {
+                Some(number) => number < upkeep.manifest.log.0 && !logs.contains(&number),
+                None => is_ours(&name) && !named.contains(&name),
+            };
+            if obsolete {
+                self.folder.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn capture_unit(state: &TableState, unit: &Unit, log_end: u64) -> Captured {
+    let source = match unit.log {
+        None => Source::Sealed,
+        Some((number, from, end)) => Source::Log { number, from, to: end.unwrap_or(log_end) },
+    };
+    let keys = unit.log.map(|_| (unit.hashes.as_slice().to_vec(), unit.data.lsns()));
+    let facts = match (&unit.data.base, &keys) {
+        (Some(base), _) => base.facts.clone(),
+        (None, keys) => keys.as_ref().map_or_else(Facts::default, |(_, lsns)| Facts::new(lsns, None)),
+    };
+    let entry = UnitEntry {
+        table: state.meta.id,
+        unit: unit.id,
+        schema: unit.schema.number,
+        rows: unit.rows(),
+        dead: unit.dead.count(),
+        source,
+        facts,
+        files: UnitFiles::default(),
+    };
+    Captured { entry, dead: unit.dead.clone(), keys }
+}
+
+/// The logs that are needed, and older ones up to a size.
+fn kept_logs(logs: &[LogEntry], needed: u64, retain_bytes: u64) -> Vec<LogEntry> {
+    let mut bytes = 0;
+    let mut kept: Vec<LogEntry> = Vec::new();
+    for log in logs.iter().rev() {
+        bytes += log.bytes;
+        if log.number < needed && bytes > retain_bytes {
+            break;
+        }
+        kept.push(*log);
+    }
+    kept.reverse();
+    kept
+}
+
+/// Names of all files that a manifest speaks of, logs apart, and its own.
+pub(crate) fn named_files(manifest: &Manifest) -> HashSet<String> {
+    let mut names = HashSet::from([manifest_name(manifest.number)]);
+    for unit in &manifest.units {
+        names.extend(unit_files(manifest, unit).into_iter().map(|(header, _)| header.name()));
+    }
+    names
+}
+
+/// The files of a unit.
+pub(crate) fn unit_files(manifest: &Manifest, unit: &UnitEntry) -> Vec<(BlockHeader, FileRef)> {
+    files_of(manifest.store, unit.table, unit.unit, &unit.files)
+}
+
+fn files_of(store: [u8; 16], table: u32, unit: u64, files: &UnitFiles) -> Vec<(BlockHeader, FileRef)> {
+    let kinds = [(BlockKind::Values, files.seg), (BlockKind::Keys, files.key), (BlockKind::Dead, files.del)];
+    let files = kinds.into_iter().filter_map(|(kind, file)| {
+        let file = file?;
+        Some((BlockHeader { kind, ..key_header(store, table, unit, file.version) }, file))
+    });
+    files.collect()
+}

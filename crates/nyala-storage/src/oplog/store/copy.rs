@@ -1,0 +1,76 @@
+//! Backup and restore: a store's files, copied and checked.
+
+use std::path::Path;
+
+use super::verify::{VerifyReport, verify};
+use super::{DiskStore, Environment};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::files::Manifest;
+use crate::oplog::log::{LogHeader, log_name};
+use crate::oplog::vfs::Folder;
+
+const COPY_BYTES: usize = 1 << 20;
+
+impl DiskStore {
+    /// Copies the store, as it is now, to a folder that is missing or empty, while it works. The copy is
+    /// verified.
+    pub fn backup(&self, target: &Path) -> Result<VerifyReport> {
+        let manifest = {
+            self.checkpoint()?;
+            self.pin()
+        };
+        let copied = copy(&self.inner.folder, &manifest, target, &self.inner.environment);
+        self.unpin();
+        copied?;
+        verify(target, &self.inner.environment)
+    }
+}
+
+/// Copies a store that nobody has open, such as a backup, to a folder that is missing or empty. What is damaged is
+/// refused; what was not confirmed at the end of the log is left out.
+pub fn restore(backup: &Path, target: &Path, environment: &Environment) -> Result<VerifyReport> {
+    let found = verify(backup, environment)?;
+    if let Some(damage) = found.damage().next() {
+        return Err(OplogError::Damaged(damage.clone()));
+    }
+    let folder = Folder::new(environment.disk.clone(), backup);
+    let _lock = folder.lock("restoration")?;
+    let newest = Manifest::newest(&folder.list()?).unwrap_or_default();
+    let (manifest, _) = Manifest::load(&folder, newest)?;
+    copy(&folder, &manifest, target, environment)?;
+    verify(target, environment)
+}
+
+/// Copies what a manifest names, the manifest last.
+fn copy(source: &Folder, manifest: &Manifest, target: &Path, environment: &Environment) -> Result<()> {
+    let target = Folder::new(environment.disk.clone(), target);
+    target.create()?;
+    if let Some(name) = target.list()?.iter().find(|name| *name != "lock") {
+        let path = target.path().display();
+        return Err(OplogError::invalid(format!("folder `{path}` has `{name}` in it; choose an empty one")));
+    }
+    let units = manifest.units.iter().flat_map(|unit| super::checkpoint::unit_files(manifest, unit));
+    for (header, file) in units {
+        copy_file(source, &target, &header.name(), file.bytes)?;
+    }
+    let mut manifest = manifest.clone();
+    manifest.logs.retain(|log| log.number <= manifest.log.0);
+    for log in &manifest.logs {
+        copy_file(source, &target, &log_name(log.number), log.bytes.max(LogHeader::BYTES as u64))?;
+    }
+    target.sync()?;
+    manifest.store(&target)
+}
+
+fn copy_file(source: &Folder, target: &Folder, name: &str, bytes: u64) -> Result<()> {
+    let (from, to) = (source.open(name)?, target.create_file(name)?);
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut at = 0;
+    while at < bytes {
+        let piece = buffer.get_mut(..(bytes - at).min(COPY_BYTES as u64) as usize).unwrap_or_default();
+        from.read_exact(piece, at)?;
+        to.write_all(piece, at)?;
+        at += piece.len() as u64;
+    }
+    to.sync()
+}

@@ -1,0 +1,125 @@
+//! What all parts of a store share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::commit::Committer;
+use super::queue::{Pending, Queue, Request, Ticket, lock};
+use super::upkeep::Upkeep;
+use super::{Environment, Progress, StoreOptions};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::meta::Durability;
+use crate::oplog::table::SharedTable;
+use crate::oplog::vfs::{Folder, VfsLock};
+
+/// Whether a store takes writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Status {
+    Writable,
+    /// The disk is full: what frees space is done, nothing else.
+    Full,
+    /// Until the next start, for this reason.
+    ReadOnly(String),
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) folder: Folder,
+    pub(crate) store: [u8; 16],
+    /// What keys are hashed with.
+    pub(crate) seed: u64,
+    pub(crate) options: StoreOptions,
+    pub(crate) environment: Environment,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) tables: RwLock<BTreeMap<u32, Arc<SharedTable>>>,
+    pub(crate) queue: Queue,
+    /// Held while statements are committed. Taken after `upkeep`, never before it.
+    pub(crate) committer: Mutex<Committer>,
+    /// Held while files are put in order.
+    pub(crate) upkeep: Mutex<Upkeep>,
+    pub(crate) status: Mutex<Status>,
+    /// LSN of the last change that readers see.
+    pub(crate) lsn: AtomicU64,
+    /// Given back when the store is closed, also if somebody still holds one of its tables.
+    pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
+}
+
+impl Inner {
+    pub(crate) fn all_tables(&self) -> Vec<Arc<SharedTable>> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn table_named(&self, name: &str) -> Option<Arc<SharedTable>> {
+        self.all_tables().into_iter().find(|table| table.meta().name == name)
+    }
+
+    pub(crate) fn add_table(&self, id: u32, table: SharedTable) {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(table));
+    }
+
+    pub(crate) fn remove_table(&self, id: u32) {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Whether this table is still one of the store's.
+    pub(crate) fn check_there(&self, table: &Arc<SharedTable>) -> Result<()> {
+        let meta = table.meta();
+        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+        match tables.get(&meta.id) {
+            Some(known) if Arc::ptr_eq(known, table) => Ok(()),
+            _ => Err(OplogError::NoTable { table: meta.name.clone() }),
+        }
+    }
+
+    pub(crate) fn last_lsn(&self) -> u64 {
+        self.lsn.load(Relaxed)
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        lock(&self.status).clone()
+    }
+
+    pub(crate) fn set_status(&self, status: Status) {
+        *lock(&self.status) = status;
+    }
+
+    /// Why a write is refused now, if it is.
+    pub(crate) fn check_writable(&self, frees_space: bool) -> Result<()> {
+        let folder = self.folder.path().to_owned();
+        match self.status() {
+            Status::Full if !frees_space => Err(OplogError::DiskFull { folder }),
+            Status::ReadOnly(reason) => Err(OplogError::ReadOnly { folder, reason }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands a statement to the committer.
+    pub(crate) fn submit(&self, request: Request) -> Ticket {
+        let (ticket, promise) = Ticket::new();
+        let refused = self.queue.push(Pending { request, promise }, self.options.queue_bytes);
+        if let Some(Pending { promise, .. }) = refused {
+            promise.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));
+        } else if !self.options.background {
+            self.commit_waiting();
+        }
+        ticket
+    }
+
+    /// Makes durable what tables with interval durability wrote.
+    pub(crate) fn sync_if_due(&self) -> Result<()> {
+        let interval = |table: &Arc<SharedTable>| table.meta().durability == Durability::Interval;
+        if self.all_tables().iter().any(interval) {
+            lock(&self.committer).sync_if_needed(self)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Commits all statements that wait.
+    pub(crate) fn commit_waiting(&self) {
+        let mut committer = lock(&self.committer);
+        let pending = self.queue.take();
+        committer.commit(self, pending);
+    }
+}

@@ -1,0 +1,123 @@
+//! Opening a store.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+
+use super::commit::Committer;
+use super::inner::{Inner, Status};
+use super::progress::Phase;
+use super::queue::Queue;
+use super::recover::load_tables;
+use super::replay::Replayed;
+use super::threads::Threads;
+use super::upkeep::Upkeep;
+use super::{DiskStore, Environment, Progress, StoreOptions, StoreReport};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::files::{LogEntry, Manifest, is_ours};
+use crate::oplog::log::{Log, LogHeader, log_number};
+use crate::oplog::table::{SharedTable, TableState};
+use crate::oplog::unit::hash_seed;
+use crate::oplog::vfs::Folder;
+
+pub(super) fn open(
+    folder: &Path,
+    options: StoreOptions,
+    environment: Environment,
+    progress: Arc<Progress>,
+) -> Result<DiskStore> {
+    options.validate()?;
+    let folder = Folder::new(environment.disk.clone(), folder);
+    folder.create()?;
+    let lock = folder.lock(&options.holder)?;
+    let (manifest, copy_damage) = find_manifest(&folder, &environment)?;
+    let seed = hash_seed(&manifest.store);
+    let tables = load_tables(&folder, &manifest, options.recovery_threads, &progress)?;
+    let mut replayed = Replayed::new(&manifest, tables, seed);
+    replayed.run(&folder, &manifest, &progress)?;
+    let mut report = StoreReport { torn: replayed.torn.take(), damage: Vec::new() };
+    report.damage.extend(copy_damage.iter().filter_map(|error| error.damage().cloned()));
+    for damage in replayed.tables.values().flat_map(|table| &table.damage).chain(&replayed.damage) {
+        if !report.damage.contains(damage) {
+            report.damage.push(damage.clone());
+        }
+    }
+    let (log, status) = next_log(&folder, &manifest, &replayed)?;
+    progress.enter(Phase::Values);
+    let tables = shared(std::mem::take(&mut replayed.tables));
+    let inner = Arc::new(Inner {
+        store: manifest.store,
+        seed,
+        environment,
+        progress,
+        tables: RwLock::new(tables),
+        queue: Queue::default(),
+        lsn: AtomicU64::new(replayed.next_lsn - 1),
+        committer: Mutex::new(Committer::new(replayed, log)),
+        upkeep: Mutex::new(Upkeep::new(manifest)),
+        status: Mutex::new(status),
+        lock: Mutex::new(Some(lock)),
+        folder,
+        options,
+    });
+    let threads = inner.options.background.then(|| Threads::start(&inner)).transpose()?;
+    Ok(DiskStore { threads, inner, report })
+}
+
+fn shared(tables: BTreeMap<u32, TableState>) -> BTreeMap<u32, Arc<SharedTable>> {
+    tables.into_iter().map(|(id, state)| (id, Arc::new(SharedTable::new(state)))).collect()
+}
+
+/// The newest manifest, or the first of a new store.
+fn find_manifest(folder: &Folder, environment: &Environment) -> Result<(Manifest, Option<OplogError>)> {
+    let names = folder.list()?;
+    if let Some(number) = Manifest::newest(&names) {
+        return Manifest::load(folder, number);
+    }
+    let unfinished = |name: &String| {
+        let first = log_number(name) == Some(1);
+        let empty = || {
+            folder
+                .open(name)
+                .and_then(|file| file.bytes())
+                .is_ok_and(|bytes| bytes <= LogHeader::BYTES as u64)
+        };
+        name.ends_with(".tmp") || (first && empty())
+    };
+    let used = names.iter().find(|name| (is_ours(name) || log_number(name).is_some()) && !unfinished(name));
+    if let Some(name) = used {
+        let file = folder.path().join("manifest");
+        let reason = format!("there is no manifest, but there is `{name}`");
+        return Err(OplogError::damaged(&file, 0, reason));
+    }
+    let store = (environment.new_store_id)();
+    let log = Log::create(folder, LogHeader { store, number: 1, first_lsn: 1, previous_end: 0 })?;
+    let logs = vec![LogEntry { number: 1, first_lsn: 1, bytes: log.end }];
+    let manifest = Manifest {
+        store,
+        number: 1,
+        log: (1, log.end),
+        next_table: 1,
+        next_unit: 1,
+        logs,
+        ..Manifest::default()
+    };
+    manifest.store(folder)?;
+    Ok((manifest, None))
+}
+
+/// A new log behind what was read; if the logs are damaged, the last one, which is not written to.
+fn next_log(folder: &Folder, manifest: &Manifest, replayed: &Replayed) -> Result<(Log, Status)> {
+    let (number, end) = replayed.last;
+    if let Some(damage) = &replayed.damage {
+        return Ok((Log::unwritten(number, end), Status::ReadOnly(damage.to_string())));
+    }
+    let header = LogHeader {
+        store: manifest.store,
+        number: number + 1,
+        first_lsn: replayed.next_lsn,
+        previous_end: end,
+    };
+    Ok((Log::create(folder, header)?, Status::Writable))
+}

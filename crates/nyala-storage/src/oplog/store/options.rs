@@ -1,0 +1,84 @@
+//! Knobs of a disk store.
+
+use crate::oplog::error::{OplogError, Result};
+
+/// Knobs of a disk store. What they trade is said at each; sizes are bytes on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoreOptions {
+    /// A log of this size is sealed. Larger: fewer, larger units. Default 128 MiB, at most 512 MiB.
+    pub seal_bytes: u64,
+    /// A store that was written to has a checkpoint after so many milliseconds at the latest. Default 30,000.
+    pub checkpoint_interval_ms: u64,
+    /// After so much log the keys of the growing units are written down. Smaller: less to read after a
+    /// crash, more to write. Default 16 MiB.
+    pub checkpoint_bytes: u64,
+    /// Logs are kept for the change feed up to this size, beyond those needed to start. Default 256 MiB.
+    pub retain_log_bytes: u64,
+    /// A unit with a smaller share of live rows is rewritten. Default 0.5; 0 never.
+    pub compact_below: f64,
+    /// One rewrite takes units of this size at most. Default 256 MiB, at most 512 MiB.
+    pub compact_bytes: u64,
+    /// So many small units of a table are rewritten as one. Default 8; 0 never.
+    pub compact_small: usize,
+    /// Space kept for the day the disk is full. Default 8 MiB; 0 keeps none.
+    pub reserve_bytes: u64,
+    /// Writers wait when statements of this size await their commit. Default 256 MiB.
+    pub queue_bytes: usize,
+    /// A single statement may be so large. Default 256 MiB, at most 512 MiB.
+    pub statement_bytes: usize,
+    /// Threads that read keys and values at a start. Default: as many as the machine has.
+    pub recovery_threads: usize,
+    /// Whether all values are read into memory after a start; otherwise each column when it is asked for.
+    /// Default true.
+    pub load_values: bool,
+    /// Whether the store has threads of its own. Without, statements are committed by who submits them, and
+    /// files are kept in order when asked to. Default true.
+    pub background: bool,
+    /// How often tables with interval durability are written out, in milliseconds. Default 50.
+    pub sync_interval_ms: u64,
+    /// What a second process is told about who works in the folder.
+    pub holder: String,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            seal_bytes: 128 << 20,
+            checkpoint_bytes: 16 << 20,
+            checkpoint_interval_ms: 30_000,
+            retain_log_bytes: 256 << 20,
+            compact_below: 0.5,
+            compact_bytes: 256 << 20,
+            compact_small: 8,
+            reserve_bytes: 8 << 20,
+            queue_bytes: 256 << 20,
+            statement_bytes: 256 << 20,
+            recovery_threads: std::thread::available_parallelism().map_or(1, Into::into),
+            load_values: true,
+            background: true,
+            sync_interval_ms: 50,
+            holder: format!("process {}", std::process::id()),
+        }
+    }
+}
+
+impl StoreOptions {
+    /// Names the first option that cannot be as it is.
+    pub fn validate(&self) -> Result<()> {
+        let rules = [
+            ((4096..=512 << 20).contains(&self.seal_bytes), "seal_bytes", "4 KiB to 512 MiB"),
+            (self.compact_bytes <= 512 << 20, "compact_bytes", "at most 512 MiB"),
+            (self.checkpoint_bytes >= 1024, "checkpoint_bytes", "at least 1 KiB"),
+            ((0.0..=0.95).contains(&self.compact_below), "compact_below", "0 to 0.95"),
+            (self.compact_small != 1, "compact_small", "0 or at least 2"),
+            (self.queue_bytes > 0, "queue_bytes", "above 0"),
+            ((1..=512 << 20).contains(&self.statement_bytes), "statement_bytes", "1 byte to 512 MiB"),
+            (self.recovery_threads > 0, "recovery_threads", "at least 1"),
+            (self.sync_interval_ms > 0, "sync_interval_ms", "above 0"),
+        ];
+        match rules.iter().find(|(holds, ..)| !holds) {
+            Some((_, name, range)) => Err(OplogError::invalid(format!("option `{name}` must be {range}"))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How far a start has come, for those who watch.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a start is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not begun.
+    Waiting,
+    /// Reading hashes of keys and building indexes.
+    Keys,
+    /// Reading what was written since the last checkpoint.
+    Log,
+    /// Everything is served; values that are asked for are read first, the others in the background.
+    Values,
+    /// All is in memory, as far as it shall be.
+    Ready,
+}
+
+const PHASES: &[Phase] = &[Phase::Waiting, Phase::Keys, Phase::Log, Phase::Values, Phase::Ready];
+
+/// Counters that a start moves and anybody reads.
+#[derive(Debug, Default)]
+pub struct Progress {
+    phase: AtomicU64,
+    pub(crate) bytes_total: AtomicU64,
+    pub(crate) bytes_done: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) log_bytes_total: AtomicU64,
+    pub(crate) log_bytes_done: AtomicU64,
+}
+
+/// How far a start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProgressReport {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Bytes of values to be read.
+    pub bytes_total: u64,
+    /// Bytes of values that were read.
+    pub bytes_done: u64,
+    /// Rows whose keys are known.
+    pub rows: u64,
+    /// Bytes of log to be read.
+    pub log_bytes_total: u64,
+    /// Bytes of log that were read.
+    pub log_bytes_done: u64,
+}
+
+impl Progress {
+    pub(crate) fn enter(&self, phase: Phase) {
+        let number = PHASES.iter().position(|known| *known == phase).unwrap_or_default();
+        self.phase.store(number as u64, Relaxed);
+    }
+
+    /// The counters now.
+    pub fn report(&self) -> ProgressReport {
+        let phase = self.phase.load(Relaxed) as usize;
+        ProgressReport {
+            phase: PHASES.get(phase).copied().unwrap_or(Phase::Waiting),
+            bytes_total: self.bytes_total.load(Relaxed),
+            bytes_done: self.bytes_done.load(Relaxed),
+            rows: self.rows.load(Relaxed),
+            log_bytes_total: self.log_bytes_total.load(Relaxed),
+            log_bytes_done: self.log_bytes_done.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Coming back: units with their keys, in parallel; no value is read.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use hashbrown::HashTable;
+
+use super::progress::{Phase, Progress};
+use super::queue::lock;
+use crate::oplog::error::{Damage, LostRows, OplogError, Result};
+use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, UnitEntry};
+use crate::oplog::log::{LogHeader, log_name};
+use crate::oplog::meta::TableMeta;
+use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
+use crate::oplog::unit::{Base, DeadRows, LogRange, Rows, Unit, key_header, read_dead, read_hashes};
+use crate::oplog::vfs::Folder;
+
+/// Rows that are sorted by shard at a time: what is being sorted stays in the processor's cache.
+const PIECE_ROWS: usize = 1 << 20;
+
+/// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
+/// any other failure is the caller's.
+pub(super) fn load_tables(
+    folder: &Folder,
+    manifest: &Manifest,
+    threads: usize,
+    progress: &Progress,
+) -> Result<BTreeMap<u32, TableState>> {
+    progress.enter(Phase::Keys);
+    let mut tables: BTreeMap<u32, TableState> = BTreeMap::new();
+    for meta in &manifest.tables {
+        tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), manifest.lsn));
+    }
+    let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
+    let units = in_parallel(threads, &manifest.units, |entry| {
+        let meta = metas.get(&entry.table).ok_or_else(|| no_such(folder, manifest, "table"))?;
+        load_unit(folder, manifest, meta, entry)
+    });
+    for (entry, unit) in manifest.units.iter().zip(units) {
+        let Some(table) = tables.get_mut(&entry.table) else {
+            return Err(no_such(folder, manifest, "table"));
+        };
+        match unit {
+            Ok(unit) => {
+                progress.rows.fetch_add(unit.live().into(), Relaxed);
+                progress.bytes_total.fetch_add(value_bytes(&unit), Relaxed);
+                table.keys_loaded = false;
+                table.add(unit);
+            }
+            Err(OplogError::Damaged(damage)) => {
+                let lost = LostRows::new(&table.meta, entry.rows - entry.dead, &entry.facts);
+                table.damage.push(Damage { rows: Some(Box::new(lost)), ..damage });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    tables.values_mut().for_each(|table| table.index = build_index(&table.units, threads));
+    Ok(tables)
+}
+
+fn value_bytes(unit: &Unit) -> u64 {
+    let base = unit.data.base.iter();
+    base.flat_map(|base| (0..base.schema.columns.len()).map(|column| base.column_bytes(column))).sum()
+}
+
+fn no_such(folder: &Folder, manifest: &Manifest, what: &str) -> OplogError {
+    let file = folder.path().join(format!("manifest-{}", manifest.number));
+    OplogError::damaged(&file, 0, format!("a unit belongs to a {what} that is not there"))
+}
+
+/// Runs `work` on every item, on so many threads; results are in the order of the items.
+pub(super) fn in_parallel<I: Sync, T: Send>(
+    threads: usize,
+    items: &[I],
+    work: impl Fn(&I) -> T + Sync,
+) -> Vec<T> {
+    if threads <= 1 || items.len() <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((at, item)) =
+                    Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+                {
+                    let result = work(item);
+                    lock(&done).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// One unit: its hashes, LSNs and dead rows. Values stay where they are.
+pub(crate) fn load_unit(
+    folder: &Folder,
+    manifest: &Manifest,
+    meta: &TableMeta,
+    entry: &UnitEntry,
+) -> Result<Unit> {
+    let schema =
+        meta.versions.get(entry.schema as usize).ok_or_else(|| no_such(folder, manifest, "schema"))?;
+    let key_ref = entry.files.key.as_ref().ok_or_else(|| no_such(folder, manifest, "key file"))?;
+    let header = key_header(manifest.store, entry.table, entry.unit, key_ref.version);
+    let key = BlockFile::open(folder, &header, Some(key_ref))?;
+    if key.rows() != u64::from(entry.rows) {
+        return Err(key.file().damaged(0, "it has another number of rows than the manifest says"));
+    }
+    let (hashes, lsns) = read_hashes(&key, entry.rows)?;
+    let dead = load_dead(folder, entry, &header)?;
+    let (table, facts) = (entry.table, entry.facts.clone());
+    let rows = Rows { table, rows: entry.rows, schema: schema.clone(), lsns, facts };
+    let base = match entry.source {
+        Source::Sealed => {
+            let header = BlockHeader { kind: BlockKind::Values, version: 0, ..header };
+            Base::sealed(rows, key, BlockFile::open(folder, &header, entry.files.seg.as_ref())?)
+        }
+        Source::Log { number, from, to } => {
+            let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
+            let seed = LogHeader::seed(&manifest.store, number);
+            Base::logged(rows, LogRange { file, seed, from, to })
+        }
+    };
+    let mut unit = Unit::of_base(entry.unit, base, hashes, dead);
+    if let Source::Log { number, from, to } = entry.source {
+        unit.log = Some((number, from, Some(to)));
+    }
+    Ok(unit)
+}
+
+pub(super) fn missing_log(folder: &Folder, number: u64, error: OplogError) -> OplogError {
+    match &error {
+        OplogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            OplogError::damaged(&folder.path().join(log_name(number)), 0, "the log is missing")
+        }
+        _ => error,
+    }
+}
+
+fn load_dead(folder: &Folder, entry: &UnitEntry, key: &BlockHeader) -> Result<DeadRows> {
+    let Some(file_ref) = &entry.files.del else { return Ok(DeadRows::default()) };
+    let header = BlockHeader { kind: BlockKind::Dead, version: file_ref.version, ..*key };
+    let file = BlockFile::open(folder, &header, Some(file_ref))?;
+    let dead = read_dead(&file, entry.rows)?;
+    if dead.count() != entry.dead {
+        return Err(file.file().damaged(0, "it has another number of dead rows than the manifest says"));
+    }
+    Ok(dead)
+}
+
+/// An index of all live rows, each thread filling shards of its own.
+fn build_index(units: &[Option<Unit>], threads: usize) -> Index {
+    let live: usize = units.iter().flatten().map(|unit| unit.live() as usize).sum();
+    let threads = threads.min(1 + live / PIECE_ROWS).clamp(1, SHARDS);
+    let workers: Vec<usize> = (0..threads).collect();
+    let mut filled = in_parallel(threads, &workers, |worker| {
+        fill_shards(units, live / SHARDS, *worker, threads).into_iter()
+    });
+    let shards = (0..SHARDS).filter_map(|shard| filled.get_mut(shard % threads).and_then(Iterator::next));
+    Index::of_shards(shards.collect())
+}
+
+/// The shards `worker`, `worker + threads`, …
+fn fill_shards(
+    units: &[Option<Unit>],
+    expected: usize,
+    worker: usize,
+    threads: usize,
+) -> Vec<HashTable<Location>> {
+    let mine = (worker..SHARDS).step_by(threads);
+    let mut shards: Vec<HashTable<Location>> = mine.map(|_| HashTable::with_capacity(expected)).collect();
+    let mut sorted: Vec<Vec<(u64, u32)>> = shards.iter().map(|_| Vec::new()).collect();
+    for (unit, slot) in units.iter().zip(0..) {
+        let Some(unit) = unit else { continue };
+        for (piece, from) in unit.hashes.as_slice().chunks(PIECE_ROWS).zip((0..).step_by(PIECE_ROWS)) {
+            for (hash, row) in piece.iter().zip(from..) {
+                let shard = shard_of(*hash);
+                if shard % threads == worker
+                    && !unit.dead.contains(row)
+                    && let Some(sorted) = sorted.get_mut(shard / threads)
+                {
+                    sorted.push((*hash, row));
+                }
+            }
+            for (shard, sorted) in shards.iter_mut().zip(&mut sorted) {
+                for (hash, row) in sorted.drain(..) {
+                    shard.insert_unique(hash, Location { slot, row }, |at| hash_at(units, at));
+                }
+            }
+        }
+    }
+    shards
+}
+
+fn hash_at(units: &[Option<Unit>], at: &Location) -> u64 {
+    units.get(at.slot as usize).and_then(Option::as_ref).map_or(0, |unit| unit.hash(at.row))
+}

@@ -1,0 +1,220 @@
+//! Reading on in the logs, from where the units end.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::commit::mark;
+use super::progress::{Phase, Progress};
+use super::recover::missing_log;
+use crate::oplog::codec::In;
+use crate::oplog::error::{Damage, OplogError, Result};
+use crate::oplog::files::{LogEntry, Manifest};
+use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
+use crate::oplog::meta::{SchemaVersion, TableMeta};
+use crate::oplog::table::TableState;
+use crate::oplog::vfs::{FileHandle, Folder};
+use crate::oplog::write::PreparedWrite;
+
+/// The end of a log that was being written when the process or the machine stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TornTail {
+    /// The log.
+    pub file: PathBuf,
+    /// Where the last whole frame ends.
+    pub offset: u64,
+    /// Bytes behind it, which nobody was told are durable.
+    pub bytes: u64,
+}
+
+/// A store as its files tell it.
+#[derive(Debug)]
+pub(crate) struct Replayed {
+    pub(crate) tables: BTreeMap<u32, TableState>,
+    pub(crate) next_lsn: u64,
+    pub(crate) next_table: u32,
+    pub(crate) next_unit: u64,
+    pub(crate) clock: Vec<(u64, u64)>,
+    pub(crate) logs: Vec<LogEntry>,
+    pub(crate) torn: Option<TornTail>,
+    /// What is broken in the logs: nothing behind it is known.
+    pub(crate) damage: Option<Damage>,
+    /// The newest log and where it ends.
+    pub(crate) last: (u64, u64),
+    seed: u64,
+    file: Arc<PathBuf>,
+}
+
+impl Replayed {
+    pub(super) fn new(manifest: &Manifest, tables: BTreeMap<u32, TableState>, seed: u64) -> Self {
+        Self {
+            tables,
+            next_lsn: manifest.lsn + 1,
+            next_table: manifest.next_table,
+            next_unit: manifest.next_unit,
+            clock: manifest.clock.clone(),
+            logs: manifest.logs.clone(),
+            torn: None,
+            damage: None,
+            last: manifest.log,
+            seed,
+            file: Arc::default(),
+        }
+    }
+
+    /// Reads all logs from where the manifest says.
+    pub(super) fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
+        progress.enter(Phase::Log);
+        let newest = folder.list()?.iter().filter_map(|name| log_number(name)).max().unwrap_or_default();
+        let (first, mut from) = manifest.log;
+        for number in first..=newest.max(first) {
+            match self.read_log(folder, manifest, number, from, newest, progress) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(OplogError::Damaged(damage)) => {
+                    self.tables.values_mut().for_each(|table| table.damage.push(damage.clone()));
+                    self.damage = Some(damage);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+            from = LogHeader::BYTES as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads one log; false if it is the last one.
+    fn read_log(
+        &mut self,
+        folder: &Folder,
+        manifest: &Manifest,
+        number: u64,
+        from: u64,
+        newest: u64,
+        progress: &Progress,
+    ) -> Result<bool> {
+        let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
+        let header = LogHeader::read(&file, &manifest.store, number)?;
+        let seed = LogHeader::seed(&manifest.store, number);
+        let bytes = file.bytes()?;
+        let closed = self.closed_at(folder, manifest, number, newest)?;
+        let to = closed.unwrap_or(bytes);
+        if bytes < to || bytes < from {
+            return Err(file.damaged(bytes, format!("the log ends here, not at byte {}", to.max(from))));
+        }
+        if from == LogHeader::BYTES as u64 && header.first_lsn != self.next_lsn {
+            return Err(file.damaged(40, format!("the log begins with another LSN than {}", self.next_lsn)));
+        }
+        self.file = Arc::new(file.path().to_owned());
+        progress.log_bytes_total.fetch_add(to - from, Relaxed);
+        let end = scan(&file, seed, (from, to), Some(self.next_lsn), &mut |offset, frame| {
+            progress.log_bytes_done.fetch_add(frame.bytes(), Relaxed);
+            self.apply((number, offset), frame)
+        })?;
+        self.next_lsn = end.next_lsn;
+        self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
+        Ok(closed.is_some())
+    }
+
+    fn finish_log(
+        &mut self,
+        file: &FileHandle,
+        seed: u32,
+        (number, header): (u64, LogHeader),
+        end: ScanEnd,
+        (to, closed): (u64, bool),
+    ) -> Result<()> {
+        if !end.whole {
+            if closed || confirmed_further_on(file, seed, end.offset, to, end.next_lsn)? {
+                return Err(file.damaged(end.offset, "a frame that was confirmed is not valid"));
+            }
+            let tail = TornTail { file: file.path().to_owned(), offset: end.offset, bytes: to - end.offset };
+            self.torn = Some(tail);
+        }
+        self.last = (number, end.offset);
+        let entry = LogEntry { number, first_lsn: header.first_lsn, bytes: end.offset };
+        self.logs.retain(|known| known.number != number);
+        self.logs.push(entry);
+        self.tables.values_mut().for_each(|table| table.freeze(end.offset));
+        Ok(())
+    }
+
+    /// Where a log ends, if another one follows. The newest one may be unfinished: then nothing was ever
+    /// written to it.
+    fn closed_at(
+        &self,
+        folder: &Folder,
+        manifest: &Manifest,
+        number: u64,
+        newest: u64,
+    ) -> Result<Option<u64>> {
+        if number >= newest {
+            return Ok(None);
+        }
+        let next = number + 1;
+        let file = folder.open(&log_name(next)).map_err(|error| missing_log(folder, next, error))?;
+        match LogHeader::read(&file, &manifest.store, next) {
+            Ok(header) => Ok(Some(header.previous_end)),
+            Err(error) if next < newest || error.damage().is_none() => Err(error),
+            Err(error) => {
+                let bytes = file.bytes()?;
+                if bytes > LogHeader::BYTES as u64 { Err(error) } else { Ok(None) }
+            }
+        }
+    }
+
+    fn apply(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        let understood = match frame.kind {
+            Kind::CreateTable => self.create(frame),
+            Kind::Clock => In(frame.payload).u64().map(|now| mark(&mut self.clock, frame.lsn, now)),
+            Kind::DropTable => self.tables.remove(&frame.table).map(drop),
+            _ => return self.change(log, frame),
+        };
+        understood.ok_or_else(|| OplogError::damaged(&self.file, log.1, "the frame makes no sense"))
+    }
+
+    fn create(&mut self, frame: Frame<'_>) -> Option<()> {
+        let meta = TableMeta::read(&mut In(frame.payload)).filter(|meta| meta.id == frame.table)?;
+        self.next_table = self.next_table.max(meta.id + 1);
+        self.tables.insert(meta.id, TableState::new(Arc::new(meta), frame.lsn));
+        Some(())
+    }
+
+    fn change(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        let senseless = || OplogError::damaged(&self.file, log.1, "the frame makes no sense");
+        let table = self.tables.get_mut(&frame.table).ok_or_else(senseless)?;
+        match frame.kind {
+            Kind::Write => {
+                let write =
+                    PreparedWrite::decode(frame.payload, &table.meta, self.seed).ok_or_else(senseless)?;
+                load_keys(table, &write)?;
+                table.apply(&write, frame.lsn, &mut self.next_unit, log);
+            }
+            Kind::Truncate => drop(table.truncate(frame.lsn)),
+            Kind::Expire => {
+                let bound = In(frame.payload).var().ok_or_else(senseless)?;
+                table.expire(bound, frame.lsn);
+            }
+            _ => {
+                let number = table.meta.versions.len() as u32;
+                let version = SchemaVersion::read(&mut In(frame.payload), number, &table.meta.key);
+                table.alter(version.ok_or_else(senseless)?, frame.lsn, log.1);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the keys that a write must be compared with. If they are damaged, so is the table.
+fn load_keys(table: &mut TableState, write: &PreparedWrite) -> Result<()> {
+    let hashes = write.deletes.iter().chain(&write.upserts).flat_map(|rows| &rows.hashes);
+    for base in table.keys_needed(hashes) {
+        match base.load_keys() {
+            Ok(_) => {}
+            Err(OplogError::Damaged(damage)) => table.damage.push(damage),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! A live table, for those who use it.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::inner::Inner;
+use super::queue::{Committed, Request, Ticket};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::log::{Kind, Record};
+use crate::oplog::meta::{Alteration, Durability};
+use crate::oplog::table::{Found, SharedTable, Version};
+use crate::oplog::write::{PreparedWrite, Write};
+
+/// A live table. Handles are cheap to copy; one of a table that was dropped gives errors.
+#[derive(Debug, Clone)]
+pub struct LiveTable {
+    pub(super) inner: Arc<Inner>,
+    pub(super) shared: Arc<SharedTable>,
+}
+
+impl LiveTable {
+    /// Its name, unique in its store.
+    pub fn name(&self) -> String {
+        self.shared.meta().name.clone()
+    }
+
+    /// Its number, which no other table of the store ever had.
+    pub fn id(&self) -> u32 {
+        self.shared.meta().id
+    }
+
+    /// Its columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.version().schema()
+    }
+
+    /// Positions of the key columns in the schema, in the order of the key.
+    pub fn key(&self) -> Vec<usize> {
+        self.shared.meta().current().map(|version| version.key.clone()).unwrap_or_default()
+    }
+
+    /// The key columns, in the order of the key: what deletes and lookups take.
+    pub fn key_schema(&self) -> Result<SchemaRef> {
+        Ok(self.shared.meta().current()?.key_schema.clone())
+    }
+
+    /// Number of hash partitions.
+    pub fn buckets(&self) -> u32 {
+        self.shared.meta().buckets
+    }
+
+    /// When writes are acknowledged.
+    pub fn durability(&self) -> Durability {
+        self.shared.meta().durability
+    }
+
+    /// How long a row lives after it was last written, in milliseconds.
+    pub fn ttl_ms(&self) -> Option<u64> {
+        self.shared.meta().ttl_ms
+    }
+
+    /// The newest version, for scans. It takes no lock and waits for nothing.
+    pub fn version(&self) -> Arc<Version> {
+        self.shared.version()
+    }
+
+    /// Commits a statement and waits for it.
+    pub fn write(&self, write: Write) -> Result<Committed> {
+        self.submit(write)?.wait()
+    }
+
+    /// Checks, hashes and encodes a statement on this thread and hands it to the committer. It blocks while
+    /// too much is waiting to be committed.
+    pub fn submit(&self, write: Write) -> Result<Ticket> {
+        let meta = self.shared.meta();
+        let write = PreparedWrite::new(&meta, write, self.inner.seed)?;
+        let payload = write.encode()?;
+        let limit = self.inner.options.statement_bytes;
+        if payload.len() > limit {
+            let bytes = payload.len();
+            return Err(OplogError::invalid(format!(
+                "a statement of {bytes} bytes is larger than {limit}; split it, or raise `statement_bytes`"
+            )));
+        }
+        let record = Record::new(Kind::Write, meta.id, payload);
+        let write = write.compact(&record.payload, &meta, self.inner.seed)?;
+        Ok(self.inner.submit(Request::Write { table: self.shared.clone(), write, record }))
+    }
+
+    /// The rows with these keys, given as the columns of [`Self::key_schema`]. It sees every statement that was
+    /// acknowledged before, and blocks while keys or values are read that are not in memory.
+    pub fn lookup(&self, keys: &RecordBatch) -> Result<Found> {
+        self.shared.lookup(keys, self.inner.seed)
+    }
+
+    /// The LSNs at which the rows with these keys were last written; 0 for rows that do not exist. No value is
+    /// read.
+    pub fn row_versions(&self, keys: &RecordBatch) -> Result<Vec<u64>> {
+        self.shared.row_versions(keys, self.inner.seed)
+    }
+
+    /// Removes all rows, also damaged ones.
+    pub fn truncate(&self) -> Result<Committed> {
+        self.inner.submit(Request::Truncate { table: self.shared.clone() }).wait()
+    }
+
+    /// Removes rows that were last written before a time, in milliseconds since 1970, give or take a second.
+    /// Tables with a time to live do this by themselves.
+    pub fn expire(&self, before_ms: u64) -> Result<Committed> {
+        self.inner.submit(Request::Expire { table: self.shared.clone(), before_ms }).wait()
+    }
+
+    /// Changes the columns.
+    pub fn alter(&self, change: Alteration) -> Result<Committed> {
+        self.inner.submit(Request::Alter { table: self.shared.clone(), change }).wait()
+    }
+
+    /// Drops the table. Those who hold a version can read on.
+    pub fn drop_table(self) -> Result<Committed> {
+        self.inner.submit(Request::Drop { table: self.shared }).wait()
+    }
+
+    /// Drops values from memory that can be read again; gives the bytes.
+    pub fn evict_values(&self) -> usize {
+        let version = self.version();
+        let bases = version.units().iter().filter_map(|unit| unit.data.base.as_ref());
+        bases.map(|base| base.evict()).sum()
+    }
+
+    /// Whether all values are in memory.
+    pub fn is_loaded(&self) -> bool {
+        let version = self.version();
+        version.units().iter().filter_map(|unit| unit.data.base.as_ref()).all(|base| base.is_loaded())
+    }
+}

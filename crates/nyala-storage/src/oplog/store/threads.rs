@@ -1,0 +1,105 @@
+//! The threads of a store: one commits, one keeps the files in order, one reads values after a start.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::inner::Inner;
+use super::queue::lock;
+use super::upkeep::Effort;
+use crate::oplog::error::{OplogError, Result};
+
+/// How often it is looked whether something is due.
+const UPKEEP: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+struct Stop {
+    stopped: AtomicBool,
+    sleeping: Mutex<()>,
+    wake: Condvar,
+}
+
+impl Stop {
+    fn sleep(&self) {
+        let guard = lock(&self.sleeping);
+        if !self.stopped.load(Relaxed) {
+            drop(self.wake.wait_timeout(guard, UPKEEP).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Threads that end when this is dropped, after what is queued is committed.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    inner: Arc<Inner>,
+    stop: Arc<Stop>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(super) fn start(inner: &Arc<Inner>) -> Result<Self> {
+        let stop = Arc::new(Stop::default());
+        let mut threads = Self { inner: inner.clone(), stop: stop.clone(), handles: Vec::new() };
+        let own = inner.clone();
+        threads.spawn("nyala-commit", move || commit_loop(&own))?;
+        let (own, stopping) = (inner.clone(), stop);
+        threads.spawn("nyala-upkeep", move || {
+            while !stopping.stopped.load(Relaxed) {
+                stopping.sleep();
+                if let Err(error) = own.maintain(Effort::Due) {
+                    tracing::warn!(%error, store = %own.folder.path().display(), "upkeep of a disk store failed");
+                }
+            }
+        })?;
+        let own = inner.clone();
+        threads.spawn("nyala-values", move || own.load_all(own.options.load_values))?;
+        Ok(threads)
+    }
+
+    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let builder = std::thread::Builder::new().name(name.to_owned());
+        let spawned = builder.spawn(work).map_err(|error| OplogError::Io {
+            action: "start a thread for",
+            file: self.inner.folder.path().to_owned(),
+            source: Arc::new(error),
+        });
+        self.handles.push(spawned?);
+        Ok(())
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.inner.queue.close();
+        self.stop.stopped.store(true, Relaxed);
+        self.stop.wake.notify_all();
+        for handle in self.handles.drain(..) {
+            if handle.join().is_err() {
+                tracing::error!("a thread of a disk store panicked");
+            }
+        }
+    }
+}
+
+/// However the committer ends, nobody waits for it afterwards.
+struct Closing<'a>(&'a Inner);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.queue.close();
+        drop(self.0.queue.take());
+    }
+}
+
+fn commit_loop(inner: &Inner) {
+    let _closing = Closing(inner);
+    let interval = Duration::from_millis(inner.options.sync_interval_ms);
+    while inner.queue.wait(interval) {
+        inner.commit_waiting();
+        let pause = inner.sync_if_due();
+        if let Err(error) = pause {
+            tracing::error!(%error, store = %inner.folder.path().display(), "a disk store could not be synced");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Keeping the files in order: sealing, rewriting, checkpoints, and removing what is no longer needed.
+
+use std::collections::BTreeMap;
+
+use super::inner::{Inner, Status};
+use super::queue::lock;
+use crate::oplog::error::Result;
+use crate::oplog::files::{Manifest, UnitFiles};
+
+/// What is known of the files.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    /// The newest manifest.
+    pub(crate) manifest: Manifest,
+    /// Files of units, also of those that no manifest names yet.
+    pub(crate) files: BTreeMap<(u32, u64), UnitFiles>,
+    /// Number of the next manifest and version of files made for it. No number is tried twice: a manifest whose
+    /// writing failed may be on disk all the same.
+    pub(crate) next: u64,
+    /// When the last checkpoint was written, in milliseconds since 1970.
+    pub(crate) written_ms: u64,
+    /// While this is above 0 no file is removed.
+    pub(crate) pins: usize,
+}
+
+impl Upkeep {
+    pub(super) fn new(manifest: Manifest) -> Self {
+        let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
+        Self { next: manifest.number + 1, manifest, files, written_ms: 0, pins: 0 }
+    }
+}
+
+/// How much of the upkeep is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// What is due.
+    Due,
+    /// A checkpoint in any case.
+    Checkpoint,
+    /// Seal the log in any case.
+    Seal,
+}
+
+impl Inner {
+    /// Does what is due. A store with damage is left as it is: its logs may be needed once the damage is repaired.
+    pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
+        let mut upkeep = lock(&self.upkeep);
+        self.keep_reserve();
+        lock(&self.committer).sync_if_needed(self)?;
+        let damaged = self.all_tables().iter().any(|table| !table.version().damage().is_empty());
+        if damaged || matches!(self.status(), Status::ReadOnly(_)) {
+            return Ok(());
+        }
+        self.expire_old_rows()?;
+        let done = self.work(&mut upkeep, effort);
+        if let Err(error) = &done {
+            if error.is_full() {
+                self.enter_full();
+            }
+            self.remove_unfinished(&upkeep);
+        }
+        done
+    }
+
+    fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {
+        let (log, bytes) = self.log_position();
+        let large = bytes >= self.options.seal_bytes;
+        if large || effort == Effort::Seal {
+            self.rotate_log()?;
+        }
+        let mut changed = self.seal_frozen(upkeep)?;
+        changed |= self.compact(upkeep)?;
+        let (known_log, known_bytes) = upkeep.manifest.log;
+        let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
+        let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
+        let due =
+            idle || log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes);
+        if changed || due || effort != Effort::Due {
+            self.checkpoint(upkeep)?;
+        }
+        Ok(())
+    }
+
+    fn log_position(&self) -> (u64, u64) {
+        let committer = lock(&self.committer);
+        (committer.log.number, committer.log.end)
+    }
+
+    fn rotate_log(&self) -> Result<()> {
+        let mut committer = lock(&self.committer);
+        committer.sync_if_needed(self)?;
+        let end = committer.log.end;
+        committer.rotate(self, end)
+    }
+
+    fn expire_old_rows(&self) -> Result<()> {
+        let now = self.environment.clock.now_ms();
+        for table in self.all_tables() {
+            if let Some(ttl) = table.meta().ttl_ms {
+                let before_ms = now.saturating_sub(ttl);
+                let bound = lock(&self.committer).lsn_at(before_ms);
+                if table.read().has_expired(bound) {
+                    self.submit(super::queue::Request::Expire { table, before_ms });
+                }
+            }
+        }
+        Ok(())
+    }
+}

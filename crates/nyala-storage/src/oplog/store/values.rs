@@ -1,0 +1,69 @@
+//! Values into memory, in the background.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::inner::Inner;
+use super::progress::Phase;
+use super::recover::in_parallel;
+use crate::oplog::error::{Damage, LostRows, OplogError};
+use crate::oplog::table::SharedTable;
+use crate::oplog::unit::Base;
+
+impl Inner {
+    /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
+    /// all else. A table whose files are damaged says so from then on.
+    pub(crate) fn load_all(&self, values: bool) {
+        let bases: Vec<(Arc<SharedTable>, Arc<Base>)> = self.all_tables().iter().flat_map(bases_of).collect();
+        let threads = self.options.recovery_threads;
+        in_parallel(threads, &bases, |(table, base)| note_damage(table, base, base.load_keys().map(drop)));
+        for table in self.all_tables() {
+            table.change(|state| {
+                let loaded = |unit: &crate::oplog::unit::Unit| {
+                    unit.data.base.as_ref().is_none_or(|base| base.keys().is_some())
+                };
+                let all = state.units().all(loaded);
+                state.keys_loaded = all;
+            });
+        }
+        if values {
+            in_parallel(threads, &bases, |(table, base)| self.load_base(table, base));
+        }
+        self.progress.enter(Phase::Ready);
+    }
+
+    fn load_base(&self, table: &Arc<SharedTable>, base: &Arc<Base>) {
+        for column in 0..base.schema.columns.len() {
+            if self.queue.is_closed() {
+                return;
+            }
+            note_damage(table, base, base.column(column).map(drop));
+            self.progress.bytes_done.fetch_add(base.column_bytes(column), Relaxed);
+        }
+    }
+}
+
+fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
+    let version = table.version();
+    let bases = version.units().iter().filter_map(|unit| unit.data.base.clone());
+    bases.map(|base| (table.clone(), base)).collect()
+}
+
+fn note_damage(table: &Arc<SharedTable>, base: &Arc<Base>, read: Result<(), OplogError>) {
+    match read {
+        Err(OplogError::Damaged(damage)) => {
+            let lost = LostRows::new(&table.meta(), base.rows(), &base.facts);
+            let damage = Damage { rows: Some(Box::new(lost)), ..damage };
+            tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");
+            table.change(|state| {
+                if !state.damage.contains(&damage) {
+                    state.damage.push(damage);
+                }
+            });
+        }
+        Err(error) => {
+            tracing::warn!(%error, "values could not be read; they will be when they are asked for")
+        }
+        Ok(()) => {}
+    }
+}

@@ -1,0 +1,169 @@
+//! Changes of a table in memory. The same code applies statements and replays logs.
+
+use std::sync::Arc;
+
+use super::state::{hash_of, same};
+use super::{Index, Location, TableState};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::meta::{SchemaVersion, TableMeta};
+use crate::oplog::store::Committed;
+use crate::oplog::unit::{Chunk, Lsns, Unit};
+use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
+
+/// What a statement did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) inserted: u64,
+    pub(crate) replaced: u64,
+    pub(crate) deleted: u64,
+}
+
+impl Applied {
+    /// The same, for who asked for it.
+    pub(crate) fn committed(self, lsn: u64) -> Committed {
+        Committed { lsn, inserted: self.inserted, replaced: self.replaced, deleted: self.deleted }
+    }
+}
+
+impl TableState {
+    /// Whether the condition of a write holds now.
+    pub(crate) fn check_condition(&self, write: &PreparedWrite) -> Result<()> {
+        let rows = write.upserts.iter().chain(&write.deletes);
+        let rows = rows.flat_map(|rows| (0..rows.len()).map(move |row| (rows, row)));
+        let found = |rows: &HashedRows, row: usize| {
+            let hash = rows.hashes.get(row).copied().unwrap_or_default();
+            self.find(hash, &rows.keys, row).map_or(0, |at| self.version_at(at))
+        };
+        let conflict = |row, expected, found| Err(OplogError::Conflict { row, expected, found });
+        match &write.condition {
+            Condition::Always => {}
+            Condition::Absent => {
+                let inserts =
+                    write.upserts.iter().flat_map(|rows| (0..rows.len()).map(move |row| (rows, row)));
+                for (number, (rows, row)) in inserts.enumerate() {
+                    let version = found(rows, row);
+                    if version != 0 {
+                        return conflict(number, 0, version);
+                    }
+                }
+            }
+            Condition::Versions(versions) => {
+                for (number, ((rows, row), expected)) in rows.zip(versions).enumerate() {
+                    let version = found(rows, row);
+                    if version != *expected {
+                        return conflict(number, *expected, version);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a write. `new_unit` is the number of the unit that is begun if none grows, and `log` where in
+    /// the log the write is.
+    pub(crate) fn apply(
+        &mut self,
+        write: &PreparedWrite,
+        lsn: u64,
+        new_unit: &mut u64,
+        log: (u64, u64),
+    ) -> Applied {
+        let mut applied = Applied::default();
+        if let Some(rows) = &write.deletes {
+            for (row, hash) in rows.hashes.iter().enumerate() {
+                let Self { index, units, .. } = self;
+                let removed = index.remove(*hash, |at| same(units, *at, *hash, &rows.keys, row));
+                applied.deleted += u64::from(removed.is_some_and(|at| self.kill(at)));
+            }
+        }
+        if let Some(rows) = &write.upserts {
+            let slot = self.open_slot(&write.schema, new_unit, log);
+            self.upsert(slot, rows, lsn, &mut applied);
+        }
+        self.lsn = lsn;
+        applied
+    }
+
+    fn kill(&mut self, at: Location) -> bool {
+        let unit = self.units.get_mut(at.slot as usize).and_then(Option::as_mut);
+        unit.is_some_and(|unit| unit.kill(at.row))
+    }
+
+    fn open_slot(&mut self, schema: &Arc<SchemaVersion>, new_unit: &mut u64, log: (u64, u64)) -> u32 {
+        if let Some(slot) = self.open {
+            return slot;
+        }
+        let slot = self.add(Unit::growing(*new_unit, schema.clone(), log));
+        *new_unit += 1;
+        self.open = Some(slot);
+        slot
+    }
+
+    fn upsert(&mut self, slot: u32, rows: &HashedRows, lsn: u64, applied: &mut Applied) {
+        let chunk = Chunk {
+            rows: rows.len() as u32,
+            columns: rows.columns.clone(),
+            keys: rows.keys.clone(),
+            lsns: Lsns::one(lsn),
+        };
+        let Some(unit) = self.units.get_mut(slot as usize).and_then(Option::as_mut) else { return };
+        let start = unit.append(chunk, &rows.hashes);
+        for (row, hash) in rows.hashes.iter().enumerate() {
+            let to = Location { slot, row: start + row as u32 };
+            let Self { index, units, .. } = self;
+            let same_key = |at: &Location| same(units, *at, *hash, &rows.keys, row);
+            let old = index.set(*hash, to, same_key, |at| hash_of(units, at));
+            match old {
+                Some(old) => applied.replaced += u64::from(self.kill(old)),
+                None => applied.inserted += 1,
+            }
+        }
+    }
+
+    /// Empties the table.
+    pub(crate) fn truncate(&mut self, lsn: u64) -> u64 {
+        let rows = self.units().map(|unit| u64::from(unit.live())).sum();
+        self.units.iter_mut().for_each(|unit| *unit = None);
+        (self.open, self.index, self.lsn) = (None, Index::default(), lsn);
+        self.damage.clear();
+        let meta = TableMeta { truncated: lsn, ..(*self.meta).clone() };
+        self.meta = Arc::new(meta);
+        rows
+    }
+
+    /// Kills the rows that were last written at or before `bound`; gives their number.
+    pub(crate) fn expire(&mut self, bound: u64, lsn: u64) -> u64 {
+        let mut expired = 0;
+        let known = self.expired;
+        self.expired = known.max(bound);
+        for slot in 0..self.units.len() as u32 {
+            for row in self.expired_rows(slot, known, bound) {
+                let at = Location { slot, row };
+                let hash = hash_of(&self.units, &at);
+                self.index.remove(hash, |found| *found == at);
+                expired += u64::from(self.kill(at));
+            }
+        }
+        self.lsn = lsn;
+        expired
+    }
+
+    fn expired_rows(&self, slot: u32, known: u64, bound: u64) -> Vec<u32> {
+        let Some(unit) = self.unit(Location { slot, row: 0 }) else { return Vec::new() };
+        let lsns = unit.data.lsns();
+        let old = lsns.ranges(unit.rows()).filter(|(_, lsn)| (known + 1..=bound).contains(lsn));
+        old.flat_map(|(rows, _)| rows).filter(|row| !unit.dead.contains(*row)).collect()
+    }
+
+    /// Whether any live row was last written at or before `bound`.
+    pub(crate) fn has_expired(&self, bound: u64) -> bool {
+        (0..self.units.len() as u32).any(|slot| !self.expired_rows(slot, self.expired, bound).is_empty())
+    }
+
+    /// Gives the table another schema version; rows that come next go to another unit.
+    pub(crate) fn alter(&mut self, version: SchemaVersion, lsn: u64, log_end: u64) {
+        self.freeze(log_end);
+        self.meta = Arc::new(self.meta.with_version(version));
+        self.lsn = lsn;
+    }
+}

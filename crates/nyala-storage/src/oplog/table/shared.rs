@@ -1,0 +1,55 @@
+//! A table as readers and the writer share it.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use arc_swap::ArcSwap;
+
+use super::{TableState, Version};
+use crate::oplog::error::Result;
+use crate::oplog::meta::TableMeta;
+
+/// A table. Scans load a pointer; lookups and the writer pass the gate, which nobody holds across a disk
+/// access.
+#[derive(Debug)]
+pub(crate) struct SharedTable {
+    gate: RwLock<TableState>,
+    published: ArcSwap<Version>,
+}
+
+impl SharedTable {
+    pub(crate) fn new(mut state: TableState) -> Self {
+        let published = ArcSwap::from_pointee(state.version());
+        Self { gate: RwLock::new(state), published }
+    }
+
+    /// The newest version.
+    pub(crate) fn version(&self) -> Arc<Version> {
+        self.published.load_full()
+    }
+
+    pub(crate) fn meta(&self) -> Arc<TableMeta> {
+        self.published.load().meta().clone()
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, TableState> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, TableState> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the table and shows the change to readers, in one step.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut TableState) -> T) -> T {
+        let mut state = self.write();
+        let result = change(&mut state);
+        self.published.store(Arc::new(state.version()));
+        result
+    }
+
+    /// Reads the keys that are needed to tell rows with these hashes apart, outside of the gate.
+    pub(crate) fn load_keys(&self, hashes: &[&[u64]]) -> Result<()> {
+        let needed = self.read().keys_needed(hashes.iter().copied().flatten());
+        needed.iter().try_for_each(|base| base.load_keys().map(drop))
+    }
+}

@@ -1,0 +1,127 @@
+//! What a table's writer changes. It is guarded by the table's gate, and never held across a disk access.
+
+use std::sync::Arc;
+
+use super::{Index, Location, Version};
+use crate::oplog::error::{Damage, OplogError, Result};
+use crate::oplog::meta::TableMeta;
+use crate::oplog::unit::{Base, Keys, Unit, UnitView};
+
+/// A table's units and index.
+#[derive(Debug)]
+pub(crate) struct TableState {
+    pub(crate) meta: Arc<TableMeta>,
+    /// Units by slot; locations in the index name slots. A slot is not used again.
+    pub(crate) units: Vec<Option<Unit>>,
+    /// Slot of the unit that grows.
+    pub(crate) open: Option<u32>,
+    pub(crate) index: Index,
+    /// What is broken. A table with damage takes no writes and gives no scans.
+    pub(crate) damage: Vec<Damage>,
+    /// LSN of the last change.
+    pub(crate) lsn: u64,
+    /// Rows that were last written at or before this LSN are known to be dead.
+    pub(crate) expired: u64,
+    /// Whether the keys of all units are in memory.
+    pub(crate) keys_loaded: bool,
+}
+
+impl TableState {
+    pub(crate) fn new(meta: Arc<TableMeta>, lsn: u64) -> Self {
+        let index = Index::default();
+        Self {
+            meta,
+            units: Vec::new(),
+            open: None,
+            index,
+            damage: Vec::new(),
+            lsn,
+            expired: 0,
+            keys_loaded: true,
+        }
+    }
+
+    pub(crate) fn units(&self) -> impl Iterator<Item = &Unit> {
+        self.units.iter().flatten()
+    }
+
+    pub(crate) fn unit(&self, at: Location) -> Option<&Unit> {
+        self.units.get(at.slot as usize)?.as_ref()
+    }
+
+    /// Adds a unit; gives its slot.
+    pub(crate) fn add(&mut self, unit: Unit) -> u32 {
+        self.units.push(Some(unit));
+        self.units.len() as u32 - 1
+    }
+
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        match self.damage.first() {
+            Some(damage) => Err(OplogError::Damaged(damage.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same,
+    /// since all 64 bits of the hash are; callers see to it that it is.
+    pub(crate) fn same(&self, at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
+        same(&self.units, at, hash, keys, row)
+    }
+
+    /// The live row with this key.
+    pub(crate) fn find(&self, hash: u64, keys: &Keys, row: usize) -> Option<Location> {
+        self.index.find(hash, |at| self.same(*at, hash, keys, row))
+    }
+
+    /// LSN of a row.
+    pub(crate) fn version_at(&self, at: Location) -> u64 {
+        self.unit(at).map_or(0, |unit| unit.data.lsn(at.row))
+    }
+
+    /// Units that have one of these hashes and whose keys are not in memory.
+    pub(crate) fn keys_needed<'a>(&self, hashes: impl Iterator<Item = &'a u64>) -> Vec<Arc<Base>> {
+        let mut needed: Vec<Arc<Base>> = Vec::new();
+        if self.keys_loaded {
+            return needed;
+        }
+        for hash in hashes {
+            // The closure looks at every entry of the hash, so that all units with it are found.
+            self.index.find(*hash, |at| {
+                let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
+                let base = unit.and_then(|unit| unit.data.base.as_ref());
+                if let Some(base) = base.filter(|base| base.keys().is_none())
+                    && !needed.iter().any(|known| Arc::ptr_eq(known, base))
+                {
+                    needed.push(base.clone());
+                }
+                false
+            });
+        }
+        needed
+    }
+
+    /// The table as it is now, for readers.
+    pub(crate) fn version(&mut self) -> Version {
+        let units: Vec<Arc<UnitView>> = self.units.iter_mut().flatten().map(Unit::view).collect();
+        Version::new(self.meta.clone(), self.lsn, units, self.damage.clone())
+    }
+
+    /// No more rows come to the growing unit: its frames end at `log_end`.
+    pub(crate) fn freeze(&mut self, log_end: u64) {
+        let open = self.open.take().and_then(|slot| self.units.get_mut(slot as usize)?.as_mut());
+        if let Some((_, _, end)) = open.and_then(|unit| unit.log.as_mut()) {
+            *end = Some(log_end);
+        }
+    }
+}
+
+pub(super) fn same(units: &[Option<Unit>], at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
+    let unit = units.get(at.slot as usize).and_then(Option::as_ref);
+    unit.filter(|unit| unit.hash(at.row) == hash)
+        .is_some_and(|unit| unit.data.key(at.row).is_none_or(|(own, own_row)| own.same(own_row, keys, row)))
+}
+
+pub(super) fn hash_of(units: &[Option<Unit>], at: &Location) -> u64 {
+    let unit = units.get(at.slot as usize).and_then(Option::as_ref);
+    unit.map_or(0, |unit| unit.hash(at.row))
+}

@@ -1,0 +1,117 @@
+//! What a reader holds: a table as it was at one LSN.
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use crate::oplog::error::{Damage, OplogError, Result};
+use crate::oplog::meta::TableMeta;
+use crate::oplog::unit::{Part, UnitView};
+
+/// A table at one LSN. It never changes, holds no lock, and keeps the files it may still have to read.
+#[derive(Debug, Clone)]
+pub struct Version {
+    meta: Arc<TableMeta>,
+    lsn: u64,
+    units: Vec<Arc<UnitView>>,
+    damage: Vec<Damage>,
+}
+
+impl Version {
+    /// Name of the column that has the LSN at which a row was last written.
+    pub const ROW_VERSION: &'static str = "_version";
+
+    pub(crate) fn new(
+        meta: Arc<TableMeta>,
+        lsn: u64,
+        units: Vec<Arc<UnitView>>,
+        damage: Vec<Damage>,
+    ) -> Self {
+        Self { meta, lsn, units, damage }
+    }
+
+    /// LSN of the last change of the table that is in it.
+    pub fn lsn(&self) -> u64 {
+        self.lsn
+    }
+
+    /// The table's columns.
+    pub fn schema(&self) -> SchemaRef {
+        self.meta.current().map_or_else(|_| Arc::new(Schema::empty()), |version| version.schema.clone())
+    }
+
+    /// Number of rows. Known before any value is read.
+    pub fn rows(&self) -> u64 {
+        self.units.iter().map(|unit| u64::from(unit.live())).sum()
+    }
+
+    /// What is broken in the table's files; if anything is, it cannot be scanned.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    pub(crate) fn units(&self) -> &[Arc<UnitView>] {
+        &self.units
+    }
+
+    pub(crate) fn meta(&self) -> &Arc<TableMeta> {
+        &self.meta
+    }
+
+    /// All rows in parts, to be read in any order and in parallel.
+    pub fn parts(&self) -> Result<Vec<Part>> {
+        match self.damage.first() {
+            Some(damage) => Err(OplogError::Damaged(damage.clone())),
+            None => Ok(self.units.iter().filter(|unit| unit.live() > 0).flat_map(UnitView::parts).collect()),
+        }
+    }
+
+    /// What a scan reads: columns by their positions in [`Self::schema`], then, if `row_version`, the LSN of
+    /// each row as [`Self::ROW_VERSION`].
+    pub fn projection(&self, columns: &[usize], row_version: bool) -> Result<Projection> {
+        let current = self.meta.current()?;
+        let missing = || OplogError::invalid(format!("table `{}` has fewer columns", self.meta.name));
+        let (mut ids, mut fields) = (Vec::new(), Vec::new());
+        for position in columns {
+            let column = current.columns.get(*position).ok_or_else(missing)?;
+            ids.push((column.id, column.field.data_type().clone()));
+            fields.push(column.field.clone());
+        }
+        if row_version {
+            fields.push(Arc::new(Field::new(Self::ROW_VERSION, DataType::UInt64, false)));
+        }
+        Ok(Projection { ids, schema: Arc::new(Schema::new(fields)), row_version })
+    }
+
+    /// All rows and columns, at once.
+    pub fn read_all(&self) -> Result<Vec<RecordBatch>> {
+        let columns: Vec<usize> = (0..self.schema().fields().len()).collect();
+        let projection = self.projection(&columns, false)?;
+        self.parts()?.iter().map(|part| projection.read(part)).collect()
+    }
+}
+
+/// The columns of a scan.
+#[derive(Debug, Clone)]
+pub struct Projection {
+    ids: Vec<(u32, DataType)>,
+    schema: SchemaRef,
+    row_version: bool,
+}
+
+impl Projection {
+    /// Schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their
+    /// files are damaged.
+    pub fn read(&self, part: &Part) -> Result<RecordBatch> {
+        let (rows, columns) = part.read(&self.ids, self.row_version)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
+            .map_err(|error| OplogError::invalid(error.to_string()))
+    }
+}

@@ -1,0 +1,109 @@
+//! Backup, restore and salvage.
+
+use std::path::Path;
+
+use super::fixture::*;
+use crate::oplog::vfs::sim::SimDisk;
+use crate::oplog::*;
+
+const COPY: &str = "/copy";
+
+fn filled(disk: &SimDisk) -> (DiskStore, LiveTable) {
+    let store = open(disk);
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1), ("b", 2), ("c", 3)]))).unwrap();
+    store.seal().unwrap();
+    table.write(Write::upsert(rows(&[("d", 4), ("e", 5)]))).unwrap();
+    store.seal().unwrap();
+    table.write(Write { deletes: Some(keys(&["a"])), ..Write::upsert(rows(&[("f", 6)])) }).unwrap();
+    (store, table)
+}
+
+fn open_at(disk: &SimDisk, folder: &str) -> DiskStore {
+    DiskStore::open(Path::new(folder), small_options(), environment(disk, &ManualClock::default())).unwrap()
+}
+
+#[test]
+fn a_backup_is_the_store_as_it_was() {
+    let disk = SimDisk::new(1);
+    let (store, table) = filled(&disk);
+    let expected = content(&table).unwrap();
+    let report = store.backup(Path::new(COPY)).unwrap();
+    assert_eq!((report.rows, report.damage().count(), report.torn), (5, 0, None));
+    store.backup(Path::new(COPY)).unwrap_err();
+    table.write(Write::upsert(rows(&[("later", 7)]))).unwrap();
+    let copy = open_at(&disk, COPY);
+    assert_eq!(content(&copy.table("t").unwrap()).unwrap(), expected);
+    let mut feed = copy.table("t").unwrap().changes(1);
+    let changes: Vec<usize> = (0..3).map(|_| feed.next(1 << 20).unwrap().len()).collect();
+    assert_eq!(changes, [1, 1, 2], "kept logs come along");
+    copy.close().unwrap();
+    assert_eq!(feed.next(100).unwrap(), []);
+    restore(Path::new(COPY), Path::new("/restored"), &environment(&disk, &ManualClock::default())).unwrap();
+    assert_eq!(content(&open_at(&disk, "/restored").table("t").unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn a_damaged_backup_is_not_restored() {
+    let disk = SimDisk::new(1);
+    let (store, _table) = filled(&disk);
+    store.backup(Path::new(COPY)).unwrap();
+    flip(&disk, COPY, ".seg", 70);
+    let restored =
+        restore(Path::new(COPY), Path::new("/restored"), &environment(&disk, &ManualClock::default()));
+    assert!(matches!(restored, Err(OplogError::Damaged(_))), "{restored:?}");
+}
+
+#[test]
+fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
+    let disk = SimDisk::new(1);
+    let (store, table) = filled(&disk);
+    drop((store, table));
+    let damaged = flip(&disk, FOLDER, ".key", 70);
+    let store = open(&disk);
+    let table = store.table("t").unwrap();
+    assert_eq!(store.report().damage.len(), 1);
+    let lost = store.report().damage[0].rows.clone().unwrap();
+    let range = Some(("a".to_owned(), "c".to_owned()));
+    assert_eq!((lost.table.as_str(), lost.rows, lost.keys), ("t", 3, range));
+    assert!(matches!(content(&table), Err(OplogError::Damaged(damage)) if damage.file == damaged));
+    table.write(Write::upsert(rows(&[("g", 7)]))).unwrap_err();
+    assert_eq!(table.lookup(&keys(&["d", "f"])).unwrap().rows, rows(&[("d", 4), ("f", 6)]));
+    table.lookup(&keys(&["c"])).unwrap_err();
+    let other = store.create_table(spec("other")).unwrap();
+    other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
+    drop((other, table, store));
+    let environment = environment(&disk, &ManualClock::default());
+    let report = salvage(Path::new(FOLDER), Path::new(COPY), small_options(), &environment).unwrap();
+    assert_eq!(report.tables, [("t".to_owned(), 3), ("other".to_owned(), 1)]);
+    assert_eq!(report.damage.len(), 1);
+    let copy = open_at(&disk, COPY);
+    assert_eq!(content(&copy.table("t").unwrap()).unwrap(), map(&[("d", 4), ("e", 5), ("f", 6)]));
+    // The damaged table can be emptied, and goes on.
+    let store = open(&disk);
+    let table = store.table("t").unwrap();
+    table.truncate().unwrap();
+    table.write(Write::upsert(rows(&[("new", 1)]))).unwrap();
+    store.close().unwrap();
+    drop(table);
+    let store = open(&disk);
+    assert_eq!(store.report(), &StoreReport::default());
+    assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("new", 1)]));
+    assert_eq!(verify_at(&disk, COPY).damage().count(), 0);
+}
+
+fn verify_at(disk: &SimDisk, folder: &str) -> VerifyReport {
+    let copy = SimDisk::from_image(disk.image(), 1);
+    verify(Path::new(folder), &environment(&copy, &ManualClock::default())).unwrap()
+}
+
+/// Flips a bit in the first file with this end.
+fn flip(disk: &SimDisk, folder: &str, end: &str, byte: usize) -> std::path::PathBuf {
+    let files = disk.files();
+    let wanted = |path: &Path| path.starts_with(folder) && path.to_string_lossy().ends_with(end);
+    let (path, content) = files.iter().find(|(path, _)| wanted(path)).unwrap();
+    let mut content = content.clone();
+    content[byte] ^= 4;
+    disk.put(path, content);
+    path.clone()
+}

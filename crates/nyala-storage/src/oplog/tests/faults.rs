@@ -1,0 +1,136 @@
+//! Disks that fail: writes, syncs and reads that give errors, and no space.
+//!
+//! The promise: a statement that is refused has done nothing, now or after a crash; only one whose error
+//! says that it is unconfirmed may be found. What was acknowledged before stays.
+
+use std::path::Path;
+
+use super::crash::from_environment;
+use super::fixture::*;
+use super::workload::*;
+use crate::oplog::vfs::sim::{Faults, Rng, SimDisk};
+use crate::oplog::*;
+
+/// The states that the stores may be in after a crash: the last certain one, and what unconfirmed statements
+/// may have made of it.
+struct Possible {
+    certain: Model,
+    maybe: Option<Model>,
+}
+
+#[test]
+fn failing_disks_lose_nothing_and_invent_nothing() {
+    let first = from_environment("NYALA_SEED", 1);
+    let mut unconfirmed = 0;
+    for seed in first..first + from_environment("NYALA_FAULTS", 150) {
+        unconfirmed += fail_now_and_then(seed);
+    }
+    assert!(unconfirmed > 0, "no statement was in doubt: the faults are too mild");
+}
+
+fn fail_now_and_then(seed: u64) -> u64 {
+    let mut rng = Rng(seed);
+    let disk = SimDisk::new(rng.next());
+    let mut stores = open_all(&disk).unwrap();
+    let mut possible = Possible { certain: Model::new(), maybe: None };
+    let mut unconfirmed = 0;
+    for number in 0..60 {
+        let mut step = Step::random(&mut rng, &possible.certain, number);
+        if let Action::Restart { .. } = step.action {
+            step.action = Action::Maintain;
+        }
+        disk.set_faults(random_faults(&mut rng));
+        let done = step.run(&disk, &mut stores);
+        disk.set_faults(Faults::default());
+        let context = format!("NYALA_SEED={seed}, {step:?}: {done:?}");
+        match done {
+            Ok(()) => possible = Possible { certain: step.expected(&possible.certain), maybe: None },
+            Err(OplogError::Unconfirmed { .. }) => {
+                unconfirmed += 1;
+                possible.maybe = Some(step.expected(&possible.certain));
+            }
+            Err(_) => {}
+        }
+        assert_eq!(contents(&stores).unwrap(), possible.certain, "{context}");
+        if possible.maybe.is_some() || rng.one_in(10) {
+            drop(std::mem::take(&mut stores));
+            let left = disk.image().after_crash(rng.next());
+            disk.set_image(left);
+            stores = open_all(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let found = contents(&stores).unwrap();
+            let fits = found == possible.certain || Some(&found) == possible.maybe.as_ref();
+            assert!(
+                fits,
+                "{context}: found {found:?}, certain {:?}, maybe {:?}",
+                possible.certain, possible.maybe
+            );
+            possible = Possible { certain: found, maybe: None };
+        }
+    }
+    unconfirmed
+}
+
+fn random_faults(rng: &mut Rng) -> Faults {
+    let mut faults = Faults { short_read: 5, short_write: 5, ..Faults::default() };
+    match rng.below(8) {
+        0 => faults.write_error = 4,
+        1 => faults.sync_error = 2,
+        2 => faults.sync_error = 1,
+        3 => faults.space = Some(rng.below(20_000)),
+        4 => (faults.write_error, faults.sync_error) = (6, 6),
+        _ => {}
+    }
+    faults
+}
+
+#[test]
+fn a_full_disk_takes_deletes_and_recovers_by_itself() {
+    let disk = SimDisk::new(1);
+    let options = StoreOptions { reserve_bytes: 8192, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(spec("t")).unwrap();
+    store.maintain().unwrap();
+    table.write(Write::upsert(rows(&[("a", 1), ("b", 2)]))).unwrap();
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    disk.set_faults(Faults { space: Some(used as u64 + 10), ..Faults::default() });
+    let refused = table.write(Write::upsert(rows(&[("c", 3)])));
+    assert!(matches!(refused, Err(OplogError::DiskFull { .. })), "{refused:?}");
+    assert!(matches!(store.check_writable(), Err(OplogError::DiskFull { .. })));
+    assert!(matches!(table.write(Write::upsert(rows(&[("c", 3)]))), Err(OplogError::DiskFull { .. })));
+    table.write(Write::delete(keys(&["a"]))).unwrap();
+    assert_eq!(content(&table).unwrap(), map(&[("b", 2)]));
+    store.maintain().unwrap();
+    assert!(store.check_writable().is_err(), "the reserve does not fit yet");
+    disk.set_faults(Faults::default());
+    store.maintain().unwrap();
+    table.write(Write::upsert(rows(&[("c", 3)]))).unwrap();
+    drop((table, store));
+    assert_eq!(content(&open(&disk).table("t").unwrap()).unwrap(), map(&[("b", 2), ("c", 3)]));
+}
+
+#[test]
+fn a_failed_sync_is_not_repeated_and_the_store_goes_on() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    // The first sync fails, and those that make a new log work.
+    disk.fail_next_sync();
+    let refused = table.write(Write::upsert(rows(&[("b", 2)])));
+    assert!(matches!(refused, Err(OplogError::Io { .. })), "{refused:?}");
+    table.write(Write::upsert(rows(&[("c", 3)]))).unwrap();
+    let logs = disk.files().keys().filter(|path| path.extension().is_some_and(|end| end == "log")).count();
+    assert_eq!(logs, 3, "the file whose sync failed is left");
+    drop((table, store));
+    assert_eq!(content(&open(&disk).table("t").unwrap()).unwrap(), map(&[("a", 1), ("c", 3)]));
+    // If no new log can be made, it is not certain what is on disk: the store stops writing.
+    let store = open(&disk);
+    let table = store.table("t").unwrap();
+    disk.set_faults(Faults { sync_error: 1, ..Faults::default() });
+    let refused = table.write(Write::upsert(rows(&[("d", 4)])));
+    assert!(matches!(refused, Err(OplogError::Unconfirmed { .. })), "{refused:?}");
+    disk.set_faults(Faults::default());
+    assert!(matches!(table.write(Write::delete(keys(&["a"]))), Err(OplogError::ReadOnly { .. })));
+    assert_eq!(content(&table).unwrap(), map(&[("a", 1), ("c", 3)]), "reading goes on");
+}

@@ -1,0 +1,12 @@
+//! Tests of whole stores, on a simulated disk.
+
+mod basics;
+mod concurrent;
+mod copies;
+mod crash;
+mod damage;
+mod durability;
+mod faults;
+mod feed;
+mod fixture;
+mod workload;

@@ -1,0 +1,169 @@
+//! Random statements, and a model that says what must come of them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::fixture::*;
+use crate::oplog::vfs::sim::{Rng, SimDisk};
+use crate::oplog::*;
+
+/// Rows by key.
+pub(super) type Rows = BTreeMap<String, i64>;
+/// Tables by store and name.
+pub(super) type Model = BTreeMap<(usize, String), Rows>;
+
+const STORES: usize = 2;
+const TABLES: &[&str] = &["t", "u", "v"];
+const KEYS: u64 = 12;
+
+pub(super) fn folder(store: usize) -> PathBuf {
+    PathBuf::from(format!("/store{store}"))
+}
+
+/// Opens all stores of a disk.
+pub(super) fn open_all(disk: &SimDisk) -> Result<Vec<DiskStore>> {
+    let open =
+        |store| DiskStore::open(&folder(store), small_options(), environment(disk, &ManualClock::default()));
+    (0..STORES).map(open).collect()
+}
+
+/// What is in the stores.
+pub(super) fn contents(stores: &[DiskStore]) -> Result<Model> {
+    let mut model = Model::new();
+    for (store, opened) in stores.iter().enumerate() {
+        for table in opened.tables() {
+            model.insert((store, table.name()), content(&table)?);
+        }
+    }
+    Ok(model)
+}
+
+/// One thing to do, with what is there if it succeeds.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    pub(super) action: Action,
+    pub(super) store: usize,
+    pub(super) table: String,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Action {
+    Create,
+    Drop,
+    Truncate,
+    AddColumn(u64),
+    Write {
+        deletes: Vec<String>,
+        upserts: Vec<(String, i64)>,
+        conditional: bool,
+    },
+    Seal,
+    Checkpoint,
+    Maintain,
+    /// Close the store, or only drop it, and open it again.
+    Restart {
+        clean: bool,
+    },
+}
+
+impl Step {
+    /// Something that can be done with the tables of `model`.
+    pub(super) fn random(rng: &mut Rng, model: &Model, number: u64) -> Self {
+        let store = rng.below(STORES as u64) as usize;
+        let table = TABLES[rng.below(TABLES.len() as u64) as usize].to_owned();
+        let exists = model.contains_key(&(store, table.clone()));
+        let action = match rng.below(40) {
+            _ if !exists => Action::Create,
+            0 => Action::Drop,
+            1 => Action::Truncate,
+            2 => Action::AddColumn(number),
+            3..=5 => Action::Seal,
+            6..=8 => Action::Checkpoint,
+            9..=11 => Action::Maintain,
+            12 => Action::Restart { clean: rng.one_in(2) },
+            _ => random_write(rng, number),
+        };
+        Self { action, store, table }
+    }
+
+    /// What is there if the step succeeds.
+    pub(super) fn expected(&self, model: &Model) -> Model {
+        let mut model = model.clone();
+        let place = (self.store, self.table.clone());
+        match &self.action {
+            Action::Create => drop(model.insert(place, Rows::new())),
+            Action::Drop => drop(model.remove(&place)),
+            Action::Truncate => drop(model.insert(place, Rows::new())),
+            Action::Write { deletes, upserts, .. } => {
+                let rows = model.entry(place).or_default();
+                rows.retain(|key, _| !deletes.contains(key));
+                rows.extend(upserts.iter().cloned());
+            }
+            _ => {}
+        }
+        model
+    }
+
+    /// Does it.
+    pub(super) fn run(&self, disk: &SimDisk, stores: &mut Vec<DiskStore>) -> Result<()> {
+        let store = &stores[self.store];
+        let table = || store.table(&self.table);
+        match &self.action {
+            Action::Create => drop(store.create_table(spec(&self.table))?),
+            Action::Drop => drop(table()?.drop_table()?),
+            Action::Truncate => drop(table()?.truncate()?),
+            Action::AddColumn(number) => {
+                let field =
+                    arrow_schema::Field::new(format!("c{number}"), arrow_schema::DataType::Int32, true);
+                table()?.alter(Alteration::AddColumn(field))?;
+            }
+            Action::Write { .. } => drop(table()?.write(self.statement(&table()?)?)?),
+            Action::Seal => store.seal()?,
+            Action::Checkpoint => store.checkpoint()?,
+            Action::Maintain => store.maintain()?,
+            Action::Restart { clean } => {
+                let store = stores.remove(self.store);
+                if *clean {
+                    store.close()?;
+                } else {
+                    drop(store);
+                }
+                let folder = folder(self.store);
+                let environment = environment(disk, &ManualClock::default());
+                stores.insert(self.store, DiskStore::open(&folder, small_options(), environment)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&self, table: &LiveTable) -> Result<Write> {
+        let Action::Write { deletes, upserts, conditional } = &self.action else { unreachable!() };
+        let deleted: Vec<&str> = deletes.iter().map(String::as_str).collect();
+        let upserts: Vec<(&str, i64)> = upserts.iter().map(|(key, value)| (key.as_str(), *value)).collect();
+        let rows = widened(rows(&upserts), table);
+        let write = Write { deletes: Some(keys(&deleted)), ..Write::upsert(rows) };
+        if !conditional {
+            return Ok(write);
+        }
+        let all: Vec<&str> = upserts.iter().map(|(key, _)| *key).chain(deleted).collect();
+        Ok(write.when(Condition::Versions(table.row_versions(&keys(&all))?)))
+    }
+}
+
+/// Rows with nulls in the columns that were added.
+fn widened(batch: arrow_array::RecordBatch, table: &LiveTable) -> arrow_array::RecordBatch {
+    let schema = table.schema();
+    let mut columns = batch.columns().to_vec();
+    let added = schema.fields().iter().skip(columns.len());
+    columns.extend(added.map(|field| arrow_array::new_null_array(field.data_type(), batch.num_rows())));
+    arrow_array::RecordBatch::try_new(schema, columns).unwrap()
+}
+
+fn random_write(rng: &mut Rng, number: u64) -> Action {
+    let key = |rng: &mut Rng| format!("key {}", rng.below(KEYS));
+    let deletes = (0..rng.below(3)).map(|_| key(rng)).collect();
+    // Some statements reach over several sectors.
+    let most = if rng.one_in(6) { 60 } else { 5 };
+    let upserts = (0..=rng.below(most)).map(|row| (key(rng), (number * 1000 + row) as i64)).collect();
+    Action::Write { deletes, upserts, conditional: rng.one_in(4) }
+}

@@ -1,0 +1,108 @@
+//! A unit as its table changes it.
+
+use std::sync::Arc;
+
+use arrow_buffer::ScalarBuffer;
+
+use super::{Base, Chunk, Data, DeadRows, UnitView};
+use crate::oplog::meta::SchemaVersion;
+
+/// The hash of every row's key.
+#[derive(Debug)]
+pub(crate) enum Hashes {
+    Growing(Vec<u64>),
+    Read(ScalarBuffer<u64>),
+}
+
+impl Hashes {
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        match self {
+            Self::Growing(hashes) => hashes,
+            Self::Read(hashes) => hashes,
+        }
+    }
+}
+
+/// Rows at fixed positions, with those that died since.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    pub(crate) id: u64,
+    pub(crate) schema: Arc<SchemaVersion>,
+    pub(crate) hashes: Hashes,
+    pub(crate) dead: DeadRows,
+    pub(crate) data: Data,
+    /// Log, first byte and, when no more rows come, end of the frames with its rows; none once sealed.
+    pub(crate) log: Option<(u64, u64, Option<u64>)>,
+    /// As published, until the unit changes.
+    view: Option<Arc<UnitView>>,
+}
+
+impl Unit {
+    pub(crate) fn growing(id: u64, schema: Arc<SchemaVersion>, log: (u64, u64)) -> Self {
+        Self {
+            id,
+            schema,
+            hashes: Hashes::Growing(Vec::new()),
+            dead: DeadRows::default(),
+            data: Data::default(),
+            log: Some((log.0, log.1, None)),
+            view: None,
+        }
+    }
+
+    pub(crate) fn of_base(id: u64, base: Base, hashes: Hashes, dead: DeadRows) -> Self {
+        let schema = base.schema.clone();
+        Self { id, schema, hashes, dead, data: Data::of_base(base), log: None, view: None }
+    }
+
+    pub(crate) fn rows(&self) -> u32 {
+        self.hashes.as_slice().len() as u32
+    }
+
+    pub(crate) fn live(&self) -> u32 {
+        self.rows() - self.dead.count()
+    }
+
+    pub(crate) fn hash(&self, row: u32) -> u64 {
+        self.hashes.as_slice().get(row as usize).copied().unwrap_or_default()
+    }
+
+    /// Appends rows with their hashes; gives the position of the first.
+    pub(crate) fn append(&mut self, chunk: Chunk, hashes: &[u64]) -> u32 {
+        let start = self.rows();
+        if let Hashes::Growing(own) = &mut self.hashes {
+            own.extend_from_slice(hashes);
+        }
+        self.data.push(start, chunk, &self.schema.key);
+        self.view = None;
+        start
+    }
+
+    /// Marks a row dead; false if it was.
+    pub(crate) fn kill(&mut self, row: u32) -> bool {
+        self.view = None;
+        self.dead.insert(row)
+    }
+
+    /// Replaces the rows by the same rows, from files.
+    pub(crate) fn sealed(&mut self, base: Base) {
+        self.data = Data::of_base(base);
+        self.log = None;
+        self.view = None;
+    }
+
+    /// The unit as it is now, for readers.
+    pub(crate) fn view(&mut self) -> Arc<UnitView> {
+        let rows = self.rows();
+        let make = || {
+            Arc::new(UnitView {
+                id: self.id,
+                schema: self.schema.clone(),
+                rows,
+                dead: self.dead.clone(),
+                data: self.data.clone(),
+            })
+        };
+        self.view.get_or_insert_with(make).clone()
+    }
+}

@@ -1,0 +1,126 @@
+//! A unit as a reader sees it: it never changes.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use arrow_select::filter::filter;
+
+use super::{Data, DeadRows, Lsns};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::meta::SchemaVersion;
+
+/// Rows of one part at most.
+const PART_ROWS: u32 = 1 << 16;
+
+/// Some rows of a table, a number of them dead.
+#[derive(Debug)]
+pub struct UnitView {
+    pub(crate) id: u64,
+    pub(crate) schema: Arc<SchemaVersion>,
+    pub(crate) rows: u32,
+    pub(crate) dead: DeadRows,
+    pub(crate) data: Data,
+}
+
+impl UnitView {
+    pub(crate) fn live(&self) -> u32 {
+        self.rows - self.dead.count()
+    }
+
+    /// Its rows in parts, in order.
+    pub(crate) fn parts(self: &Arc<Self>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let base_rows = self.data.base.as_ref().map_or(0, |base| base.rows());
+        for from in (0..base_rows).step_by(PART_ROWS as usize) {
+            let rows = PART_ROWS.min(base_rows - from);
+            parts.push(Part { unit: self.clone(), chunk: None, from, rows });
+        }
+        for (at, (from, chunk)) in self.data.chunks.iter().enumerate() {
+            parts.push(Part { unit: self.clone(), chunk: Some(at), from: *from, rows: chunk.rows });
+        }
+        parts
+    }
+
+    /// The part that is one row.
+    pub(crate) fn part_of(self: &Arc<Self>, row: u32) -> Option<Part> {
+        let part = self.parts().into_iter().find(|part| (part.from..part.from + part.rows).contains(&row))?;
+        Some(Part { from: row, rows: 1, ..part })
+    }
+
+    /// All values of a column, dead rows included.
+    pub(crate) fn whole_column(&self, position: usize) -> Result<ArrayRef> {
+        let mut pieces = Vec::new();
+        if let Some(base) = &self.data.base {
+            pieces.push(base.column(position)?);
+        }
+        pieces.extend(self.data.chunks.iter().filter_map(|(_, chunk)| chunk.columns.get(position).cloned()));
+        match pieces.as_slice() {
+            [one] => Ok(one.clone()),
+            _ => super::base::join(&pieces).ok_or_else(|| OplogError::invalid("chunks do not fit")),
+        }
+    }
+}
+
+/// Neighbouring rows of a unit, to be read at once; parts can be read in parallel.
+#[derive(Debug, Clone)]
+pub struct Part {
+    unit: Arc<UnitView>,
+    chunk: Option<usize>,
+    from: u32,
+    rows: u32,
+}
+
+impl Part {
+    /// Number of rows, dead ones included.
+    pub fn rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for. Columns that
+    /// are not in memory are read, which blocks.
+    pub(crate) fn read(
+        &self,
+        columns: &[(u32, arrow_schema::DataType)],
+        lsns: bool,
+    ) -> Result<(usize, Vec<ArrayRef>)> {
+        let live = self.unit.dead.live_mask(self.from, self.rows()).map(|mask| BooleanArray::new(mask, None));
+        let mut arrays = Vec::with_capacity(columns.len() + 1);
+        for (id, data_type) in columns {
+            arrays.push(match self.unit.schema.position(*id) {
+                Some(position) => self.column(position)?,
+                None => new_null_array(data_type, self.rows()),
+            });
+        }
+        if lsns {
+            arrays.push(self.lsns());
+        }
+        let Some(live) = live else { return Ok((self.rows(), arrays)) };
+        let kept = arrays.iter().map(|array| filter(array, &live));
+        let kept: Vec<ArrayRef> =
+            kept.collect::<Result<_, _>>().map_err(|error| OplogError::invalid(error.to_string()))?;
+        Ok((live.true_count(), kept))
+    }
+
+    fn column(&self, position: usize) -> Result<ArrayRef> {
+        let missing = || OplogError::invalid("no such column");
+        let (start, column) = match self.chunk {
+            Some(at) => {
+                let (start, chunk) = self.unit.data.chunks.get(at).ok_or_else(missing)?;
+                (*start, chunk.columns.get(position).cloned().ok_or_else(missing)?)
+            }
+            None => (0, self.unit.data.base.as_ref().ok_or_else(missing)?.column(position)?),
+        };
+        Ok(column.slice((self.from - start) as usize, self.rows()))
+    }
+
+    fn lsns(&self) -> ArrayRef {
+        let (start, lsns): (u32, Option<&Lsns>) =
+            match self.chunk.and_then(|at| self.unit.data.chunks.get(at)) {
+                Some((start, chunk)) => (*start, Some(&chunk.lsns)),
+                None => (0, self.unit.data.base.as_ref().map(|base| &base.lsns)),
+            };
+        let rows = self.from - start..self.from - start + self.rows;
+        let all: UInt64Array = rows.map(|row| lsns.map_or(0, |lsns| lsns.at(row))).collect();
+        Arc::new(all)
+    }
+}

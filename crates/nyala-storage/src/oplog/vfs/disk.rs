@@ -1,0 +1,96 @@
+//! The operating system's file system.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{OpenMode, Vfs, VfsFile, VfsLock};
+
+/// The operating system's file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Vfs for RealDisk {
+    fn create_folder(&self, folder: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(folder)
+    }
+
+    fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        if mode == OpenMode::Create {
+            options.write(true).create(true).truncate(true);
+        }
+        Ok(Arc::new(DiskFile(options.open(file)?)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, file: &Path) -> io::Result<()> {
+        std::fs::remove_file(file)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let names = std::fs::read_dir(folder)?;
+        names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+    }
+
+    fn sync_dir(&self, folder: &Path) -> io::Result<()> {
+        File::open(folder)?.sync_all()
+    }
+
+    fn lock(&self, file: &Path, holder: &str) -> io::Result<Result<Box<dyn VfsLock>, String>> {
+        let mut lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Err(read_holder(&mut lock))),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        lock.set_len(0)?;
+        lock.seek(SeekFrom::Start(0))?;
+        lock.write_all(holder.as_bytes())?;
+        Ok(Ok(Box::new(DiskLock(lock))))
+    }
+}
+
+fn read_holder(lock: &mut File) -> String {
+    let mut text = String::new();
+    match lock.read_to_string(&mut text) {
+        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
+        _ => "another process".to_owned(),
+    }
+}
+
+#[derive(Debug)]
+struct DiskLock(#[expect(dead_code, reason = "held for its lock")] File);
+
+impl VfsLock for DiskLock {}
+
+#[derive(Debug)]
+struct DiskFile(File);
+
+impl VfsFile for DiskFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(buffer, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn truncate(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}

@@ -1,0 +1,50 @@
+//! What a disk store asks of a file system. All calls block: they are made on threads of the store's own.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// To read; it must exist.
+    Read,
+    /// To read and write; made if missing, emptied if there.
+    Create,
+}
+
+/// A file system. Data is durable after `sync_data`, names after `sync_dir`; not before.
+pub trait Vfs: Debug + Send + Sync {
+    /// Makes a folder and those above it. One that is there is fine.
+    fn create_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Opens a file.
+    fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>>;
+    /// Renames a file, replacing what has that name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file. Those who have it open go on reading it.
+    fn remove(&self, file: &Path) -> io::Result<()>;
+    /// Names of the files in a folder, in any order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+    /// Makes the names in a folder durable.
+    fn sync_dir(&self, folder: &Path) -> io::Result<()>;
+    /// Locks a file for this process, without waiting. The error is who holds it.
+    fn lock(&self, file: &Path, holder: &str) -> io::Result<Result<Box<dyn VfsLock>, String>>;
+}
+
+/// An open file.
+pub trait VfsFile: Debug + Send + Sync {
+    /// Reads into `buffer`, maybe less than fits; 0 at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes from `buffer`, maybe not all of it.
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize>;
+    /// Makes the content durable, and the length with it.
+    fn sync_data(&self) -> io::Result<()>;
+    /// Cuts or extends the file.
+    fn truncate(&self, bytes: u64) -> io::Result<()>;
+    /// Its length in bytes.
+    fn bytes(&self) -> io::Result<u64>;
+}
+
+/// A lock, held until it is dropped.
+pub trait VfsLock: Debug + Send + Sync {}

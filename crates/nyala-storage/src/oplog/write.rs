@@ -1,0 +1,179 @@
+//! Statements that write rows, as callers give them, as frames hold them, and as tables apply them.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+
+use super::codec::{In, Out, read_rows, write_rows};
+use super::error::{OplogError, Result};
+use super::meta::{SchemaVersion, TableMeta};
+use super::unit::Keys;
+
+/// What must hold for a write to be done. Otherwise nothing of it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    Always,
+    /// None of the rows to insert exists.
+    Absent,
+    /// Each row was last written at this LSN; 0: it does not exist. First for the rows to insert, then for
+    /// those to delete.
+    Versions(Vec<u64>),
+}
+
+/// One statement: rows to delete and rows to insert or replace, all or nothing. Deletes come first, and
+/// of several rows with one key the last one counts.
+#[derive(Debug, Clone, Default)]
+pub struct Write {
+    /// Rows with all columns of the table, in order.
+    pub upserts: Option<RecordBatch>,
+    /// The key columns, in the order of the key, of rows to delete. Keys that are not there are fine.
+    pub deletes: Option<RecordBatch>,
+    /// What must hold.
+    pub condition: Condition,
+}
+
+impl Write {
+    /// Inserts rows or replaces those with the same keys.
+    pub fn upsert(rows: RecordBatch) -> Self {
+        Self { upserts: Some(rows), ..Self::default() }
+    }
+
+    /// Deletes rows by their keys.
+    pub fn delete(keys: RecordBatch) -> Self {
+        Self { deletes: Some(keys), ..Self::default() }
+    }
+
+    /// The same, under a condition.
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = condition;
+        self
+    }
+}
+
+/// Rows, checked and hashed.
+#[derive(Debug)]
+pub(crate) struct HashedRows {
+    pub(crate) columns: Vec<ArrayRef>,
+    pub(crate) keys: Keys,
+    pub(crate) hashes: Vec<u64>,
+}
+
+impl HashedRows {
+    fn new(columns: Vec<ArrayRef>, key: &[usize], seed: u64) -> Option<Self> {
+        let key: Vec<ArrayRef> = key.iter().map(|at| columns.get(*at).cloned()).collect::<Option<_>>()?;
+        let keys = Keys::of(&key)?;
+        let hashes = keys.hashes(seed);
+        Some(Self { columns, keys, hashes })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+}
+
+/// A statement, ready to be applied.
+#[derive(Debug)]
+pub(crate) struct PreparedWrite {
+    pub(crate) schema: Arc<SchemaVersion>,
+    pub(crate) deletes: Option<HashedRows>,
+    pub(crate) upserts: Option<HashedRows>,
+    pub(crate) condition: Condition,
+}
+
+impl PreparedWrite {
+    /// Checks and hashes a statement.
+    pub(crate) fn new(meta: &TableMeta, write: Write, seed: u64) -> Result<Self> {
+        let schema = meta.current()?.clone();
+        let misfit = |what: &str| OplogError::invalid(format!("rows for table `{}` {what}", meta.name));
+        let has_rows = |batch: &RecordBatch| batch.num_rows() > 0;
+        let whole: Vec<usize> = (0..schema.key.len()).collect();
+        let prepare = |batch: RecordBatch, expected: &arrow_schema::Schema, key: &[usize]| {
+            check_columns(&batch, expected).map_err(|what| misfit(&what))?;
+            HashedRows::new(batch.columns().to_vec(), key, seed).ok_or_else(|| misfit("have no usable key"))
+        };
+        let deletes = write.deletes.filter(has_rows).map(|rows| prepare(rows, &schema.key_schema, &whole));
+        let upserts = write.upserts.filter(has_rows).map(|rows| prepare(rows, &schema.schema, &schema.key));
+        let (deletes, upserts) = (deletes.transpose()?, upserts.transpose()?);
+        let rows = deletes.iter().chain(&upserts).map(HashedRows::len).sum::<usize>();
+        if matches!(&write.condition, Condition::Versions(versions) if versions.len() != rows) {
+            return Err(misfit("and their expected versions differ in number"));
+        }
+        Ok(Self { schema, deletes, upserts, condition: write.condition })
+    }
+
+    /// The same write, with columns of its own if those given keep much more memory than the rows need, as
+    /// slices of large batches do. `payload` is what it was encoded to.
+    pub(crate) fn compact(self, payload: &[u8], meta: &TableMeta, seed: u64) -> Result<Self> {
+        let columns = self.upserts.iter().flat_map(|rows| &rows.columns);
+        let kept: usize = columns.map(|column| column.get_buffer_memory_size()).sum();
+        if kept <= 4 * payload.len() + 4096 {
+            return Ok(self);
+        }
+        let decoded = Self::decode(payload, meta, seed)
+            .ok_or_else(|| OplogError::invalid("rows cannot be read back"))?;
+        Ok(Self { condition: self.condition, ..decoded })
+    }
+
+    /// The payload of a write frame.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
+        let mut out = Out::default();
+        out.var(self.schema.number.into());
+        for rows in [&self.deletes, &self.upserts] {
+            let written = match rows {
+                Some(rows) => write_rows(&mut out, rows.len(), &rows.columns),
+                None => write_rows(&mut out, 0, &[]),
+            };
+            written.ok_or_else(|| OplogError::invalid("rows have columns that cannot be stored"))?;
+        }
+        Ok(out.0)
+    }
+
+    /// Reads a payload back; none if it makes no sense.
+    pub(crate) fn decode(payload: &[u8], meta: &TableMeta, seed: u64) -> Option<Self> {
+        let number = usize::try_from(In(payload).var()?).ok()?;
+        let schema = meta.versions.get(number)?.clone();
+        let write = decode_write(payload, |_| Some(&schema))?;
+        let whole: Vec<usize> = (0..schema.key.len()).collect();
+        let deletes = HashedRows::new(write.deleted_keys, &whole, seed)?;
+        let upserts = HashedRows::new(write.columns, &schema.key, seed)?;
+        let some = |rows: HashedRows| Some(rows).filter(|rows| rows.len() > 0);
+        Some(Self { deletes: some(deletes), upserts: some(upserts), condition: Condition::Always, schema })
+    }
+}
+
+/// The rows in a write frame.
+pub(crate) struct DecodedWrite {
+    pub(crate) deleted_keys: Vec<ArrayRef>,
+    pub(crate) rows: usize,
+    pub(crate) columns: Vec<ArrayRef>,
+}
+
+/// Reads the payload of a write frame; `schema` gives the schema version with a number.
+pub(crate) fn decode_write<'a>(
+    payload: &[u8],
+    schema: impl FnOnce(u32) -> Option<&'a SchemaVersion>,
+) -> Option<DecodedWrite> {
+    let mut input = In(payload);
+    let schema = schema(input.small()?)?;
+    let (_, deleted_keys) = read_rows(&mut input, &schema.key_types())?;
+    let (rows, columns) = read_rows(&mut input, &schema.types())?;
+    input.is_empty().then_some(DecodedWrite { deleted_keys, rows, columns })
+}
+
+fn check_columns(batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<(), String> {
+    if batch.num_columns() != expected.fields().len() {
+        return Err(format!("have {} columns, not {}", batch.num_columns(), expected.fields().len()));
+    }
+    for (field, column) in expected.fields().iter().zip(batch.columns()) {
+        if field.data_type() != column.data_type() {
+            let (name, data_type) = (field.name(), column.data_type());
+            return Err(format!("have {data_type} for column `{name}`, which is {}", field.data_type()));
+        }
+        if !field.is_nullable() && column.null_count() > 0 {
+            return Err(format!("have a null in column `{}`, which allows none", field.name()));
+        }
+    }
+    Ok(())
+}
