@@ -7,6 +7,7 @@
 pub mod catalog;
 pub mod config;
 pub mod coverage;
+pub mod cube;
 pub mod history;
 pub mod ids;
 pub mod lattice;
@@ -15,11 +16,11 @@ pub mod range;
 pub mod suggest;
 
 pub use catalog::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, FileFormat, JobEntry,
-    JobKind, JobState, Measure, SegmentEntry, SegmentRange, SegmentState, SourceFiles, StateColumn,
-    TableEntry,
+    CatalogSnapshot, CuboidEntry, CuboidFile, FileFormat, JobEntry, JobKind, JobState, SegmentEntry,
+    SegmentRange, SegmentState, SourceFiles, TableEntry,
 };
 pub use coverage::KeySet;
+pub use cube::{CubeDefinition, CubeEntry, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
 pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
 pub use lattice::{DimensionSet, Lattice};

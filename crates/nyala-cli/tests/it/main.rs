@@ -9,6 +9,7 @@
     clippy::print_stderr
 )]
 
+mod alter;
 mod check_cube;
 mod clients;
 mod crash;

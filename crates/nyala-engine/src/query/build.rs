@@ -14,9 +14,7 @@ use nyala_model::{JobEntry, JobKind, JobState, KeyRange, QualifiedName, SegmentE
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
-use crate::cube::build::{
-    BuildContext, BuiltSegment, Progress, WantedSegment, Work, build, merge, now_ms, wanted,
-};
+use crate::cube::build::{BuildContext, Progress, WantedSegment, Work, build, extend, merge, now_ms, wanted};
 use crate::cube::{PartitionColumn, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
@@ -44,7 +42,7 @@ pub(super) async fn run(
     if works.is_empty() {
         return Ok(done);
     }
-    let progress = Arc::new(Progress::new(record(engine, &cube, works.len()).await?));
+    let progress = Arc::new(Progress::new(record(engine, &cube, &works).await?));
     let Some(listed) = engine.builds.start(&progress) else {
         end(engine, &progress, &Err(busy(&name))).await;
         return Err(busy(&name));
@@ -71,8 +69,8 @@ pub(super) async fn run(
     Ok(done)
 }
 
-fn busy(name: &QualifiedName) -> QueryError {
-    QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
+pub(super) fn busy(name: &QualifiedName) -> QueryError {
+    QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built or altered already"))
         .hint("wait for that build; SHOW JOBS tells how far it is")
 }
 
@@ -81,7 +79,7 @@ fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
     if running { Err(busy(name)) } else { Ok(()) }
 }
 
-fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     let context = engine.context();
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
@@ -101,11 +99,9 @@ async fn make_all(
     context: BuildContext,
 ) -> Result<()> {
     for work in works {
-        let range = match &work {
-            Work::Build(range) => *range,
-            Work::Merge(range, _) => SegmentRange::Keys(*range),
-        };
-        let wanted = WantedSegment { range, sources: sources(&engine, &cube, range)? };
+        let range = work.range();
+        let revision = cube.entry.definition.revision;
+        let mut wanted = WantedSegment { range, sources: sources(&engine, &cube, range)?, revision };
         let built = match work {
             Work::Build(_) => build(&cube, &wanted, &context).await?,
             Work::Merge(_, ids) => {
@@ -113,27 +109,32 @@ async fn make_all(
                     cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
                 merge(&cube, &wanted, &segments, &context).await?
             }
+            Work::Extend(_, id) => {
+                let segment = cube.entry.segments.iter().find(|segment| segment.id == id);
+                let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
+                // New cells must come from the rows that the others came from.
+                wanted.sources.clone_from(&segment.sources);
+                extend(&cube, segment, &context, check_unchanged(&engine, &cube, &wanted)).await?;
+                engine.refresh().await?;
+                continue;
+            }
         };
-        publish(&engine, &cube, &wanted, built).await?;
+        check_unchanged(&engine, &cube, &wanted).await?;
+        built.publish().await?;
+        engine.refresh().await?;
     }
     Ok(())
 }
 
 /// What was read must still be there: files that changed meanwhile may have been read half old, half new.
-async fn publish(
-    engine: &Engine,
-    cube: &ReadyCube,
-    wanted: &WantedSegment,
-    built: BuiltSegment,
-) -> Result<()> {
+async fn check_unchanged(engine: &Engine, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
     let now = sources(engine, cube, wanted.range)?;
     if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
         let message = format!("files of table `{}` changed while the segment was built", changed.table);
         return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
     }
-    built.publish().await?;
-    engine.refresh().await
+    Ok(())
 }
 
 fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<nyala_model::SourceFiles>> {
@@ -201,10 +202,17 @@ fn build_state(
     state
 }
 
-async fn record(engine: &Engine, cube: &ReadyCube, segments: usize) -> Result<JobEntry> {
+async fn record(engine: &Engine, cube: &ReadyCube, works: &[Work]) -> Result<JobEntry> {
     let (name, started_at_ms) = (&cube.entry.name, now_ms());
-    let cuboids_total = cube.entry.definition.grouping_sets.len().saturating_mul(segments);
-    let cuboids_total = u32::try_from(cuboids_total).unwrap_or(u32::MAX);
+    let definition = &cube.entry.definition;
+    let cuboids = works.iter().map(|work| match work {
+        Work::Build(_) | Work::Merge(..) => definition.grouping_sets.len(),
+        Work::Extend(_, id) => {
+            let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
+            segment.map_or(0, |segment| definition.outstanding(segment).len())
+        }
+    });
+    let cuboids_total = u32::try_from(cuboids.sum::<usize>()).unwrap_or(u32::MAX);
     let id = engine.catalog().create_job(JobKind::Build, name, cuboids_total, started_at_ms).await?;
     Ok(JobEntry {
         id,

@@ -1,5 +1,6 @@
 //! Statements from clients to answers: the one way into the engine, whatever the door.
 
+mod alter;
 mod analyze;
 mod answer;
 mod build;

@@ -15,7 +15,7 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Unoptimized};
 use super::run::{Deadline, Running};
-use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
+use super::{alter, analyze, build, check, ddl, explain, history, recommend, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -179,6 +179,7 @@ impl Session {
         let engine = &self.engine;
         match statement {
             Nyala::CreateCube(create) => ddl::create_cube(engine, create, settings).await,
+            Nyala::AlterCube(statement) => Box::pin(alter::run(engine, statement, settings)).await,
             Nyala::DropCube { name, if_exists } => {
                 ddl::drop_cube(engine, ddl::name_of(name, settings.schema())?, *if_exists).await
             }

@@ -26,7 +26,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
         Nyala::RecommendCube(_) => Some(recommend::schema()),
         Nyala::CheckCube { .. } => Some(check::schema()),
-        Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
+        Nyala::CreateCube(_) | Nyala::AlterCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
     }
 }
 
@@ -124,6 +124,9 @@ fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
         _ if building => "building",
         (None, _) => "not built",
         (Some(_), Some(_)) => "stale",
+        (Some(_), None) if ready_segments(cube).any(|s| !cube.definition.outstanding(s).is_empty()) => {
+            "partial"
+        }
         (Some(_), None) => "ready",
     }
 }

@@ -6,6 +6,8 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
+use super::alter::AlterCube;
+
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
 pub struct Statement(pub(crate) Kind);
@@ -25,6 +27,8 @@ pub enum Nyala {
     CreateCube(Box<CreateCube>),
     /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
     BuildCube(Box<BuildCube>),
+    /// `ALTER CUBE name ADD …, DROP …`
+    AlterCube(Box<AlterCube>),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {
         /// The cube.
@@ -164,6 +168,7 @@ impl fmt::Display for Nyala {
         match self {
             Self::CreateCube(create) => create.fmt(f),
             Self::BuildCube(build) => build.fmt(f),
+            Self::AlterCube(alter) => alter.fmt(f),
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }

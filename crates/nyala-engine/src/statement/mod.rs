@@ -1,14 +1,19 @@
 //! From text to statements: limits first, then a parser that adds Nyala's own words to DataFusion's.
 
+mod alter;
 mod ast;
 mod balance;
 mod grouping;
 mod limits;
 mod parser;
 mod partition;
+mod select;
 
+pub use alter::{AlterAction, AlterCube};
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
+pub(crate) use grouping::MAX_CUBOIDS;
 pub use limits::StatementLimits;
 pub use parser::parse;
+pub(crate) use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::alter::{AlterCube, parse_actions};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
@@ -85,6 +86,11 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         ("BUILD", "CUBE") => parse_build(parser, BuildAction::Build)?,
         ("REFRESH", "CUBE") => parse_build(parser, BuildAction::Refresh)?,
         ("MERGE", "CUBE") => parse_build(parser, BuildAction::Merge)?,
+        ("ALTER", "CUBE") => {
+            skip(parser, 2);
+            let name = parse_name(parser)?;
+            Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? }))
+        }
         ("DROP", "CUBE") => {
             skip(parser, 2);
             let if_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);

@@ -1,10 +1,10 @@
 //! How far builds have come, readable at any time without waiting for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use nyala_model::{JobEntry, JobId};
+use nyala_model::{JobEntry, JobId, QualifiedName};
 
 /// Counters of one running build.
 #[derive(Debug)]
@@ -55,18 +55,23 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(crate) struct Builds {
     running: Mutex<BTreeMap<JobId, Arc<Progress>>>,
+    /// Cubes that are being built or altered: by one statement at a time.
+    taken: Mutex<BTreeSet<QualifiedName>>,
 }
 
 impl Builds {
-    /// Lists a build until the guard is dropped. None if the cube is being built already.
+    /// Lists a build until the guard is dropped. None if the cube is being built or altered already.
     pub(crate) fn start(self: &Arc<Self>, progress: &Arc<Progress>) -> Option<RunningBuild> {
+        let taken = self.take(&progress.started.cube)?;
         let id = progress.started.id;
-        let mut running = self.running.lock().ok()?;
-        if running.values().any(|other| other.started.cube == progress.started.cube) {
-            return None;
-        }
-        running.insert(id, Arc::clone(progress));
-        Some(RunningBuild { builds: Arc::clone(self), id })
+        self.running.lock().ok()?.insert(id, Arc::clone(progress));
+        Some(RunningBuild { id, taken })
+    }
+
+    /// Keeps others from building or altering a cube until the guard is dropped. None if one does already.
+    pub(crate) fn take(self: &Arc<Self>, cube: &QualifiedName) -> Option<TakenCube> {
+        let free = self.taken.lock().ok()?.insert(cube.clone());
+        free.then(|| TakenCube { builds: Arc::clone(self), cube: cube.clone() })
     }
 
     /// Every running build as it stands now.
@@ -78,14 +83,29 @@ impl Builds {
 /// Keeps a build listed.
 #[derive(Debug)]
 pub(crate) struct RunningBuild {
-    builds: Arc<Builds>,
     id: JobId,
+    taken: TakenCube,
 }
 
 impl Drop for RunningBuild {
     fn drop(&mut self) {
-        if let Ok(mut running) = self.builds.running.lock() {
+        if let Ok(mut running) = self.taken.builds.running.lock() {
             running.remove(&self.id);
+        }
+    }
+}
+
+/// A cube that nobody else may build or alter.
+#[derive(Debug)]
+pub(crate) struct TakenCube {
+    builds: Arc<Builds>,
+    cube: QualifiedName,
+}
+
+impl Drop for TakenCube {
+    fn drop(&mut self) {
+        if let Ok(mut taken) = self.builds.taken.lock() {
+            taken.remove(&self.cube);
         }
     }
 }

@@ -17,8 +17,20 @@ const MAX_SEGMENTS: usize = 10_000;
 pub(crate) enum Work {
     /// From rows.
     Build(SegmentRange),
+    /// What the segment of these rows lacks, since its cube got more after it was built.
+    Extend(SegmentRange, SegmentId),
     /// From these segments.
     Merge(KeyRange, Vec<SegmentId>),
+}
+
+impl Work {
+    /// The rows that the segment holds.
+    pub(crate) fn range(&self) -> SegmentRange {
+        match self {
+            Self::Build(range) | Self::Extend(range, _) => *range,
+            Self::Merge(range, _) => SegmentRange::Keys(*range),
+        }
+    }
 }
 
 /// What `action` on `range` of `cube` amounts to, in ascending order. Empty if all is done already.
@@ -27,7 +39,12 @@ pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRan
     let Some(column) = column else {
         return match (action, range) {
             (BuildAction::Merge, _) | (_, Some(_)) => Err(unpartitioned(cube)),
-            (_, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
+            (BuildAction::Build, None) => {
+                let lacking = cube.entry.segments.iter().find(|segment| is_extensible(cube, segment));
+                let extend = lacking.map(|segment| Work::Extend(segment.range, segment.id));
+                Ok(vec![extend.unwrap_or(Work::Build(SegmentRange::Whole))])
+            }
+            (BuildAction::Refresh, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
         };
     };
     if let Some(range) = range {
@@ -39,6 +56,13 @@ pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRan
         BuildAction::Refresh => planner.build(|_| true),
         BuildAction::Merge => planner.merge(),
     }
+}
+
+/// Whether a segment is fit for use but lacks something.
+fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
+    segment.state == SegmentState::Ready
+        && cube.coverage.why_stale(segment.id).is_none()
+        && !cube.entry.definition.outstanding(segment).is_empty()
 }
 
 fn unpartitioned(cube: &ReadyCube) -> QueryError {
@@ -89,7 +113,10 @@ impl Planner<'_> {
         let mut ranges = BTreeSet::new();
         let mut held = KeySet::default();
         let mut nulls_held = false;
+        let mut extended = Vec::new();
         for segment in self.ready() {
+            let extend = !again(segment) && is_extensible(self.cube, segment) && self.asks_for(segment)?;
+            extended.extend(extend.then_some(Work::Extend(segment.range, segment.id)));
             match segment.range {
                 SegmentRange::Keys(keys) => {
                     held = held.union(&keys.into());
@@ -114,11 +141,19 @@ impl Planner<'_> {
         if self.range.is_none() && self.cube.coverage.nulls && !nulls_held {
             work.push(Work::Build(SegmentRange::Nulls));
         }
+        work.extend(extended);
         Ok(work)
     }
 
     fn ready(&self) -> impl Iterator<Item = &SegmentEntry> {
         self.cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
+    }
+
+    fn asks_for(&self, segment: &SegmentEntry) -> Result<bool> {
+        match segment.range {
+            SegmentRange::Keys(keys) => self.includes(segment, keys),
+            SegmentRange::Whole | SegmentRange::Nulls => Ok(self.range.is_none()),
+        }
     }
 
     /// Whether a segment lies in the range that is asked for; one that sticks out is an error.
@@ -202,6 +237,13 @@ impl Planner<'_> {
                 return refused(
                     format!("segment {shown} is stale: {reason}"),
                     "run REFRESH CUBE for it first",
+                );
+            }
+            if !self.cube.entry.definition.outstanding(segment).is_empty() {
+                let shown = self.column.show(segment.range);
+                return refused(
+                    format!("segment {shown} was built before the cube was altered"),
+                    "run BUILD CUBE for it first",
                 );
             }
             end = keys.to;
