@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::cube::CubeEntry;
-use crate::ids::{JobId, SegmentId, SnapshotVersion, TableId};
+use crate::ids::{SegmentId, SnapshotVersion, TableId};
 use crate::lattice::DimensionSet;
 use crate::name::QualifiedName;
 use crate::range::KeyRange;
@@ -153,56 +153,6 @@ pub struct CuboidFile {
     pub rows: u64,
     /// Size of the file.
     pub bytes: u64,
-}
-
-/// What a job does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobKind {
-    /// Builds a segment of a cube.
-    Build,
-}
-
-/// How far a job has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// At work, or was when its process died.
-    Running,
-    /// Ended well.
-    Done,
-    /// Ended by an error, which the entry holds.
-    Failed,
-    /// Ended because someone asked for it.
-    Cancelled,
-}
-
-/// A background job and its outcome. Jobs are not part of a snapshot: their progress changes far more
-/// often than anything a query depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobEntry {
-    /// Identity.
-    pub id: JobId,
-    /// What it does.
-    pub kind: JobKind,
-    /// The cube it works for.
-    pub cube: QualifiedName,
-    /// How far it has come.
-    pub state: JobState,
-    /// Rows read from the source so far.
-    pub rows_read: u64,
-    /// Cuboids finished so far.
-    pub cuboids_done: u32,
-    /// Cuboids to build in all.
-    pub cuboids_total: u32,
-    /// Bytes written so far.
-    pub bytes_written: u64,
-    /// Milliseconds since the Unix epoch.
-    pub started_at_ms: u64,
-    /// Milliseconds since the Unix epoch; none while running.
-    pub ended_at_ms: Option<u64>,
-    /// Why it failed.
-    pub error: Option<String>,
 }
 
 /// One immutable, versioned view of everything the catalog holds. A query reads exactly one.

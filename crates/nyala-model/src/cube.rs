@@ -11,7 +11,7 @@ use crate::catalog::{CuboidEntry, SegmentEntry};
 use crate::ids::CubeId;
 use crate::lattice::{DimensionSet, Lattice};
 use crate::name::QualifiedName;
-use crate::range::RangePartition;
+use crate::range::{RangePartition, Step};
 
 /// A group expression of a cube.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,21 @@ pub struct CubeDefinition {
     /// How often it was altered.
     #[serde(default)]
     pub revision: u32,
+    /// What is done to its segments without being asked.
+    #[serde(default)]
+    pub options: CubeOptions,
+}
+
+/// What is done to a cube's segments without being asked. Nothing by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CubeOptions {
+    /// How far before the end of the newest segment segments are kept; none keeps all.
+    pub retention: Option<Step>,
+    /// Widths to which neighbouring segments are merged, ascending.
+    pub auto_merge: Vec<Step>,
+    /// Whether what is missing or stale is built when files change.
+    pub auto_refresh: bool,
 }
 
 impl CubeDefinition {

@@ -184,6 +184,11 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
         next_measure: 1,
         grouping_sets: vec![DimensionSet::from_bits(1), DimensionSet::EMPTY],
         revision: 0,
+        options: nyala_model::CubeOptions {
+            retention: Some(Step::Months(24)),
+            auto_merge: vec![Step::Months(3), Step::Months(12)],
+            auto_refresh: true,
+        },
         partition: Some(RangePartition {
             column: text("day"),
             kind: KeyKind::Timestamp { per_second: 1000 },

@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
+const STEPS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -126,6 +126,12 @@ UPDATE cubes SET definition = json_set(
         FROM json_each(cubes.definition, '$.measures') AS measure
     )
 );
+";
+
+/// Jobs tell how much there is to do, and how often they tried again.
+const FORMAT_5: &str = "
+ALTER TABLE jobs ADD COLUMN rows_total INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// What SQLite finds wrong with the file, or that it belongs to another program.

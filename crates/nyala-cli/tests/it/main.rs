@@ -35,3 +35,4 @@ mod statements;
 mod states;
 mod tidy;
 mod tpch;
+mod upkeep;

@@ -11,9 +11,10 @@ use nyala_model::{CubeDefinition, CubeEntry, DimensionMoves};
 use super::compile::{CompiledCube, compile};
 use super::definition::{describe_dimensions, describe_measures};
 use super::lists::{Changed, CubeChange, exists};
+use super::options::{options, written};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::statement::{
-    AlterAction, CreateCube, CubeSelect, Kind, Nyala, StatementLimits, parse, resolve_positions,
+    AlterAction, CreateCube, CubeOption, CubeSelect, Kind, Nyala, StatementLimits, parse, resolve_positions,
 };
 
 /// A cube as it will be.
@@ -34,14 +35,48 @@ pub(crate) async fn alter(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<Alteration> {
+    let set: Vec<CubeOption> = actions
+        .iter()
+        .flat_map(|action| match action {
+            AlterAction::Set(options) => options.clone(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let mut alteration = if actions.iter().all(|action| matches!(action, AlterAction::Set(_))) {
+        unchanged(entry, &set, limits)?
+    } else {
+        other_cells(entry, compiled, actions, &set, (state, limits)).await?
+    };
+    let definition = &mut alteration.definition;
+    let before = std::mem::take(&mut definition.options);
+    definition.options = options(before, &set, definition.partition.as_ref())?;
+    definition.revision = entry.definition.revision.wrapping_add(1);
+    Ok(alteration)
+}
+
+/// The same cube with other options.
+fn unchanged(entry: &CubeEntry, set: &[CubeOption], limits: &StatementLimits) -> Result<Alteration> {
+    let definition = entry.definition.clone();
+    let moves = DimensionMoves((0..definition.dimensions.len()).map(Some).collect());
+    let mut create = create_of(entry, limits)?;
+    create.options = written(&create.options, set);
+    Ok(Alteration { definition, statement: create.to_string(), moves })
+}
+
+async fn other_cells(
+    entry: &CubeEntry,
+    compiled: &CompiledCube,
+    actions: &[AlterAction],
+    set: &[CubeOption],
+    (state, limits): (&SessionState, &StatementLimits),
+) -> Result<Alteration> {
     let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
     let mut flat = query_of(&entry.definition.select, limits)?;
     let mut change = CubeChange::of(&entry.definition, CubeSelect::of(&flat, is_aggregate)?);
     for action in actions {
         change.apply(action, &is_aggregate)?;
     }
-    let CubeChange { gone, added, .. } = &change;
-    let (gone, added) = (gone.len(), added.len());
+    let (gone, added) = (change.gone.len(), change.added.len());
     let changed = change.finish()?;
     changed.select.write_named_list(&mut flat)?;
     changed.select.group_plainly(&mut flat)?;
@@ -57,10 +92,9 @@ pub(crate) async fn alter(
         measures: describe_measures(&planned),
         next_measure,
         grouping_sets: changed.sets.clone(),
-        revision: entry.definition.revision.wrapping_add(1),
         ..entry.definition.clone()
     };
-    let statement = statement(entry, &changed, limits)?;
+    let statement = statement(entry, &changed, set, limits)?;
     Ok(Alteration { definition, statement, moves: changed.moves })
 }
 
@@ -72,14 +106,24 @@ fn query_of(select: &str, limits: &StatementLimits) -> Result<Query> {
     }
 }
 
-/// The CREATE CUBE statement with other lists; its grouping stays as written if the sets are the same.
-fn statement(entry: &CubeEntry, changed: &Changed, limits: &StatementLimits) -> Result<String> {
+fn create_of(entry: &CubeEntry, limits: &StatementLimits) -> Result<CreateCube> {
     let parsed = parse(&entry.statement, limits)?.pop().map(|statement| statement.0);
-    let Some(Kind::Nyala(Nyala::CreateCube(mut create))) = parsed else {
-        return Err(QueryError::internal("the statement of a cube is not CREATE CUBE"));
-    };
-    let CreateCube { query, if_not_exists, .. } = create.as_mut();
-    *if_not_exists = false;
+    match parsed {
+        Some(Kind::Nyala(Nyala::CreateCube(create))) => Ok(CreateCube { if_not_exists: false, ..*create }),
+        _ => Err(QueryError::internal("the statement of a cube is not CREATE CUBE")),
+    }
+}
+
+/// The CREATE CUBE statement with other lists; its grouping stays as written if the sets are the same.
+fn statement(
+    entry: &CubeEntry,
+    changed: &Changed,
+    set: &[CubeOption],
+    limits: &StatementLimits,
+) -> Result<String> {
+    let mut create = create_of(entry, limits)?;
+    create.options = written(&create.options, set);
+    let query = create.query.as_mut();
     if changed.sets == entry.definition.grouping_sets && changed.moves.0.iter().all(Option::is_some) {
         resolve_positions(query)?;
     } else {

@@ -4,10 +4,13 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, visit_relations_mut};
-use nyala_model::{CubeDefinition, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step};
+use nyala_model::{
+    CubeDefinition, CubeOptions, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step,
+};
 
 use super::compile::{CompiledCube, CompiledMeasure, compile};
 use super::measure::{Argument, record};
+use super::options::options;
 use super::partition::{PartitionColumn, kind_of};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::statement::{CreateCube, CubeGrouping, PartitionClause, StatementLimits};
@@ -31,6 +34,8 @@ pub(crate) async fn define(
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "GROUP BY names one dimension twice")
             .hint("write the same expression the same way everywhere"));
     }
+    let partition = create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?;
+    let options = options(CubeOptions::default(), &create.options, partition.as_ref())?;
     Ok(CubeDefinition {
         select,
         sources: sources(&cube),
@@ -39,7 +44,8 @@ pub(crate) async fn define(
         next_measure: u32::try_from(cube.measures.len()).unwrap_or(u32::MAX),
         grouping_sets: grouping.sets,
         revision: 0,
-        partition: create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?,
+        partition,
+        options,
     })
 }
 

@@ -46,6 +46,8 @@ impl CubeChange {
 
     pub(super) fn apply(&mut self, action: &AlterAction, is_aggregate: &impl Fn(&str) -> bool) -> Result<()> {
         match action {
+            // Options have nothing to do with cells.
+            AlterAction::Set(_) => Ok(()),
             AlterAction::AddDimension(expr, name) => self.add_dimension(expr, name.as_ref()),
             AlterAction::DropDimension(expr) => self.drop_dimension(expr),
             AlterAction::AddMeasure(call) => self.add_measure(call, is_aggregate),
@@ -167,6 +169,9 @@ impl CubeChange {
             if !self.dropped.contains(&dimension) {
                 self.sets.extend(roots.iter().map(|root| root.with(dimension)));
             }
+        }
+        if self.measures.is_empty() {
+            return Err(invalid("the cube would have no measure").hint("DROP CUBE drops all of it"));
         }
         if self.sets.is_empty() {
             return Err(invalid("the cube would have no grouping set").hint("DROP CUBE drops all of it"));

@@ -23,6 +23,7 @@ mod flat;
 mod grouping;
 mod lists;
 mod measure;
+mod options;
 mod outer;
 mod partial;
 mod partition;

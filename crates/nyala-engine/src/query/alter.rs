@@ -9,6 +9,7 @@ use super::answer::{Answer, Completion};
 use super::build::{busy, find};
 use super::ddl::name_of;
 use super::engine::Engine;
+use super::upkeep::drop_outdated;
 use crate::cube::alter;
 use crate::cube::build::{retire, retire_files};
 use crate::error::{QueryError, Result};
@@ -37,6 +38,7 @@ pub(super) async fn run(engine: &Arc<Engine>, statement: &AlterCube, settings: &
     let after = engine.catalog().commit(change).await?.snapshot;
     engine.refresh().await?;
     give_back(engine, &cube.entry, after.cubes.get(&name));
+    drop_outdated(engine, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }
 

@@ -21,7 +21,7 @@ use super::history::History;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::threads::Threads;
-use crate::cube::build::{Background, Builds, remove_leftovers};
+use crate::cube::build::{Background, BuildStats, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::scan::{HotCuboids, HotStats, Stores};
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
@@ -83,6 +83,8 @@ pub struct EngineStats {
     pub catalog_version: u64,
     /// What the cache of hot cuboids did.
     pub hot_cuboids: HotStats,
+    /// What builds did.
+    pub builds: BuildStats,
 }
 
 impl Engine {
@@ -167,6 +169,7 @@ impl Engine {
                 + self.build_runtime.memory_pool.reserved()
                 + self.frugal_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
+            builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
         }
     }

@@ -3,6 +3,7 @@
 mod alter;
 mod analyze;
 mod answer;
+mod bounds;
 mod build;
 mod check;
 mod ddl;
@@ -10,6 +11,7 @@ mod engine;
 mod explain;
 mod freshness;
 mod history;
+mod job;
 mod planning;
 mod recommend;
 mod run;
@@ -17,6 +19,7 @@ mod segments;
 mod session;
 mod show;
 mod threads;
+mod upkeep;
 
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};

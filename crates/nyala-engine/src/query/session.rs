@@ -8,7 +8,7 @@ use std::time::Instant;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
-use nyala_model::SnapshotVersion;
+use nyala_model::{JobId, SnapshotVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Answer, Completion};
@@ -197,6 +197,10 @@ impl Session {
                 segments::show_cuboids(engine, cube.as_ref(), running)
             }
             Nyala::ShowJobs => show::jobs(engine, running).await,
+            Nyala::CancelJob(job) => {
+                engine.cancel_job(JobId(*job)).await?;
+                Ok(Completion::of("CANCEL JOB"))
+            }
             Nyala::ShowQueryHistory => history::show(engine, running).await,
             Nyala::AnalyzeCube { name } => {
                 analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await

@@ -34,6 +34,17 @@ pub enum AlterAction {
     AddGroupingSet(Vec<Expr>),
     /// `DROP GROUPING SET (dimension, …)`
     DropGroupingSet(Vec<Expr>),
+    /// `SET (option = value, …)`
+    Set(Vec<CubeOption>),
+}
+
+/// `name = value`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CubeOption {
+    /// In lower case.
+    pub name: String,
+    /// The value, without quotes.
+    pub value: String,
 }
 
 #[derive(Clone, Copy)]
@@ -48,8 +59,15 @@ pub(super) fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction
     let mut actions = Vec::new();
     let mut verb = None;
     loop {
+        if parser.parser.parse_keyword(Keyword::SET) {
+            actions.push(AlterAction::Set(parse_options(parser)?));
+            if !parser.parser.consume_token(&Token::Comma) {
+                return Ok(actions);
+            }
+            continue;
+        }
         verb = parse_verb(parser).or(verb);
-        let Some(verb) = verb else { return Err(expected(parser, "`ADD` or `DROP`")) };
+        let Some(verb) = verb else { return Err(expected(parser, "`ADD`, `DROP` or `SET`")) };
         actions.push(parse_action(parser, verb)?);
         if !parser.parser.consume_token(&Token::Comma) {
             return Ok(actions);
@@ -98,6 +116,38 @@ fn parse_action(parser: &mut DFParser<'_>, verb: Verb) -> Result<AlterAction> {
     }
 }
 
+/// `(name = value, …)`; values are strings, numbers or words.
+pub(super) fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<CubeOption>> {
+    parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
+    let mut options = Vec::new();
+    loop {
+        let name = parser.parser.parse_identifier().map_err(from_parser)?.value.to_lowercase();
+        parser.parser.expect_token(&Token::Eq).map_err(from_parser)?;
+        let value = match parser.parser.next_token().token {
+            Token::SingleQuotedString(text) | Token::Number(text, _) => text,
+            Token::Word(word) => word.value,
+            _ => {
+                parser.parser.prev_token();
+                return Err(expected(parser, "a value in single quotes"));
+            }
+        };
+        options.push(CubeOption { name, value });
+        if !parser.parser.consume_token(&Token::Comma) {
+            parser.parser.expect_token(&Token::RParen).map_err(from_parser)?;
+            return Ok(options);
+        }
+    }
+}
+
+/// `(name = 'value', …)`
+pub(super) fn show_options(options: &[CubeOption]) -> String {
+    let shown = options.iter().map(|CubeOption { name, value }| {
+        let name = Ident::new(name);
+        format!("{name} = '{}'", value.replace('\'', "''"))
+    });
+    format!("({})", shown.collect::<Vec<_>>().join(", "))
+}
+
 fn parse_set(parser: &mut DFParser<'_>) -> Result<Vec<Expr>> {
     parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
     if parser.parser.consume_token(&Token::RParen) {
@@ -129,6 +179,7 @@ impl fmt::Display for AlterAction {
             Self::DropMeasure(call) => write!(f, "DROP MEASURE {call}"),
             Self::AddGroupingSet(set) => write!(f, "ADD GROUPING SET ({})", list(set)),
             Self::DropGroupingSet(set) => write!(f, "DROP GROUPING SET ({})", list(set)),
+            Self::Set(options) => write!(f, "SET {}", show_options(options)),
         }
     }
 }

@@ -6,7 +6,7 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
-use super::alter::AlterCube;
+use super::alter::{AlterCube, CubeOption, show_options};
 
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
@@ -50,6 +50,8 @@ pub enum Nyala {
     },
     /// `SHOW JOBS`
     ShowJobs,
+    /// `CANCEL JOB number`
+    CancelJob(u64),
     /// `SHOW QUERY HISTORY`
     ShowQueryHistory,
     /// `CHECK CUBE name [SAMPLE n]`
@@ -121,6 +123,8 @@ pub struct CreateCube {
     pub if_not_exists: bool,
     /// How it is divided into segments.
     pub partition: Option<PartitionClause>,
+    /// What is done to its segments without being asked.
+    pub options: Vec<CubeOption>,
     /// The SELECT, as written.
     pub query: Box<Query>,
 }
@@ -178,6 +182,7 @@ impl fmt::Display for Nyala {
             Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),
             Self::ShowCuboids { cube: Some(cube) } => write!(f, "SHOW CUBOIDS FOR {cube}"),
             Self::ShowJobs => f.write_str("SHOW JOBS"),
+            Self::CancelJob(job) => write!(f, "CANCEL JOB {job}"),
             Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
             Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
@@ -212,6 +217,9 @@ impl fmt::Display for CreateCube {
             if !clause.text.is_empty() {
                 write!(f, " EVERY {}", clause.text)?;
             }
+        }
+        if !self.options.is_empty() {
+            write!(f, " WITH {}", show_options(&self.options))?;
         }
         write!(f, " AS {}", self.query)
     }

@@ -9,11 +9,12 @@ mod parser;
 mod partition;
 mod select;
 
-pub use alter::{AlterAction, AlterCube};
+pub use alter::{AlterAction, AlterCube, CubeOption};
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
 pub(crate) use grouping::MAX_CUBOIDS;
 pub use limits::StatementLimits;
 pub use parser::parse;
+pub(crate) use partition::{Width, parse_width};
 pub(crate) use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};

@@ -13,7 +13,7 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, origin, query};
+use super::{ApiError, Readiness, health, jobs, origin, query};
 use crate::metrics::Metrics;
 
 /// What every handler may use.
@@ -50,6 +50,8 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
         .route("/api/v1/query", post(query::query))
+        .route("/api/v1/jobs", get(jobs::list))
+        .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(count));
     Router::new()
@@ -69,6 +71,9 @@ async fn index() -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "endpoints": {
             "query": "POST /api/v1/query",
+            "jobs": "GET /api/v1/jobs",
+            "job": "GET /api/v1/jobs/{id}",
+            "cancel job": "DELETE /api/v1/jobs/{id}",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",

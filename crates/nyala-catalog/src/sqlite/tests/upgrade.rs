@@ -47,6 +47,8 @@ async fn measures_get_their_positions_as_numbers() {
         "UPDATE cubes SET definition = json_remove(definition, '$.next_measure', '$.revision')",
         "UPDATE cubes SET definition = json_set(definition, '$.measures', (SELECT \
          json_group_array(json_remove(value, '$.number')) FROM json_each(definition, '$.measures')))",
+        "ALTER TABLE jobs DROP COLUMN rows_total",
+        "ALTER TABLE jobs DROP COLUMN retries",
         "UPDATE nyala_meta SET value = 3 WHERE key = 'schema_version'",
     ] {
         sqlx::query(statement).execute(&store.writer).await.unwrap();

@@ -53,6 +53,11 @@ pub(crate) async fn extend(
     work.roll_up(&rest, parents).await
 }
 
+/// Whether something that `segment` lacks can only come from rows.
+pub(crate) fn needs_rows(definition: &CubeDefinition, segment: &SegmentEntry) -> bool {
+    !Outstanding::of(definition, segment).roots.is_empty()
+}
+
 /// What there is to do for a segment.
 struct Outstanding {
     /// Cuboids with all measures.

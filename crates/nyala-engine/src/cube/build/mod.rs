@@ -30,10 +30,11 @@ mod work;
 mod writer;
 
 pub(crate) use background::Background;
-pub(crate) use extend::extend;
+pub(crate) use extend::{extend, needs_rows};
 pub(super) use joins::droppable_joins;
 pub(crate) use leftovers::{remove_leftovers, retire, retire_files};
+pub use progress::BuildStats;
 pub(crate) use progress::{Builds, Progress};
 pub(crate) use run::{BuildContext, build, merge};
 pub(crate) use segment::{WantedSegment, now_ms};
-pub(crate) use wanted::{Work, wanted};
+pub(crate) use wanted::{Work, is_due, kept_from, wanted};

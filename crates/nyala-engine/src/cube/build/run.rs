@@ -66,19 +66,46 @@ pub(crate) async fn build(
     let key_bounds = key_bounds(&compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
     let work = Work::new((cube, &compiled), context, order, Home::New(&segment));
+    let filled = fill(cube, &work, finished, context).await;
+    drop(work);
+    let (segment, read) = settle(segment, wanted, filled)?;
+    let source_rows = match read {
+        Some(rows) => rows,
+        None => count_rows(&compiled, &context.state).await?,
+    };
+    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds };
+    Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
+}
+
+/// Makes every cuboid that is not `finished`. Gives the rows that were read, if all were, once.
+async fn fill(
+    cube: &ReadyCube,
+    work: &Work<'_>,
+    finished: Vec<CuboidEntry>,
+    context: &BuildContext,
+) -> Result<Option<u64>> {
     let read_before = context.progress.rows_read();
     let resumed = !finished.is_empty();
     let sets = cube.entry.definition.lattice();
     let roots = sets.roots().filter(|root| !has(&finished, *root)).map(Root::of_rows);
     let (cuboids, passes) = work.build_roots(roots.collect(), finished).await?;
+    let read = context.progress.rows_read() - read_before;
     let rest: Vec<DimensionSet> = sets.sets().iter().filter(|set| !has(&cuboids, **set)).copied().collect();
     work.roll_up(&rest, cuboids).await?;
-    let source_rows = match (resumed, passes) {
-        (false, 1) => context.progress.rows_read() - read_before,
-        _ => count_rows(&compiled, &context.state).await?,
-    };
-    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds };
-    Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
+    Ok((!resumed && passes == 1).then_some(read))
+}
+
+/// The segment, or what became of it: it is left for the next attempt if there is one.
+fn settle<T>(segment: NewSegment, wanted: &WantedSegment, outcome: Result<T>) -> Result<(NewSegment, T)> {
+    match outcome {
+        Ok(value) => Ok((segment, value)),
+        Err(error) => {
+            if error.transient && wanted.again {
+                segment.leave();
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Makes one segment of several whose ranges are neighbours: equal cells are merged, no row is read.
@@ -92,11 +119,9 @@ pub(crate) async fn merge(
     let order = sort_order(compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
     let work = Work::new((cube, compiled), context, order, Home::New(&segment));
-    for set in cube.entry.definition.lattice().sets() {
-        if !has(&finished, *set) {
-            work.merge_one(*set, segments).await?;
-        }
-    }
+    let merged = merge_all(cube, &work, &finished, segments).await;
+    drop(work);
+    let (segment, ()) = settle(segment, wanted, merged)?;
     let mut droppable = segments.iter().map(|s| s.droppable_joins.clone());
     let first = droppable.next().unwrap_or_default();
     let droppable_joins =
@@ -106,6 +131,20 @@ pub(crate) async fn merge(
     let source_rows = segments.iter().map(|segment| segment.source_rows).sum();
     let facts = SegmentFacts { source_rows, droppable_joins, key_bounds };
     Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
+}
+
+async fn merge_all(
+    cube: &ReadyCube,
+    work: &Work<'_>,
+    finished: &[CuboidEntry],
+    segments: &[SegmentEntry],
+) -> Result<()> {
+    for set in cube.entry.definition.lattice().sets() {
+        if !has(finished, *set) {
+            work.merge_one(*set, segments).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A new segment, or one that was left half-built, and its finished cuboids.

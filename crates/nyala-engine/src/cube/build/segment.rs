@@ -27,6 +27,10 @@ pub(crate) struct WantedSegment {
     pub(crate) sources: Vec<SourceFiles>,
     /// The revision of the cube that is built.
     pub(crate) revision: u32,
+    /// Counts the attempts to make it, from 0.
+    pub(crate) attempt: u32,
+    /// Whether another attempt follows if this one fails because of the moment.
+    pub(crate) again: bool,
 }
 
 /// What was found out while a segment was made.
@@ -47,6 +51,7 @@ pub(super) struct NewSegment {
     background: Background,
     id: SegmentId,
     folder: String,
+    mark: String,
     published: bool,
 }
 
@@ -87,6 +92,7 @@ impl NewSegment {
             background: background.clone(),
             id: segment.id,
             folder: segment.location,
+            mark: mark_of(wanted),
             published: false,
         };
         Ok((resumed, whole))
@@ -120,8 +126,20 @@ impl NewSegment {
             background: background.clone(),
             id,
             folder,
+            mark: mark_of(wanted),
             published: false,
         })
+    }
+
+    /// What the names of this attempt's files have, so that a straggler of the one before, which may still
+    /// put its file in place, is never taken for one of them.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Lets the segment stay as it is, to be taken up by the next attempt.
+    pub(super) fn leave(mut self) {
+        self.published = true;
     }
 
     /// Folder of its files within the data store, with a trailing slash.
@@ -182,6 +200,10 @@ impl Drop for NewSegment {
             }
         });
     }
+}
+
+fn mark_of(wanted: &WantedSegment) -> String {
+    if wanted.attempt == 0 { String::new() } else { format!("-{}", Uuid::now_v7().simple()) }
 }
 
 /// Milliseconds since the Unix epoch.

@@ -50,7 +50,16 @@ pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRan
     if let Some(range) = range {
         check(&column.division, range)?;
     }
-    let planner = Planner { cube, column, range };
+    let kept_from = kept_from(cube, column, range);
+    if let (Some(range), Some(from)) = (range, kept_from)
+        && range.to <= from
+    {
+        let (shown, from) = (column.division.show_range(range), column.division.show(from));
+        let message = format!("range {shown} lies before {from}, from which the cube keeps segments");
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("raise its retention with ALTER CUBE … SET (retention = …)"));
+    }
+    let planner = Planner { cube, column, range, kept_from };
     match action {
         BuildAction::Build => planner.build(|segment| cube.coverage.why_stale(segment.id).is_some()),
         BuildAction::Refresh => planner.build(|_| true),
@@ -63,6 +72,34 @@ fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
     segment.state == SegmentState::Ready
         && cube.coverage.why_stale(segment.id).is_none()
         && !cube.entry.definition.outstanding(segment).is_empty()
+}
+
+/// Whether a build would have something to do.
+pub(crate) fn is_due(cube: &ReadyCube) -> bool {
+    let current = |segment: &SegmentEntry| {
+        segment.state == SegmentState::Ready
+            && cube.coverage.why_stale(segment.id).is_none()
+            && cube.entry.definition.outstanding(segment).is_empty()
+    };
+    match &cube.entry.definition.partition {
+        None => !cube.entry.segments.iter().any(current),
+        // What is wrong is told by the build.
+        Some(_) => wanted(cube, BuildAction::Build, None).map_or(true, |works| !works.is_empty()),
+    }
+}
+
+/// The first key that is kept: the cube's retention before the end of the newest range there is, or will be
+/// when `range` is built. None if all are.
+pub(crate) fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Option<KeyRange>) -> Option<i64> {
+    let retention = cube.entry.definition.options.retention?;
+    let segments = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let ends = segments.filter_map(|segment| match segment.range {
+        SegmentRange::Keys(keys) => Some(keys.to),
+        SegmentRange::Whole | SegmentRange::Nulls => None,
+    });
+    let files = cube.coverage.file_spans().filter_map(|(_, last)| Some(column.division.range_of(last)?.to));
+    let newest = ends.chain(files).chain(range.map(|range| range.to)).max()?;
+    column.division.kept_from(newest, Some(retention))
 }
 
 fn unpartitioned(cube: &ReadyCube) -> QueryError {
@@ -105,6 +142,8 @@ struct Planner<'a> {
     cube: &'a ReadyCube,
     column: &'a PartitionColumn,
     range: Option<KeyRange>,
+    /// What lies before is not built.
+    kept_from: Option<i64>,
 }
 
 impl Planner<'_> {
@@ -133,6 +172,7 @@ impl Planner<'_> {
                 ranges.insert(step);
             }
         }
+        ranges.retain(|range| self.kept_from.is_none_or(|from| range.to > from));
         if ranges.len() > MAX_SEGMENTS {
             return Err(self.too_many());
         }

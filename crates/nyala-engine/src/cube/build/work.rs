@@ -41,7 +41,7 @@ impl Home<'_> {
 
     fn mark(&self) -> &str {
         match self {
-            Self::New(_) => "",
+            Self::New(segment) => segment.mark(),
             Self::Ready(segment) => segment.mark(),
         }
     }
