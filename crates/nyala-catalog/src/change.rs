@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, FileFormat, QualifiedName, SegmentId, SegmentRange,
-    SourceFiles, TableEntry, TableId,
+    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, FileFormat, QualifiedName,
+    SegmentId, SegmentRange, SourceFiles, TableEntry, TableId,
 };
 
 /// One change of the catalog: made in one transaction, as a whole or not at all.
@@ -55,6 +55,19 @@ pub enum Change {
         /// Whether an existing cube of this name is fine. A table of this name never is.
         if_not_exists: bool,
     },
+    /// Gives a cube another definition, of the next revision. Cuboids of ready segments stay as far as the
+    /// new definition has a use for them. Segments being built are forgotten if the cells are others now.
+    /// Files are not touched.
+    AlterCube {
+        /// The cube.
+        cube: CubeId,
+        /// What it is made of now.
+        definition: Box<CubeDefinition>,
+        /// The statement that would create it as it is now, for people.
+        statement: String,
+        /// Where its dimensions of before are now.
+        moves: DimensionMoves,
+    },
     /// Forgets a cube with its segments. Their files are not touched.
     DropCube {
         /// Its name.
@@ -66,6 +79,8 @@ pub enum Change {
     BeginSegment {
         /// The cube it belongs to.
         cube: CubeId,
+        /// The revision of the cube that is built. Refused if it is another by now.
+        revision: u32,
         /// Folder, with a trailing slash, that will hold all its files.
         location: String,
         /// The rows it is made from.
@@ -78,6 +93,15 @@ pub enum Change {
     AddCuboid {
         /// The segment.
         segment: SegmentId,
+        /// The cuboid, whose files must be complete and durable.
+        cuboid: CuboidEntry,
+    },
+    /// Gives a `Ready` segment a cuboid that it lacks, or one that is current for one that is not.
+    ExtendSegment {
+        /// The segment.
+        segment: SegmentId,
+        /// The revision of the cube that the cuboid was made for. Refused if it is another by now.
+        revision: u32,
         /// The cuboid, whose files must be complete and durable.
         cuboid: CuboidEntry,
     },

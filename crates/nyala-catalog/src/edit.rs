@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentId, SegmentState, TableEntry,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry,
+    SegmentId, SegmentState, TableEntry,
 };
 
 /// One row added, changed or removed. Everything an edit names has been found to exist.
@@ -19,12 +20,22 @@ pub(crate) enum Edit {
     RemoveTable(Arc<TableEntry>),
     /// A cube without segments.
     AddCube(Arc<CubeEntry>),
+    /// Its segments stay.
+    SetDefinition {
+        cube: Arc<CubeEntry>,
+        definition: CubeDefinition,
+        statement: String,
+    },
     /// Its segments and their cuboids go with it.
     RemoveCube(Arc<CubeEntry>),
     /// A segment without cuboids.
     AddSegment(Arc<CubeEntry>, SegmentEntry),
     /// An entry with equal dimensions is replaced where it stands.
     PutCuboid(Arc<CubeEntry>, SegmentId, CuboidEntry),
+    RemoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet),
+    /// The cuboid over these dimensions is the given one from now on, in its place. No other of the segment
+    /// has the dimensions of the given one by then.
+    MoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet, CuboidEntry),
     SetReady {
         cube: Arc<CubeEntry>,
         segment: SegmentId,
@@ -56,6 +67,12 @@ impl Edit {
             Self::AddCube(cube) => {
                 snapshot.cubes.insert(cube.name.clone(), Arc::clone(cube));
             }
+            Self::SetDefinition { cube, definition, statement } => {
+                edit_cube(snapshot, &cube.name, |entry| {
+                    entry.definition.clone_from(definition);
+                    entry.statement.clone_from(statement);
+                });
+            }
             Self::RemoveCube(cube) => {
                 snapshot.cubes.remove(&cube.name);
             }
@@ -64,6 +81,17 @@ impl Edit {
             }
             Self::PutCuboid(cube, id, cuboid) => {
                 edit_segment(snapshot, &cube.name, *id, |segment| put_cuboid(segment, cuboid));
+            }
+            Self::RemoveCuboid(cube, id, dimensions) => {
+                edit_segment(snapshot, &cube.name, *id, |segment| {
+                    segment.cuboids.retain(|cuboid| cuboid.dimensions != *dimensions);
+                });
+            }
+            Self::MoveCuboid(cube, id, dimensions, cuboid) => {
+                edit_segment(snapshot, &cube.name, *id, |segment| {
+                    let moved = segment.cuboids.iter_mut().find(|cuboid| cuboid.dimensions == *dimensions);
+                    moved.into_iter().for_each(|slot| slot.clone_from(cuboid));
+                });
             }
             Self::SetReady { cube, segment, source_rows, built_at_ms, droppable_joins, key_bounds } => {
                 edit_segment(snapshot, &cube.name, *segment, |entry| {

@@ -60,6 +60,12 @@ pub enum CatalogError {
         /// The segment.
         segment: SegmentId,
     },
+    /// The cube is not what the change was worked out for: repeat the statement.
+    #[error("cube `{name}` was altered meanwhile; run the statement again")]
+    Altered {
+        /// The cube.
+        name: String,
+    },
     /// No row may be in two segments: build a range that holds the other as a whole.
     #[error("segment `{segment}` shares rows with segment `{other}`, which has others besides")]
     SegmentsOverlap {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use nyala_model::suggest::nearest;
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, QualifiedName, SegmentEntry, SegmentId,
-    SegmentRange, SegmentState, SnapshotVersion, SourceFiles, TableEntry, TableId,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionMoves, QualifiedName,
+    SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, SourceFiles, TableEntry, TableId,
 };
 
 use crate::DEFAULT_SCHEMA;
@@ -59,11 +59,17 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             let cube = new_cube(CubeId(id), name, definition, statement);
             create_cube(base, cube, *if_not_exists)
         }
+        Change::AlterCube { cube, definition, statement, moves } => {
+            alter_cube(base, *cube, definition, statement, moves)
+        }
         Change::DropCube { name, if_exists } => drop_cube(base, name, *if_exists),
-        Change::BeginSegment { cube, location, range, sources } => {
-            begin_segment(base, *cube, new_segment(SegmentId(id), location, *range, sources))
+        Change::BeginSegment { cube, revision, location, range, sources } => {
+            begin_segment(base, *cube, *revision, new_segment(SegmentId(id), location, *range, sources))
         }
         Change::AddCuboid { segment, cuboid } => add_cuboid(base, *segment, cuboid),
+        Change::ExtendSegment { segment, revision, cuboid } => {
+            extend_segment(base, *segment, *revision, cuboid)
+        }
         Change::PublishSegment { segment, source_rows, built_at_ms, droppable_joins, key_bounds } => {
             publish_segment(base, *segment, |cube, segment| Edit::SetReady {
                 cube,
@@ -158,6 +164,56 @@ fn drop_cube(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> E
     }
 }
 
+fn alter_cube(
+    base: &CatalogSnapshot,
+    cube: CubeId,
+    definition: &CubeDefinition,
+    statement: &str,
+    moves: &DimensionMoves,
+) -> Edits {
+    let cube = find_cube_by_id(base, cube)?;
+    check_revision(cube, definition.revision.wrapping_sub(1))?;
+    let mut edits = Vec::new();
+    for segment in &cube.segments {
+        match segment.state {
+            SegmentState::Ready => carry_cuboids(cube, segment, definition, moves, &mut edits),
+            SegmentState::Building if cube.definition.same_cells(definition) => {}
+            SegmentState::Building => edits.push(Edit::RemoveSegment(Arc::clone(cube), segment.id)),
+        }
+    }
+    edits.push(Edit::SetDefinition {
+        cube: Arc::clone(cube),
+        definition: definition.clone(),
+        statement: statement.to_owned(),
+    });
+    Ok(edits)
+}
+
+/// Sets of dimensions only become smaller numbers, since those that stay keep their order. So in ascending
+/// order each takes the place of one that was removed or has moved already.
+fn carry_cuboids(
+    cube: &Arc<CubeEntry>,
+    segment: &SegmentEntry,
+    definition: &CubeDefinition,
+    moves: &DimensionMoves,
+    edits: &mut Vec<Edit>,
+) {
+    let gone = |number: &u32| definition.measures.iter().all(|measure| measure.number != *number);
+    let first_gone = cube.definition.measures.iter().map(|measure| measure.number).find(gone);
+    let after = moves.carry(&segment.cuboids, &definition.grouping_sets, first_gone);
+    let mut moved = Vec::new();
+    for (before, after) in segment.cuboids.iter().zip(after) {
+        match after {
+            None => edits.push(Edit::RemoveCuboid(Arc::clone(cube), segment.id, before.dimensions)),
+            Some(after) if after != *before => moved.push((before.dimensions, after)),
+            Some(_) => {}
+        }
+    }
+    moved.sort_by_key(|(before, _)| *before);
+    let moves = moved.into_iter();
+    edits.extend(moves.map(|(before, after)| Edit::MoveCuboid(Arc::clone(cube), segment.id, before, after)));
+}
+
 fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[SourceFiles]) -> SegmentEntry {
     SegmentEntry {
         id,
@@ -173,15 +229,33 @@ fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[So
     }
 }
 
-fn begin_segment(base: &CatalogSnapshot, cube: CubeId, segment: SegmentEntry) -> Edits {
-    let found = base.cubes.values().find(|entry| entry.id == cube);
-    let cube = found.ok_or_else(|| id_not_found("cube", cube))?;
+fn begin_segment(base: &CatalogSnapshot, cube: CubeId, revision: u32, segment: SegmentEntry) -> Edits {
+    let cube = find_cube_by_id(base, cube)?;
+    check_revision(cube, revision)?;
     Ok(vec![Edit::AddSegment(Arc::clone(cube), segment)])
 }
 
 fn add_cuboid(base: &CatalogSnapshot, segment: SegmentId, cuboid: &CuboidEntry) -> Edits {
     let (cube, segment) = find_building_segment(base, segment)?;
     Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
+}
+
+/// What a cuboid holds never changes; only one that lacks something gives way to one that does not.
+fn extend_segment(base: &CatalogSnapshot, segment: SegmentId, revision: u32, cuboid: &CuboidEntry) -> Edits {
+    let (cube, segment) = find_segment(base, segment)?;
+    check_revision(cube, revision)?;
+    let before = segment.cuboids.iter().find(|before| before.dimensions == cuboid.dimensions);
+    if before.is_some_and(|before| cube.definition.is_current(before)) {
+        return Err(CatalogError::SegmentReady { segment: segment.id });
+    }
+    Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
+}
+
+fn check_revision(cube: &CubeEntry, revision: u32) -> Result<(), CatalogError> {
+    if cube.definition.revision == revision {
+        return Ok(());
+    }
+    Err(CatalogError::Altered { name: cube.name.to_string() })
 }
 
 fn publish_segment(
@@ -246,6 +320,10 @@ fn find_cube<'a>(
     name: &QualifiedName,
 ) -> Result<&'a Arc<CubeEntry>, CatalogError> {
     base.cubes.get(name).ok_or_else(|| object_not_found(base, "cube", name, base.cubes.keys()))
+}
+
+fn find_cube_by_id(base: &CatalogSnapshot, id: CubeId) -> Result<&Arc<CubeEntry>, CatalogError> {
+    base.cubes.values().find(|entry| entry.id == id).ok_or_else(|| id_not_found("cube", id))
 }
 
 fn find_segment(

@@ -11,6 +11,7 @@ use nyala_catalog::CatalogError;
 use nyala_model::suggest::nearest;
 use nyala_storage::StorageError;
 use nyala_storage::object::refusal;
+use parquet::errors::ParquetError;
 
 /// Result of everything the engine does for a client.
 pub type Result<T, E = QueryError> = std::result::Result<T, E>;
@@ -71,12 +72,14 @@ pub struct QueryError {
     pub message: String,
     /// The next step.
     pub hint: Option<String>,
+    /// Whether the same may succeed a moment later: a store or a network failed.
+    pub transient: bool,
 }
 
 impl QueryError {
     /// An error without a hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None }
+        Self { kind, message: message.into(), hint: None, transient: false }
     }
 
     /// The same error with the next step.
@@ -129,7 +132,7 @@ impl From<CatalogError> for QueryError {
             CatalogError::NotFound { what: "table" | "cube", .. } => ErrorKind::UndefinedTable,
             CatalogError::NotFound { .. } => ErrorKind::UndefinedObject,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
-            CatalogError::InUse { .. } => ErrorKind::InUse,
+            CatalogError::InUse { .. } | CatalogError::Altered { .. } => ErrorKind::InUse,
             CatalogError::WrongKind { .. } | CatalogError::Protected { .. } => ErrorKind::InvalidDefinition,
             _ => ErrorKind::Internal,
         };
@@ -159,7 +162,7 @@ fn from_datafusion(error: &DataFusionError) -> QueryError {
         DataFusionError::SQL(inner, _) => QueryError::new(ErrorKind::Syntax, tidy(&inner.to_string())),
         DataFusionError::ArrowError(inner, _) => from_arrow(inner),
         DataFusionError::SchemaError(inner, _) => from_schema(inner),
-        DataFusionError::ParquetError(inner) => unreadable(&inner.to_string()),
+        DataFusionError::ParquetError(inner) => from_parquet(inner),
         DataFusionError::ObjectStore(inner) => from_object_store(inner),
         DataFusionError::IoError(inner) => from_io(inner),
         DataFusionError::NotImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
@@ -177,26 +180,30 @@ fn from_datafusion(error: &DataFusionError) -> QueryError {
 
 /// Looks through a chain of sources for errors we know by type.
 fn from_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
+    find_known(error).unwrap_or_else(|| QueryError::internal(error))
+}
+
+fn find_known(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<QueryError> {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(current) = source {
         if let Some(ours) = current.downcast_ref::<QueryError>() {
-            return ours.clone();
+            return Some(ours.clone());
         }
         if let Some(inner) = current.downcast_ref::<DataFusionError>() {
-            return from_datafusion(inner);
+            return Some(from_datafusion(inner));
         }
         if let Some(inner) = current.downcast_ref::<ArrowError>() {
-            return from_arrow(inner);
+            return Some(from_arrow(inner));
         }
         if let Some(inner) = current.downcast_ref::<object_store::Error>() {
-            return from_object_store(inner);
+            return Some(from_object_store(inner));
         }
         if let Some(inner) = current.downcast_ref::<std::io::Error>() {
-            return from_io(inner);
+            return Some(from_io(inner));
         }
         source = current.source();
     }
-    QueryError::internal(error)
+    None
 }
 
 fn from_arrow(error: &ArrowError) -> QueryError {
@@ -208,6 +215,16 @@ fn from_arrow(error: &ArrowError) -> QueryError {
         ArrowError::CsvError(text) | ArrowError::JsonError(text) => unreadable(text),
         ArrowError::NotYetImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
         other => QueryError::new(ErrorKind::Data, tidy(&other.to_string())),
+    }
+}
+
+fn from_parquet(error: &ParquetError) -> QueryError {
+    match error {
+        ParquetError::External(inner) => match find_known(inner.as_ref()) {
+            Some(known) => known,
+            None => unreadable(&error.to_string()),
+        },
+        other => unreadable(&other.to_string()),
     }
 }
 
@@ -253,7 +270,8 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
         }
         object_store::Error::Generic { source, .. } => match find_io(source.as_ref()) {
             Some(io) => from_io(io),
-            None => unreadable(&error.to_string()),
+            // What a store in the network answers, or does not answer, after its own attempts.
+            None => QueryError { transient: true, ..unreadable(&error.to_string()) },
         },
         other => unreadable(&other.to_string()),
     }
@@ -276,8 +294,29 @@ fn from_io(error: &std::io::Error) -> QueryError {
             QueryError::new(ErrorKind::DiskFull, format!("no space left on the disk: {error}"))
                 .hint("free some space, then run the statement again")
         }
-        _ => unreadable(&error.to_string()),
+        kind => QueryError { transient: is_transient(kind), ..unreadable(&error.to_string()) },
     }
+}
+
+/// Faults of the moment, and not of what was asked for.
+fn is_transient(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind as Io;
+    matches!(
+        kind,
+        Io::ConnectionRefused
+            | Io::ConnectionReset
+            | Io::ConnectionAborted
+            | Io::NotConnected
+            | Io::HostUnreachable
+            | Io::NetworkUnreachable
+            | Io::NetworkDown
+            | Io::BrokenPipe
+            | Io::TimedOut
+            | Io::WouldBlock
+            | Io::Interrupted
+            | Io::ResourceBusy
+            | Io::StaleNetworkFileHandle
+    )
 }
 
 fn unreadable(text: &str) -> QueryError {
@@ -343,6 +382,27 @@ mod tests {
         let store = object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(full) };
         let error = QueryError::from(DataFusionError::ObjectStore(Box::new(store)));
         assert_eq!(error.kind, ErrorKind::DiskFull);
+    }
+
+    #[test]
+    fn faults_of_the_moment_are_told_from_others() {
+        let check = |kind: std::io::ErrorKind, expected| {
+            let source = Box::new(std::io::Error::from(kind));
+            let store = object_store::Error::Generic { store: "S3", source };
+            let wrapped = parquet_error(Box::new(store));
+            assert_eq!(QueryError::from(wrapped).transient, expected, "{kind:?}");
+        };
+        check(std::io::ErrorKind::ConnectionReset, true);
+        check(std::io::ErrorKind::TimedOut, true);
+        check(std::io::ErrorKind::StorageFull, false);
+        check(std::io::ErrorKind::PermissionDenied, false);
+        let lost = object_store::Error::NotFound { path: "a".to_owned(), source: "gone".into() };
+        assert!(!QueryError::from(DataFusionError::ObjectStore(Box::new(lost))).transient);
+    }
+
+    fn parquet_error(source: Box<object_store::Error>) -> DataFusionError {
+        let error = ParquetError::External(source);
+        DataFusionError::ParquetError(Box::new(error))
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod scan;
 mod session;
 mod statement;
 
+pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
     Answer, Completion, Engine, EngineStats, PlanCacheStats, Prepared, RowStream, Session, SessionOptions,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
-use crate::lattice::{DimensionSet, Lattice};
+use crate::cube::CubeEntry;
+use crate::ids::{SegmentId, SnapshotVersion, TableId};
+use crate::lattice::DimensionSet;
 use crate::name::QualifiedName;
-use crate::range::{KeyRange, RangePartition};
+use crate::range::KeyRange;
 
 /// File format of an external table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,88 +43,6 @@ pub struct TableEntry {
     pub schema_ipc: Vec<u8>,
     /// The statement that created it, for people.
     pub definition: String,
-}
-
-/// A group expression of a cube.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dimension {
-    /// Column name in every cuboid.
-    pub name: String,
-    /// The expression over the base columns, as text for people.
-    pub expression: String,
-    /// Arrow type, as text for people.
-    pub data_type: String,
-}
-
-/// One column of an aggregate's intermediate state. Part of the on-disk format.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StateColumn {
-    /// Column name in every cuboid.
-    pub name: String,
-    /// Arrow type, as text: a segment is refused if the running version would read another.
-    pub data_type: String,
-}
-
-/// An aggregate call of a cube, stored as state columns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Measure {
-    /// The call over the base columns, as text for people.
-    pub expression: String,
-    /// Name of the aggregate function.
-    pub function: String,
-    /// Arrow types of the arguments, as text.
-    pub argument_types: Vec<String>,
-    /// Whether the call is over distinct arguments.
-    pub distinct: bool,
-    /// Version of the function's state layout.
-    pub state_version: u32,
-    /// The state's columns, in the order the function writes them.
-    pub states: Vec<StateColumn>,
-}
-
-/// What a cube is made of, as worked out when it was created.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CubeDefinition {
-    /// The SELECT of the cube, fully qualified; planning it anew gives the expressions.
-    pub select: String,
-    /// Tables the SELECT reads, without repetition.
-    pub sources: Vec<QualifiedName>,
-    /// Group expressions; [`DimensionSet`] counts in this order.
-    pub dimensions: Vec<Dimension>,
-    /// Aggregate calls.
-    pub measures: Vec<Measure>,
-    /// Distinct grouping sets, each after all its supersets.
-    pub grouping_sets: Vec<DimensionSet>,
-    /// How it is divided into segments; none if one segment holds all rows.
-    #[serde(default)]
-    pub partition: Option<RangePartition>,
-}
-
-impl CubeDefinition {
-    /// The grouping sets as a lattice.
-    pub fn lattice(&self) -> Lattice {
-        Lattice::new(self.grouping_sets.iter().copied())
-    }
-
-    /// Names of the dimensions in `set`, in definition order.
-    pub fn dimension_names(&self, set: DimensionSet) -> Vec<&str> {
-        set.iter().filter_map(|i| self.dimensions.get(i)).map(|d| d.name.as_str()).collect()
-    }
-}
-
-/// A cube with the segments built so far.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CubeEntry {
-    /// Identity.
-    pub id: CubeId,
-    /// Where users find it.
-    pub name: QualifiedName,
-    /// What it is made of.
-    pub definition: CubeDefinition,
-    /// The statement that created it, for people.
-    pub statement: String,
-    /// Segments, oldest first, whatever their state.
-    pub segments: Vec<SegmentEntry>,
 }
 
 /// How far a segment has come.
@@ -215,6 +134,12 @@ pub struct CuboidEntry {
     pub rows: u64,
     /// Size of the files together.
     pub bytes: u64,
+    /// The number of the first measure that was added to the cube later: it has the states of those before.
+    pub measures: u32,
+    /// Whether a dimension was dropped that its files still have: then several rows may be of one cell.
+    pub repeats: bool,
+    /// Whether its files have columns that the cube has dropped.
+    pub wider: bool,
     /// The files; each is sorted, and no cell is in two of them, but their ranges overlap.
     pub files: Vec<CuboidFile>,
 }
@@ -228,56 +153,6 @@ pub struct CuboidFile {
     pub rows: u64,
     /// Size of the file.
     pub bytes: u64,
-}
-
-/// What a job does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobKind {
-    /// Builds a segment of a cube.
-    Build,
-}
-
-/// How far a job has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JobState {
-    /// At work, or was when its process died.
-    Running,
-    /// Ended well.
-    Done,
-    /// Ended by an error, which the entry holds.
-    Failed,
-    /// Ended because someone asked for it.
-    Cancelled,
-}
-
-/// A background job and its outcome. Jobs are not part of a snapshot: their progress changes far more
-/// often than anything a query depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobEntry {
-    /// Identity.
-    pub id: JobId,
-    /// What it does.
-    pub kind: JobKind,
-    /// The cube it works for.
-    pub cube: QualifiedName,
-    /// How far it has come.
-    pub state: JobState,
-    /// Rows read from the source so far.
-    pub rows_read: u64,
-    /// Cuboids finished so far.
-    pub cuboids_done: u32,
-    /// Cuboids to build in all.
-    pub cuboids_total: u32,
-    /// Bytes written so far.
-    pub bytes_written: u64,
-    /// Milliseconds since the Unix epoch.
-    pub started_at_ms: u64,
-    /// Milliseconds since the Unix epoch; none while running.
-    pub ended_at_ms: Option<u64>,
-    /// Why it failed.
-    pub error: Option<String>,
 }
 
 /// One immutable, versioned view of everything the catalog holds. A query reads exactly one.

@@ -133,6 +133,9 @@ pub struct BuildConfig {
     pub page_rows: usize,
     /// Zstandard level of cuboid files, 1 to 22. Default 1.
     pub zstd_level: i32,
+    /// How often a segment is tried again after a store or network failed for a moment; waits grow from 1
+    /// to 125 seconds. 0 never tries again. Default 3.
+    pub retries: u32,
 }
 
 /// How cubes are kept current.
@@ -249,7 +252,7 @@ impl Default for CubesConfig {
 
 impl Default for BuildConfig {
     fn default() -> Self {
-        Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1 }
+        Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1, retries: 3 }
     }
 }
 
@@ -334,6 +337,7 @@ impl Config {
             "between 1 and 22",
             &build.zstd_level,
         )?;
+        check(build.retries <= 20, "build.retries", "at most 20", &build.retries)?;
         let check_files = self.cubes.check_files_ms;
         check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)?;
         check(

@@ -7,21 +7,25 @@
 pub mod catalog;
 pub mod config;
 pub mod coverage;
+pub mod cube;
 pub mod history;
 pub mod ids;
+pub mod job;
 pub mod lattice;
 pub mod name;
 pub mod range;
 pub mod suggest;
+pub mod upkeep;
 
 pub use catalog::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, FileFormat, JobEntry,
-    JobKind, JobState, Measure, SegmentEntry, SegmentRange, SegmentState, SourceFiles, StateColumn,
-    TableEntry,
+    CatalogSnapshot, CuboidEntry, CuboidFile, FileFormat, SegmentEntry, SegmentRange, SegmentState,
+    SourceFiles, TableEntry,
 };
 pub use coverage::KeySet;
+pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
 pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
+pub use job::{JobEntry, JobKind, JobState};
 pub use lattice::{DimensionSet, Lattice};
 pub use name::QualifiedName;
 pub use range::{KeyKind, KeyRange, RangePartition, Step};

@@ -140,7 +140,7 @@ impl RangePartition {
     }
 
     /// The day a key lies in, since 1970-01-01.
-    fn day_of(&self, key: i64) -> Option<i64> {
+    pub(crate) fn day_of(&self, key: i64) -> Option<i64> {
         match self.kind {
             KeyKind::Integer | KeyKind::Date => Some(key),
             KeyKind::Timestamp { per_second } => {
@@ -157,7 +157,7 @@ impl RangePartition {
         }
     }
 
-    fn key_of_day(&self, day: i64) -> Option<i64> {
+    pub(crate) fn key_of_day(&self, day: i64) -> Option<i64> {
         match self.kind {
             KeyKind::Integer | KeyKind::Date => Some(day),
             KeyKind::Timestamp { per_second } => day.checked_mul(per_second.checked_mul(SECONDS_PER_DAY)?),
@@ -202,7 +202,7 @@ impl fmt::Display for Step {
     }
 }
 
-fn date_of(day: i64) -> Option<NaiveDate> {
+pub(crate) fn date_of(day: i64) -> Option<NaiveDate> {
     NaiveDate::from_num_days_from_ce_opt(i32::try_from(day.checked_add(EPOCH_DAYS_FROM_CE)?).ok()?)
 }
 

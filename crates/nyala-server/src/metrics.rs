@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
-use nyala_engine::{EngineStats, HotStats, PlanCacheStats};
+use nyala_engine::{BuildStats, EngineStats, HotStats, PlanCacheStats};
 
 /// Renders the process's metrics; clones share them.
 #[derive(Debug, Clone)]
@@ -68,6 +68,7 @@ fn set_engine(stats: EngineStats) {
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
     set_hot_cuboids(stats.hot_cuboids);
     set_plans(stats.plans);
+    set_builds(stats.builds);
 }
 
 fn set_plans(stats: PlanCacheStats) {
@@ -75,6 +76,17 @@ fn set_plans(stats: PlanCacheStats) {
     counter!("nyala_plan_cache_misses_total").absolute(stats.misses);
     gauge!("nyala_plan_cache_entries").set(stats.entries as f64);
     gauge!("nyala_plan_cache_bytes").set(stats.bytes as f64);
+}
+
+fn set_builds(stats: BuildStats) {
+    gauge!("nyala_builds_running").set(stats.running as f64);
+    for (outcome, count) in [("done", stats.done), ("failed", stats.failed), ("cancelled", stats.cancelled)] {
+        counter!("nyala_builds_total", "outcome" => outcome).absolute(count);
+    }
+    counter!("nyala_build_retries_total").absolute(stats.retries);
+    counter!("nyala_build_rows_total").absolute(stats.rows);
+    counter!("nyala_build_cuboids_total").absolute(stats.cuboids);
+    counter!("nyala_build_bytes_total").absolute(stats.bytes);
 }
 
 fn set_hot_cuboids(stats: HotStats) {
@@ -100,6 +112,7 @@ fn describe() {
     describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
     describe_hot_cuboids();
     describe_plans();
+    describe_builds();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
     describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
@@ -108,6 +121,15 @@ fn describe() {
         Unit::Seconds,
         "Time until the status of an API request was known."
     );
+}
+
+fn describe_builds() {
+    describe_gauge!("nyala_builds_running", "Build jobs running now.");
+    describe_counter!("nyala_builds_total", "Build jobs that ended, by outcome.");
+    describe_counter!("nyala_build_retries_total", "Attempts of builds after a failure of the moment.");
+    describe_counter!("nyala_build_rows_total", "Rows that builds read.");
+    describe_counter!("nyala_build_cuboids_total", "Cuboids that builds finished.");
+    describe_counter!("nyala_build_bytes_total", Unit::Bytes, "Bytes of cuboids that builds wrote.");
 }
 
 fn describe_hot_cuboids() {

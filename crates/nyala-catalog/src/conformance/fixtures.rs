@@ -77,6 +77,7 @@ impl Subject {
     pub(crate) async fn begin_range(&self, cube: &str, range: SegmentRange) -> SegmentId {
         let change = Change::BeginSegment {
             cube: self.cube(cube).id,
+            revision: self.cube(cube).definition.revision,
             location: "file:///segments/".to_owned(),
             range,
             sources: sources(),
@@ -172,6 +173,7 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
             data_type: text("Int32"),
         }],
         measures: vec![Measure {
+            number: 0,
             expression: text("sum(price)"),
             function: text("sum"),
             argument_types: vec![text("Int64")],
@@ -179,7 +181,14 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
             state_version: 1,
             states: vec![StateColumn { name: text("sum(price)[sum]"), data_type: text("Int64") }],
         }],
+        next_measure: 1,
         grouping_sets: vec![DimensionSet::from_bits(1), DimensionSet::EMPTY],
+        revision: 0,
+        options: nyala_model::CubeOptions {
+            retention: Some(Step::Months(24)),
+            auto_merge: vec![Step::Months(3), Step::Months(12)],
+            auto_refresh: true,
+        },
         partition: Some(RangePartition {
             column: text("day"),
             kind: KeyKind::Timestamp { per_second: 1000 },
@@ -191,7 +200,15 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
 /// A cuboid of one file over the dimensions in `bits`.
 pub(crate) fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
     let file = CuboidFile { name: format!("{bits}-{rows}.parquet"), rows, bytes: rows * 8 };
-    CuboidEntry { dimensions: DimensionSet::from_bits(bits), rows, bytes: rows * 8, files: vec![file] }
+    CuboidEntry {
+        dimensions: DimensionSet::from_bits(bits),
+        rows,
+        bytes: rows * 8,
+        measures: 1,
+        repeats: false,
+        wider: false,
+        files: vec![file],
+    }
 }
 
 /// The table entries' names, for short comparisons.

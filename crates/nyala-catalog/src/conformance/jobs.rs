@@ -14,6 +14,8 @@ pub(crate) async fn jobs_are_listed_newest_first(backend: &dyn Backend) {
     let mut second = running(ids[1], 100);
     second.state = JobState::Failed;
     second.rows_read = u64::MAX;
+    second.rows_total = u64::MAX - 1;
+    second.retries = 3;
     second.cuboids_done = 3;
     second.cuboids_total = u32::MAX;
     second.bytes_written = 1 << 40;
@@ -46,5 +48,7 @@ fn running(id: JobId, started_at_ms: u64) -> JobEntry {
         started_at_ms,
         ended_at_ms: None,
         error: None,
+        rows_total: 0,
+        retries: 0,
     }
 }

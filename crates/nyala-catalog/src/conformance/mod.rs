@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+pub(crate) mod altered;
 pub(crate) mod commits;
 pub(crate) mod fixtures;
 pub(crate) mod history;
@@ -35,6 +36,12 @@ macro_rules! conformance_tests {
                 a_cuboid_is_replaced_where_it_stands,
                 dropped_segments_are_gone,
                 missing_ids_are_refused,
+            ],
+            altered: [
+                cuboids_move_with_their_dimensions,
+                builds_of_another_revision_are_refused,
+                segments_being_built_end_with_their_cells,
+                a_ready_segment_takes_what_it_lacks,
             ],
             jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
             history: [

@@ -123,6 +123,7 @@ pub(crate) async fn missing_ids_are_refused(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let begin = Change::BeginSegment {
         cube: CubeId(999),
+        revision: 0,
         location: String::new(),
         range: SegmentRange::Whole,
         sources: vec![],

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CuboidEntry, SegmentEntry, SegmentId, SegmentState, SnapshotVersion,
-    TableEntry,
+    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, SegmentEntry, SegmentId, SegmentState,
+    SnapshotVersion, TableEntry,
 };
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{Connection, Error, SqlitePool};
@@ -65,9 +65,18 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
         Edit::AddTable(table) => add_table(table)?,
         Edit::RemoveTable(table) => by_id("DELETE FROM tables WHERE id = ?", table.id.0),
         Edit::AddCube(cube) => add_cube(cube)?,
+        Edit::SetDefinition { cube, definition, statement } => {
+            let update = "UPDATE cubes SET definition = ?, statement = ? WHERE id = ?";
+            sqlx::query(update).bind(to_json(definition)?).bind(statement).bind(cube.id.0.cast_signed())
+        }
         Edit::RemoveCube(cube) => by_id("DELETE FROM cubes WHERE id = ?", cube.id.0),
         Edit::AddSegment(cube, segment) => add_segment(cube, segment)?,
         Edit::PutCuboid(_, segment, cuboid) => put_cuboid(*segment, cuboid)?,
+        Edit::RemoveCuboid(_, segment, dimensions) => {
+            by_id("DELETE FROM cuboids WHERE segment_id = ? AND dimensions = ?", segment.0)
+                .bind(dimensions.bits().cast_signed())
+        }
+        Edit::MoveCuboid(_, segment, before, cuboid) => move_cuboid(*segment, *before, cuboid),
         Edit::SetReady { segment, source_rows, built_at_ms, droppable_joins, key_bounds, .. } => {
             set_ready(*segment, *source_rows, *built_at_ms, droppable_joins, *key_bounds)?
         }
@@ -132,14 +141,32 @@ fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statem
 
 /// The upsert keeps the row's id and with it the cuboid's place among the others.
 fn put_cuboid<'q>(segment: SegmentId, cuboid: &CuboidEntry) -> Result<Statement<'q>, Error> {
-    let upsert = "INSERT INTO cuboids (segment_id, dimensions, row_count, byte_count, files) \
-                  VALUES (?, ?, ?, ?, ?) ON CONFLICT (segment_id, dimensions) DO UPDATE SET \
-                  row_count = excluded.row_count, byte_count = excluded.byte_count, files = excluded.files";
+    let upsert = "INSERT INTO cuboids (segment_id, dimensions, row_count, byte_count, measures, repeats, wider, files) \
+                  VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (segment_id, dimensions) DO UPDATE SET \
+                  row_count = excluded.row_count, byte_count = excluded.byte_count, \
+                  measures = excluded.measures, repeats = excluded.repeats, \
+                  wider = excluded.wider, files = excluded.files";
     Ok(by_id(upsert, segment.0)
         .bind(cuboid.dimensions.bits().cast_signed())
         .bind(cuboid.rows.cast_signed())
         .bind(cuboid.bytes.cast_signed())
+        .bind(cuboid.measures)
+        .bind(cuboid.repeats)
+        .bind(cuboid.wider)
         .bind(to_json(&cuboid.files)?))
+}
+
+/// Only its dimensions and what follows from them are others; its files stay.
+fn move_cuboid<'q>(segment: SegmentId, before: DimensionSet, cuboid: &CuboidEntry) -> Statement<'q> {
+    let update = "UPDATE cuboids SET dimensions = ?, measures = ?, repeats = ?, wider = ? \
+                  WHERE segment_id = ? AND dimensions = ?";
+    sqlx::query(update)
+        .bind(cuboid.dimensions.bits().cast_signed())
+        .bind(cuboid.measures)
+        .bind(cuboid.repeats)
+        .bind(cuboid.wider)
+        .bind(segment.0.cast_signed())
+        .bind(before.bits().cast_signed())
 }
 
 fn set_ready<'q>(

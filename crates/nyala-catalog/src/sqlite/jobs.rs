@@ -32,7 +32,7 @@ pub(super) async fn create(
 
 pub(super) async fn update(writer: &SqlitePool, job: &JobEntry) -> Result<(), CatalogError> {
     let update = "UPDATE jobs SET state = ?, rows_read = ?, cuboids_done = ?, cuboids_total = ?, \
-                  bytes_written = ?, ended_at_ms = ?, error = ? WHERE id = ?";
+                  bytes_written = ?, ended_at_ms = ?, error = ?, rows_total = ?, retries = ? WHERE id = ?";
     let done = sqlx::query(update)
         .bind(to_word(&job.state)?)
         .bind(job.rows_read.cast_signed())
@@ -41,6 +41,8 @@ pub(super) async fn update(writer: &SqlitePool, job: &JobEntry) -> Result<(), Ca
         .bind(job.bytes_written.cast_signed())
         .bind(job.ended_at_ms.map(u64::cast_signed))
         .bind(&job.error)
+        .bind(job.rows_total.cast_signed())
+        .bind(job.retries)
         .bind(job.id.0.cast_signed())
         .execute(writer)
         .await?;
@@ -68,5 +70,7 @@ fn job(row: &SqliteRow) -> Result<JobEntry, Error> {
         started_at_ms: unsigned(row, "started_at_ms")?,
         ended_at_ms: optional(row, "ended_at_ms")?,
         error: row.try_get("error")?,
+        rows_total: unsigned(row, "rows_total")?,
+        retries: number(row, "retries")?,
     })
 }

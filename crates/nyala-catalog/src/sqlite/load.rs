@@ -10,7 +10,7 @@ use nyala_model::{
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Error, Row, SqlitePool};
 
-use super::row::{json, unsigned, word};
+use super::row::{json, number, unsigned, word};
 
 /// Reads everything in one transaction, which sees one version however many writers commit meanwhile.
 pub(super) async fn load(readers: &SqlitePool) -> Result<CatalogSnapshot, Error> {
@@ -127,6 +127,9 @@ fn cuboid(row: &SqliteRow) -> Result<CuboidEntry, Error> {
         dimensions: DimensionSet::from_bits(unsigned(row, "dimensions")?),
         rows: unsigned(row, "row_count")?,
         bytes: unsigned(row, "byte_count")?,
+        measures: number(row, "measures")?,
+        repeats: row.try_get("repeats")?,
+        wider: row.try_get("wider")?,
         files: json(row, "files")?,
     })
 }

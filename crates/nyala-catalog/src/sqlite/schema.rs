@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
+const STEPS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -105,6 +105,33 @@ CREATE TABLE query_history (
     answers       TEXT NOT NULL,
     last_asked_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Cubes can be altered: measures have numbers, and cuboids know which measures they have. Those of before
+/// have all of their cube.
+const FORMAT_4: &str = "
+ALTER TABLE cuboids ADD COLUMN measures INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cuboids ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cuboids ADD COLUMN wider INTEGER NOT NULL DEFAULT 0;
+UPDATE cuboids SET measures = (
+    SELECT json_array_length(cubes.definition, '$.measures')
+    FROM segments JOIN cubes ON cubes.id = segments.cube_id
+    WHERE segments.id = cuboids.segment_id
+);
+UPDATE cubes SET definition = json_set(
+    definition,
+    '$.next_measure', json_array_length(definition, '$.measures'),
+    '$.measures', (
+        SELECT json_group_array(json_set(measure.value, '$.number', measure.key))
+        FROM json_each(cubes.definition, '$.measures') AS measure
+    )
+);
+";
+
+/// Jobs tell how much there is to do, and how often they tried again.
+const FORMAT_5: &str = "
+ALTER TABLE jobs ADD COLUMN rows_total INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// What SQLite finds wrong with the file, or that it belongs to another program.

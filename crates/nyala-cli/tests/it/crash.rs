@@ -120,6 +120,32 @@ fn a_build_runs_once_at_a_time_and_ends_when_its_client_leaves() {
     assert!(check_consistent(&server, &data), "building again had no effect");
 }
 
+#[test]
+fn a_build_is_watched_and_cancelled_over_http() {
+    let star = Star::generate("0.1");
+    let data = star.path("data");
+    star.define(&data);
+    let server = Server::start(&data);
+    let address = server.http;
+    let building = std::thread::spawn(move || send(address, &statement_request(BUILD)));
+    let jobs = || -> serde_json::Value { serde_json::from_str(&server.get("/api/v1/jobs").body).unwrap() };
+    eventually("the build runs", PATIENCE, || jobs()["jobs"][0]["state"] == "running");
+    let job = jobs()["jobs"][0].clone();
+    assert_eq!((job["kind"].as_str(), job["cube"].as_str()), (Some("build"), Some("public.ssb")), "{job}");
+    assert!(server.get("/metrics").body.contains("nyala_builds_running 1"), "not in the metrics");
+    let path = format!("/api/v1/jobs/{}", job["job"]);
+    assert_eq!(server.delete(&path).status, 202);
+    let answer = String::from_utf8(building.join().unwrap()).unwrap();
+    assert!(answer.contains("was cancelled"), "{answer}");
+    eventually("the job has ended", PATIENCE, || server.get(&path).body.contains("cancelled"));
+    assert_eq!(server.delete(&path).status, 409);
+    assert_eq!(server.delete("/api/v1/jobs/4711").status, 404);
+    assert_eq!(server.get("/api/v1/jobs/first").status, 404);
+    assert!(server.get("/metrics").body.contains("nyala_builds_total{outcome=\"cancelled\"} 1"));
+    eventually("space given back", Duration::from_secs(10), || files_below(&data.join("cubes")).is_empty());
+    assert!(!check_consistent(&server, &data), "a segment was published");
+}
+
 /// Needs a small file system, which only root may mount.
 #[test]
 fn a_full_disk_fails_the_build_and_nothing_else() {

@@ -9,7 +9,7 @@
     clippy::print_stderr
 )]
 
-mod bench;
+mod alter;
 mod check_cube;
 mod clients;
 mod crash;
@@ -38,3 +38,4 @@ mod statements;
 mod states;
 mod tidy;
 mod tpch;
+mod upkeep;

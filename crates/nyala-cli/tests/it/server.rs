@@ -56,6 +56,10 @@ impl Server {
         exchange(self.http, format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
     }
 
+    pub fn delete(&self, path: &str) -> Response {
+        exchange(self.http, format!("DELETE {path} HTTP/1.0\r\n\r\n").as_bytes())
+    }
+
     /// Sends a body to the query endpoint.
     pub fn post(&self, body: &str) -> Response {
         exchange(self.http, &post_request(body))

@@ -1,6 +1,5 @@
 //! A cube's SELECT, planned and taken apart: what both building and answering start from.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
@@ -10,8 +9,9 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
 use nyala_model::{DimensionSet, RangePartition, SegmentRange};
 
-use super::block::{Block, instance_of, instances_of, scan_plan};
+use super::block::{Block, scan_plan};
 use super::call::Call;
+use super::edges::{JoinEdge, join_edges};
 use super::expression::{Equalities, is_deterministic, normalize};
 use super::flat::FlatRows;
 use super::measure::MeasureCall;
@@ -42,15 +42,8 @@ pub(crate) struct CompiledMeasure {
     pub(crate) states: Vec<FieldRef>,
     /// Version of the state's layout.
     pub(crate) version: StateVersion,
-}
-
-/// How a table of the cube hangs on the tables before it.
-#[derive(Debug, Clone)]
-pub(crate) struct JoinEdge {
-    /// Its own column and the expression over earlier tables that must equal it.
-    pub(crate) keys: Vec<(Column, Expr)>,
-    /// The conditions those keys come from; they alone tie the table to the others.
-    pub(crate) conditions: Vec<Expr>,
+    /// Its number in the cube, by which its state columns are named.
+    pub(crate) number: u32,
 }
 
 /// A cube's definition as expressions and plans.
@@ -81,9 +74,22 @@ pub(crate) struct CompiledCube {
 impl CompiledCube {
     /// Columns of a cuboid over `set`: its dimensions, then the states of every measure.
     pub(crate) fn cuboid_schema(&self, set: DimensionSet) -> SchemaRef {
+        self.cuboid_schema_before(set, u32::MAX)
+    }
+
+    /// Columns of a cuboid over `set` that was written when the measures below `measures` were there.
+    pub(crate) fn cuboid_schema_before(&self, set: DimensionSet, measures: u32) -> SchemaRef {
         let dimensions = set.iter().filter_map(|i| self.dimensions.get(i)).map(|d| Arc::clone(&d.field));
-        let states = self.measures.iter().flat_map(|measure| measure.states.iter().cloned());
+        let held = self.measures.iter().filter(|measure| measure.number < measures);
+        let states = held.flat_map(|measure| measure.states.iter().cloned());
         Arc::new(Schema::new(dimensions.chain(states).collect::<Vec<_>>()))
+    }
+
+    /// The cube as it was before measure number `measures` was added.
+    pub(crate) fn before(&self, measures: u32) -> Self {
+        let mut cube = self.clone();
+        cube.measures.retain(|measure| measure.number < measures);
+        cube
     }
 
     /// The cube over those rows of its fact table only that belong to `range`.
@@ -107,10 +113,12 @@ impl CompiledCube {
     }
 }
 
-/// Plans `select`, the SELECT of a cube grouped plainly by all its dimensions, and takes it apart.
+/// Plans `select`, the SELECT of a cube grouped plainly by all its dimensions, and takes it apart. Its
+/// measures have these `numbers`, or else their positions.
 pub(crate) async fn compile(
     select: &str,
     division: Option<&RangePartition>,
+    numbers: &[u32],
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<CompiledCube> {
@@ -124,7 +132,7 @@ pub(crate) async fn compile(
     let dimensions = compile_dimensions(&block, &equal, &names, aggregate, &mut flat)?;
     let calls = compile_calls(aggregate, &mut flat)?;
     let (flat, flat_schema) = flat.finish()?;
-    let measures = compile_measures(&block, &equal, calls, &flat_schema)?;
+    let measures = compile_measures(&block, &equal, calls, (&flat_schema, numbers))?;
     let edges = join_edges(&block);
     let partition = division.map(|division| PartitionColumn::find(division, &block)).transpose()?;
     let columns = block.columns()?;
@@ -251,67 +259,19 @@ fn compile_measures(
     block: &Block,
     equal: &Equalities,
     calls: Vec<(MeasureCall, StateVersion)>,
-    flat: &SchemaRef,
+    (flat, numbers): (&SchemaRef, &[u32]),
 ) -> Result<Vec<CompiledMeasure>> {
     let measures = calls.into_iter().zip(&block.aggregates).enumerate();
     measures
         .map(|(position, ((call, version), expr))| {
-            let states = call.state_columns(flat, position)?;
+            let number = numbers.get(position).copied();
+            let number = number.unwrap_or_else(|| u32::try_from(position).unwrap_or(u32::MAX));
+            let states = call.state_columns(flat, number as usize)?;
             let expression = normalize(expr, equal);
             let canonical = Call::of(&expression).map_err(QueryError::internal)?.canonical();
-            Ok(CompiledMeasure { expression, canonical, call, states, version })
+            Ok(CompiledMeasure { expression, canonical, call, states, version, number })
         })
         .collect()
-}
-
-/// Orders the tables from the root outwards: each hangs on earlier ones by equalities of its own columns.
-fn join_edges(block: &Block) -> Vec<Option<JoinEdge>> {
-    let mut edges: Vec<Option<JoinEdge>> = vec![None; block.instances.len()];
-    let mut reached = BTreeSet::from([0]);
-    loop {
-        let next = (0..block.instances.len()).filter(|i| !reached.contains(i)).find_map(|instance| {
-            let edge = edge_of(block, instance, &reached)?;
-            Some((instance, edge))
-        });
-        let Some((instance, edge)) = next else { return edges };
-        reached.insert(instance);
-        if let Some(slot) = edges.get_mut(instance) {
-            *slot = Some(edge);
-        }
-    }
-}
-
-fn edge_of(block: &Block, instance: usize, reached: &BTreeSet<usize>) -> Option<JoinEdge> {
-    let own = block.instances.get(instance)?.outer.as_ref();
-    let conditions = own.unwrap_or(&block.predicates);
-    let keyed: Vec<_> = conditions
-        .iter()
-        .filter_map(|condition| Some((key_of(condition, instance, reached)?, condition.clone())))
-        .collect();
-    let (keys, conditions): (Vec<_>, Vec<_>) = keyed.into_iter().unzip();
-    (!keys.is_empty()).then_some(JoinEdge { keys, conditions })
-}
-
-/// `own column = expression over reached tables`, in either order and under casts of the column.
-fn key_of(condition: &Expr, instance: usize, reached: &BTreeSet<usize>) -> Option<(Column, Expr)> {
-    let Expr::BinaryExpr(equality) = condition else { return None };
-    if equality.op != datafusion::logical_expr::Operator::Eq {
-        return None;
-    }
-    let sides = [(&equality.left, &equality.right), (&equality.right, &equality.left)];
-    sides.into_iter().find_map(|(own, other)| {
-        let column = bare_column(own).filter(|column| instance_of(column) == Some(instance))?;
-        let others = instances_of(other);
-        (!others.is_empty() && others.is_subset(reached)).then(|| (column.clone(), other.as_ref().clone()))
-    })
-}
-
-fn bare_column(expr: &Expr) -> Option<&Column> {
-    match expr {
-        Expr::Column(column) => Some(column),
-        Expr::Cast(cast) => bare_column(&cast.expr),
-        _ => None,
-    }
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> QueryError {

@@ -4,10 +4,13 @@ use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, visit_relations_mut};
-use nyala_model::{CubeDefinition, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step};
+use nyala_model::{
+    CubeDefinition, CubeOptions, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step,
+};
 
 use super::compile::{CompiledCube, CompiledMeasure, compile};
 use super::measure::{Argument, record};
+use super::options::options;
 use super::partition::{PartitionColumn, kind_of};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::statement::{CreateCube, CubeGrouping, PartitionClause, StatementLimits};
@@ -26,18 +29,23 @@ pub(crate) async fn define(
     }
     let grouping = CubeGrouping::expand(&create.query)?;
     let select = qualify_tables(grouping.flat, schema).to_string();
-    let cube = compile(&select, None, state, limits).await?;
+    let cube = compile(&select, None, &[], state, limits).await?;
     if cube.dimensions.len() != grouping.dimensions {
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "GROUP BY names one dimension twice")
             .hint("write the same expression the same way everywhere"));
     }
+    let partition = create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?;
+    let options = options(CubeOptions::default(), &create.options, partition.as_ref())?;
     Ok(CubeDefinition {
         select,
         sources: sources(&cube),
-        dimensions: cube.dimensions.iter().map(describe_dimension).collect(),
-        measures: cube.measures.iter().map(describe_measure).collect(),
+        dimensions: describe_dimensions(&cube),
+        measures: describe_measures(&cube),
+        next_measure: u32::try_from(cube.measures.len()).unwrap_or(u32::MAX),
         grouping_sets: grouping.sets,
-        partition: create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?,
+        revision: 0,
+        partition,
+        options,
     })
 }
 
@@ -112,6 +120,14 @@ fn sources(cube: &CompiledCube) -> Vec<QualifiedName> {
     sources
 }
 
+pub(super) fn describe_dimensions(cube: &CompiledCube) -> Vec<Dimension> {
+    cube.dimensions.iter().map(describe_dimension).collect()
+}
+
+pub(super) fn describe_measures(cube: &CompiledCube) -> Vec<Measure> {
+    cube.measures.iter().map(describe_measure).collect()
+}
+
 fn describe_dimension(dimension: &super::compile::CompiledDimension) -> Dimension {
     Dimension {
         name: dimension.field.name().clone(),
@@ -126,6 +142,7 @@ fn describe_measure(measure: &CompiledMeasure) -> Measure {
         Argument::Constant(value) => value.data_type().to_string(),
     });
     Measure {
+        number: measure.number,
         expression: measure.expression.human_display().to_string(),
         function: measure.call.function.name().to_owned(),
         argument_types: argument_types.collect(),
@@ -137,14 +154,14 @@ fn describe_measure(measure: &CompiledMeasure) -> Measure {
 
 /// Refuses a stored cube whose states the running version would read in another way.
 pub(crate) fn check_states(stored: &CubeDefinition, compiled: &CompiledCube) -> Result<(), String> {
-    let now: Vec<Measure> = compiled.measures.iter().map(describe_measure).collect();
+    let now = describe_measures(compiled);
     let same = stored.measures.len() == now.len()
         && stored
             .measures
             .iter()
             .zip(&now)
             .all(|(old, new)| old.states == new.states && old.state_version == new.state_version);
-    let dimensions: Vec<_> = compiled.dimensions.iter().map(describe_dimension).collect();
+    let dimensions = describe_dimensions(compiled);
     let same_types = stored.dimensions.len() == dimensions.len()
         && stored
             .dimensions

@@ -54,13 +54,13 @@ impl MeasureCall {
         self.filter.as_ref().map(|field| column(field, flat)).transpose()
     }
 
-    /// Columns of the intermediate state, named for storage as measure number `position`.
-    pub(crate) fn state_columns(&self, flat: &SchemaRef, position: usize) -> Result<Vec<FieldRef>> {
+    /// Columns of the intermediate state, named for storage as measure number `number`.
+    pub(crate) fn state_columns(&self, flat: &SchemaRef, number: usize) -> Result<Vec<FieldRef>> {
         let fields = self.physical(flat, "m")?.state_fields()?;
         Ok(fields
             .into_iter()
             .map(|field| {
-                let name = state_name(position, field.name());
+                let name = state_name(number, field.name());
                 Arc::new(field.as_ref().clone().with_name(name))
             })
             .collect())
@@ -81,11 +81,11 @@ fn column(field: &FieldRef, flat: &SchemaRef) -> Result<Arc<dyn PhysicalExpr>> {
     Ok(Arc::new(Column::new(field.name(), index)))
 }
 
-/// `m[count distinct]` of the first measure is stored as `m0_count_distinct`.
-fn state_name(position: usize, field: &str) -> String {
+/// `m[count distinct]` of measure number 0 is stored as `m0_count_distinct`.
+fn state_name(number: usize, field: &str) -> String {
     let state = field.strip_prefix("m[").and_then(|rest| rest.strip_suffix(']')).unwrap_or("state");
     let plain: String = state.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    format!("m{position}_{plain}")
+    format!("m{number}_{plain}")
 }
 
 /// State columns as the catalog records them.

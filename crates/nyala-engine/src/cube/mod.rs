@@ -8,6 +8,7 @@
 //! ```
 
 mod advice;
+mod alter;
 mod block;
 pub(crate) mod build;
 mod call;
@@ -15,11 +16,14 @@ mod compile;
 mod conjuncts;
 mod coverage;
 mod definition;
+mod edges;
 mod expression;
 mod finish;
 mod flat;
 mod grouping;
+mod lists;
 mod measure;
+mod options;
 mod outer;
 mod partial;
 mod partition;
@@ -28,6 +32,7 @@ mod shape;
 mod trial;
 
 pub(crate) use advice::{Advice, advise, stars};
+pub(crate) use alter::alter;
 pub(crate) use compile::{CompiledCube, compile};
 pub(crate) use coverage::{Coverage, Listings, fingerprints};
 pub(crate) use definition::check_states;

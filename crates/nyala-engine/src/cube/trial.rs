@@ -68,6 +68,8 @@ pub(crate) struct Trials {
     cube: Arc<ReadyCube>,
     compiled: Arc<CompiledCube>,
     aggregate: Aggregate,
+    /// Measures whose result is the same each time, by number.
+    calls: Vec<(u32, Expr)>,
 }
 
 /// One query, and a cube that has nothing but the cuboid it is for.
@@ -95,17 +97,19 @@ impl Trials {
             )
         })?;
         let plan = plan_select(&cube.entry.definition.select, state, limits).await?;
-        let mut aggregate = find_aggregate(&plan)?.1.clone();
-        aggregate.aggr_expr.retain(|call| match call.clone().unalias() {
+        let aggregate = find_aggregate(&plan)?.1.clone();
+        let numbered = compiled.measures.iter().map(|measure| measure.number).zip(&aggregate.aggr_expr);
+        let repeatable = numbered.filter(|(_, call)| match (*call).clone().unalias() {
             Expr::AggregateFunction(call) => is_repeatable(&call.func),
             _ => false,
         });
-        Ok(Self { cube, compiled, aggregate })
+        let calls = repeatable.map(|(number, call)| (number, call.clone())).collect();
+        Ok(Self { cube, compiled, aggregate, calls })
     }
 
-    /// Whether there is a measure whose result is the same each time.
-    pub(crate) fn can_compare(&self) -> bool {
-        !self.aggregate.aggr_expr.is_empty()
+    /// Whether a cuboid has a measure whose result is the same each time.
+    pub(crate) fn can_compare(&self, cuboid: &CuboidEntry) -> bool {
+        self.calls.iter().any(|(number, _)| *number < cuboid.measures)
     }
 
     /// Gives the dimensions of a random cell of the cuboid, in one row, or none if it has no cells.
@@ -121,7 +125,7 @@ impl Trials {
         let skipped = usize::try_from(dice.below(cuboid.rows.min(CELLS_SKIPPED))).unwrap_or_default();
         // The whole cuboid, since what is read of it may stay in memory as the whole.
         let part = CuboidPart { folder: segment.location.clone(), cuboid: cuboid.clone() };
-        let schema = self.compiled.cuboid_schema(cuboid.dimensions);
+        let schema = self.compiled.cuboid_schema_before(cuboid.dimensions, cuboid.measures);
         let dimensions = schema.fields().iter().take(cuboid.dimensions.len());
         let columns: Vec<Expr> =
             dimensions.map(|field| Expr::Column(Column::new_unqualified(field.name()))).collect();
@@ -173,7 +177,9 @@ impl Trials {
         }
         let group_exprs = groups.iter().filter_map(|i| self.aggregate.group_expr.get(*i)).cloned().collect();
         let input = Arc::new(builder.build()?);
-        let aggregate = Aggregate::try_new(input, group_exprs, self.aggregate.aggr_expr.clone())?;
+        let calls = self.calls.iter().filter(|(number, _)| *number < cuboid.measures);
+        let calls = calls.map(|(_, call)| call.clone()).collect();
+        let aggregate = Aggregate::try_new(input, group_exprs, calls)?;
         if definition.partition.is_some() {
             shown.insert(0, format!("range {}", show_range(definition.partition.as_ref(), segment.range)));
         }

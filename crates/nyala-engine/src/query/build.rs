@@ -1,26 +1,35 @@
-//! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE` as jobs.
+//! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and builds that nobody asked for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use datafusion::common::DFSchema;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::Expr;
-use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
-use nyala_model::{JobEntry, JobKind, JobState, KeyRange, QualifiedName, SegmentEntry, SegmentRange};
+use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
+use nyala_model::{JobKind, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 
 use super::answer::{Answer, Completion};
+use super::bounds::bounds;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
-use crate::cube::build::{
-    BuildContext, BuiltSegment, Progress, WantedSegment, Work, build, merge, now_ms, wanted,
-};
-use crate::cube::{PartitionColumn, ReadyCube, fingerprints};
+use super::job::{EndJob, end, record};
+use super::upkeep;
+use crate::cube::build::{BuildContext, Progress, WantedSegment, Work, build, extend, is_due, merge, wanted};
+use crate::cube::{Dice, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{BuildAction, BuildCube};
+
+/// How long to wait before the second attempt; before each further one five times as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(125);
+
+/// What is to be built.
+pub(super) struct Wish {
+    pub(super) name: QualifiedName,
+    pub(super) kind: JobKind,
+    pub(super) range: Option<(SqlExpr, SqlExpr)>,
+}
 
 /// Makes segments and publishes each as soon as it is whole. Cancelling the statement cancels the build;
 /// segments that are published by then stay.
@@ -30,24 +39,37 @@ pub(super) async fn run(
     name: QualifiedName,
     settings: &Settings,
 ) -> Result<Answer> {
-    check_idle(engine, &name)?;
-    let cube = find(engine, &name)?;
+    let (kind, tag) = match statement.action {
+        BuildAction::Build => (JobKind::Build, "BUILD CUBE"),
+        BuildAction::Refresh => (JobKind::Refresh, "REFRESH CUBE"),
+        BuildAction::Merge => (JobKind::Merge, "MERGE CUBE"),
+    };
+    run_job(engine, Wish { name, kind, range: statement.range.clone() }, settings).await?;
+    Ok(Completion::of(tag))
+}
+
+/// Runs a job to its end, if there is something to do.
+pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
+    let name = &wish.name;
+    check_idle(engine, name)?;
+    let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
-    let cube = find(engine, &name)?;
-    let range = bounds(engine, statement, &cube, settings).await?;
-    let works = wanted(&cube, statement.action, range)?;
-    let done = Completion::of(match statement.action {
-        BuildAction::Build => "BUILD CUBE",
-        BuildAction::Refresh => "REFRESH CUBE",
-        BuildAction::Merge => "MERGE CUBE",
-    });
+    let cube = find(engine, name)?;
+    let range = bounds(engine, wish.range, &cube, settings).await?;
+    let works = match wish.kind {
+        JobKind::Build => wanted(&cube, BuildAction::Build, range)?,
+        JobKind::Refresh => wanted(&cube, BuildAction::Refresh, range)?,
+        JobKind::Merge => wanted(&cube, BuildAction::Merge, range)?,
+        JobKind::AutoRefresh if !is_due(&cube) => Vec::new(),
+        JobKind::AutoRefresh => wanted(&cube, BuildAction::Build, None)?,
+    };
     if works.is_empty() {
-        return Ok(done);
+        return Ok(());
     }
-    let progress = Arc::new(Progress::new(record(engine, &cube, works.len()).await?));
+    let progress = Arc::new(Progress::new(record(engine, &cube, wish.kind, &works).await?));
     let Some(listed) = engine.builds.start(&progress) else {
-        end(engine, &progress, &Err(busy(&name))).await;
-        return Err(busy(&name));
+        end(engine, &progress, &Err(busy(name))).await;
+        return Err(busy(name));
     };
     let context = BuildContext {
         state: build_state(engine, &engine.build_runtime, engine.build_config.batch_rows, settings),
@@ -59,29 +81,31 @@ pub(super) async fn run(
         background: engine.background.clone(),
         progress: Arc::clone(&progress),
     };
-    let ending = EndJob { engine: Arc::clone(engine), progress, done: false };
-    let work = make_all(Arc::clone(engine), cube, works, context);
+    let ending = EndJob::new(engine, &progress);
+    let maker = Maker { engine: Arc::clone(engine), name: wish.name, context };
     let work = async move {
         let _listed = listed;
-        work.await
+        maker.make_all(works).await
     };
-    let outcome = AbortOnDrop(engine.threads.patient().spawn(work)).join().await;
+    let work = AbortOnDrop(engine.threads.patient().spawn(work));
+    let outcome = tokio::select! {
+        biased;
+        () = progress.cancelled() => {
+            let message = format!("job {} was cancelled", progress.entry().id.0);
+            Err(QueryError::new(ErrorKind::Cancelled, message))
+        }
+        outcome = work.join() => outcome,
+    };
     ending.finish(&outcome).await;
-    outcome?;
-    Ok(done)
+    outcome
 }
 
-fn busy(name: &QualifiedName) -> QueryError {
-    QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built already"))
+pub(super) fn busy(name: &QualifiedName) -> QueryError {
+    QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built or altered already"))
         .hint("wait for that build; SHOW JOBS tells how far it is")
 }
 
-fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
-    let running = engine.build_progress().iter().any(|job| job.cube == *name);
-    if running { Err(busy(name)) } else { Ok(()) }
-}
-
-fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     let context = engine.context();
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
@@ -93,97 +117,99 @@ fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     Ok(Arc::clone(cube))
 }
 
-/// One segment after the other.
-async fn make_all(
-    engine: Arc<Engine>,
-    cube: Arc<ReadyCube>,
-    works: Vec<Work>,
-    context: BuildContext,
-) -> Result<()> {
-    for work in works {
-        let range = match &work {
-            Work::Build(range) => *range,
-            Work::Merge(range, _) => SegmentRange::Keys(*range),
-        };
-        let wanted = WantedSegment { range, sources: sources(&engine, &cube, range)? };
+fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
+    let running = engine.build_progress().iter().any(|job| job.cube == *name);
+    if running { Err(busy(name)) } else { Ok(()) }
+}
+
+/// Makes the segments of one job.
+pub(super) struct Maker {
+    pub(super) engine: Arc<Engine>,
+    pub(super) name: QualifiedName,
+    pub(super) context: BuildContext,
+}
+
+impl Maker {
+    /// One segment after the other, then what the cube's options ask for.
+    async fn make_all(&self, works: Vec<Work>) -> Result<()> {
+        for work in works {
+            self.make(&work).await?;
+        }
+        upkeep::after_build(self).await
+    }
+
+    /// One segment. Failures of the moment are waited out.
+    pub(super) async fn make(&self, work: &Work) -> Result<()> {
+        let retries = self.engine.build_config.retries;
+        let mut dice = Dice::new();
+        for attempt in 0.. {
+            let mark = self.context.progress.mark();
+            match self.attempt(work, attempt, attempt < retries).await {
+                Err(error) if error.transient && attempt < retries => {
+                    let wait = wait_before(attempt + 1, &mut dice);
+                    tracing::warn!(cube = %self.name, %error, ?wait, "a build failed for the moment");
+                    self.context.progress.retry(mark, &error);
+                    tokio::time::sleep(wait).await;
+                    self.engine.refresh().await?;
+                }
+                outcome => return outcome,
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(&self, work: &Work, attempt: u32, again: bool) -> Result<()> {
+        let (engine, context) = (&self.engine, &self.context);
+        let cube = find(engine, &self.name)?;
+        let range = work.range();
+        let revision = cube.entry.definition.revision;
+        let sources = sources(engine, &cube, range)?;
+        let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let built = match work {
-            Work::Build(_) => build(&cube, &wanted, &context).await?,
+            Work::Build(_) => build(&cube, &wanted, context).await?,
             Work::Merge(_, ids) => {
                 let segments: Vec<SegmentEntry> =
                     cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
-                merge(&cube, &wanted, &segments, &context).await?
+                merge(&cube, &wanted, &segments, context).await?
+            }
+            Work::Extend(_, id) => {
+                let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
+                let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
+                // New cells must come from the rows that the others came from.
+                wanted.sources.clone_from(&segment.sources);
+                extend(&cube, segment, context, check_unchanged(engine, &cube, &wanted)).await?;
+                return engine.refresh().await;
             }
         };
-        publish(&engine, &cube, &wanted, built).await?;
+        check_unchanged(engine, &cube, &wanted).await?;
+        built.publish().await?;
+        engine.refresh().await
     }
-    Ok(())
+}
+
+/// Waits grow, and are never quite the same: jobs that failed together do not come back together.
+fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
+    let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
+    let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
+    wait * percent / 100
 }
 
 /// What was read must still be there: files that changed meanwhile may have been read half old, half new.
-async fn publish(
-    engine: &Engine,
-    cube: &ReadyCube,
-    wanted: &WantedSegment,
-    built: BuiltSegment,
-) -> Result<()> {
+async fn check_unchanged(engine: &Engine, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
     let now = sources(engine, cube, wanted.range)?;
     if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
         let message = format!("files of table `{}` changed while the segment was built", changed.table);
         return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
     }
-    built.publish().await?;
-    engine.refresh().await
+    Ok(())
 }
 
-fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<nyala_model::SourceFiles>> {
+fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
     let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
     fingerprints(&cube.entry, compiled, engine.context().listings(), range).map_err(|table| {
         QueryError::new(ErrorKind::Unreadable, format!("the files of table `{table}` could not be listed"))
     })
-}
-
-/// Evaluates FROM and TO.
-async fn bounds(
-    engine: &Engine,
-    statement: &BuildCube,
-    cube: &ReadyCube,
-    settings: &Settings,
-) -> Result<Option<KeyRange>> {
-    let Some((from, to)) = statement.range.clone() else { return Ok(None) };
-    let Some(column) = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.clone()) else {
-        // What is wrong with it is said where ranges are worked out.
-        return Ok(Some(KeyRange { from: 0, to: 0 }));
-    };
-    let state = engine.context().state(settings);
-    let work = async move {
-        let (from, to) = (bound(from, &column, &state)?, bound(to, &column, &state)?);
-        Ok(Some(KeyRange { from, to }))
-    };
-    engine.threads.plan(work).await
-}
-
-fn bound(written: SqlExpr, column: &PartitionColumn, state: &SessionState) -> Result<i64> {
-    let shown = written.to_string();
-    let refused = || {
-        let message = format!("`{shown}` is no value of column `{}`", column.division.column);
-        QueryError::new(ErrorKind::InvalidParameter, message)
-            .hint("write a constant such as DATE '2026-01-01' or 20260101")
-    };
-    let schema = DFSchema::empty();
-    let expr = state
-        .create_logical_expr_from_sql_expr(ExprWithAlias { expr: written, alias: None }, &schema)
-        .map_err(|_| refused())?;
-    let context = SimplifyContext::builder()
-        .with_config_options(Arc::clone(state.config_options()))
-        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
-        .build();
-    let simplifier = ExprSimplifier::new(context);
-    let coerced = simplifier.coerce(expr, &schema).and_then(|expr| simplifier.simplify(expr));
-    match coerced {
-        Ok(Expr::Literal(value, _)) => column.bound(&value).ok_or_else(refused),
-        _ => Err(refused()),
-    }
 }
 
 /// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
@@ -201,70 +227,25 @@ fn build_state(
     state
 }
 
-async fn record(engine: &Engine, cube: &ReadyCube, segments: usize) -> Result<JobEntry> {
-    let (name, started_at_ms) = (&cube.entry.name, now_ms());
-    let cuboids_total = cube.entry.definition.grouping_sets.len().saturating_mul(segments);
-    let cuboids_total = u32::try_from(cuboids_total).unwrap_or(u32::MAX);
-    let id = engine.catalog().create_job(JobKind::Build, name, cuboids_total, started_at_ms).await?;
-    Ok(JobEntry {
-        id,
-        kind: JobKind::Build,
-        cube: name.clone(),
-        state: JobState::Running,
-        rows_read: 0,
-        cuboids_done: 0,
-        cuboids_total,
-        bytes_written: 0,
-        started_at_ms,
-        ended_at_ms: None,
-        error: None,
-    })
-}
-
-/// Records how a job ended, also when its statement is dropped half-way.
-struct EndJob {
-    engine: Arc<Engine>,
-    progress: Arc<Progress>,
-    done: bool,
-}
-
-impl EndJob {
-    async fn finish(mut self, outcome: &Result<()>) {
-        end(&self.engine, &self.progress, outcome).await;
-        self.done = true;
-    }
-}
-
-impl Drop for EndJob {
-    fn drop(&mut self) {
-        if self.done {
-            return;
-        }
-        let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
-        let background = self.engine.background.clone();
-        background.finish(async move { end(&engine, &progress, &Err(QueryError::cancelled())).await });
-    }
-}
-
-async fn end(engine: &Engine, progress: &Progress, outcome: &Result<()>) {
-    let mut job = progress.entry();
-    job.ended_at_ms = Some(now_ms());
-    job.state = match outcome {
-        Ok(()) => JobState::Done,
-        Err(error) if error.kind == ErrorKind::Cancelled => JobState::Cancelled,
-        Err(_) => JobState::Failed,
-    };
-    job.error = outcome.as_ref().err().map(ToString::to_string);
-    if let Err(error) = engine.catalog().update_job(&job).await {
-        tracing::warn!(job = job.id.0, %error, "the end of a job was not recorded");
-    }
-}
-
 fn missing(name: &QualifiedName, snapshot: &nyala_model::CatalogSnapshot) -> QueryError {
     let names: Vec<&str> = snapshot.cubes.keys().map(|cube| cube.name.as_str()).collect();
     let error = QueryError::new(ErrorKind::UndefinedTable, format!("cube `{name}` does not exist"));
     match nyala_model::suggest::nearest(&name.name, names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("SHOW CUBES lists the cubes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_limit() {
+        let mut dice = Dice::new();
+        for (attempt, seconds) in [(1, 1.0), (2, 5.0), (3, 25.0), (4, 125.0), (20, 125.0)] {
+            let wait = wait_before(attempt, &mut dice).as_secs_f64();
+            assert!((0.8..1.2).contains(&(wait / seconds)), "{attempt}: {wait}");
+        }
     }
 }

@@ -26,7 +26,7 @@ use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::system::SystemSchema;
 use super::threads::Threads;
-use crate::cube::build::{Background, Builds, remove_leftovers};
+use crate::cube::build::{Background, BuildStats, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::scan::{HotCuboids, HotStats, Stores};
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
@@ -93,6 +93,8 @@ pub struct EngineStats {
     pub hot_cuboids: HotStats,
     /// What the cache of plans did.
     pub plans: PlanCacheStats,
+    /// What builds did.
+    pub builds: BuildStats,
 }
 
 impl Engine {
@@ -186,6 +188,7 @@ impl Engine {
                 + self.build_runtime.memory_pool.reserved()
                 + self.frugal_runtime.memory_pool.reserved(),
             catalog_version: self.context().snapshot().version.0,
+            builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
             plans: self.plans.stats(),
         }

@@ -9,6 +9,7 @@ use nyala_model::{QualifiedName, SegmentState};
 use tokio_util::sync::CancellationToken;
 
 use super::engine::Engine;
+use super::upkeep;
 use crate::error::Result;
 use crate::scan::TableFiles;
 use crate::session::SnapshotContext;
@@ -44,6 +45,7 @@ pub(super) async fn watch(engine: &Arc<Engine>, every: Duration) {
     }
     let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
     engine.threads.execution().spawn(check_for_ever(weak, stopping, every));
+    upkeep::watch(engine, every);
 }
 
 async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every: Duration) {

@@ -2,8 +2,10 @@
 
 mod activity;
 mod admission;
+mod alter;
 mod analyze;
 mod answer;
+mod bounds;
 mod build;
 mod check;
 mod ddl;
@@ -11,6 +13,7 @@ mod engine;
 mod explain;
 mod freshness;
 mod history;
+mod job;
 mod memory;
 mod planning;
 mod plans;
@@ -21,6 +24,7 @@ mod session;
 mod show;
 mod system;
 mod threads;
+mod upkeep;
 
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};

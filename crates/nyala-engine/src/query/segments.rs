@@ -87,14 +87,21 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
         .segments
         .iter()
         .map(|segment| {
-            let reason = coverage.why_stale(segment.id).map(str::to_owned);
-            let state = match (segment.state, &reason) {
+            let stale = coverage.why_stale(segment.id).map(str::to_owned);
+            let outstanding = cube.definition.outstanding(segment).len();
+            let state = match (segment.state, &stale) {
                 (SegmentState::Building, _) if running => "building",
                 // Its process died; building the range again goes on with it.
                 (SegmentState::Building, _) => "interrupted",
                 (SegmentState::Ready, Some(_)) => "stale",
+                (SegmentState::Ready, None) if outstanding > 0 => "partial",
                 (SegmentState::Ready, None) => "ready",
             };
+            let all = cube.definition.grouping_sets.len();
+            let partial = (state == "partial").then(|| {
+                format!("{outstanding} of {all} cuboids are to be built since the cube was altered; run BUILD CUBE")
+            });
+            let reason = stale.or(partial);
             Row { cube, segment: Some(segment), range: segment.range, state, reason }
         })
         .collect();

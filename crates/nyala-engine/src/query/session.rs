@@ -8,7 +8,7 @@ use std::time::Instant;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
-use nyala_model::SnapshotVersion;
+use nyala_model::{JobId, SnapshotVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::{Running, fail};
@@ -17,7 +17,7 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
 use super::run::Deadline;
-use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
+use super::{alter, analyze, build, check, ddl, explain, history, recommend, segments, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -279,6 +279,7 @@ impl Session {
         let engine = &self.engine;
         match statement {
             Nyala::CreateCube(create) => ddl::create_cube(engine, create, settings).await,
+            Nyala::AlterCube(statement) => Box::pin(alter::run(engine, statement, settings)).await,
             Nyala::DropCube { name, if_exists } => {
                 ddl::drop_cube(engine, ddl::name_of(name, settings.schema())?, *if_exists).await
             }
@@ -296,6 +297,10 @@ impl Session {
                 Ok(show::rows(segments::cuboids(engine, cube.as_ref())?, running))
             }
             Nyala::ShowJobs => Ok(show::rows(show::jobs(engine).await?, running)),
+            Nyala::CancelJob(job) => {
+                engine.cancel_job(JobId(*job)).await?;
+                Ok(Completion::of("CANCEL JOB"))
+            }
             Nyala::KillQuery { id } => engine.kill(*id),
             Nyala::ShowQueryHistory => Ok(show::rows(history::show(engine).await?, running)),
             Nyala::AnalyzeCube { name } => {

@@ -6,13 +6,14 @@ use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray}
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
-use nyala_model::{CubeEntry, JobEntry, SegmentEntry, SegmentState};
+use nyala_model::{CubeEntry, SegmentEntry, SegmentState};
 
 use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
 use super::run::ready;
 use super::{analyze, check, history, recommend, segments};
+use crate::cube::build::now_ms;
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};
 
@@ -27,7 +28,12 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
         Nyala::RecommendCube(_) => Some(recommend::schema()),
         Nyala::CheckCube { .. } => Some(check::schema()),
-        Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } | Nyala::KillQuery { .. } => None,
+        Nyala::CreateCube(_)
+        | Nyala::AlterCube(_)
+        | Nyala::BuildCube(_)
+        | Nyala::DropCube { .. }
+        | Nyala::CancelJob(_)
+        | Nyala::KillQuery { .. } => None,
     }
 }
 
@@ -72,6 +78,10 @@ pub(super) fn jobs_schema() -> SchemaRef {
         time("started_at"),
         time("ended_at"),
         text("error"),
+        number("rows_total"),
+        number("percent"),
+        number("seconds_left"),
+        number("retries"),
     ]))
 }
 
@@ -125,22 +135,22 @@ fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
         _ if building => "building",
         (None, _) => "not built",
         (Some(_), Some(_)) => "stale",
+        (Some(_), None) if ready_segments(cube).any(|s| !cube.definition.outstanding(s).is_empty()) => {
+            "partial"
+        }
         (Some(_), None) => "ready",
     }
 }
 
 pub(super) async fn jobs(engine: &Engine) -> Result<RecordBatch> {
-    let now = engine.build_progress();
-    let stored = engine.catalog().jobs().await?;
-    // A running job's stored entry only says that it began.
-    let jobs: Vec<JobEntry> =
-        stored.into_iter().map(|job| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job)).collect();
+    let jobs = engine.jobs().await?;
+    let now = now_ms();
     let cubes: Vec<String> = jobs.iter().map(|job| job.cube.to_string()).collect();
     let columns: Vec<ArrayRef> = vec![
         numbers(jobs.iter().map(|job| Some(job.id.0))),
-        texts(jobs.iter().map(|_| Some("build"))),
+        texts(jobs.iter().map(|job| Some(job.kind.word()))),
         texts(cubes.iter().map(|cube| Some(cube.as_str()))),
-        texts(jobs.iter().map(|job| Some(job_state(job)))),
+        texts(jobs.iter().map(|job| Some(job.state.word()))),
         numbers(jobs.iter().map(|job| Some(job.rows_read))),
         numbers(jobs.iter().map(|job| Some(job.cuboids_done.into()))),
         numbers(jobs.iter().map(|job| Some(job.cuboids_total.into()))),
@@ -148,18 +158,12 @@ pub(super) async fn jobs(engine: &Engine) -> Result<RecordBatch> {
         times(jobs.iter().map(|job| Some(job.started_at_ms))),
         times(jobs.iter().map(|job| job.ended_at_ms)),
         texts(jobs.iter().map(|job| job.error.as_deref())),
+        numbers(jobs.iter().map(|job| Some(job.rows_total).filter(|rows| *rows > 0))),
+        numbers(jobs.iter().map(|job| Some(job.percent().into()))),
+        numbers(jobs.iter().map(|job| job.remaining_ms(now).map(|ms| ms / 1000))),
+        numbers(jobs.iter().map(|job| Some(job.retries.into()))),
     ];
     batch(jobs_schema(), columns)
-}
-
-fn job_state(job: &JobEntry) -> &'static str {
-    use nyala_model::JobState;
-    match job.state {
-        JobState::Running => "running",
-        JobState::Done => "done",
-        JobState::Failed => "failed",
-        JobState::Cancelled => "cancelled",
-    }
 }
 
 /// The name in `SHOW name`, if the statement is of that form.

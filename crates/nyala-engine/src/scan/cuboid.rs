@@ -1,5 +1,6 @@
 //! Cuboid files as a table: dimensions first, then the states of every measure.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -36,6 +37,21 @@ pub(crate) struct CuboidPart {
 /// are left open, to be given rows when it is known ([`HotCuboidExec::refiltered`]).
 #[derive(Debug)]
 pub(crate) struct WithoutValues;
+impl CuboidPart {
+    /// The path of its first file, which no other cuboid ever has.
+    fn path(&self) -> String {
+        let first = self.cuboid.files.first().map_or("", |file| file.name.as_str());
+        format!("{}{first}", self.folder)
+    }
+}
+
+/// Tells which column has which position. Dropping a measure of the cube moves those behind it, while the
+/// files of a cuboid stay.
+fn layout_of(schema: &SchemaRef) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    schema.fields().iter().for_each(|field| field.name().hash(&mut hasher));
+    hasher.finish()
+}
 
 /// One cuboid in some segments, from memory where it is held there, else from its files. Everything
 /// needed to scan these comes from the catalog: no listing, and footers are read once and kept.
@@ -127,10 +143,8 @@ impl CuboidTable {
     ) -> datafusion::error::Result<HotScan> {
         let all = || (0..self.schema.fields().len()).collect();
         let columns: Vec<usize> = projection.cloned().unwrap_or_else(all);
-        let keys = self
-            .parts
-            .iter()
-            .map(|part| CuboidKey { folder: part.folder.clone(), dimensions: part.cuboid.dimensions });
+        let layout = layout_of(&self.schema);
+        let keys = self.parts.iter().map(|part| CuboidKey { path: part.path(), layout });
         Ok(HotScan {
             hot: Arc::clone(hot),
             keys: keys.collect(),
@@ -160,7 +174,9 @@ impl CuboidTable {
         let files = self.parts.iter().flat_map(|part| {
             part.cuboid.files.iter().map(|file| {
                 let path = format!("{}{}", part.folder, file.name);
-                PartitionedFile::new(path, file.bytes).with_arrow_schema(Arc::clone(&self.schema))
+                let file = PartitionedFile::new(path, file.bytes);
+                // Columns that the file has besides are known only to itself.
+                if part.cuboid.wider { file } else { file.with_arrow_schema(Arc::clone(&self.schema)) }
             })
         });
         FileGroup::new(files.collect())

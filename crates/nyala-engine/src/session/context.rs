@@ -246,11 +246,12 @@ async fn compiled(
     source: &ContextSource,
 ) -> std::result::Result<Arc<CompiledCube>, String> {
     let definition = &entry.definition;
-    let compiled =
-        match compile(&definition.select, definition.partition.as_ref(), state, &source.limits).await {
-            Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
-            Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
-        };
+    let numbers: Vec<u32> = definition.measures.iter().map(|measure| measure.number).collect();
+    let (division, limits) = (definition.partition.as_ref(), &source.limits);
+    let compiled = match compile(&definition.select, division, &numbers, state, limits).await {
+        Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
+        Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
+    };
     if let Err(reason) = &compiled {
         tracing::warn!(cube = %entry.name, reason, "cube cannot be used");
     }

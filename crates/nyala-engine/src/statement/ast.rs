@@ -7,6 +7,8 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
+use super::alter::{AlterCube, CubeOption, show_options};
+
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
 pub struct Statement {
@@ -30,6 +32,8 @@ pub enum Nyala {
     CreateCube(Box<CreateCube>),
     /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
     BuildCube(Box<BuildCube>),
+    /// `ALTER CUBE name ADD …, DROP …`
+    AlterCube(Box<AlterCube>),
     /// `DROP CUBE [IF EXISTS] name`
     DropCube {
         /// The cube.
@@ -51,6 +55,8 @@ pub enum Nyala {
     },
     /// `SHOW JOBS`
     ShowJobs,
+    /// `CANCEL JOB number`
+    CancelJob(u64),
     /// `SHOW QUERY HISTORY`
     ShowQueryHistory,
     /// `KILL QUERY id`
@@ -127,6 +133,8 @@ pub struct CreateCube {
     pub if_not_exists: bool,
     /// How it is divided into segments.
     pub partition: Option<PartitionClause>,
+    /// What is done to its segments without being asked.
+    pub options: Vec<CubeOption>,
     /// The SELECT, as written.
     pub query: Box<Query>,
 }
@@ -187,6 +195,7 @@ impl fmt::Display for Nyala {
         match self {
             Self::CreateCube(create) => create.fmt(f),
             Self::BuildCube(build) => build.fmt(f),
+            Self::AlterCube(alter) => alter.fmt(f),
             Self::DropCube { name, if_exists } => {
                 write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
@@ -197,6 +206,7 @@ impl fmt::Display for Nyala {
             Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),
             Self::ShowCuboids { cube: Some(cube) } => write!(f, "SHOW CUBOIDS FOR {cube}"),
             Self::ShowJobs => f.write_str("SHOW JOBS"),
+            Self::CancelJob(job) => write!(f, "CANCEL JOB {job}"),
             Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
             Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
@@ -231,6 +241,9 @@ impl fmt::Display for CreateCube {
             if !clause.text.is_empty() {
                 write!(f, " EVERY {}", clause.text)?;
             }
+        }
+        if !self.options.is_empty() {
+            write!(f, " WITH {}", show_options(&self.options))?;
         }
         write!(f, " AS {}", self.query)
     }

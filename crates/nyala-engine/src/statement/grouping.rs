@@ -6,7 +6,7 @@ use nyala_model::{DimensionSet, Lattice};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// More cuboids than this would take longer to build than anyone waits.
-const MAX_CUBOIDS: usize = 4096;
+pub(crate) const MAX_CUBOIDS: usize = 4096;
 
 /// A cube's SELECT with its grouping taken apart.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! From text to statements: limits first, then a parser that adds Nyala's own words to DataFusion's.
 
+mod alter;
 mod ast;
 mod balance;
 mod grouping;
@@ -7,10 +8,15 @@ mod lift;
 mod limits;
 mod parser;
 mod partition;
+mod select;
 
+pub use alter::{AlterAction, AlterCube, CubeOption};
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
+pub(crate) use grouping::MAX_CUBOIDS;
 pub(crate) use lift::{Literal, lift};
 pub use limits::StatementLimits;
 pub use parser::parse;
+pub(crate) use partition::{Width, parse_width};
+pub(crate) use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::alter::{AlterCube, parse_actions, parse_options};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
@@ -88,6 +89,11 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         ("BUILD", "CUBE") => parse_build(parser, BuildAction::Build)?,
         ("REFRESH", "CUBE") => parse_build(parser, BuildAction::Refresh)?,
         ("MERGE", "CUBE") => parse_build(parser, BuildAction::Merge)?,
+        ("ALTER", "CUBE") => {
+            skip(parser, 2);
+            let name = parse_name(parser)?;
+            Nyala::AlterCube(Box::new(AlterCube { name, actions: parse_actions(parser)? }))
+        }
         ("DROP", "CUBE") => {
             skip(parser, 2);
             let if_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
@@ -108,6 +114,10 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         ("SHOW", "JOBS") => {
             skip(parser, 2);
             Nyala::ShowJobs
+        }
+        ("CANCEL", "JOB") => {
+            skip(parser, 2);
+            Nyala::CancelJob(parser.parser.parse_literal_uint().map_err(from_parser)?)
         }
         ("SHOW", "QUERY") if peek_word(parser, 2).as_deref() == Some("HISTORY") => {
             skip(parser, 3);
@@ -139,6 +149,8 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let if_not_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
     let name = parse_name(parser)?;
     let partition = parse_partition(parser)?;
+    let with = parser.parser.parse_keyword(Keyword::WITH);
+    let options = if with { parse_options(parser)? } else { Vec::new() };
     if !parser.parser.parse_keyword(Keyword::AS) {
         return Err(expected(parser, "`AS SELECT …`"));
     }
@@ -148,7 +160,7 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     let SqlStatement::Query(query) = statement else {
         return Err(QueryError::internal("a query stopped being one"));
     };
-    Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, partition, query })))
+    Ok(Nyala::CreateCube(Box::new(CreateCube { name, if_not_exists, partition, options, query })))
 }
 
 fn parse_build(parser: &mut DFParser<'_>, action: BuildAction) -> Result<Nyala> {

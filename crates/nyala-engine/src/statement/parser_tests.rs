@@ -39,6 +39,17 @@ fn our_statements_and_others_side_by_side() {
         "recommend cube for schema \"S\"; recommend cube for table s.t",
         "RECOMMEND CUBE FOR SCHEMA \"S\"; RECOMMEND CUBE FOR TABLE s.t",
     );
+    check(
+        "alter cube s.c add dimension lower(a) as b, grouping set (b, x), drop measure sum(y), grouping set ()",
+        "ALTER CUBE s.c ADD DIMENSION lower(a) AS b, ADD GROUPING SET (b, x), DROP MEASURE sum(y), \
+         DROP GROUPING SET ()",
+    );
+    check(
+        "create cube c with (Retention = '2 years', auto_refresh = on) as select sum(b) from t",
+        "CREATE CUBE c WITH (retention = '2 years', auto_refresh = 'on') AS SELECT sum(b) FROM t",
+    );
+    check("alter cube c set (retention = 100)", "ALTER CUBE c SET (retention = '100')");
+    check("cancel job 7", "CANCEL JOB 7");
     check("check cube a.b; Check Cube c sample 7", "CHECK CUBE a.b; CHECK CUBE c SAMPLE 7");
 }
 
@@ -51,6 +62,14 @@ fn mistakes_name_what_was_expected() {
     check_error("recommend cube for all", ErrorKind::Syntax, "`SCHEMA` or `TABLE`");
     check_error("check cube c sample", ErrorKind::Syntax, "literal int");
     check_error("check cube c sample -1", ErrorKind::Syntax, "literal int");
+    check_error("alter cube c", ErrorKind::Syntax, "`ADD`, `DROP` or `SET`");
+    check_error("alter cube c measure x", ErrorKind::Syntax, "`ADD`, `DROP` or `SET`");
+    check_error("alter cube c add column x", ErrorKind::Syntax, "`DIMENSION`, `MEASURE` or `GROUPING SET`");
+    check_error("alter cube c add grouping set a", ErrorKind::Syntax, "(");
+    check_error("alter cube c drop dimension a as b", ErrorKind::Syntax, "expected end of statement");
+    check_error("alter cube c set (retention)", ErrorKind::Syntax, "=");
+    check_error("alter cube c set (retention = )", ErrorKind::Syntax, "a value in single quotes");
+    check_error("cancel job x", ErrorKind::Syntax, "literal int");
     check_error("selec 1", ErrorKind::Syntax, "selec");
 }
 

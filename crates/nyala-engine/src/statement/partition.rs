@@ -28,7 +28,7 @@ pub(super) fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<Partit
     parser.parser.next_token();
     if parser.parser.parse_keyword(Keyword::INTERVAL) {
         let text = parser.parser.parse_literal_string().map_err(from_parser)?;
-        match parse_interval(&text) {
+        match parse_width(&text) {
             Some(Width::Step(step)) => clause.step = Some(step),
             Some(Width::Seconds(seconds)) => {
                 clause.step = Some(Step::Days(1));
@@ -49,13 +49,17 @@ pub(super) fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<Partit
     Ok(Some(clause))
 }
 
+/// How wide a segment is to be.
 #[derive(Debug, PartialEq, Eq)]
-enum Width {
+pub(crate) enum Width {
+    /// Days or months.
     Step(Step),
+    /// Less than a day.
     Seconds(i64),
 }
 
-fn parse_interval(text: &str) -> Option<Width> {
+/// `1 month`, `7 days` or `6 hours`; none if it is something else.
+pub(crate) fn parse_width(text: &str) -> Option<Width> {
     let mut words = text.split_whitespace();
     let (count, unit) = (words.next()?.parse::<i64>().ok()?, words.next()?.to_ascii_lowercase());
     if words.next().is_some() || count <= 0 {
@@ -81,12 +85,12 @@ mod tests {
 
     #[test]
     fn widths_are_read_as_people_write_them() {
-        assert_eq!(parse_interval("1 month"), Some(Width::Step(Step::Months(1))));
-        assert_eq!(parse_interval("2 Weeks"), Some(Width::Step(Step::Days(14))));
-        assert_eq!(parse_interval("1 year"), Some(Width::Step(Step::Months(12))));
-        assert_eq!(parse_interval("6 hours"), Some(Width::Seconds(21_600)));
+        assert_eq!(parse_width("1 month"), Some(Width::Step(Step::Months(1))));
+        assert_eq!(parse_width("2 Weeks"), Some(Width::Step(Step::Days(14))));
+        assert_eq!(parse_width("1 year"), Some(Width::Step(Step::Months(12))));
+        assert_eq!(parse_width("6 hours"), Some(Width::Seconds(21_600)));
         for wrong in ["", "month", "0 days", "-1 day", "1 month 2 days", "9223372036854775807 years"] {
-            assert_eq!(parse_interval(wrong), None, "{wrong}");
+            assert_eq!(parse_width(wrong), None, "{wrong}");
         }
     }
 }

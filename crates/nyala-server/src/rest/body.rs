@@ -135,9 +135,7 @@ impl Producer {
 
 /// A value or type that the format cannot hold.
 fn not_encodable(error: ArrowError) -> QueryError {
-    QueryError {
-        kind: ErrorKind::Data,
-        message: format!("the result cannot be written in this format: {error}"),
-        hint: Some("cast the column to text, or ask for `application/vnd.apache.arrow.stream`".to_owned()),
-    }
+    let message = format!("the result cannot be written in this format: {error}");
+    QueryError::new(ErrorKind::Data, message)
+        .hint("cast the column to text, or ask for `application/vnd.apache.arrow.stream`")
 }

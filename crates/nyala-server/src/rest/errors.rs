@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn check(kind: ErrorKind, expected: u16, code: &str) {
-        let error = ApiError::from(QueryError { kind, message: "m".to_owned(), hint: None });
+        let error = ApiError::from(QueryError::new(kind, "m"));
         assert_eq!((error.status.as_u16(), error.code), (expected, code), "{kind:?}");
     }
 }

@@ -5,6 +5,7 @@ mod connections;
 mod errors;
 pub mod formats;
 mod health;
+mod jobs;
 mod origin;
 mod queries;
 mod query;

@@ -13,7 +13,7 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, origin, queries, query};
+use super::{ApiError, Readiness, health, jobs, origin, queries, query};
 use crate::metrics::Metrics;
 
 /// What every handler may use.
@@ -52,6 +52,8 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/query", post(query::query))
         .route("/api/v1/queries", get(queries::list))
         .route("/api/v1/queries/{id}", delete(queries::kill))
+        .route("/api/v1/jobs", get(jobs::list))
+        .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(count));
     Router::new()
@@ -73,6 +75,9 @@ async fn index() -> Json<Value> {
             "query": "POST /api/v1/query",
             "queries": "GET /api/v1/queries",
             "kill": "DELETE /api/v1/queries/{id}",
+            "jobs": "GET /api/v1/jobs",
+            "job": "GET /api/v1/jobs/{id}",
+            "cancel job": "DELETE /api/v1/jobs/{id}",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",

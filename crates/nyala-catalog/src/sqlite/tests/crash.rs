@@ -111,6 +111,7 @@ fn change_after(snapshot: &CatalogSnapshot) -> Change {
     match (building, version % 7) {
         (None, 0 | 1) => Change::BeginSegment {
             cube: cube.id,
+            revision: cube.definition.revision,
             location: format!("file:///{version}/"),
             range: SegmentRange::Whole,
             sources: vec![],

@@ -180,7 +180,7 @@ impl Planner<'_> {
     }
 
     async fn compile(&self, star: &Star, columns: &[Column]) -> Result<CompiledCube> {
-        compile(&plain(star, columns, &measures(star)), None, self.state, self.limits).await
+        compile(&plain(star, columns, &measures(star)), None, &[], self.state, self.limits).await
     }
 
     async fn block(&self, sql: &str) -> Result<Block> {

@@ -13,7 +13,8 @@ use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, 
 use datafusion::physical_plan::collect;
 
 use crate::cube::block::{instances_of, qualifier, scan_plan};
-use crate::cube::compile::{CompiledCube, JoinEdge};
+use crate::cube::compile::CompiledCube;
+use crate::cube::edges::JoinEdge;
 use crate::error::{QueryError, Result};
 
 /// Positions of the tables that may be left out.

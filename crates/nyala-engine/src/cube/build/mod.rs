@@ -9,11 +9,16 @@
 //! Roots (grouping sets that no other set contains) share the scan and the joins; all others are rolled
 //! up from the smallest cuboid built so far that contains them. Nothing is visible before the last file
 //! is written: the segment then becomes ready in one catalog transaction.
+//!
+//! A segment that is ready, of a cube that has got more since, is given what it lacks, cuboid by cuboid:
+//! from cuboids it has where these hold what is needed, else from the rows.
 
 mod background;
 mod compact;
+mod extend;
 mod joins;
 mod keys;
+mod leftovers;
 mod order;
 mod pipeline;
 mod progress;
@@ -21,11 +26,15 @@ mod run;
 mod segment;
 mod tee;
 mod wanted;
+mod work;
 mod writer;
 
 pub(crate) use background::Background;
+pub(crate) use extend::{extend, needs_rows};
 pub(super) use joins::droppable_joins;
+pub(crate) use leftovers::{remove_leftovers, retire, retire_files};
+pub use progress::BuildStats;
 pub(crate) use progress::{Builds, Progress};
-pub(crate) use run::{BuildContext, BuiltSegment, build, merge};
-pub(crate) use segment::{WantedSegment, now_ms, remove_leftovers, retire};
-pub(crate) use wanted::{Work, wanted};
+pub(crate) use run::{BuildContext, build, merge};
+pub(crate) use segment::{WantedSegment, now_ms};
+pub(crate) use wanted::{Work, is_due, kept_from, wanted};

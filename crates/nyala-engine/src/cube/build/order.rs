@@ -4,18 +4,22 @@
 //! groups and pages exclude the most for a filter on any of the leading dimensions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, UInt64Type};
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::max;
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
+use nyala_model::{CuboidEntry, SegmentEntry};
 
 use crate::cube::block::{instances_of, qualifier, scan_plan};
 use crate::cube::compile::CompiledCube;
 use crate::error::Result;
+use crate::scan::{CuboidPart, CuboidTable};
 
 /// Positions of the dimensions, fewest distinct values first. Values are counted in the table a
 /// dimension comes from; a dimension over several tables counts as large.
@@ -40,6 +44,39 @@ pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Res
     Ok(order)
 }
 
+/// The same from the cells of a segment instead of from rows, the smallest cuboid with a dimension first.
+pub(super) async fn cell_order(
+    cube: &CompiledCube,
+    segment: &SegmentEntry,
+    state: &SessionState,
+) -> Result<Vec<usize>> {
+    let mut values: Vec<Option<u64>> = vec![None; cube.dimensions.len()];
+    let mut cuboids: Vec<&CuboidEntry> = segment.cuboids.iter().collect();
+    cuboids.sort_by_key(|cuboid| cuboid.rows);
+    for cuboid in cuboids {
+        let open = |dimension: &usize| values.get(*dimension).is_some_and(Option::is_none);
+        let dimensions: Vec<usize> = cuboid.dimensions.iter().filter(open).collect();
+        if dimensions.is_empty() {
+            continue;
+        }
+        let part = CuboidPart { folder: segment.location.clone(), cuboid: cuboid.clone() };
+        let table =
+            CuboidTable::new(vec![part], cube.cuboid_schema_before(cuboid.dimensions, cuboid.measures));
+        let cells = LogicalPlanBuilder::scan("cells", provider_as_source(Arc::new(table)), None)?;
+        let fields = dimensions.iter().filter_map(|i| cube.dimensions.get(*i)).map(|d| &d.field);
+        let exprs = fields.map(|field| Expr::Column(Column::new_unqualified(field.name())));
+        let counts = count_distinct(cells, exprs, state).await?;
+        for (dimension, count) in dimensions.into_iter().zip(counts) {
+            if let Some(slot) = values.get_mut(dimension) {
+                *slot = Some(count);
+            }
+        }
+    }
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by_key(|dimension| values.get(*dimension).copied().flatten().unwrap_or(u64::MAX));
+    Ok(order)
+}
+
 async fn count_values(
     cube: &CompiledCube,
     instance: usize,
@@ -49,16 +86,25 @@ async fn count_values(
     let Some(table) = cube.block.instances.get(instance) else {
         return Ok(Vec::new());
     };
-    let scan = scan_plan(table)?.alias(qualifier(instance))?;
+    let exprs = dimensions.iter().filter_map(|i| cube.block.group.get(*i));
+    count_distinct(scan_plan(table)?.alias(qualifier(instance))?, exprs.cloned(), state).await
+}
+
+async fn count_distinct(
+    rows: LogicalPlanBuilder,
+    exprs: impl Iterator<Item = Expr>,
+    state: &SessionState,
+) -> Result<Vec<u64>> {
     let mut counts = Vec::new();
-    for (i, expr) in dimensions.iter().filter_map(|i| cube.block.group.get(*i)).enumerate() {
-        counts.push(count_of(expr, scan.schema(), state)?.alias(format!("d{i}")));
+    for (i, expr) in exprs.enumerate() {
+        counts.push(count_of(&expr, rows.schema(), state)?.alias(format!("d{i}")));
     }
-    let plan = scan.aggregate(Vec::<Expr>::new(), counts)?.build()?;
+    let wanted = counts.len();
+    let plan = rows.aggregate(Vec::<Expr>::new(), counts)?.build()?;
     let plan = state.create_physical_plan(&plan).await?;
     let batches = collect(plan, state.task_ctx()).await?;
     let Some(batch) = batches.first().filter(|batch| batch.num_rows() == 1) else {
-        return Ok(vec![u64::MAX; dimensions.len()]);
+        return Ok(vec![u64::MAX; wanted]);
     };
     let columns = batch.columns().iter();
     Ok(columns

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use datafusion::physical_expr::expressions::Column;
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use nyala_model::DimensionSet;
 
 use super::compact::compact;
-use crate::cube::compile::CompiledCube;
+use crate::cube::compile::{CompiledCube, CompiledMeasure};
 use crate::cube::finish::group_by;
+use crate::cube::rewrite::neutral;
 use crate::error::{QueryError, Result};
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -26,6 +29,9 @@ pub(super) enum Source {
     Rows(Plan),
     /// A cuboid over the given set, which must contain the wanted one.
     States(Plan, DimensionSet),
+    /// Flat rows for the measures from number `measures` on, and for those before a cuboid of
+    /// the same rows, whose set must contain the wanted one.
+    Added { rows: Plan, states: Plan, measures: u32 },
 }
 
 /// Plans the cuboid over `set` in at most `partitions` parts, each sorted by the dimensions in
@@ -38,10 +44,16 @@ pub(super) fn cuboid_plan(
     order: &[usize],
 ) -> Result<Plan> {
     let states = match source {
-        Source::Rows(rows) => aggregate_rows(cube, set, rows)?,
+        Source::Rows(rows) => aggregate_rows(cube, set, rows, 0)?,
         Source::States(parent, parent_set) => {
             let columns = select_columns(cube, set, parent_set, &parent)?;
             merge_states(cube, set, columns)?
+        }
+        Source::Added { rows, states, measures } => {
+            let old = pad(cube, set, &states, |measure| measure.number < measures)?;
+            let new = aggregate_rows(cube, set, rows, measures)?;
+            let new = pad(cube, set, &name_states(cube, set, new, measures)?, |m| m.number >= measures)?;
+            merge_states(cube, set, UnionExec::try_new(vec![old, new])?)?
         }
     };
     let gathered = gather(set, states, partitions)?;
@@ -50,19 +62,77 @@ pub(super) fn cuboid_plan(
     sort(cube, set, order, compact(&named)?)
 }
 
-fn aggregate_rows(cube: &CompiledCube, set: DimensionSet, rows: Plan) -> Result<Plan> {
-    let flat = &cube.flat_schema;
+/// The states of the measures from number `first` on.
+fn aggregate_rows(cube: &CompiledCube, set: DimensionSet, rows: Plan, first: u32) -> Result<Plan> {
+    let flat = &flat_fields(cube, &rows)?;
     let mut groups: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
     for name in dimension_names(cube, set) {
         let index = flat.index_of(&name).map_err(QueryError::internal)?;
         groups.push((Arc::new(Column::new(&name, index)), name));
     }
-    let calls = cube.measures.iter().enumerate();
+    let measures: Vec<_> = cube.measures.iter().filter(|measure| measure.number >= first).collect();
+    let calls = measures.iter().enumerate();
     let calls = calls.map(|(i, m)| m.call.physical(flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
-    let filters = cube.measures.iter().map(|m| m.call.physical_filter(flat)).collect::<Result<Vec<_>>>()?;
+    let filters = measures.iter().map(|m| m.call.physical_filter(flat)).collect::<Result<Vec<_>>>()?;
     let group = PhysicalGroupBy::new_single(groups);
     let mode = AggregateMode::Partial;
     Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, rows, Arc::clone(flat))?))
+}
+
+/// The fields of the flat rows that `rows` has.
+fn flat_fields(cube: &CompiledCube, rows: &Plan) -> Result<SchemaRef> {
+    let schema = rows.schema();
+    if schema.fields().len() == cube.flat_schema.fields().len() {
+        return Ok(Arc::clone(&cube.flat_schema));
+    }
+    let positions = schema.fields().iter().map(|field| cube.flat_schema.index_of(field.name()));
+    let positions = positions.collect::<std::result::Result<Vec<_>, _>>().map_err(QueryError::internal)?;
+    Ok(Arc::new(cube.flat_schema.project(&positions).map_err(QueryError::internal)?))
+}
+
+/// Names the columns that [`aggregate_rows`] gives as cuboids do.
+fn name_states(cube: &CompiledCube, set: DimensionSet, states: Plan, first: u32) -> Result<Plan> {
+    let own = cube.measures.iter().filter(|measure| measure.number >= first);
+    let own = own.flat_map(|measure| measure.states.iter().map(|field| field.name().clone()));
+    let names = dimension_names(cube, set).into_iter().chain(own);
+    let schema = states.schema();
+    let columns = schema
+        .fields()
+        .iter()
+        .zip(names)
+        .enumerate()
+        .map(|(i, (from, to))| (Arc::new(Column::new(from.name(), i)) as Arc<dyn PhysicalExpr>, to));
+    Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), states)?))
+}
+
+/// All columns of a cuboid over `set`, from an input that has the states of some measures only. The others
+/// are as if no row had been seen.
+fn pad(
+    cube: &CompiledCube,
+    set: DimensionSet,
+    input: &Plan,
+    has: impl Fn(&CompiledMeasure) -> bool,
+) -> Result<Plan> {
+    let schema = input.schema();
+    let column = |name: &str| -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(Arc::new(Column::new(name, schema.index_of(name).map_err(QueryError::internal)?)))
+    };
+    let mut columns = Vec::new();
+    for name in dimension_names(cube, set) {
+        columns.push((column(&name)?, name));
+    }
+    for measure in &cube.measures {
+        let neutral = neutral(&measure.call, &cube.flat_schema).map_err(QueryError::internal)?;
+        for (field, state) in measure.states.iter().zip(neutral) {
+            let expr = if has(measure) {
+                column(field.name())?
+            } else {
+                Arc::new(Literal::new(state.cast_to(field.data_type())?))
+            };
+            columns.push((expr, field.name().clone()));
+        }
+    }
+    Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(input))?))
 }
 
 /// Merges equal cells within each partition. The input has the dimensions of `set`, then all states.

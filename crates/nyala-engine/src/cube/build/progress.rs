@@ -1,10 +1,13 @@
 //! How far builds have come, readable at any time without waiting for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use nyala_model::{JobEntry, JobId};
+use nyala_model::{JobEntry, JobId, JobState, QualifiedName};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::QueryError;
 
 /// Counters of one running build.
 #[derive(Debug)]
@@ -13,12 +16,21 @@ pub(crate) struct Progress {
     rows_read: AtomicU64,
     bytes_written: AtomicU64,
     cuboids_done: AtomicU32,
+    cuboids_total: AtomicU32,
+    retries: AtomicU32,
+    /// Why a part of it is tried again.
+    trouble: Mutex<Option<String>>,
+    cancel: CancellationToken,
 }
 
 impl Progress {
     /// A build that has done nothing yet; `started` is its job as the catalog recorded it.
     pub(crate) fn new(started: JobEntry) -> Self {
         Self {
+            cuboids_total: AtomicU32::new(started.cuboids_total),
+            retries: AtomicU32::new(0),
+            trouble: Mutex::default(),
+            cancel: CancellationToken::new(),
             started,
             rows_read: AtomicU64::new(0),
             bytes_written: AtomicU64::new(0),
@@ -40,9 +52,37 @@ impl Progress {
         self.rows_read.load(Ordering::Relaxed)
     }
 
+    /// Adds cuboids that are to be built besides.
+    pub(crate) fn expect(&self, cuboids: usize) {
+        self.cuboids_total.fetch_add(u32::try_from(cuboids).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// How far it is, to be taken back to when an attempt fails.
+    pub(crate) fn mark(&self) -> (u64, u64, u32) {
+        let job = self.entry();
+        (job.rows_read, job.bytes_written, job.cuboids_done)
+    }
+
+    /// Takes back what a failed attempt counted, and tells why it failed.
+    pub(crate) fn retry(&self, (rows, bytes, cuboids): (u64, u64, u32), trouble: &QueryError) {
+        self.rows_read.store(rows, Ordering::Relaxed);
+        self.bytes_written.store(bytes, Ordering::Relaxed);
+        self.cuboids_done.store(cuboids, Ordering::Relaxed);
+        self.retries.fetch_add(1, Ordering::Relaxed);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.to_string());
+    }
+
+    /// Ends when somebody cancels the job.
+    pub(crate) async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+
     /// The job as it stands now.
     pub(crate) fn entry(&self) -> JobEntry {
         JobEntry {
+            retries: self.retries.load(Ordering::Relaxed),
+            cuboids_total: self.cuboids_total.load(Ordering::Relaxed),
+            error: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             rows_read: self.rows_read(),
             bytes_written: self.bytes_written.load(Ordering::Relaxed),
             cuboids_done: self.cuboids_done.load(Ordering::Relaxed),
@@ -55,18 +95,83 @@ impl Progress {
 #[derive(Debug, Default)]
 pub(crate) struct Builds {
     running: Mutex<BTreeMap<JobId, Arc<Progress>>>,
+    /// Cubes that are being built or altered: by one statement at a time.
+    taken: Mutex<BTreeSet<QualifiedName>>,
+    /// What builds did that have ended.
+    ended: Mutex<BuildStats>,
+}
+
+/// What builds did since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BuildStats {
+    /// Jobs at work.
+    pub running: u64,
+    /// Jobs that ended well.
+    pub done: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+    /// Jobs that were cancelled.
+    pub cancelled: u64,
+    /// Attempts after a failure of the moment.
+    pub retries: u64,
+    /// Rows read.
+    pub rows: u64,
+    /// Cuboids finished.
+    pub cuboids: u64,
+    /// Bytes of cuboids.
+    pub bytes: u64,
+}
+
+impl BuildStats {
+    fn add(&mut self, job: &JobEntry) {
+        self.retries += u64::from(job.retries);
+        self.rows = self.rows.saturating_add(job.rows_read);
+        self.cuboids += u64::from(job.cuboids_done);
+        self.bytes = self.bytes.saturating_add(job.bytes_written);
+    }
 }
 
 impl Builds {
-    /// Lists a build until the guard is dropped. None if the cube is being built already.
+    /// Lists a build until the guard is dropped. None if the cube is being built or altered already.
     pub(crate) fn start(self: &Arc<Self>, progress: &Arc<Progress>) -> Option<RunningBuild> {
+        let taken = self.take(&progress.started.cube)?;
         let id = progress.started.id;
-        let mut running = self.running.lock().ok()?;
-        if running.values().any(|other| other.started.cube == progress.started.cube) {
-            return None;
+        self.running.lock().ok()?.insert(id, Arc::clone(progress));
+        Some(RunningBuild { id, taken })
+    }
+
+    /// Keeps others from building or altering a cube until the guard is dropped. None if one does already.
+    pub(crate) fn take(self: &Arc<Self>, cube: &QualifiedName) -> Option<TakenCube> {
+        let free = self.taken.lock().ok()?.insert(cube.clone());
+        free.then(|| TakenCube { builds: Arc::clone(self), cube: cube.clone() })
+    }
+
+    /// Cancels a running build; false if there is none of this number.
+    pub(crate) fn cancel(&self, job: JobId) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&job).inspect(|progress| progress.cancel.cancel()).is_some()
+    }
+
+    /// Counts a job that has ended.
+    pub(crate) fn count(&self, job: &JobEntry) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = match job.state {
+            JobState::Failed => &mut ended.failed,
+            JobState::Cancelled => &mut ended.cancelled,
+            JobState::Done | JobState::Running => &mut ended.done,
+        };
+        *outcome += 1;
+        ended.add(job);
+    }
+
+    /// Counts since the start, running builds included.
+    pub(crate) fn stats(&self) -> BuildStats {
+        let mut stats = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        for job in self.entries() {
+            stats.running += 1;
+            stats.add(&job);
         }
-        running.insert(id, Arc::clone(progress));
-        Some(RunningBuild { builds: Arc::clone(self), id })
+        stats
     }
 
     /// Every running build as it stands now.
@@ -78,14 +183,29 @@ impl Builds {
 /// Keeps a build listed.
 #[derive(Debug)]
 pub(crate) struct RunningBuild {
-    builds: Arc<Builds>,
     id: JobId,
+    taken: TakenCube,
 }
 
 impl Drop for RunningBuild {
     fn drop(&mut self) {
-        if let Ok(mut running) = self.builds.running.lock() {
+        if let Ok(mut running) = self.taken.builds.running.lock() {
             running.remove(&self.id);
+        }
+    }
+}
+
+/// A cube that nobody else may build or alter.
+#[derive(Debug)]
+pub(crate) struct TakenCube {
+    builds: Arc<Builds>,
+    cube: QualifiedName,
+}
+
+impl Drop for TakenCube {
+    fn drop(&mut self) {
+        if let Ok(mut taken) = self.builds.taken.lock() {
+            taken.remove(&self.cube);
         }
     }
 }

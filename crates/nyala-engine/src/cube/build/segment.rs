@@ -1,6 +1,5 @@
 //! A segment from the wish to the published files, and the end of those that come to nothing.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,17 +8,15 @@ use nyala_catalog::{Catalog, Change};
 use nyala_model::{
     CatalogSnapshot, CuboidEntry, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
-use nyala_storage::data_dir::{folders_below, remove_folder};
 use uuid::Uuid;
 
 use super::background::Background;
+use super::leftovers::{is_whole, remove, remove_unfinished, retire};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A file operation that was under way when its task was stopped still ends, and may put its file in
 /// place after the folder was deleted; so deletion waits this long, and is done twice.
-const STRAGGLERS: Duration = Duration::from_millis(500);
-/// Queries that began before a segment was replaced may read it for this much longer.
-const RETIREMENT: Duration = Duration::from_secs(300);
+pub(super) const STRAGGLERS: Duration = Duration::from_millis(500);
 
 /// A segment that is to be made.
 #[derive(Debug, Clone)]
@@ -28,6 +25,12 @@ pub(crate) struct WantedSegment {
     pub(crate) range: SegmentRange,
     /// The files they lie in.
     pub(crate) sources: Vec<SourceFiles>,
+    /// The revision of the cube that is built.
+    pub(crate) revision: u32,
+    /// Counts the attempts to make it, from 0.
+    pub(crate) attempt: u32,
+    /// Whether another attempt follows if this one fails because of the moment.
+    pub(crate) again: bool,
 }
 
 /// What was found out while a segment was made.
@@ -48,6 +51,7 @@ pub(super) struct NewSegment {
     background: Background,
     id: SegmentId,
     folder: String,
+    mark: String,
     published: bool,
 }
 
@@ -88,6 +92,7 @@ impl NewSegment {
             background: background.clone(),
             id: segment.id,
             folder: segment.location,
+            mark: mark_of(wanted),
             published: false,
         };
         Ok((resumed, whole))
@@ -108,6 +113,7 @@ impl NewSegment {
         let folder = format!("cubes/{id}/{}/", Uuid::now_v7().simple());
         let change = Change::BeginSegment {
             cube: id,
+            revision: wanted.revision,
             location: folder.clone(),
             range: wanted.range,
             sources: wanted.sources.clone(),
@@ -120,8 +126,20 @@ impl NewSegment {
             background: background.clone(),
             id,
             folder,
+            mark: mark_of(wanted),
             published: false,
         })
+    }
+
+    /// What the names of this attempt's files have, so that a straggler of the one before, which may still
+    /// put its file in place, is never taken for one of them.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Lets the segment stay as it is, to be taken up by the next attempt.
+    pub(super) fn leave(mut self) {
+        self.published = true;
     }
 
     /// Folder of its files within the data store, with a trailing slash.
@@ -184,59 +202,12 @@ impl Drop for NewSegment {
     }
 }
 
+fn mark_of(wanted: &WantedSegment) -> String {
+    if wanted.attempt == 0 { String::new() } else { format!("-{}", Uuid::now_v7().simple()) }
+}
+
 /// Milliseconds since the Unix epoch.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Whether every file of a cuboid is there with the size that was recorded.
-fn is_whole(folder: &Path, cuboid: &CuboidEntry) -> bool {
-    cuboid
-        .files
-        .iter()
-        .all(|file| std::fs::metadata(folder.join(&file.name)).is_ok_and(|found| found.len() == file.bytes))
-}
-
-/// Deletes what a build left half-written.
-fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
-    let finished: BTreeSet<&str> =
-        whole.iter().flat_map(|cuboid| &cuboid.files).map(|file| file.name.as_str()).collect();
-    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let keep = file.file_name().to_str().is_some_and(|name| finished.contains(name));
-        if !keep && let Err(error) = std::fs::remove_file(file.path()) {
-            tracing::warn!(file = %file.path().display(), %error, "cannot delete a half-written file");
-        }
-    }
-}
-
-/// At start: deletes files that no segment of the catalog owns. Segments whose build died with its process
-/// stay, so that the build can go on.
-pub(crate) fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
-    let snapshot = catalog.snapshot();
-    let owned: BTreeSet<PathBuf> =
-        snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();
-    let unreadable = |error: std::io::Error| {
-        let message = format!("cannot tidy `{}`: {error}", data_dir.display());
-        QueryError::new(ErrorKind::Unreadable, message)
-    };
-    for folder in folders_below(&data_dir.join("cubes")).map_err(unreadable)? {
-        // Joining and collecting paths takes away the slash at their end.
-        if !owned.iter().any(|segment| segment.components().eq(folder.components())) {
-            remove(&folder);
-        }
-    }
-    Ok(())
-}
-
-/// Deletes a folder once no query can be reading it. Should the process end before, the next one does.
-pub(crate) fn retire(folder: PathBuf, background: &Background) {
-    background.later(RETIREMENT, move || remove(&folder));
-}
-
-/// Goes by folder and not by the store's list, which does not show files that are half-written.
-fn remove(folder: &Path) {
-    if let Err(error) = remove_folder(folder) {
-        tracing::warn!(folder = %folder.display(), %error, "cannot delete the files of an old segment");
-    }
 }

@@ -17,8 +17,20 @@ const MAX_SEGMENTS: usize = 10_000;
 pub(crate) enum Work {
     /// From rows.
     Build(SegmentRange),
+    /// What the segment of these rows lacks, since its cube got more after it was built.
+    Extend(SegmentRange, SegmentId),
     /// From these segments.
     Merge(KeyRange, Vec<SegmentId>),
+}
+
+impl Work {
+    /// The rows that the segment holds.
+    pub(crate) fn range(&self) -> SegmentRange {
+        match self {
+            Self::Build(range) | Self::Extend(range, _) => *range,
+            Self::Merge(range, _) => SegmentRange::Keys(*range),
+        }
+    }
 }
 
 /// What `action` on `range` of `cube` amounts to, in ascending order. Empty if all is done already.
@@ -27,18 +39,67 @@ pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRan
     let Some(column) = column else {
         return match (action, range) {
             (BuildAction::Merge, _) | (_, Some(_)) => Err(unpartitioned(cube)),
-            (_, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
+            (BuildAction::Build, None) => {
+                let lacking = cube.entry.segments.iter().find(|segment| is_extensible(cube, segment));
+                let extend = lacking.map(|segment| Work::Extend(segment.range, segment.id));
+                Ok(vec![extend.unwrap_or(Work::Build(SegmentRange::Whole))])
+            }
+            (BuildAction::Refresh, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
         };
     };
     if let Some(range) = range {
         check(&column.division, range)?;
     }
-    let planner = Planner { cube, column, range };
+    let kept_from = kept_from(cube, column, range);
+    if let (Some(range), Some(from)) = (range, kept_from)
+        && range.to <= from
+    {
+        let (shown, from) = (column.division.show_range(range), column.division.show(from));
+        let message = format!("range {shown} lies before {from}, from which the cube keeps segments");
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("raise its retention with ALTER CUBE … SET (retention = …)"));
+    }
+    let planner = Planner { cube, column, range, kept_from };
     match action {
         BuildAction::Build => planner.build(|segment| cube.coverage.why_stale(segment.id).is_some()),
         BuildAction::Refresh => planner.build(|_| true),
         BuildAction::Merge => planner.merge(),
     }
+}
+
+/// Whether a segment is fit for use but lacks something.
+fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
+    segment.state == SegmentState::Ready
+        && cube.coverage.why_stale(segment.id).is_none()
+        && !cube.entry.definition.outstanding(segment).is_empty()
+}
+
+/// Whether a build would have something to do.
+pub(crate) fn is_due(cube: &ReadyCube) -> bool {
+    let current = |segment: &SegmentEntry| {
+        segment.state == SegmentState::Ready
+            && cube.coverage.why_stale(segment.id).is_none()
+            && cube.entry.definition.outstanding(segment).is_empty()
+    };
+    match &cube.entry.definition.partition {
+        None => !cube.entry.segments.iter().any(current),
+        // What is wrong is told by the build.
+        Some(_) => wanted(cube, BuildAction::Build, None).map_or(true, |works| !works.is_empty()),
+    }
+}
+
+/// The first key that is kept: the cube's retention before the end of the newest range there is, or will be
+/// when `range` is built. None if all are.
+pub(crate) fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Option<KeyRange>) -> Option<i64> {
+    let retention = cube.entry.definition.options.retention?;
+    let segments = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let ends = segments.filter_map(|segment| match segment.range {
+        SegmentRange::Keys(keys) => Some(keys.to),
+        SegmentRange::Whole | SegmentRange::Nulls => None,
+    });
+    let files = cube.coverage.file_spans().filter_map(|(_, last)| Some(column.division.range_of(last)?.to));
+    let newest = ends.chain(files).chain(range.map(|range| range.to)).max()?;
+    column.division.kept_from(newest, Some(retention))
 }
 
 fn unpartitioned(cube: &ReadyCube) -> QueryError {
@@ -81,6 +142,8 @@ struct Planner<'a> {
     cube: &'a ReadyCube,
     column: &'a PartitionColumn,
     range: Option<KeyRange>,
+    /// What lies before is not built.
+    kept_from: Option<i64>,
 }
 
 impl Planner<'_> {
@@ -89,7 +152,10 @@ impl Planner<'_> {
         let mut ranges = BTreeSet::new();
         let mut held = KeySet::default();
         let mut nulls_held = false;
+        let mut extended = Vec::new();
         for segment in self.ready() {
+            let extend = !again(segment) && is_extensible(self.cube, segment) && self.asks_for(segment)?;
+            extended.extend(extend.then_some(Work::Extend(segment.range, segment.id)));
             match segment.range {
                 SegmentRange::Keys(keys) => {
                     held = held.union(&keys.into());
@@ -106,6 +172,7 @@ impl Planner<'_> {
                 ranges.insert(step);
             }
         }
+        ranges.retain(|range| self.kept_from.is_none_or(|from| range.to > from));
         if ranges.len() > MAX_SEGMENTS {
             return Err(self.too_many());
         }
@@ -114,11 +181,19 @@ impl Planner<'_> {
         if self.range.is_none() && self.cube.coverage.nulls && !nulls_held {
             work.push(Work::Build(SegmentRange::Nulls));
         }
+        work.extend(extended);
         Ok(work)
     }
 
     fn ready(&self) -> impl Iterator<Item = &SegmentEntry> {
         self.cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
+    }
+
+    fn asks_for(&self, segment: &SegmentEntry) -> Result<bool> {
+        match segment.range {
+            SegmentRange::Keys(keys) => self.includes(segment, keys),
+            SegmentRange::Whole | SegmentRange::Nulls => Ok(self.range.is_none()),
+        }
     }
 
     /// Whether a segment lies in the range that is asked for; one that sticks out is an error.
@@ -202,6 +277,13 @@ impl Planner<'_> {
                 return refused(
                     format!("segment {shown} is stale: {reason}"),
                     "run REFRESH CUBE for it first",
+                );
+            }
+            if !self.cube.entry.definition.outstanding(segment).is_empty() {
+                let shown = self.column.show(segment.range);
+                return refused(
+                    format!("segment {shown} was built before the cube was altered"),
+                    "run BUILD CUBE for it first",
                 );
             }
             end = keys.to;

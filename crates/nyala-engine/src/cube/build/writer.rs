@@ -27,12 +27,22 @@ pub(super) struct Writer {
     store: Arc<dyn ObjectStore>,
     /// Folder of the segment within the store, with a trailing slash.
     folder: String,
+    /// Tells these files from others of the folder.
+    mark: String,
+    /// The number of the first measure that they do not have.
+    measures: u32,
     config: BuildConfig,
 }
 
 impl Writer {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, folder: String, config: &BuildConfig) -> Self {
-        Self { store, folder, config: config.clone() }
+    pub(super) fn new(
+        store: Arc<dyn ObjectStore>,
+        (folder, mark): (&str, &str),
+        measures: u32,
+        config: &BuildConfig,
+    ) -> Self {
+        let (folder, mark) = (folder.to_owned(), mark.to_owned());
+        Self { store, folder, mark, measures, config: config.clone() }
     }
 
     /// Dimensions repeat and are stored through dictionaries. States hardly do: a dictionary of them
@@ -73,10 +83,8 @@ impl Writer {
         for partition in 0..plan.output_partitioning().partition_count() {
             let stream = plan.execute(partition, Arc::clone(context))?;
             // A pass that failed may still put a file in place; another pass must not meet it.
-            let name = match pass {
-                1 => format!("{:x}-{partition}.parquet", set.bits()),
-                later => format!("{:x}-{partition}-{later}.parquet", set.bits()),
-            };
+            let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
+            let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
             let file = NewFile {
                 store: Arc::clone(&self.store),
                 path: Path::from(format!("{}{name}", self.folder)),
@@ -86,13 +94,14 @@ impl Writer {
             };
             files.push(SpawnedTask::spawn(file.write(stream)));
         }
-        Ok(WritingCuboid { set, files })
+        Ok(WritingCuboid { set, measures: self.measures, files })
     }
 }
 
 /// A cuboid whose files are being written.
 pub(super) struct WritingCuboid {
     set: DimensionSet,
+    measures: u32,
     files: Vec<SpawnedTask<Result<CuboidFile>>>,
 }
 
@@ -107,6 +116,9 @@ impl WritingCuboid {
             dimensions: self.set,
             rows: files.iter().map(|f| f.rows).sum(),
             bytes: files.iter().map(|f| f.bytes).sum(),
+            measures: self.measures,
+            repeats: false,
+            wider: false,
             files,
         })
     }

@@ -33,7 +33,7 @@ impl QueryCalls {
 }
 
 /// The states of `call` if it saw no row: they change nothing when merged with others.
-pub(super) fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
+pub(in crate::cube) fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
     let physical = call.physical(flat, "m").map_err(|error| Miss::new(error.to_string()))?;
     let state = physical.create_accumulator().and_then(|mut accumulator| accumulator.state());
     state.map_err(|error| Miss::new(error.to_string()))

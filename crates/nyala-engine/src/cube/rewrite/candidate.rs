@@ -11,7 +11,8 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
 use nyala_model::{CuboidEntry, DimensionSet, KeySet, SegmentEntry, SegmentRange};
 
 use super::dimensions::column;
-use super::matching::{Match, match_cube};
+use super::levels::{Gap, Levels, Pick};
+use super::matching::Match;
 use super::ranges::Asked;
 use super::raw::{RawRows, raw_states};
 use super::report::Chosen;
@@ -27,14 +28,18 @@ pub(super) struct Candidate<'a> {
     compiled: &'a CompiledCube,
     parts: Vec<Part<'a>>,
     raw: Option<(RawRows, LogicalPlan)>,
+    /// What a segment lacks that a build would add.
+    lacking: Option<String>,
     /// Cells and rows that are read at most.
     pub(super) rows: u64,
 }
 
 /// Cells of one cuboid, from all segments that are read in the same way.
 struct Part<'a> {
-    matched: Match,
+    matched: Arc<Match>,
     dimensions: DimensionSet,
+    /// The measures below this number are in all of its files.
+    measures: u32,
     segments: Vec<(&'a SegmentEntry, &'a CuboidEntry)>,
 }
 
@@ -57,42 +62,18 @@ pub(super) fn consider<'a>(
         }));
     }
     let asked = asked(cube, compiled, block, simplify);
-    let droppable = droppable(&usable);
-    let checked = match_cube(compiled, &droppable, block);
-    let unchecked = (!asked.predicates.is_empty())
-        .then(|| match_cube(compiled, &droppable, &without(block, &asked.predicates)));
-    let unchecked = match unchecked {
-        Some(Err(miss)) => return Err(checked.err().unwrap_or(miss)),
-        Some(Ok(matched)) => Some(matched),
-        None => None,
-    };
-    let mut choice = Choice { parts: BTreeMap::new(), keys: KeySet::default(), nulls: false, rows: 0 };
-    let mut missing = None;
+    let mut levels = Levels::of((&cube.entry, compiled), droppable(&usable), block, &asked)?;
+    let mut choice = Choice::default();
+    let (mut missing, mut lacking) = (None, None);
     for segment in usable {
         let Some(whole) = whole(segment, &asked) else { continue };
-        let matched = match (&unchecked, &checked) {
-            (Some(matched), _) if whole => matched,
-            (_, Ok(matched)) => matched,
-            (_, Err(miss)) => {
-                missing = missing.or_else(|| Some(miss.clone()));
-                continue;
-            }
-        };
-        match cheapest(segment, matched) {
-            Some(cuboid) => choice.add(segment, cuboid, matched, whole),
-            None => {
-                let needed = cube.entry.definition.dimension_names(matched.needed).join(", ");
-                missing = missing.or_else(|| {
-                    Some(Miss::new(match needed.as_str() {
-                        "" => {
-                            "its grand total may stand for no row at all, and it has nothing else".to_owned()
-                        }
-                        needed => format!("no cuboid has all of ({needed})"),
-                    }))
-                });
-            }
+        match levels.pick(segment, whole) {
+            Ok(pick) => choice.add(segment, pick, whole),
+            Err(Gap::Miss(miss)) => missing = missing.or(Some(miss)),
+            Err(Gap::Lacking(what)) => lacking = lacking.or(Some(format!("{what}; run BUILD CUBE"))),
         }
     }
+    let missing = missing.or_else(|| lacking.clone().map(Miss::new));
     let raw = choice.left(&asked, cube);
     if choice.parts.is_empty() {
         match (missing, &raw) {
@@ -112,7 +93,7 @@ pub(super) fn consider<'a>(
         }
         _ => None,
     };
-    Ok(Candidate { cube, compiled, parts, raw, rows })
+    Ok(Candidate { cube, compiled, parts, raw, rows, lacking })
 }
 
 fn asked(cube: &ReadyCube, compiled: &CompiledCube, block: &Block, simplify: &SimplifyContext) -> Asked {
@@ -139,11 +120,6 @@ fn droppable(segments: &[&SegmentEntry]) -> BTreeSet<usize> {
     each.fold(first, |common, other| common.intersection(&other).copied().collect())
 }
 
-fn without(block: &Block, predicates: &[usize]) -> Block {
-    let kept = block.predicates.iter().enumerate().filter(|(i, _)| !predicates.contains(i));
-    Block { predicates: kept.map(|(_, predicate)| predicate.clone()).collect(), ..block.clone() }
-}
-
 /// Whether all rows of a segment are asked for; none if no row is.
 fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     match (segment.range, segment.key_bounds) {
@@ -159,12 +135,6 @@ fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     }
 }
 
-fn cheapest<'a>(segment: &'a SegmentEntry, matched: &Match) -> Option<&'a CuboidEntry> {
-    let fitting = segment.cuboids.iter().filter(|c| c.dimensions.is_superset(matched.needed));
-    let fitting = fitting.filter(|c| !(matched.of_rows && c.dimensions.is_empty()));
-    fitting.min_by_key(|c| (c.rows, c.bytes, c.dimensions))
-}
-
 fn uncovered(cube: &ReadyCube) -> String {
     match cube.coverage.first_reason() {
         Some(reason) => format!("no segment covers what the query asks for: {reason}; run BUILD CUBE"),
@@ -173,16 +143,18 @@ fn uncovered(cube: &ReadyCube) -> String {
 }
 
 /// What has been chosen so far.
+#[derive(Default)]
 struct Choice<'a> {
-    /// By whether range conditions are left out, and by cuboid.
-    parts: BTreeMap<(bool, DimensionSet), Part<'a>>,
+    /// By whether range conditions are left out, by cuboid, and by the measures it has and that are used.
+    parts: BTreeMap<(bool, DimensionSet, u32, u32), Part<'a>>,
     keys: KeySet,
     nulls: bool,
     rows: u64,
 }
 
 impl<'a> Choice<'a> {
-    fn add(&mut self, segment: &'a SegmentEntry, cuboid: &'a CuboidEntry, matched: &Match, whole: bool) {
+    fn add(&mut self, segment: &'a SegmentEntry, pick: Pick<'a>, whole: bool) {
+        let Pick { cuboid, matched, level } = pick;
         match segment.range {
             SegmentRange::Whole => {
                 self.keys = KeySet::all();
@@ -192,10 +164,11 @@ impl<'a> Choice<'a> {
             SegmentRange::Keys(range) => self.keys = self.keys.union(&range.into()),
         }
         self.rows = self.rows.saturating_add(cuboid.rows);
-        let dimensions = cuboid.dimensions;
-        let part = self.parts.entry((whole, dimensions)).or_insert_with(|| Part {
-            matched: matched.clone(),
+        let (dimensions, measures) = (cuboid.dimensions, cuboid.measures);
+        let part = self.parts.entry((whole, dimensions, measures, level)).or_insert_with(|| Part {
+            matched,
             dimensions,
+            measures,
             segments: Vec::new(),
         });
         part.segments.push((segment, cuboid));
@@ -231,18 +204,20 @@ impl Candidate<'_> {
             }
             chosen.raw = Some(format!("{} {shown}", column.division.column));
         }
+        chosen.lacking = chosen.lacking.take().or_else(|| self.lacking.clone());
     }
 
     /// Whether each cell is one group of the query: the groups are the cuboid's dimensions, and one segment
     /// has all cells. The grand total is left out, since it must be there even if no cell is.
     pub(super) fn has_the_groups(&self) -> bool {
         let ([part], None) = (self.parts.as_slice(), &self.raw) else { return false };
+        let [(_, cuboid)] = part.segments.as_slice() else { return false };
         let grouped = part.matched.group.iter().map(|group| {
             let dimensions = self.compiled.dimensions.iter();
             dimensions.enumerate().find(|(_, dimension)| column(dimension) == *group).map(|(i, _)| i)
         });
         let grouped = grouped.collect::<Option<Vec<usize>>>();
-        part.segments.len() == 1
+        !cuboid.repeats
             && grouped.is_some_and(|all| {
                 !all.is_empty() && all.into_iter().collect::<DimensionSet>() == part.dimensions
             })
@@ -261,7 +236,7 @@ impl Candidate<'_> {
 
     /// Cells of a cuboid, in the columns `g0…`, then `s0_0…`.
     fn cells(&self, part: &Part<'_>) -> Result<LogicalPlan> {
-        let schema = self.compiled.cuboid_schema(part.dimensions);
+        let schema = self.compiled.cuboid_schema_before(part.dimensions, part.measures);
         let files = part.segments.iter().map(|(segment, cuboid)| CuboidPart {
             folder: segment.location.clone(),
             cuboid: (*cuboid).clone(),

@@ -1,6 +1,6 @@
 //! Whether a cube can answer an aggregation, and how.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use datafusion::logical_expr::Expr;
 use nyala_model::DimensionSet;
@@ -12,7 +12,7 @@ use super::show::show;
 use super::states::{CellStates, States};
 use crate::cube::block::{Block, Miss};
 use crate::cube::call::Call;
-use crate::cube::compile::CompiledCube;
+use crate::cube::compile::{CompiledCube, CompiledMeasure};
 use crate::cube::expression::{Equalities, column_pair, normalize};
 
 /// How a cube answers an aggregation, in terms of cuboid columns.
@@ -31,6 +31,8 @@ pub(super) struct Match {
     pub(super) states: Vec<Vec<Expr>>,
     /// The query's occurrence of the cube's fact table.
     pub(super) fact: usize,
+    /// Numbers of the measures whose states are read.
+    pub(super) measures: BTreeSet<u32>,
 }
 
 /// Tries every pairing of the query's tables with the cube's. `droppable` tells which of the cube's
@@ -97,6 +99,7 @@ impl Attempt<'_> {
             group: Vec::new(),
             states: Vec::new(),
             fact: self.pairing.iter().position(|paired| *paired == 0).unwrap_or_default(),
+            measures: BTreeSet::new(),
         };
         for predicate in self.open(&predicates) {
             found.residual.push(self.express(&predicate, &mut found.needed)?);
@@ -110,6 +113,7 @@ impl Attempt<'_> {
             found.of_rows |= states.of_rows;
             found.states.push(made_together(states.columns, &found.group));
         }
+        found.measures = self.measures_of(&found.states);
         Ok(found)
     }
 
@@ -200,6 +204,16 @@ impl Attempt<'_> {
     fn states(&self, aggregate: &Expr) -> Result<CellStates, Miss> {
         let call = Call::of(&self.normal(aggregate))?.canonical();
         States { cube: self.cube }.of(&call)
+    }
+
+    /// Numbers of the measures whose state columns `states` read.
+    fn measures_of(&self, states: &[Vec<Expr>]) -> BTreeSet<u32> {
+        let columns = states.iter().flatten().flat_map(Expr::column_refs);
+        let names: HashSet<&str> = columns.map(|column| column.name.as_str()).collect();
+        let read = |measure: &&CompiledMeasure| {
+            measure.states.iter().any(|state| names.contains(state.name().as_str()))
+        };
+        self.cube.measures.iter().filter(read).map(|measure| measure.number).collect()
     }
 
     /// Expressions over the cube's instances, normalised.

@@ -9,6 +9,7 @@ mod dates;
 mod dimensions;
 mod exact;
 mod joined;
+mod levels;
 mod matching;
 mod pairing;
 mod ranges;
@@ -19,6 +20,7 @@ mod sets;
 mod show;
 mod states;
 
+pub(super) use calls::neutral;
 pub(super) use matching::needed;
 pub(crate) use report::{Asked, Report};
 pub(crate) use rule::{CubeIndex, ReadyCube, rewrite};

@@ -48,6 +48,8 @@ pub(crate) struct Chosen {
     pub(crate) joined: Vec<String>,
     /// What is read from the tables because no segment holds it.
     pub(crate) raw: Option<String>,
+    /// What a segment lacks that a build would add.
+    pub(crate) lacking: Option<String>,
     /// Cells and rows that are read at most.
     pub(crate) rows: u64,
 }
@@ -59,8 +61,11 @@ impl fmt::Display for Chosen {
             write!(f, ", segments: {segments}")?;
         }
         write!(f, "{}, estimated rows: {}", self.shown_joins(), self.rows)?;
-        match &self.raw {
-            Some(raw) => write!(f, "\n  and from the tables, because no segment holds it: {raw}"),
+        if let Some(raw) = &self.raw {
+            write!(f, "\n  and from the tables, because no segment holds it: {raw}")?;
+        }
+        match &self.lacking {
+            Some(lacking) => write!(f, "\n  {lacking}"),
             None => Ok(()),
         }
     }

@@ -207,6 +207,7 @@ impl Answer<'_> {
             segments: None,
             joined,
             raw: None,
+            lacking: None,
             rows: self.rows(),
         };
         for (candidate, _) in &self.parts {

@@ -11,7 +11,6 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
 use moka::notification::RemovalCause;
 use moka::sync::Cache;
-use nyala_model::DimensionSet;
 use tokio::runtime::Handle;
 
 use super::cuboid::HotCuboid;
@@ -33,13 +32,13 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// One load at a time for this many threads.
 const THREADS_PER_LOAD: usize = 4;
 
-/// A cuboid of a segment.
+/// A cuboid of a segment, as its cube reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CuboidKey {
-    /// Folder of the segment.
-    pub(crate) folder: String,
-    /// The cuboid's dimensions.
-    pub(crate) dimensions: DimensionSet,
+    /// Path of its first file. Files are never replaced.
+    pub(crate) path: String,
+    /// Tells which column has which position.
+    pub(crate) layout: u64,
 }
 
 /// The cuboids in memory. One for the process; queries never wait for it.
@@ -262,8 +261,7 @@ impl Loading {
 
     fn fail(&self, error: &datafusion::error::DataFusionError) {
         self.hot.counts.failures.fetch_add(1, Ordering::Relaxed);
-        let CuboidKey { folder, dimensions } = &self.key;
-        tracing::warn!(folder, cuboid = %dimensions, %error, "a cuboid cannot be loaded into memory");
+        tracing::warn!(path = self.key.path, %error, "a cuboid cannot be loaded into memory");
     }
 }
 

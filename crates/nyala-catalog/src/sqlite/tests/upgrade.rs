@@ -1,0 +1,58 @@
+//! Files of older formats.
+
+use nyala_model::CubeEntry;
+
+use crate::conformance::fixtures::*;
+use crate::{Catalog, Change, SqliteStore};
+
+/// Format 3 knew neither numbers of measures nor which of them a cuboid has.
+#[tokio::test]
+async fn measures_get_their_positions_as_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("catalog.db");
+    let catalog = Catalog::open_sqlite(&path).await.unwrap();
+    catalog.commit(create_table("sales")).await.unwrap();
+    let mut wide = definition(&["sales"]);
+    for number in 1..12 {
+        wide.measures.push(nyala_model::Measure { number, ..wide.measures[0].clone() });
+    }
+    wide.next_measure = 12;
+    wide.grouping_sets.push(nyala_model::DimensionSet::from_bits(u64::MAX));
+    let create = Change::CreateCube {
+        name: name("revenue"),
+        definition: wide,
+        statement: String::new(),
+        if_not_exists: false,
+    };
+    let cube: CubeEntry = {
+        let snapshot = catalog.commit(create).await.unwrap().snapshot;
+        snapshot.cubes[&name("revenue")].as_ref().clone()
+    };
+    let begin = Change::BeginSegment {
+        cube: cube.id,
+        revision: 0,
+        location: String::new(),
+        range: nyala_model::SegmentRange::Whole,
+        sources: vec![],
+    };
+    let segment = catalog.commit(begin).await.unwrap().segment.unwrap();
+    let whole = nyala_model::CuboidEntry { measures: 12, ..cuboid(1, 10) };
+    catalog.commit(Change::AddCuboid { segment, cuboid: whole }).await.unwrap();
+    let before = catalog.snapshot();
+    let store = SqliteStore::open(&path).await.unwrap();
+    for statement in [
+        "ALTER TABLE cuboids DROP COLUMN measures",
+        "ALTER TABLE cuboids DROP COLUMN repeats",
+        "ALTER TABLE cuboids DROP COLUMN wider",
+        "UPDATE cubes SET definition = json_remove(definition, '$.next_measure', '$.revision')",
+        "UPDATE cubes SET definition = json_set(definition, '$.measures', (SELECT \
+         json_group_array(json_remove(value, '$.number')) FROM json_each(definition, '$.measures')))",
+        "ALTER TABLE jobs DROP COLUMN rows_total",
+        "ALTER TABLE jobs DROP COLUMN retries",
+        "UPDATE nyala_meta SET value = 3 WHERE key = 'schema_version'",
+    ] {
+        sqlx::query(statement).execute(&store.writer).await.unwrap();
+    }
+    drop(store);
+    assert_eq!(*Catalog::open_sqlite(&path).await.unwrap().snapshot(), *before);
+}

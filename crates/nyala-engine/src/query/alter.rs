@@ -1,0 +1,58 @@
+//! `ALTER CUBE`.
+
+use std::sync::Arc;
+
+use nyala_catalog::Change;
+use nyala_model::{CubeEntry, CuboidEntry};
+
+use super::answer::{Answer, Completion};
+use super::build::{busy, find};
+use super::ddl::name_of;
+use super::engine::Engine;
+use super::upkeep::drop_outdated;
+use crate::cube::alter;
+use crate::cube::build::{retire, retire_files};
+use crate::error::{QueryError, Result};
+use crate::session::Settings;
+use crate::statement::AlterCube;
+
+/// Changes a cube between builds. Queries that have begun go on with the cube they saw.
+pub(super) async fn run(engine: &Arc<Engine>, statement: &AlterCube, settings: &Settings) -> Result<Answer> {
+    let name = name_of(&statement.name, settings.schema())?;
+    let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
+    let cube = find(engine, &name)?;
+    let context = engine.context();
+    let (state, limits) = (context.state(settings), *engine.limits());
+    let (planned, actions) = (Arc::clone(&cube), statement.actions.clone());
+    let work = async move {
+        let compiled = planned.compiled.as_ref().map_err(QueryError::internal)?;
+        alter(&planned.entry, compiled, &actions, &state, &limits).await
+    };
+    let alteration = engine.threads.plan(work).await?;
+    let change = Change::AlterCube {
+        cube: cube.entry.id,
+        definition: Box::new(alteration.definition),
+        statement: alteration.statement,
+        moves: alteration.moves,
+    };
+    let after = engine.catalog().commit(change).await?.snapshot;
+    engine.refresh().await?;
+    give_back(engine, &cube.entry, after.cubes.get(&name));
+    drop_outdated(engine, &name).await?;
+    Ok(Completion::of("ALTER CUBE"))
+}
+
+/// Deletes the files that the cube has no use for any more, when no query can be reading them.
+fn give_back(engine: &Engine, before: &CubeEntry, after: Option<&Arc<CubeEntry>>) {
+    for segment in &before.segments {
+        let folder = engine.data_dir.join(&segment.location);
+        let kept = after.and_then(|cube| cube.segments.iter().find(|other| other.id == segment.id));
+        let Some(kept) = kept else {
+            retire(folder, &engine.background);
+            continue;
+        };
+        let needed = |cuboid: &CuboidEntry| kept.cuboids.iter().any(|other| other.files == cuboid.files);
+        let dropped: Vec<CuboidEntry> = segment.cuboids.iter().filter(|c| !needed(c)).cloned().collect();
+        retire_files(folder, &dropped, &engine.background);
+    }
+}

@@ -1,0 +1,141 @@
+//! Jobs: recorded when they begin and end, listed and cancelled meanwhile.
+
+use std::sync::Arc;
+
+use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
+
+use super::engine::Engine;
+use crate::cube::ReadyCube;
+use crate::cube::build::{Progress, Work, needs_rows, now_ms};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// Adds a running job to the catalog.
+pub(super) async fn record(
+    engine: &Engine,
+    cube: &ReadyCube,
+    kind: JobKind,
+    works: &[Work],
+) -> Result<JobEntry> {
+    let (name, started_at_ms) = (&cube.entry.name, now_ms());
+    let definition = &cube.entry.definition;
+    let cuboids = works.iter().map(|work| match work {
+        Work::Build(_) | Work::Merge(..) => definition.grouping_sets.len(),
+        Work::Extend(_, id) => {
+            let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
+            segment.map_or(0, |segment| definition.outstanding(segment).len())
+        }
+    });
+    let cuboids_total = u32::try_from(cuboids.sum::<usize>()).unwrap_or(u32::MAX);
+    let id = engine.catalog().create_job(kind, name, cuboids_total, started_at_ms).await?;
+    Ok(JobEntry {
+        id,
+        kind,
+        cube: name.clone(),
+        state: JobState::Running,
+        rows_read: 0,
+        rows_total: rows_to_read(cube, works),
+        cuboids_done: 0,
+        cuboids_total,
+        bytes_written: 0,
+        started_at_ms,
+        ended_at_ms: None,
+        retries: 0,
+        error: None,
+    })
+}
+
+/// Rows that will be read, as far as the files of the fact table and earlier builds tell.
+fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
+    let (mut keys, mut nulls, mut rows) = (KeySet::default(), false, 0_u64);
+    for work in works {
+        match work {
+            Work::Build(SegmentRange::Keys(range)) => keys = keys.union(&(*range).into()),
+            Work::Build(SegmentRange::Nulls) => nulls = true,
+            Work::Build(SegmentRange::Whole) => {
+                let before = cube.entry.segments.iter().filter(|s| s.state == SegmentState::Ready);
+                rows = rows.saturating_add(before.map(|segment| segment.source_rows).sum());
+            }
+            Work::Extend(_, id) => {
+                let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
+                let read = segment.filter(|segment| needs_rows(&cube.entry.definition, segment));
+                rows = rows.saturating_add(read.map_or(0, |segment| segment.source_rows));
+            }
+            Work::Merge(..) => {}
+        }
+    }
+    rows.saturating_add(if keys.is_empty() && !nulls { 0 } else { cube.coverage.rows(&keys, nulls) })
+}
+
+/// Records how a job ended, also when its statement is dropped half-way.
+pub(super) struct EndJob {
+    engine: Arc<Engine>,
+    progress: Arc<Progress>,
+    done: bool,
+}
+
+impl EndJob {
+    pub(super) fn new(engine: &Arc<Engine>, progress: &Arc<Progress>) -> Self {
+        Self { engine: Arc::clone(engine), progress: Arc::clone(progress), done: false }
+    }
+
+    pub(super) async fn finish(mut self, outcome: &Result<()>) {
+        end(&self.engine, &self.progress, outcome).await;
+        self.done = true;
+    }
+}
+
+impl Drop for EndJob {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
+        let background = self.engine.background.clone();
+        background.finish(async move { end(&engine, &progress, &Err(QueryError::cancelled())).await });
+    }
+}
+
+pub(super) async fn end(engine: &Engine, progress: &Progress, outcome: &Result<()>) {
+    let mut job = progress.entry();
+    job.ended_at_ms = Some(now_ms());
+    job.state = match outcome {
+        Ok(()) => JobState::Done,
+        Err(error) if error.kind == ErrorKind::Cancelled => JobState::Cancelled,
+        Err(_) => JobState::Failed,
+    };
+    job.error = outcome.as_ref().err().map(ToString::to_string);
+    engine.builds.count(&job);
+    if let Err(error) = engine.catalog().update_job(&job).await {
+        tracing::warn!(job = job.id.0, %error, "the end of a job was not recorded");
+    }
+}
+
+impl Engine {
+    /// All jobs, newest first, the running ones as they stand now.
+    pub async fn jobs(&self) -> Result<Vec<JobEntry>> {
+        let now = self.build_progress();
+        let stored = self.catalog().jobs().await?;
+        // A running job's stored entry only says that it began.
+        let current = |job: JobEntry| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job);
+        Ok(stored.into_iter().map(current).collect())
+    }
+
+    /// Ends a running job. What it has published stays.
+    ///
+    /// # Errors
+    /// [`ErrorKind::UndefinedObject`] if there is no such job, [`ErrorKind::InvalidParameter`] if it has ended.
+    pub async fn cancel_job(&self, id: JobId) -> Result<()> {
+        if self.builds.cancel(id) {
+            return Ok(());
+        }
+        let job = self.catalog().jobs().await?.into_iter().find(|job| job.id == id);
+        Err(match job {
+            Some(job) => {
+                let message = format!("job {} has ended already: it is {}", id.0, job.state.word());
+                QueryError::new(ErrorKind::InvalidParameter, message)
+            }
+            None => QueryError::new(ErrorKind::UndefinedObject, format!("job {} does not exist", id.0))
+                .hint("SHOW JOBS lists the jobs"),
+        })
+    }
+}

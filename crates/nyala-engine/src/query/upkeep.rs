@@ -1,0 +1,153 @@
+//! What is done to cubes without being asked: old segments go, neighbours are merged, files that changed are
+//! read anew.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use nyala_catalog::Change;
+use nyala_model::{
+    CubeId, JobKind, KeyRange, QualifiedName, SegmentEntry, SegmentId, SegmentRange, SegmentState,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::build::{Maker, Wish, find, run_job};
+use super::engine::Engine;
+use crate::cube::ReadyCube;
+use crate::cube::build::{Work, is_due, kept_from, retire};
+use crate::error::{ErrorKind, Result};
+use crate::session::Settings;
+
+/// How long a cube whose refresh failed is left alone; after each further failure twice as long.
+const FIRST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(3600);
+
+/// Drops what is too old and merges what is due, as part of the job that built something.
+pub(super) async fn after_build(maker: &Maker) -> Result<()> {
+    drop_outdated(&maker.engine, &maker.name).await?;
+    loop {
+        let cube = find(&maker.engine, &maker.name)?;
+        let Some((range, ids)) = due_merge(&cube) else { return Ok(()) };
+        maker.context.progress.expect(cube.entry.definition.grouping_sets.len());
+        maker.make(&Work::Merge(range, ids)).await?;
+    }
+}
+
+/// Drops the segments that the cube's retention does not keep. Their rows are read from the tables.
+pub(super) async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
+    let cube = find(engine, name)?;
+    let outdated = outdated(&cube);
+    for segment in &outdated {
+        engine.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
+        tracing::info!(cube = %name, segment = segment.id.0, "a segment is older than the cube keeps");
+    }
+    if !outdated.is_empty() {
+        engine.refresh().await?;
+    }
+    for segment in outdated {
+        retire(engine.data_dir.join(&segment.location), &engine.background);
+    }
+    Ok(())
+}
+
+fn outdated(cube: &ReadyCube) -> Vec<SegmentEntry> {
+    let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
+    let Some(from) = column.and_then(|column| kept_from(cube, column, None)) else { return Vec::new() };
+    let old = |segment: &&SegmentEntry| match segment.range {
+        SegmentRange::Keys(keys) => segment.state == SegmentState::Ready && keys.to <= from,
+        SegmentRange::Whole | SegmentRange::Nulls => false,
+    };
+    cube.entry.segments.iter().filter(old).cloned().collect()
+}
+
+fn due_merge(cube: &ReadyCube) -> Option<(KeyRange, Vec<SegmentId>)> {
+    let definition = &cube.entry.definition;
+    let division = definition.partition.as_ref()?;
+    let mut fit = Vec::new();
+    for segment in cube.coverage.usable(&cube.entry) {
+        if let SegmentRange::Keys(range) = segment.range
+            && definition.outstanding(segment).is_empty()
+        {
+            fit.push((range, segment.id));
+        }
+    }
+    fit.sort();
+    let due = division.due_merge(&definition.options.auto_merge, &fit, &cube.coverage.data)?;
+    // One that is not fit would be in the way.
+    let ready = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let within = ready.filter(|segment| segment.range.overlaps(SegmentRange::Keys(due.0))).count();
+    (within == due.1.len()).then_some(due)
+}
+
+/// Refreshes cubes that ask for it, one after the other, until the engine is gone.
+pub(super) fn watch(engine: &Arc<Engine>, every: Duration) {
+    let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
+    engine.threads.execution().spawn(refresh_for_ever(weak, stopping, every));
+}
+
+async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every: Duration) {
+    let mut resting: HashMap<CubeId, Rest> = HashMap::new();
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(every) => {}
+        }
+        let Some(engine) = engine.upgrade() else { return };
+        let due = due_refreshes(&engine);
+        resting.retain(|cube, _| due.iter().any(|(id, _)| id == cube));
+        for (id, name) in due {
+            if resting.get(&id).is_some_and(|rest| rest.until > Instant::now()) {
+                continue;
+            }
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                outcome = refresh(&engine, name) => match outcome {
+                    Ok(()) => drop(resting.remove(&id)),
+                    Err(()) => resting.entry(id).or_default().longer(),
+                }
+            }
+        }
+    }
+}
+
+fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName)> {
+    let context = engine.context();
+    let wanting = context.cubes().iter().filter(|cube| cube.entry.definition.options.auto_refresh);
+    let due = wanting.filter(|cube| cube.compiled.is_ok() && is_due(cube));
+    due.map(|cube| (cube.entry.id, cube.entry.name.clone())).collect()
+}
+
+/// The failure is in the job and in the log; only that there was one matters here.
+async fn refresh(engine: &Arc<Engine>, name: QualifiedName) -> Result<(), ()> {
+    let settings = Settings::new(engine.context().default_options(), &engine.query_config);
+    let wish = Wish { name: name.clone(), kind: JobKind::AutoRefresh, range: None };
+    match run_job(engine, wish, &settings).await {
+        // Somebody builds or alters it.
+        Err(error) if error.kind == ErrorKind::InUse => Ok(()),
+        Err(error) => {
+            tracing::warn!(cube = %name, %error, "a cube was not refreshed");
+            Err(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// A cube that is left alone for a while.
+#[derive(Debug)]
+struct Rest {
+    until: Instant,
+    next: Duration,
+}
+
+impl Default for Rest {
+    fn default() -> Self {
+        Self { until: Instant::now(), next: FIRST_REST }
+    }
+}
+
+impl Rest {
+    fn longer(&mut self) {
+        self.until = Instant::now() + self.next;
+        self.next = (self.next * 2).min(LONGEST_REST);
+    }
+}

@@ -1,0 +1,185 @@
+//! `ALTER CUBE`.
+
+use std::fmt;
+
+use datafusion::sql::parser::DFParser;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::parser::{expected, from_parser, peek_word};
+use crate::error::Result;
+
+/// The parts of an `ALTER CUBE` statement.
+#[derive(Debug, Clone)]
+pub struct AlterCube {
+    /// The cube.
+    pub name: ObjectName,
+    /// What is changed, all at once.
+    pub actions: Vec<AlterAction>,
+}
+
+/// One change of a cube.
+#[derive(Debug, Clone)]
+pub enum AlterAction {
+    /// `ADD DIMENSION expr [AS name]`
+    AddDimension(Expr, Option<Ident>),
+    /// `DROP DIMENSION name`
+    DropDimension(Expr),
+    /// `ADD MEASURE call`
+    AddMeasure(Expr),
+    /// `DROP MEASURE call`
+    DropMeasure(Expr),
+    /// `ADD GROUPING SET (dimension, …)`
+    AddGroupingSet(Vec<Expr>),
+    /// `DROP GROUPING SET (dimension, …)`
+    DropGroupingSet(Vec<Expr>),
+    /// `SET (option = value, …)`
+    Set(Vec<CubeOption>),
+}
+
+/// `name = value`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CubeOption {
+    /// In lower case.
+    pub name: String,
+    /// The value, without quotes.
+    pub value: String,
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Add,
+    Drop,
+}
+
+/// What stands after `ALTER CUBE name`: actions with commas between them. ADD and DROP hold until the next
+/// one stands there.
+pub(super) fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
+    let mut actions = Vec::new();
+    let mut verb = None;
+    loop {
+        if parser.parser.parse_keyword(Keyword::SET) {
+            actions.push(AlterAction::Set(parse_options(parser)?));
+            if !parser.parser.consume_token(&Token::Comma) {
+                return Ok(actions);
+            }
+            continue;
+        }
+        verb = parse_verb(parser).or(verb);
+        let Some(verb) = verb else { return Err(expected(parser, "`ADD`, `DROP` or `SET`")) };
+        actions.push(parse_action(parser, verb)?);
+        if !parser.parser.consume_token(&Token::Comma) {
+            return Ok(actions);
+        }
+    }
+}
+
+fn parse_verb(parser: &mut DFParser<'_>) -> Option<Verb> {
+    let verb = parser.parser.parse_one_of_keywords(&[Keyword::ADD, Keyword::DROP])?;
+    Some(if verb == Keyword::ADD { Verb::Add } else { Verb::Drop })
+}
+
+fn parse_action(parser: &mut DFParser<'_>, verb: Verb) -> Result<AlterAction> {
+    let what = peek_word(parser, 0).unwrap_or_default();
+    match what.as_str() {
+        "DIMENSION" => {
+            parser.parser.next_token();
+            let expr = parser.parser.parse_expr().map_err(from_parser)?;
+            match verb {
+                Verb::Drop => Ok(AlterAction::DropDimension(expr)),
+                Verb::Add => {
+                    let named = parser.parser.parse_keyword(Keyword::AS);
+                    let name = named.then(|| parser.parser.parse_identifier().map_err(from_parser));
+                    Ok(AlterAction::AddDimension(expr, name.transpose()?))
+                }
+            }
+        }
+        "MEASURE" => {
+            parser.parser.next_token();
+            let call = parser.parser.parse_expr().map_err(from_parser)?;
+            Ok(match verb {
+                Verb::Add => AlterAction::AddMeasure(call),
+                Verb::Drop => AlterAction::DropMeasure(call),
+            })
+        }
+        "GROUPING" if peek_word(parser, 1).as_deref() == Some("SET") => {
+            parser.parser.next_token();
+            parser.parser.next_token();
+            let set = parse_set(parser)?;
+            Ok(match verb {
+                Verb::Add => AlterAction::AddGroupingSet(set),
+                Verb::Drop => AlterAction::DropGroupingSet(set),
+            })
+        }
+        _ => Err(expected(parser, "`DIMENSION`, `MEASURE` or `GROUPING SET`")),
+    }
+}
+
+/// `(name = value, …)`; values are strings, numbers or words.
+pub(super) fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<CubeOption>> {
+    parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
+    let mut options = Vec::new();
+    loop {
+        let name = parser.parser.parse_identifier().map_err(from_parser)?.value.to_lowercase();
+        parser.parser.expect_token(&Token::Eq).map_err(from_parser)?;
+        let value = match parser.parser.next_token().token {
+            Token::SingleQuotedString(text) | Token::Number(text, _) => text,
+            Token::Word(word) => word.value,
+            _ => {
+                parser.parser.prev_token();
+                return Err(expected(parser, "a value in single quotes"));
+            }
+        };
+        options.push(CubeOption { name, value });
+        if !parser.parser.consume_token(&Token::Comma) {
+            parser.parser.expect_token(&Token::RParen).map_err(from_parser)?;
+            return Ok(options);
+        }
+    }
+}
+
+/// `(name = 'value', …)`
+pub(super) fn show_options(options: &[CubeOption]) -> String {
+    let shown = options.iter().map(|CubeOption { name, value }| {
+        let name = Ident::new(name);
+        format!("{name} = '{}'", value.replace('\'', "''"))
+    });
+    format!("({})", shown.collect::<Vec<_>>().join(", "))
+}
+
+fn parse_set(parser: &mut DFParser<'_>) -> Result<Vec<Expr>> {
+    parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
+    if parser.parser.consume_token(&Token::RParen) {
+        return Ok(Vec::new());
+    }
+    let set = parser.parser.parse_comma_separated(|parser| parser.parse_expr()).map_err(from_parser)?;
+    parser.parser.expect_token(&Token::RParen).map_err(from_parser)?;
+    Ok(set)
+}
+
+impl fmt::Display for AlterCube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ALTER CUBE {}", self.name)?;
+        for (i, action) in self.actions.iter().enumerate() {
+            write!(f, "{} {action}", if i == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for AlterAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |set: &[Expr]| set.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::AddDimension(expr, None) => write!(f, "ADD DIMENSION {expr}"),
+            Self::AddDimension(expr, Some(name)) => write!(f, "ADD DIMENSION {expr} AS {name}"),
+            Self::DropDimension(expr) => write!(f, "DROP DIMENSION {expr}"),
+            Self::AddMeasure(call) => write!(f, "ADD MEASURE {call}"),
+            Self::DropMeasure(call) => write!(f, "DROP MEASURE {call}"),
+            Self::AddGroupingSet(set) => write!(f, "ADD GROUPING SET ({})", list(set)),
+            Self::DropGroupingSet(set) => write!(f, "DROP GROUPING SET ({})", list(set)),
+            Self::Set(options) => write!(f, "SET {}", show_options(options)),
+        }
+    }
+}
