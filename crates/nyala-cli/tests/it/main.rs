@@ -10,6 +10,7 @@
 )]
 
 mod alter;
+mod cancel;
 mod check_cube;
 mod clients;
 mod crash;
@@ -25,6 +26,7 @@ mod process;
 mod program;
 mod property;
 mod python;
+mod query_path;
 mod recommend;
 mod rewrite;
 mod rewrite_joins;

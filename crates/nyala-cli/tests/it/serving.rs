@@ -237,7 +237,7 @@ async fn whatever_ends_a_query_frees_all_it_held() {
         for round in 0..cancels / 8 {
             let dice = (lane * 7919 + round).wrapping_mul(2_654_435_761) >> 7;
             let session = session(&test);
-            if dice % 4 == 0 {
+            if dice.is_multiple_of(4) {
                 session.set("statement_timeout", &format!("{}", 1 + dice % 13)).unwrap();
             }
             let stopper = Arc::clone(&session);

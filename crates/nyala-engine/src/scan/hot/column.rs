@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, UInt16Array, UInt32Array, UInt64Array,
-    downcast_integer_array, downcast_temporal_array,
+    Array, ArrayRef, AsArray, BooleanArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
+    downcast_temporal_array,
 };
 use arrow::compute::{cast, filter, take};
-use arrow::datatypes::{DataType, Decimal128Type, UInt8Type};
+use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
@@ -31,10 +31,47 @@ const REPETITION: usize = 4;
 /// A column in memory.
 #[derive(Debug)]
 pub(super) struct HotColumn {
-    chunks: Vec<ArrayRef>,
+    chunks: Vec<Chunk>,
     /// Of dimensions only: nobody filters by states.
     pub(super) blocks: Option<BlockStatistics>,
     pub(super) bytes: usize,
+}
+
+/// Some rows of a column.
+#[derive(Debug)]
+enum Chunk {
+    Plain(ArrayRef),
+    /// Keys of one or two bytes into values. Not as one dictionary array, because slicing that costs a good
+    /// part of what reading a block does.
+    Folded {
+        keys: ArrayRef,
+        values: ArrayRef,
+    },
+}
+
+impl Chunk {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Plain(values) => values.get_array_memory_size(),
+            Self::Folded { keys, values } => keys.get_array_memory_size() + values.get_array_memory_size(),
+        }
+    }
+
+    fn values(&self, start: usize, rows: usize) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Plain(values) => values.slice(start, rows),
+            Self::Folded { keys, values } => take(values, &keys.slice(start, rows), None)?,
+        })
+    }
+
+    fn kept(&self, start: usize, kept: &BooleanArray) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Plain(values) => filter(&values.slice(start, kept.len()), kept)?,
+            Self::Folded { keys, values } => {
+                take(values, &filter(&keys.slice(start, kept.len()), kept)?, None)?
+            }
+        })
+    }
 }
 
 /// A value for each block.
@@ -48,32 +85,24 @@ pub(super) struct BlockStatistics {
 impl HotColumn {
     /// The values of `rows`, which must lie within one chunk.
     pub(super) fn values(&self, rows: &Range<usize>) -> Result<ArrayRef> {
-        unfolded(self.stored(rows)?)
+        self.chunk(rows)?.values(rows.start % CHUNK_ROWS, rows.len())
     }
 
     /// Those values of `rows`, which must lie within one chunk, that are `kept`.
     pub(super) fn kept(&self, rows: &Range<usize>, kept: &BooleanArray) -> Result<ArrayRef> {
-        unfolded(filter(&self.stored(rows)?, kept)?)
+        self.chunk(rows)?.kept(rows.start % CHUNK_ROWS, kept)
     }
 
-    fn stored(&self, rows: &Range<usize>) -> Result<ArrayRef> {
-        let chunk = self.chunks.get(rows.start / CHUNK_ROWS).ok_or_else(|| {
+    fn chunk(&self, rows: &Range<usize>) -> Result<&Chunk> {
+        self.chunks.get(rows.start / CHUNK_ROWS).ok_or_else(|| {
             datafusion::common::internal_datafusion_err!("a hot column has no row {}", rows.start)
-        })?;
-        Ok(chunk.slice(rows.start % CHUNK_ROWS, rows.len()))
+        })
     }
-}
-
-fn unfolded(values: ArrayRef) -> Result<ArrayRef> {
-    Ok(match values.as_any_dictionary_opt() {
-        Some(folded) => take(folded.values(), folded.keys(), None)?,
-        None => values,
-    })
 }
 
 /// Collects the chunks of a column.
 pub(super) struct ColumnBuilder {
-    chunks: Vec<ArrayRef>,
+    chunks: Vec<Chunk>,
     extremes: Option<Extremes>,
     bytes: usize,
 }
@@ -98,8 +127,8 @@ impl ColumnBuilder {
             self.extremes = None;
         }
         let chunk = if is_repeating(values.data_type()) { fold(values) } else { None };
-        let chunk = chunk.unwrap_or_else(|| compact(values));
-        self.bytes += chunk.get_array_memory_size();
+        let chunk = chunk.unwrap_or_else(|| Chunk::Plain(compact(values)));
+        self.bytes += chunk.bytes();
         self.chunks.push(chunk);
         self.bytes
     }
@@ -169,14 +198,12 @@ fn is_repeating(data_type: &DataType) -> bool {
 }
 
 /// The values as keys into a dictionary, if that takes much less memory.
-fn fold(values: &ArrayRef) -> Option<ArrayRef> {
+fn fold(values: &ArrayRef) -> Option<Chunk> {
     let (keys, firsts) = Keys::of(values)?.finish();
-    let kept = compact(&take(values, &firsts, None).ok()?);
-    if kept.len() > NARROW_VALUES {
-        return Some(Arc::new(DictionaryArray::try_new(keys, kept).ok()?));
-    }
-    let keys = cast(&keys, &DataType::UInt8).ok()?;
-    Some(Arc::new(DictionaryArray::try_new(keys.as_primitive::<UInt8Type>().clone(), kept).ok()?))
+    let values = compact(&take(values, &firsts, None).ok()?);
+    let keys =
+        if values.len() > NARROW_VALUES { Arc::new(keys) } else { cast(&keys, &DataType::UInt8).ok()? };
+    Some(Chunk::Folded { keys, values })
 }
 
 /// Equal values by equal keys, and for each key a row that has its value.

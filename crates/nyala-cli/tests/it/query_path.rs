@@ -1,0 +1,77 @@
+//! What may never be on the path of a query from memory: files, the catalog, configuration.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::program::{PATIENCE, Running, eventually, nyala, try_run};
+use crate::server::Server;
+use crate::star::Star;
+
+/// System calls by which a process reads or writes files, and none that it uses for sockets.
+const FILE_CALLS: &str = "open,openat,openat2,creat,pread64,preadv,preadv2,pwrite64,pwritev,pwritev2,\
+                          stat,lstat,newfstatat,statx,access,faccessat,faccessat2,getdents64,fsync,fdatasync";
+
+/// The kernel tells: while dashboards are answered, the process touches no file at all.
+#[test]
+fn queries_from_memory_touch_no_file() {
+    let star = Star::generate("0.01");
+    // Files of tables are listed in the background, and the history is stored: not by queries.
+    let server = Server::start_with(&star.built(), &[("NYALA_CUBES__CHECK_FILES_MS", "3600000")]);
+    let load = |duration: &str| {
+        let arguments = ["bench", "ssb", "--url", &server.url(), "--clients", "4", "--ceiling", "0s"];
+        let mut command = nyala(&arguments);
+        command.args(["--warmup", "0s", "--duration", duration]);
+        let finished = try_run(&mut command);
+        assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    };
+    // Until everything is loaded and has a plan.
+    load("3s");
+    let calls = star.path("calls.txt");
+    let id = server.process.id().to_string();
+    let mut tracer = Command::new("strace");
+    tracer
+        .args(["-f", "-qq", "-y", "-e", &format!("trace={FILE_CALLS}"), "-o"])
+        .arg(&calls)
+        .args(["-p", &id]);
+    let mut tracing = Running::start(&mut tracer);
+    eventually("strace is attached", PATIENCE, || calls.exists() && is_traced(&id));
+    let before = plan_misses(&server);
+    load("2s");
+    assert_eq!(plan_misses(&server), before, "a query was planned");
+    tracing.signal("INT");
+    tracing.finish(Duration::from_secs(20));
+    let calls = std::fs::read_to_string(&calls).unwrap();
+    let by_queries: Vec<&str> = calls.lines().filter(|call| !call.contains("catalog.sqlite")).collect();
+    assert!(by_queries.is_empty(), "{by_queries:#?}");
+}
+
+fn is_traced(id: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
+}
+
+fn plan_misses(server: &Server) -> u64 {
+    let metrics = server.get("/metrics").body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("nyala_plan_cache_misses_total "));
+    line.map_or(0, |count| count.trim().parse().unwrap())
+}
+
+/// Every metric that the dashboard shows is one that the server has.
+#[test]
+fn the_dashboard_shows_metrics_that_there_are() {
+    let server = Server::empty(&[]);
+    server.query("SELECT 1");
+    let run = crate::program::run;
+    run(Command::new("psql").arg(server.url()).args(["-X", "-c", "SELECT 1"]));
+    let metrics = server.get("/metrics").body;
+    let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/nyala.json");
+    let dashboard = std::fs::read_to_string(dashboard).unwrap();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let shown = dashboard.split(|c| !is_name(c));
+    let shown: Vec<&str> =
+        shown.filter(|word| word.starts_with("nyala_") || word.starts_with("process_")).collect();
+    assert!(shown.len() > 15, "{shown:?}");
+    for name in shown {
+        assert!(metrics.lines().any(|line| line.starts_with(name)), "`{name}` is not in /metrics");
+    }
+}
