@@ -52,6 +52,9 @@ impl Write {
     }
 }
 
+/// Rows of one statement at most.
+const STATEMENT_ROWS: usize = 1 << 27;
+
 /// Rows, checked and hashed.
 #[derive(Debug)]
 pub(crate) struct HashedRows {
@@ -97,6 +100,11 @@ impl PreparedWrite {
         let upserts = write.upserts.filter(has_rows).map(|rows| prepare(rows, &schema.schema, &schema.key));
         let (deletes, upserts) = (deletes.transpose()?, upserts.transpose()?);
         let rows = deletes.iter().chain(&upserts).map(HashedRows::len).sum::<usize>();
+        if rows > STATEMENT_ROWS {
+            return Err(misfit(&format!(
+                "are {rows}, more than {STATEMENT_ROWS} in one statement; split it"
+            )));
+        }
         if matches!(&write.condition, Condition::Versions(versions) if versions.len() != rows) {
             return Err(misfit("and their expected versions differ in number"));
         }

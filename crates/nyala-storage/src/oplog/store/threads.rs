@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::inner::Inner;
 use super::queue::lock;
@@ -95,11 +95,15 @@ impl Drop for Closing<'_> {
 fn commit_loop(inner: &Inner) {
     let _closing = Closing(inner);
     let interval = Duration::from_millis(inner.options.sync_interval_ms);
+    let mut synced = Instant::now();
     while inner.queue.wait(interval) {
         inner.commit_waiting();
-        let pause = inner.sync_if_due();
-        if let Err(error) = pause {
+        if synced.elapsed() < interval {
+            continue;
+        }
+        if let Err(error) = inner.sync_if_due() {
             tracing::error!(%error, store = %inner.folder.path().display(), "a disk store could not be synced");
         }
+        synced = Instant::now();
     }
 }

@@ -47,9 +47,8 @@ impl Inner {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
         lock(&self.committer).sync_if_needed(self)?;
-        let damaged = self.all_tables().iter().any(|table| !table.version().damage().is_empty());
-        if damaged || matches!(self.status(), Status::ReadOnly(_)) {
-            return Ok(());
+        if let Err(error) = self.check_orderly() {
+            return if effort == Effort::Due { Ok(()) } else { Err(error) };
         }
         self.expire_old_rows()?;
         let done = self.work(&mut upkeep, effort);
@@ -60,6 +59,15 @@ impl Inner {
             self.remove_unfinished(&upkeep);
         }
         done
+    }
+
+    /// Whether files may be written and removed.
+    fn check_orderly(&self) -> Result<()> {
+        self.all_tables().iter().try_for_each(|table| table.read().check_whole())?;
+        match self.status() {
+            Status::ReadOnly(_) => self.check_writable(true),
+            _ => Ok(()),
+        }
     }
 
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {

@@ -76,6 +76,30 @@ fn conditions_hold_or_nothing_is_done() {
 }
 
 #[test]
+fn many_single_rows_become_few_chunks() {
+    let names: Vec<String> = (0..1000).map(|number| format!("key {}", number * 7 % 600)).collect();
+    let mut expected = std::collections::BTreeMap::new();
+    for (name, value) in names.iter().zip(0..) {
+        expected.insert(name.as_str(), value);
+    }
+    let expected: Vec<(&str, i64)> = expected.into_iter().collect();
+    let disk = SimDisk::new(1);
+    let options = StoreOptions { seal_bytes: 1 << 20, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let store = DiskStore::open(std::path::Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(spec("t")).unwrap();
+    for (name, value) in names.iter().zip(0..) {
+        upsert(&table, &[(name, value)]);
+    }
+    assert_eq!(content(&table).unwrap(), map(&expected));
+    for (name, value) in expected.iter().step_by(50) {
+        assert_eq!(table.lookup(&keys(&[name])).unwrap().rows, rows(&[(name, *value)]));
+    }
+    // One of 512 rows, 7 of 64, 5 of 8.
+    assert_eq!(table.version().parts().unwrap().len(), 13);
+}
+
+#[test]
 fn a_table_is_emptied() {
     let work = |table: &LiveTable| {
         upsert(table, &[("a", 1), ("b", 2)]);

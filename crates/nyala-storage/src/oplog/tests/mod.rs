@@ -9,4 +9,5 @@ mod durability;
 mod faults;
 mod feed;
 mod fixture;
+mod killed;
 mod workload;
