@@ -10,4 +10,5 @@ mod faults;
 mod feed;
 mod fixture;
 mod killed;
+mod types;
 mod workload;
