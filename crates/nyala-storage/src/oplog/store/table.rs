@@ -122,13 +122,6 @@ impl LiveTable {
         self.inner.submit(Request::Drop { table: self.shared }).wait()
     }
 
-    /// Drops values from memory that can be read again; gives the bytes.
-    pub fn evict_values(&self) -> usize {
-        let version = self.version();
-        let bases = version.units().iter().filter_map(|unit| unit.data.base.as_ref());
-        bases.map(|base| base.evict()).sum()
-    }
-
     /// Whether all values are in memory.
     pub fn is_loaded(&self) -> bool {
         let version = self.version();

@@ -46,6 +46,7 @@ impl Inner {
     pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
+        self.keep_budget();
         lock(&self.committer).sync_if_needed(self)?;
         if let Err(error) = self.check_orderly() {
             return if effort == Effort::Due { Ok(()) } else { Err(error) };

@@ -10,5 +10,6 @@ mod faults;
 mod feed;
 mod fixture;
 mod killed;
+mod memory;
 mod types;
 mod workload;
