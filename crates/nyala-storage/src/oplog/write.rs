@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::codec::{In, Out, read_rows, write_rows};
 use super::error::{OplogError, Result};
@@ -15,7 +17,7 @@ pub enum Condition {
     /// Nothing.
     #[default]
     Always,
-    /// None of the rows to insert exists.
+    /// None of the rows to insert exists, and no two of them have one key.
     Absent,
     /// Each row was last written at this LSN; 0: it does not exist. First for the rows to insert, then for
     /// those to delete.
@@ -74,6 +76,22 @@ impl HashedRows {
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
     }
+
+    /// Two rows with one key.
+    fn twice(&self) -> Option<(usize, usize)> {
+        let mut known: HashTable<usize> = HashTable::with_capacity(self.len());
+        for (row, hash) in self.hashes.iter().enumerate() {
+            let same = |other: &usize| {
+                self.hashes.get(*other) == Some(hash) && self.keys.same(*other, &self.keys, row)
+            };
+            let hash_of = |row: &usize| self.hashes.get(*row).copied().unwrap_or_default();
+            match known.entry(*hash, same, hash_of) {
+                Entry::Occupied(first) => return Some((*first.get(), row)),
+                Entry::Vacant(free) => drop(free.insert(row)),
+            }
+        }
+        None
+    }
 }
 
 /// A statement, ready to be applied.
@@ -107,6 +125,13 @@ impl PreparedWrite {
         }
         if matches!(&write.condition, Condition::Versions(versions) if versions.len() != rows) {
             return Err(misfit("and their expected versions differ in number"));
+        }
+        if write.condition == Condition::Absent
+            && let Some((first, second)) = upserts.as_ref().and_then(HashedRows::twice)
+        {
+            return Err(misfit(&format!(
+                "have one key in rows {first} and {second}, which are to be inserted"
+            )));
         }
         Ok(Self { schema, deletes, upserts, condition: write.condition })
     }

@@ -55,6 +55,7 @@ pub(super) fn open(
         queue: Queue::default(),
         lsn: AtomicU64::new(replayed.next_lsn - 1),
         committer: Mutex::new(Committer::new(replayed, log)),
+        checkpointed: Mutex::new((manifest.lsn, manifest.log)),
         upkeep: Mutex::new(Upkeep::new(manifest)),
         status: Mutex::new(status),
         lock: Mutex::new(Some(lock)),

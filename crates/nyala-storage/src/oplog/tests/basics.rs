@@ -136,6 +136,26 @@ fn rows_die_of_age() {
 }
 
 #[test]
+fn what_there_is_is_counted() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    upsert(&table, &[("a", 1), ("b", 2), ("c", 3)]);
+    assert_eq!(table.stats(), TableStats { rows: 3, dead_rows: 0, units: 1, sealed_bytes: 0 });
+    store.seal().unwrap();
+    upsert(&table, &[("a", 2)]);
+    let stats = table.stats();
+    assert_eq!((stats.rows, stats.dead_rows, stats.units), (3, 1, 2));
+    // Keys of 3 bytes and 4 offsets, values of 8 bytes.
+    assert_eq!(stats.sealed_bytes, 3 + 4 * 4 + 3 * 8);
+    let stats = store.stats();
+    assert_eq!((stats.lsn, stats.checkpoint_lsn), (3, 2));
+    assert!(stats.log_bytes > 20 && stats.log_bytes < 100, "{stats:?}");
+    fn shared_by_threads<T: Send + Sync>(_: &T) {}
+    shared_by_threads(&(store, table.version(), table));
+}
+
+#[test]
 fn a_version_does_not_change() {
     let disk = SimDisk::new(1);
     let store = open(&disk);
@@ -232,6 +252,8 @@ fn what_does_not_fit_is_refused() {
     refused(table.write(Write::delete(rows(&[("a", 1)]))), "2 columns, not 1");
     let versions = Write::upsert(rows(&[("a", 1)])).when(Condition::Versions(vec![]));
     refused(table.write(versions), "differ in number");
+    let twice = Write::upsert(rows(&[("a", 1), ("b", 2), ("a", 3)])).when(Condition::Absent);
+    refused(table.write(twice), "one key in rows 0 and 2");
     store.create_table(spec("t")).unwrap_err();
     store.create_table(TableSpec::new("u", schema(), &[])).unwrap_err();
     store.create_table(TableSpec::new("u", schema(), &["nothing"])).unwrap_err();

@@ -136,7 +136,7 @@ impl Base {
 
     /// Columns in memory that are neither part of the key nor read from a log, which gives all columns at once.
     pub(crate) fn resident(self: &Arc<Self>) -> Vec<Resident> {
-        let sealed = matches!(self.origin, Origin::Files { .. });
+        let sealed = self.is_sealed();
         let values = self.columns.iter().enumerate();
         let values = values.filter(|(position, _)| sealed && !self.schema.key.contains(position));
         let resident = values.filter_map(|(position, slot)| {
@@ -151,6 +151,10 @@ impl Base {
         if let Some(slot) = self.columns.get(position) {
             *lock(&slot.array) = None;
         }
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self.origin, Origin::Files { .. })
     }
 
     /// Whether all columns are in memory.
