@@ -51,6 +51,7 @@ pub(super) fn load_tables(
             Err(OplogError::Damaged(damage)) => {
                 let lost = LostRows::new(&table.meta, entry.rows - entry.dead, &entry.facts);
                 table.damage.push(Damage { rows: Some(Box::new(lost)), ..damage });
+                table.incomplete = true;
             }
             Err(error) => return Err(error),
         }

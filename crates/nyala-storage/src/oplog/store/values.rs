@@ -78,20 +78,17 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
     bases.map(|base| (table.clone(), base)).collect()
 }
 
-fn note_damage(table: &Arc<SharedTable>, base: &Arc<Base>, read: Result<(), OplogError>) {
+/// What reading a base gave; damage is the table's from then on.
+pub(super) fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {
             let lost = LostRows::new(&table.meta(), base.rows(), &base.facts);
             let damage = Damage { rows: Some(Box::new(lost)), ..damage };
             tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");
-            table.change(|state| {
-                if !state.damage.contains(&damage) {
-                    state.damage.push(damage);
-                }
-            });
+            table.change(|state| state.note(damage));
         }
         Err(error) => {
-            tracing::warn!(%error, "values could not be read; they will be when they are asked for")
+            tracing::warn!(%error, "values could not be read; they will be when they are asked for");
         }
         Ok(()) => {}
     }

@@ -133,6 +133,7 @@ impl TableState {
         self.units.iter_mut().for_each(|unit| *unit = None);
         (self.open, self.index, self.lsn) = (None, Index::default(), lsn);
         self.damage.clear();
+        self.incomplete = false;
         let meta = TableMeta { truncated: lsn, ..(*self.meta).clone() };
         self.meta = Arc::new(meta);
         rows

@@ -92,6 +92,36 @@ fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
     assert_eq!(verify_at(&disk, COPY).damage().count(), 0);
 }
 
+#[test]
+fn damage_that_is_met_later_stops_its_table_only() {
+    let disk = SimDisk::new(1);
+    let (store, table) = filled(&disk);
+    let other = store.create_table(spec("other")).unwrap();
+    other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
+    store.close().unwrap();
+    drop((table, other));
+    let damaged = flip(&disk, FOLDER, "u1.seg", 70);
+    let store = open(&disk);
+    assert!(store.report().damage.is_empty(), "no value was read yet");
+    let (table, other) = (store.table("t").unwrap(), store.table("other").unwrap());
+    assert!(matches!(content(&table), Err(OplogError::Damaged(damage)) if damage.file == damaged));
+    table.write(Write::delete(keys(&["b", "c"]))).unwrap();
+    // Rewriting meets the damage. The table takes no more, the store goes on.
+    store.maintain().unwrap();
+    let told = table.version().damage().iter().any(|damage| damage.file == damaged);
+    assert!(told);
+    table.write(Write::upsert(rows(&[("g", 7)]))).unwrap_err();
+    for number in 0..20 {
+        other.write(Write::upsert(rows(&[(&format!("key {number}"), number)]))).unwrap();
+        store.seal().unwrap();
+    }
+    assert!(store.stats().log_bytes < 200, "{:?}", store.stats());
+    drop((table, other, store));
+    let store = open(&disk);
+    assert_eq!(store.table("other").unwrap().version().rows(), 21);
+    assert_eq!(store.table("t").unwrap().version().rows(), 3, "what was deleted stays so");
+}
+
 fn verify_at(disk: &SimDisk, folder: &str) -> VerifyReport {
     let copy = SimDisk::from_image(disk.image(), 1);
     verify(Path::new(folder), &environment(&copy, &ManualClock::default())).unwrap()
