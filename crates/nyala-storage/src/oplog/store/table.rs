@@ -101,6 +101,13 @@ impl LiveTable {
         self.shared.row_versions(keys, self.inner.seed)
     }
 
+    /// The hash partitions that rows with these keys belong to.
+    pub fn buckets_of(&self, keys: &RecordBatch) -> Result<Vec<u32>> {
+        let (_, hashes) = self.shared.hash(keys, self.inner.seed)?;
+        let buckets = u64::from(self.buckets());
+        Ok(hashes.iter().map(|hash| (((hash >> 32) * buckets) >> 32) as u32).collect())
+    }
+
     /// Removes all rows, also damaged ones.
     pub fn truncate(&self) -> Result<Committed> {
         self.inner.submit(Request::Truncate { table: self.shared.clone() }).wait()

@@ -28,6 +28,10 @@ fn a_backup_is_the_store_as_it_was() {
     let disk = SimDisk::new(1);
     let (store, table) = filled(&disk);
     let expected = content(&table).unwrap();
+    let online = store.verify().unwrap();
+    assert_eq!((online.rows, online.damage().count()), (5, 0));
+    // Two files for each of two units; logs of the new store, of its start, and after each seal.
+    assert_eq!(online.files.len(), 4 + 4);
     let report = store.backup(Path::new(COPY)).unwrap();
     assert_eq!((report.rows, report.damage().count(), report.torn), (5, 0, None));
     store.backup(Path::new(COPY)).unwrap_err();

@@ -77,6 +77,7 @@ fn random_faults(rng: &mut Rng) -> Faults {
         1 => faults.sync_error = 2,
         2 => faults.sync_error = 1,
         3 => faults.space = Some(rng.below(20_000)),
+        5 => faults.read_error = 4,
         4 => (faults.write_error, faults.sync_error) = (6, 6),
         _ => {}
     }
