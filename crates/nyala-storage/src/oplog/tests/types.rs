@@ -9,8 +9,12 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use arrow_select::concat::concat_batches;
 
+use super::crash::from_environment;
 use super::fixture::*;
-use crate::oplog::vfs::sim::SimDisk;
+use crate::oplog::codec::{In, Out};
+use crate::oplog::meta::TableMeta;
+use crate::oplog::vfs::sim::{Rng, SimDisk};
+use crate::oplog::write::PreparedWrite;
 use crate::oplog::*;
 
 const ROWS: usize = 70;
@@ -83,14 +87,52 @@ fn read(table: &LiveTable) -> RecordBatch {
     concat_batches(&table.schema(), &batches).unwrap()
 }
 
-#[test]
-fn values_of_all_types_come_back() {
+/// All columns behind a number as the key.
+fn batch_of_all() -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS as i64));
     let columns: Vec<ArrayRef> = [ids].into_iter().chain(columns()).collect();
     let field =
         |(at, column): (usize, &ArrayRef)| Field::new(format!("c{at}"), column.data_type().clone(), at > 0);
     let schema = Arc::new(Schema::new(columns.iter().enumerate().map(field).collect::<Vec<_>>()));
-    let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    RecordBatch::try_new(schema, columns).unwrap()
+}
+
+/// What a checksum let through must not end the process either.
+#[test]
+fn nonsense_is_read_without_a_panic() {
+    let batch = batch_of_all();
+    let meta = TableMeta::new(1, &TableSpec::new("t", batch.schema(), &["c0"])).unwrap();
+    let payload = PreparedWrite::new(&meta, Write::upsert(batch), 0).unwrap().encode().unwrap();
+    let mut rng = Rng(from_environment("NYALA_SEED", 1));
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..20_000 {
+        let mut payload = payload.clone();
+        for _ in 0..=rng.below(3) {
+            let at = rng.below(payload.len() as u64) as usize;
+            payload[at] = rng.next() as u8;
+        }
+        let kept = if rng.one_in(4) { rng.below(payload.len() as u64) as usize } else { payload.len() };
+        payload.truncate(kept);
+        match PreparedWrite::decode(&payload, &meta, 0) {
+            Some(_) => read += 1,
+            None => refused += 1,
+        }
+    }
+    assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+    let mut out = Out::default();
+    meta.write(&mut out).unwrap();
+    for _ in 0..20_000 {
+        let mut bytes = out.0.clone();
+        let at = rng.below(bytes.len() as u64) as usize;
+        bytes[at] = rng.next() as u8;
+        TableMeta::read(&mut In(&bytes));
+    }
+}
+
+#[test]
+fn values_of_all_types_come_back() {
+    let batch = batch_of_all();
+    let schema = batch.schema();
     let disk = SimDisk::new(1);
     let store = open(&disk);
     let table = store.create_table(TableSpec::new("t", schema.clone(), &["c0"])).unwrap();
