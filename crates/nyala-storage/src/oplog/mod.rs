@@ -65,8 +65,8 @@ pub use error::{Damage, LostRows, OplogError, Result};
 pub use meta::{Alteration, Durability, TableSpec};
 pub use store::{
     Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, Phase, Progress,
-    ProgressReport, SalvageReport, StoreOptions, StoreReport, SystemClock, Ticket, TornTail, VerifyReport,
-    restore, salvage, verify,
+    ProgressReport, SalvageReport, StoreOptions, StoreReport, StoreStats, SystemClock, TableStats, Ticket,
+    TornTail, VerifyReport, restore, salvage, verify,
 };
 pub use table::{Found, Projection, Version};
 pub use unit::Part;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::codec::{In, Out, read_rows, write_rows};
 use super::error::{OplogError, Result};
@@ -15,7 +17,7 @@ pub enum Condition {
     /// Nothing.
     #[default]
     Always,
-    /// None of the rows to insert exists.
+    /// None of the rows to insert exists, and no two of them have one key.
     Absent,
     /// Each row was last written at this LSN; 0: it does not exist. First for the rows to insert, then for
     /// those to delete.
@@ -52,6 +54,9 @@ impl Write {
     }
 }
 
+/// Rows of one statement at most.
+const STATEMENT_ROWS: usize = 1 << 27;
+
 /// Rows, checked and hashed.
 #[derive(Debug)]
 pub(crate) struct HashedRows {
@@ -70,6 +75,22 @@ impl HashedRows {
 
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
+    }
+
+    /// Two rows with one key.
+    fn twice(&self) -> Option<(usize, usize)> {
+        let mut known: HashTable<usize> = HashTable::with_capacity(self.len());
+        for (row, hash) in self.hashes.iter().enumerate() {
+            let same = |other: &usize| {
+                self.hashes.get(*other) == Some(hash) && self.keys.same(*other, &self.keys, row)
+            };
+            let hash_of = |row: &usize| self.hashes.get(*row).copied().unwrap_or_default();
+            match known.entry(*hash, same, hash_of) {
+                Entry::Occupied(first) => return Some((*first.get(), row)),
+                Entry::Vacant(free) => drop(free.insert(row)),
+            }
+        }
+        None
     }
 }
 
@@ -97,8 +118,20 @@ impl PreparedWrite {
         let upserts = write.upserts.filter(has_rows).map(|rows| prepare(rows, &schema.schema, &schema.key));
         let (deletes, upserts) = (deletes.transpose()?, upserts.transpose()?);
         let rows = deletes.iter().chain(&upserts).map(HashedRows::len).sum::<usize>();
+        if rows > STATEMENT_ROWS {
+            return Err(misfit(&format!(
+                "are {rows}, more than {STATEMENT_ROWS} in one statement; split it"
+            )));
+        }
         if matches!(&write.condition, Condition::Versions(versions) if versions.len() != rows) {
             return Err(misfit("and their expected versions differ in number"));
+        }
+        if write.condition == Condition::Absent
+            && let Some((first, second)) = upserts.as_ref().and_then(HashedRows::twice)
+        {
+            return Err(misfit(&format!(
+                "have one key in rows {first} and {second}, which are to be inserted"
+            )));
         }
         Ok(Self { schema, deletes, upserts, condition: write.condition })
     }

@@ -74,7 +74,7 @@ pub(crate) fn flatten(array: &dyn Array) -> Option<Flat> {
 fn flatten_data(data: &ArrayData) -> Option<Flat> {
     let (offset, rows) = (data.offset(), data.len());
     let first = || data.buffers().first();
-    let child = |from: usize, rows: usize| flatten(&make_array(data.child_data().first()?.slice(from, rows)));
+    let child = |from: usize, rows: usize| flatten_slice(data.child_data().first()?, from, rows);
     let (mut buffers, mut children) = (Vec::new(), Vec::new());
     match Part::of(data.data_type())? {
         Part::Bits => buffers.push(BooleanBuffer::new(first()?.clone(), offset, rows).sliced()),
@@ -100,12 +100,17 @@ fn flatten_data(data: &ArrayData) -> Option<Flat> {
         Part::FixedList(length) => children.push(child(offset * length, rows * length)?),
         Part::Struct => {
             for field in data.child_data() {
-                children.push(flatten(&make_array(field.slice(offset, rows)))?);
+                children.push(flatten_slice(field, offset, rows)?);
             }
         }
     }
     let nulls = data.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| nulls.inner().sliced());
     Some(Flat { rows, nulls, buffers, children })
+}
+
+/// Slices of data that are structs slice their children twice, slices of arrays do not.
+fn flatten_slice(data: &ArrayData, from: usize, rows: usize) -> Option<Flat> {
+    flatten(&make_array(data.clone()).slice(from, rows))
 }
 
 fn cut(buffer: &Buffer, offset: usize, bytes: usize) -> Option<Buffer> {

@@ -186,6 +186,13 @@ mod tests {
         list.append_null();
         list.append_value([Some(3)]);
         check(Arc::new(list.finish()));
+        let entry = || -> ArrayRef {
+            let numbers: ArrayRef = Arc::new(Int8Array::from(vec![Some(1), None, Some(3), Some(4)]));
+            Arc::new(StructArray::try_from(vec![("n", numbers)]).unwrap())
+        };
+        let offsets = arrow_buffer::OffsetBuffer::new(vec![0, 1, 1, 4].into());
+        let field = Arc::new(arrow_schema::Field::new("item", entry().data_type().clone(), true));
+        check(Arc::new(ListArray::new(field, offsets, entry(), None)));
         let mut words = ListBuilder::new(StringBuilder::new());
         words.append_value([Some("a"), Some("bc")]);
         words.append_value([Some("def")]);

@@ -37,6 +37,7 @@ impl Inner {
         }
         self.folder.sync()?;
         manifest.store(&self.folder)?;
+        *lock(&self.checkpointed) = (manifest.lsn, manifest.log);
         upkeep.manifest = manifest;
         upkeep.written_ms = self.environment.clock.now_ms();
         upkeep.files = files;

@@ -37,15 +37,14 @@ struct Output {
 impl Inner {
     /// Rewrites some units of each table that has such; whether there was one.
     pub(super) fn compact(&self, upkeep: &mut Upkeep) -> Result<bool> {
-        let mut any = false;
-        for table in self.all_tables() {
-            let inputs = choose(&table, &self.options);
-            if !inputs.is_empty() {
-                self.rewrite(upkeep, &table, &inputs)?;
-                any = true;
+        self.each_whole_table(|table| {
+            let inputs = choose(table, &self.options);
+            if inputs.is_empty() {
+                return Ok(false);
             }
-        }
-        Ok(any)
+            self.rewrite(upkeep, table, &inputs)?;
+            Ok(true)
+        })
     }
 
     fn rewrite(&self, upkeep: &mut Upkeep, table: &Arc<SharedTable>, inputs: &[Input]) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::inner::{Inner, Status};
+use super::inner::Inner;
 use super::queue::{Request, lock};
 use super::replay::TornTail;
 use super::threads::Threads;
@@ -116,9 +116,10 @@ impl DiskStore {
     /// read on.
     pub fn close(mut self) -> Result<()> {
         self.stop();
-        match self.inner.status() {
-            Status::ReadOnly(_) => Ok(()),
-            _ => self.inner.maintain(Effort::Checkpoint),
+        match self.inner.maintain(Effort::Checkpoint) {
+            // What was acknowledged is in the log.
+            Err(OplogError::Damaged(_) | OplogError::ReadOnly { .. }) => Ok(()),
+            done => done,
         }
     }
 

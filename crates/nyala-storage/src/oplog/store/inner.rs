@@ -39,6 +39,8 @@ pub(crate) struct Inner {
     /// Held while files are put in order.
     pub(crate) upkeep: Mutex<Upkeep>,
     pub(crate) status: Mutex<Status>,
+    /// LSN, and log and offset, up to which the newest manifest has everything.
+    pub(crate) checkpointed: Mutex<(u64, (u64, u64))>,
     /// LSN of the last change that readers see.
     pub(crate) lsn: AtomicU64,
     /// Given back when the store is closed, also if somebody still holds one of its tables.

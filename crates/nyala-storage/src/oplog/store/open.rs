@@ -36,13 +36,7 @@ pub(super) fn open(
     let tables = load_tables(&folder, &manifest, options.recovery_threads, &progress)?;
     let mut replayed = Replayed::new(&manifest, tables, seed);
     replayed.run(&folder, &manifest, &progress)?;
-    let mut report = StoreReport { torn: replayed.torn.take(), damage: Vec::new() };
-    report.damage.extend(copy_damage.iter().filter_map(|error| error.damage().cloned()));
-    for damage in replayed.tables.values().flat_map(|table| &table.damage).chain(&replayed.damage) {
-        if !report.damage.contains(damage) {
-            report.damage.push(damage.clone());
-        }
-    }
+    let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
     progress.enter(Phase::Values);
     let tables = shared(std::mem::take(&mut replayed.tables));
@@ -55,6 +49,7 @@ pub(super) fn open(
         queue: Queue::default(),
         lsn: AtomicU64::new(replayed.next_lsn - 1),
         committer: Mutex::new(Committer::new(replayed, log)),
+        checkpointed: Mutex::new((manifest.lsn, manifest.log)),
         upkeep: Mutex::new(Upkeep::new(manifest)),
         status: Mutex::new(status),
         lock: Mutex::new(Some(lock)),
@@ -63,6 +58,17 @@ pub(super) fn open(
     });
     let threads = inner.options.background.then(|| Threads::start(&inner)).transpose()?;
     Ok(DiskStore { threads, inner, report })
+}
+
+fn report(replayed: &mut Replayed, copy_damage: Option<&OplogError>) -> StoreReport {
+    let mut report = StoreReport { torn: replayed.torn.take(), damage: Vec::new() };
+    report.damage.extend(copy_damage.and_then(OplogError::damage).cloned());
+    for damage in replayed.tables.values().flat_map(|table| &table.damage).chain(&replayed.damage) {
+        if !report.damage.contains(damage) {
+            report.damage.push(damage.clone());
+        }
+    }
+    report
 }
 
 fn shared(tables: BTreeMap<u32, TableState>) -> BTreeMap<u32, Arc<SharedTable>> {

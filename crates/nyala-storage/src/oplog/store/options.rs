@@ -31,6 +31,9 @@ pub struct StoreOptions {
     /// Whether all values are read into memory after a start; otherwise each column when it is asked for.
     /// Default true.
     pub load_values: bool,
+    /// Values in memory beyond this are dropped, those first that were not read for longest, and read again when
+    /// they are asked for. Keys and rows that are not sealed stay. Default 0: no limit.
+    pub value_bytes: u64,
     /// Whether the store has threads of its own. Without, statements are committed by who submits them, and
     /// files are kept in order when asked to. Default true.
     pub background: bool,
@@ -55,6 +58,7 @@ impl Default for StoreOptions {
             statement_bytes: 256 << 20,
             recovery_threads: std::thread::available_parallelism().map_or(1, Into::into),
             load_values: true,
+            value_bytes: 0,
             background: true,
             sync_interval_ms: 50,
             holder: format!("process {}", std::process::id()),

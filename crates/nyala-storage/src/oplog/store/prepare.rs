@@ -67,12 +67,7 @@ impl Committer {
                 (Change::Truncate(table), record)
             }
             Request::Expire { table, before_ms } => {
-                self.check_table(inner, &table)?;
-                table.read().check_whole()?;
-                let bound = self.lsn_at(before_ms);
-                if !table.read().has_expired(bound) {
-                    return Ok(None);
-                }
+                let Some(bound) = self.prepare_expiry(inner, &table, before_ms)? else { return Ok(None) };
                 out.var(bound);
                 let record = record(Kind::Expire, &table, out.0);
                 (Change::Expire(table, bound), record)
@@ -97,6 +92,15 @@ impl Committer {
                 (Change::Alter(table, version), record)
             }
         }))
+    }
+
+    /// The LSN up to which rows are to die; none if there are no such rows.
+    fn prepare_expiry(&self, inner: &Inner, table: &Arc<SharedTable>, before_ms: u64) -> Result<Option<u64>> {
+        self.check_table(inner, table)?;
+        let state = table.read();
+        state.check_whole()?;
+        let bound = self.lsn_at(before_ms);
+        Ok(state.has_expired(bound).then_some(bound))
     }
 
     fn prepare_table(&self, inner: &Inner, spec: &TableSpec) -> Result<TableMeta> {

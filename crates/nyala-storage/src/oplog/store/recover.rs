@@ -16,8 +16,8 @@ use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
 use crate::oplog::unit::{Base, DeadRows, LogRange, Rows, Unit, key_header, read_dead, read_hashes};
 use crate::oplog::vfs::Folder;
 
-/// Rows that are sorted by shard at a time: what is being sorted stays in the processor's cache.
-const PIECE_ROWS: usize = 1 << 20;
+/// Rows that a thread sorts by shard at a time, 16 bytes each.
+const SORTED_ROWS: usize = 1 << 20;
 
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
 /// any other failure is the caller's.
@@ -51,6 +51,7 @@ pub(super) fn load_tables(
             Err(OplogError::Damaged(damage)) => {
                 let lost = LostRows::new(&table.meta, entry.rows - entry.dead, &entry.facts);
                 table.damage.push(Damage { rows: Some(Box::new(lost)), ..damage });
+                table.incomplete = true;
             }
             Err(error) => return Err(error),
         }
@@ -157,45 +158,50 @@ fn load_dead(folder: &Folder, entry: &UnitEntry, key: &BlockHeader) -> Result<De
 /// An index of all live rows, each thread filling shards of its own.
 fn build_index(units: &[Option<Unit>], threads: usize) -> Index {
     let live: usize = units.iter().flatten().map(|unit| unit.live() as usize).sum();
-    let threads = threads.min(1 + live / PIECE_ROWS).clamp(1, SHARDS);
+    let threads = threads.min(1 + live / SORTED_ROWS * 4).clamp(1, SHARDS);
     let workers: Vec<usize> = (0..threads).collect();
     let mut filled = in_parallel(threads, &workers, |worker| {
-        fill_shards(units, live / SHARDS, *worker, threads).into_iter()
+        let mine: Vec<usize> = (*worker..SHARDS).step_by(threads).collect();
+        // All rows of a shard are found before it is filled, so that it stays in the processor's cache; shards are
+        // filled some at a time, so that the rows found take little memory.
+        let at_once = (SORTED_ROWS * SHARDS / live.max(1)).max(1);
+        let shards = mine.chunks(at_once).flat_map(|shards| fill_shards(units, live / SHARDS, shards));
+        shards.collect::<Vec<_>>().into_iter()
     });
     let shards = (0..SHARDS).filter_map(|shard| filled.get_mut(shard % threads).and_then(Iterator::next));
     Index::of_shards(shards.collect())
 }
 
-/// The shards `worker`, `worker + threads`, …
-fn fill_shards(
-    units: &[Option<Unit>],
-    expected: usize,
-    worker: usize,
-    threads: usize,
-) -> Vec<HashTable<Location>> {
-    let mine = (worker..SHARDS).step_by(threads);
-    let mut shards: Vec<HashTable<Location>> = mine.map(|_| HashTable::with_capacity(expected)).collect();
-    let mut sorted: Vec<Vec<(u64, u32)>> = shards.iter().map(|_| Vec::new()).collect();
+/// The shards with these numbers, of about so many rows each.
+fn fill_shards(units: &[Option<Unit>], expected: usize, wanted: &[usize]) -> Vec<HashTable<Location>> {
+    let mut places = [None; SHARDS];
+    for (place, shard) in wanted.iter().enumerate() {
+        if let Some(known) = places.get_mut(*shard) {
+            *known = Some(place);
+        }
+    }
+    let room = expected + expected / 16;
+    let mut found: Vec<Vec<(u64, Location)>> = wanted.iter().map(|_| Vec::with_capacity(room)).collect();
     for (unit, slot) in units.iter().zip(0..) {
         let Some(unit) = unit else { continue };
-        for (piece, from) in unit.hashes.as_slice().chunks(PIECE_ROWS).zip((0..).step_by(PIECE_ROWS)) {
-            for (hash, row) in piece.iter().zip(from..) {
-                let shard = shard_of(*hash);
-                if shard % threads == worker
-                    && !unit.dead.contains(row)
-                    && let Some(sorted) = sorted.get_mut(shard / threads)
-                {
-                    sorted.push((*hash, row));
-                }
-            }
-            for (shard, sorted) in shards.iter_mut().zip(&mut sorted) {
-                for (hash, row) in sorted.drain(..) {
-                    shard.insert_unique(hash, Location { slot, row }, |at| hash_at(units, at));
-                }
+        let all_live = unit.dead.count() == 0;
+        for (hash, row) in unit.hashes.as_slice().iter().zip(0..) {
+            let place = places.get(shard_of(*hash)).copied().flatten();
+            if let Some(found) = place.and_then(|place| found.get_mut(place))
+                && (all_live || !unit.dead.contains(row))
+            {
+                found.push((*hash, Location { slot, row }));
             }
         }
     }
-    shards
+    let fill = |found: Vec<(u64, Location)>| {
+        let mut shard = HashTable::with_capacity(found.len());
+        for (hash, at) in found {
+            shard.insert_unique(hash, at, |at| hash_at(units, at));
+        }
+        shard
+    };
+    found.into_iter().map(fill).collect()
 }
 
 fn hash_at(units: &[Option<Unit>], at: &Location) -> u64 {

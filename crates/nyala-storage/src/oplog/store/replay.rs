@@ -212,7 +212,10 @@ fn load_keys(table: &mut TableState, write: &PreparedWrite) -> Result<()> {
     for base in table.keys_needed(hashes) {
         match base.load_keys() {
             Ok(_) => {}
-            Err(OplogError::Damaged(damage)) => table.damage.push(damage),
+            Err(OplogError::Damaged(damage)) => {
+                table.note(damage);
+                table.incomplete = true;
+            }
             Err(error) => return Err(error),
         }
     }

@@ -22,14 +22,14 @@ struct Frozen {
 impl Inner {
     /// Seals every unit that no longer grows; whether there was one.
     pub(super) fn seal_frozen(&self, upkeep: &mut Upkeep) -> Result<bool> {
-        let mut any = false;
-        for table in self.all_tables() {
-            while let Some(frozen) = frozen_unit(&table) {
-                self.seal_unit(upkeep, &table, frozen)?;
+        self.each_whole_table(|table| {
+            let mut any = false;
+            while let Some(frozen) = frozen_unit(table) {
+                self.seal_unit(upkeep, table, frozen)?;
                 any = true;
             }
-        }
-        Ok(any)
+            Ok(any)
+        })
     }
 
     fn seal_unit(&self, upkeep: &mut Upkeep, table: &Arc<SharedTable>, frozen: Frozen) -> Result<()> {

@@ -101,6 +101,13 @@ impl LiveTable {
         self.shared.row_versions(keys, self.inner.seed)
     }
 
+    /// The hash partitions that rows with these keys belong to.
+    pub fn buckets_of(&self, keys: &RecordBatch) -> Result<Vec<u32>> {
+        let (_, hashes) = self.shared.hash(keys, self.inner.seed)?;
+        let buckets = u64::from(self.buckets());
+        Ok(hashes.iter().map(|hash| (((hash >> 32) * buckets) >> 32) as u32).collect())
+    }
+
     /// Removes all rows, also damaged ones.
     pub fn truncate(&self) -> Result<Committed> {
         self.inner.submit(Request::Truncate { table: self.shared.clone() }).wait()
@@ -120,13 +127,6 @@ impl LiveTable {
     /// Drops the table. Those who hold a version can read on.
     pub fn drop_table(self) -> Result<Committed> {
         self.inner.submit(Request::Drop { table: self.shared }).wait()
-    }
-
-    /// Drops values from memory that can be read again; gives the bytes.
-    pub fn evict_values(&self) -> usize {
-        let version = self.version();
-        let bases = version.units().iter().filter_map(|unit| unit.data.base.as_ref());
-        bases.map(|base| base.evict()).sum()
     }
 
     /// Whether all values are in memory.

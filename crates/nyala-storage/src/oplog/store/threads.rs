@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::inner::Inner;
 use super::queue::lock;
@@ -13,6 +13,9 @@ use crate::oplog::error::{OplogError, Result};
 /// How often it is looked whether something is due.
 const UPKEEP: Duration = Duration::from_millis(100);
 
+/// How long after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
 #[derive(Debug, Default)]
 struct Stop {
     stopped: AtomicBool,
@@ -21,10 +24,10 @@ struct Stop {
 }
 
 impl Stop {
-    fn sleep(&self) {
+    fn sleep(&self, time: Duration) {
         let guard = lock(&self.sleeping);
         if !self.stopped.load(Relaxed) {
-            drop(self.wake.wait_timeout(guard, UPKEEP).unwrap_or_else(PoisonError::into_inner));
+            drop(self.wake.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
@@ -46,9 +49,10 @@ impl Threads {
         let (own, stopping) = (inner.clone(), stop);
         threads.spawn("nyala-upkeep", move || {
             while !stopping.stopped.load(Relaxed) {
-                stopping.sleep();
+                stopping.sleep(UPKEEP);
                 if let Err(error) = own.maintain(Effort::Due) {
                     tracing::warn!(%error, store = %own.folder.path().display(), "upkeep of a disk store failed");
+                    stopping.sleep(AFTER_FAILURE);
                 }
             }
         })?;
@@ -95,11 +99,15 @@ impl Drop for Closing<'_> {
 fn commit_loop(inner: &Inner) {
     let _closing = Closing(inner);
     let interval = Duration::from_millis(inner.options.sync_interval_ms);
+    let mut synced = Instant::now();
     while inner.queue.wait(interval) {
         inner.commit_waiting();
-        let pause = inner.sync_if_due();
-        if let Err(error) = pause {
+        if synced.elapsed() < interval {
+            continue;
+        }
+        if let Err(error) = inner.sync_if_due() {
             tracing::error!(%error, store = %inner.folder.path().display(), "a disk store could not be synced");
         }
+        synced = Instant::now();
     }
 }

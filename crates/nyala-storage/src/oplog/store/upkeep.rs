@@ -1,11 +1,13 @@
 //! Keeping the files in order: sealing, rewriting, checkpoints, and removing what is no longer needed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::inner::{Inner, Status};
 use super::queue::lock;
-use crate::oplog::error::Result;
+use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{Manifest, UnitFiles};
+use crate::oplog::table::SharedTable;
 
 /// What is known of the files.
 #[derive(Debug)]
@@ -42,14 +44,15 @@ pub(crate) enum Effort {
 }
 
 impl Inner {
-    /// Does what is due. A store with damage is left as it is: its logs may be needed once the damage is repaired.
+    /// Does what is due. A store of which something could not be read at the start is left as it is: once that is
+    /// repaired, its logs are needed.
     pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
+        self.keep_budget();
         lock(&self.committer).sync_if_needed(self)?;
-        let damaged = self.all_tables().iter().any(|table| !table.version().damage().is_empty());
-        if damaged || matches!(self.status(), Status::ReadOnly(_)) {
-            return Ok(());
+        if let Err(error) = self.check_orderly() {
+            return if effort == Effort::Due { Ok(()) } else { Err(error) };
         }
         self.expire_old_rows()?;
         let done = self.work(&mut upkeep, effort);
@@ -60,6 +63,42 @@ impl Inner {
             self.remove_unfinished(&upkeep);
         }
         done
+    }
+
+    /// Runs `work` on each table that is whole. Damage that it meets is the table's alone.
+    pub(super) fn each_whole_table(
+        &self,
+        mut work: impl FnMut(&Arc<SharedTable>) -> Result<bool>,
+    ) -> Result<bool> {
+        let mut any = false;
+        for table in self.all_tables() {
+            if table.read().check_whole().is_err() {
+                continue;
+            }
+            match work(&table) {
+                Ok(done) => any |= done,
+                Err(OplogError::Damaged(damage)) => {
+                    tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");
+                    table.change(|state| state.note(damage));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(any)
+    }
+
+    /// Whether files may be written and removed.
+    fn check_orderly(&self) -> Result<()> {
+        for table in self.all_tables() {
+            let state = table.read();
+            if state.incomplete {
+                state.check_whole()?;
+            }
+        }
+        match self.status() {
+            Status::ReadOnly(_) => self.check_writable(true),
+            _ => Ok(()),
+        }
     }
 
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {

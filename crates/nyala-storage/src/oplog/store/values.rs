@@ -8,7 +8,7 @@ use super::progress::Phase;
 use super::recover::in_parallel;
 use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
-use crate::oplog::unit::Base;
+use crate::oplog::unit::{Base, Resident};
 
 impl Inner {
     /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
@@ -34,11 +34,40 @@ impl Inner {
 
     fn load_base(&self, table: &Arc<SharedTable>, base: &Arc<Base>) {
         for column in 0..base.schema.columns.len() {
-            if self.queue.is_closed() {
+            if self.queue.is_closed() || !self.has_room(base.column_bytes(column)) {
                 return;
             }
             note_damage(table, base, base.column(column).map(drop));
             self.progress.bytes_done.fetch_add(base.column_bytes(column), Relaxed);
+        }
+    }
+}
+
+impl Inner {
+    fn resident(&self) -> Vec<Resident> {
+        let bases = self.all_tables().into_iter().flat_map(|table| bases_of(&table));
+        bases.flat_map(|(_, base)| base.resident()).collect()
+    }
+
+    fn has_room(&self, bytes: u64) -> bool {
+        let limit = self.options.value_bytes;
+        limit == 0 || self.resident().iter().map(|column| column.bytes).sum::<u64>() + bytes <= limit
+    }
+
+    /// Drops values from memory until they are as many as they may be.
+    pub(crate) fn keep_budget(&self) {
+        if self.options.value_bytes == 0 {
+            return;
+        }
+        let mut columns = self.resident();
+        columns.sort_by_key(|column| column.read);
+        let mut bytes: u64 = columns.iter().map(|column| column.bytes).sum();
+        for column in columns {
+            if bytes <= self.options.value_bytes {
+                return;
+            }
+            column.base.evict(column.position);
+            bytes -= column.bytes;
         }
     }
 }
@@ -49,20 +78,17 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
     bases.map(|base| (table.clone(), base)).collect()
 }
 
-fn note_damage(table: &Arc<SharedTable>, base: &Arc<Base>, read: Result<(), OplogError>) {
+/// What reading a base gave; damage is the table's from then on.
+pub(super) fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {
             let lost = LostRows::new(&table.meta(), base.rows(), &base.facts);
             let damage = Damage { rows: Some(Box::new(lost)), ..damage };
             tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");
-            table.change(|state| {
-                if !state.damage.contains(&damage) {
-                    state.damage.push(damage);
-                }
-            });
+            table.change(|state| state.note(damage));
         }
         Err(error) => {
-            tracing::warn!(%error, "values could not be read; they will be when they are asked for")
+            tracing::warn!(%error, "values could not be read; they will be when they are asked for");
         }
         Ok(()) => {}
     }

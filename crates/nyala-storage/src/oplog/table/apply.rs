@@ -10,6 +10,9 @@ use crate::oplog::store::Committed;
 use crate::oplog::unit::{Chunk, Lsns, Unit};
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 
+/// A unit with so many rows takes no more statements: positions have 32 bits.
+const UNIT_ROWS: u32 = 1 << 30;
+
 /// What a statement did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
@@ -90,8 +93,12 @@ impl TableState {
     }
 
     fn open_slot(&mut self, schema: &Arc<SchemaVersion>, new_unit: &mut u64, log: (u64, u64)) -> u32 {
-        if let Some(slot) = self.open {
-            return slot;
+        let room = |slot: &u32| {
+            self.unit(Location { slot: *slot, row: 0 }).is_some_and(|unit| unit.rows() < UNIT_ROWS)
+        };
+        match self.open {
+            Some(slot) if room(&slot) => return slot,
+            _ => self.freeze(log.1),
         }
         let slot = self.add(Unit::growing(*new_unit, schema.clone(), log));
         *new_unit += 1;
@@ -126,6 +133,7 @@ impl TableState {
         self.units.iter_mut().for_each(|unit| *unit = None);
         (self.open, self.index, self.lsn) = (None, Index::default(), lsn);
         self.damage.clear();
+        self.incomplete = false;
         let meta = TableMeta { truncated: lsn, ..(*self.meta).clone() };
         self.meta = Arc::new(meta);
         rows

@@ -14,9 +14,10 @@ pub(crate) struct Location {
 
 /// Shards are small, so that growing one takes little time, and apart, so that they can be filled in
 /// parallel.
-pub(crate) const SHARDS: usize = 64;
+pub(crate) const SHARDS: usize = 256;
 
 /// The shard of a hash. Its bits are not among those that the tables use: the lowest and the highest 7.
+#[inline]
 pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }

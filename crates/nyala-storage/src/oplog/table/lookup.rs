@@ -72,7 +72,8 @@ impl SharedTable {
         Ok(Found { rows, positions, versions: versions.into() })
     }
 
-    fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
+    /// Keys that were asked for, with their hashes.
+    pub(crate) fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
         let meta = self.meta();
         let expected = &meta.current()?.key_schema;
         let types = |batch: &arrow_schema::Schema| -> Vec<_> {

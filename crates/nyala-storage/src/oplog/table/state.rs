@@ -18,6 +18,8 @@ pub(crate) struct TableState {
     pub(crate) index: Index,
     /// What is broken. A table with damage takes no writes and gives no scans.
     pub(crate) damage: Vec<Damage>,
+    /// Whether something broken could not even be read so far that it is known which of its rows are dead.
+    pub(crate) incomplete: bool,
     /// LSN of the last change.
     pub(crate) lsn: u64,
     /// Rows that were last written at or before this LSN are known to be dead.
@@ -35,6 +37,7 @@ impl TableState {
             open: None,
             index,
             damage: Vec::new(),
+            incomplete: false,
             lsn,
             expired: 0,
             keys_loaded: true,
@@ -53,6 +56,13 @@ impl TableState {
     pub(crate) fn add(&mut self, unit: Unit) -> u32 {
         self.units.push(Some(unit));
         self.units.len() as u32 - 1
+    }
+
+    /// Notes damage once.
+    pub(crate) fn note(&mut self, damage: Damage) {
+        if !self.damage.contains(&damage) {
+            self.damage.push(damage);
+        }
     }
 
     pub(crate) fn check_whole(&self) -> Result<()> {

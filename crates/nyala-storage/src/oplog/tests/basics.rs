@@ -76,6 +76,30 @@ fn conditions_hold_or_nothing_is_done() {
 }
 
 #[test]
+fn many_single_rows_become_few_chunks() {
+    let names: Vec<String> = (0..1000).map(|number| format!("key {}", number * 7 % 600)).collect();
+    let mut expected = std::collections::BTreeMap::new();
+    for (name, value) in names.iter().zip(0..) {
+        expected.insert(name.as_str(), value);
+    }
+    let expected: Vec<(&str, i64)> = expected.into_iter().collect();
+    let disk = SimDisk::new(1);
+    let options = StoreOptions { seal_bytes: 1 << 20, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let store = DiskStore::open(std::path::Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(spec("t")).unwrap();
+    for (name, value) in names.iter().zip(0..) {
+        upsert(&table, &[(name, value)]);
+    }
+    assert_eq!(content(&table).unwrap(), map(&expected));
+    for (name, value) in expected.iter().step_by(50) {
+        assert_eq!(table.lookup(&keys(&[name])).unwrap().rows, rows(&[(name, *value)]));
+    }
+    // One of 512 rows, 7 of 64, 5 of 8.
+    assert_eq!(table.version().parts().unwrap().len(), 13);
+}
+
+#[test]
 fn a_table_is_emptied() {
     let work = |table: &LiveTable| {
         upsert(table, &[("a", 1), ("b", 2)]);
@@ -109,6 +133,39 @@ fn rows_die_of_age() {
     at(200_000);
     store.maintain().unwrap();
     assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[]));
+}
+
+#[test]
+fn what_there_is_is_counted() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    upsert(&table, &[("a", 1), ("b", 2), ("c", 3)]);
+    assert_eq!(table.stats(), TableStats { rows: 3, dead_rows: 0, units: 1, sealed_bytes: 0 });
+    store.seal().unwrap();
+    upsert(&table, &[("a", 2)]);
+    let stats = table.stats();
+    assert_eq!((stats.rows, stats.dead_rows, stats.units), (3, 1, 2));
+    // Keys of 3 bytes and 4 offsets, values of 8 bytes.
+    assert_eq!(stats.sealed_bytes, 3 + 4 * 4 + 3 * 8);
+    let stats = store.stats();
+    assert_eq!((stats.lsn, stats.checkpoint_lsn), (3, 2));
+    assert!(stats.log_bytes > 20 && stats.log_bytes < 100, "{stats:?}");
+    fn shared_by_threads<T: Send + Sync>(_: &T) {}
+    shared_by_threads(&(store, table.version(), table));
+}
+
+#[test]
+fn rows_are_spread_over_buckets() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let names: Vec<String> = (0..400).map(|number| format!("key {number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let buckets = table.buckets_of(&keys(&names)).unwrap();
+    let rows = |bucket| buckets.iter().filter(|found| **found == bucket).count();
+    assert!((0..4).all(|bucket| (60..140).contains(&rows(bucket))), "{buckets:?}");
+    assert_eq!(table.buckets_of(&keys(&names)).unwrap(), buckets);
 }
 
 #[test]
@@ -208,6 +265,8 @@ fn what_does_not_fit_is_refused() {
     refused(table.write(Write::delete(rows(&[("a", 1)]))), "2 columns, not 1");
     let versions = Write::upsert(rows(&[("a", 1)])).when(Condition::Versions(vec![]));
     refused(table.write(versions), "differ in number");
+    let twice = Write::upsert(rows(&[("a", 1), ("b", 2), ("a", 3)])).when(Condition::Absent);
+    refused(table.write(twice), "one key in rows 0 and 2");
     store.create_table(spec("t")).unwrap_err();
     store.create_table(TableSpec::new("u", schema(), &[])).unwrap_err();
     store.create_table(TableSpec::new("u", schema(), &["nothing"])).unwrap_err();

@@ -28,6 +28,10 @@ fn a_backup_is_the_store_as_it_was() {
     let disk = SimDisk::new(1);
     let (store, table) = filled(&disk);
     let expected = content(&table).unwrap();
+    let online = store.verify().unwrap();
+    assert_eq!((online.rows, online.damage().count()), (5, 0));
+    // Two files for each of two units; logs of the new store, of its start, and after each seal.
+    assert_eq!(online.files.len(), 4 + 4);
     let report = store.backup(Path::new(COPY)).unwrap();
     assert_eq!((report.rows, report.damage().count(), report.torn), (5, 0, None));
     store.backup(Path::new(COPY)).unwrap_err();
@@ -90,6 +94,36 @@ fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
     assert_eq!(store.report(), &StoreReport::default());
     assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("new", 1)]));
     assert_eq!(verify_at(&disk, COPY).damage().count(), 0);
+}
+
+#[test]
+fn damage_that_is_met_later_stops_its_table_only() {
+    let disk = SimDisk::new(1);
+    let (store, table) = filled(&disk);
+    let other = store.create_table(spec("other")).unwrap();
+    other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
+    store.close().unwrap();
+    drop((table, other));
+    let damaged = flip(&disk, FOLDER, "u1.seg", 70);
+    let store = open(&disk);
+    assert!(store.report().damage.is_empty(), "no value was read yet");
+    let (table, other) = (store.table("t").unwrap(), store.table("other").unwrap());
+    assert!(matches!(content(&table), Err(OplogError::Damaged(damage)) if damage.file == damaged));
+    table.write(Write::delete(keys(&["b", "c"]))).unwrap();
+    // Rewriting meets the damage. The table takes no more, the store goes on.
+    store.maintain().unwrap();
+    let told = table.version().damage().iter().any(|damage| damage.file == damaged);
+    assert!(told);
+    table.write(Write::upsert(rows(&[("g", 7)]))).unwrap_err();
+    for number in 0..20 {
+        other.write(Write::upsert(rows(&[(&format!("key {number}"), number)]))).unwrap();
+        store.seal().unwrap();
+    }
+    assert!(store.stats().log_bytes < 200, "{:?}", store.stats());
+    drop((table, other, store));
+    let store = open(&disk);
+    assert_eq!(store.table("other").unwrap().version().rows(), 21);
+    assert_eq!(store.table("t").unwrap().version().rows(), 3, "what was deleted stays so");
 }
 
 fn verify_at(disk: &SimDisk, folder: &str) -> VerifyReport {

@@ -61,11 +61,11 @@ impl Crasher {
 
     fn recover(&self, disk: &SimDisk, number: u64) -> Model {
         disk.set_faults(Faults { short_read: 3, ..Faults::default() });
-        let stores = open_all(disk).unwrap_or_else(|error| panic!("{}: {error}", self.context(number)));
-        for store in &stores {
+        let world = World::open(disk).unwrap_or_else(|error| panic!("{}: {error}", self.context(number)));
+        for store in &world.stores {
             assert!(store.report().damage.is_empty(), "{}: {:?}", self.context(number), store.report());
         }
-        contents(&stores).unwrap_or_else(|error| panic!("{}: {error}", self.context(number)))
+        world.contents().unwrap_or_else(|error| panic!("{}: {error}", self.context(number)))
     }
 
     /// Crashes once more while the store comes back: it comes back to the same.
@@ -74,8 +74,8 @@ impl Crasher {
         let images = Arc::new(Mutex::new(Vec::new()));
         let seen = images.clone();
         disk.set_hook(Some(Arc::new(move |image| seen.lock().unwrap().push(image.clone()))));
-        let stores = open_all(&disk).unwrap();
-        stores.iter().for_each(|store| store.maintain().unwrap());
+        let world = World::open(&disk).unwrap();
+        world.stores.iter().for_each(|store| store.maintain().unwrap());
         disk.set_hook(None);
         let images = images.lock().unwrap();
         let image = &images[rng.below(images.len() as u64) as usize];
@@ -87,15 +87,15 @@ impl Crasher {
     /// Works on after the crash, and starts once more.
     fn go_on(&self, disk: &SimDisk, found: &Model, rng: &mut Rng, number: u64) {
         let mut model = found.clone();
-        let mut stores = open_all(disk).unwrap();
+        let mut world = World::open(disk).unwrap();
         for step in 0..6 {
             let step = Step::random(rng, &model, 1_000_000 + step);
-            let done = step.run(disk, &mut stores);
+            let done = step.run(&mut world);
             assert!(done.is_ok(), "{}, then {step:?}: {done:?}", self.context(number));
             model = step.expected(&model);
-            assert_eq!(contents(&stores).unwrap(), model, "{}, then {step:?}", self.context(number));
+            assert_eq!(world.contents().unwrap(), model, "{}, then {step:?}", self.context(number));
         }
-        drop(stores);
+        drop(world);
         assert_eq!(self.recover(disk, number), model, "{}, then some steps", self.context(number));
     }
 }
@@ -121,16 +121,16 @@ fn crash_everywhere(seed: u64) -> u64 {
     let crasher = Arc::new(Crasher { seed, crashes: AtomicU64::new(0), allowed: Mutex::default() });
     let at = crasher.clone();
     disk.set_hook(Some(Arc::new(move |image| at.crash(image))));
-    let mut stores = open_all(&disk).unwrap();
+    let mut world = World::open(&disk).unwrap();
     let mut model = Model::new();
     for number in 0..STEPS {
         let step = Step::random(&mut rng, &model, number);
         let after = step.expected(&model);
         *crasher.allowed.lock().unwrap() =
             Allowed { before: model, after: after.clone(), step: format!("{step:?}") };
-        let done = step.run(&disk, &mut stores);
+        let done = step.run(&mut world);
         assert!(done.is_ok(), "NYALA_SEED={seed}, {step:?}: {done:?}");
-        assert_eq!(contents(&stores).unwrap(), after, "NYALA_SEED={seed}, {step:?}");
+        assert_eq!(world.contents().unwrap(), after, "NYALA_SEED={seed}, {step:?}");
         model = after;
     }
     disk.set_hook(None);

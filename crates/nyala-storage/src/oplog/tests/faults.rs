@@ -31,7 +31,7 @@ fn failing_disks_lose_nothing_and_invent_nothing() {
 fn fail_now_and_then(seed: u64) -> u64 {
     let mut rng = Rng(seed);
     let disk = SimDisk::new(rng.next());
-    let mut stores = open_all(&disk).unwrap();
+    let mut world = World::open(&disk).unwrap();
     let mut possible = Possible { certain: Model::new(), maybe: None };
     let mut unconfirmed = 0;
     for number in 0..60 {
@@ -40,7 +40,7 @@ fn fail_now_and_then(seed: u64) -> u64 {
             step.action = Action::Maintain;
         }
         disk.set_faults(random_faults(&mut rng));
-        let done = step.run(&disk, &mut stores);
+        let done = step.run(&mut world);
         disk.set_faults(Faults::default());
         let context = format!("NYALA_SEED={seed}, {step:?}: {done:?}");
         match done {
@@ -51,13 +51,13 @@ fn fail_now_and_then(seed: u64) -> u64 {
             }
             Err(_) => {}
         }
-        assert_eq!(contents(&stores).unwrap(), possible.certain, "{context}");
+        assert_eq!(world.contents().unwrap(), possible.certain, "{context}");
         if possible.maybe.is_some() || rng.one_in(10) {
-            drop(std::mem::take(&mut stores));
+            drop(world);
             let left = disk.image().after_crash(rng.next());
             disk.set_image(left);
-            stores = open_all(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
-            let found = contents(&stores).unwrap();
+            world = World::open(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let found = world.contents().unwrap();
             let fits = found == possible.certain || Some(&found) == possible.maybe.as_ref();
             assert!(
                 fits,
@@ -77,6 +77,7 @@ fn random_faults(rng: &mut Rng) -> Faults {
         1 => faults.sync_error = 2,
         2 => faults.sync_error = 1,
         3 => faults.space = Some(rng.below(20_000)),
+        5 => faults.read_error = 4,
         4 => (faults.write_error, faults.sync_error) = (6, 6),
         _ => {}
     }

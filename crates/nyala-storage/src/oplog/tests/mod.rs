@@ -9,4 +9,7 @@ mod durability;
 mod faults;
 mod feed;
 mod fixture;
+mod killed;
+mod memory;
+mod types;
 mod workload;

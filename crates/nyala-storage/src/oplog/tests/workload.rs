@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::fixture::*;
 use crate::oplog::vfs::sim::{Rng, SimDisk};
@@ -15,20 +16,40 @@ pub(super) type Model = BTreeMap<(usize, String), Rows>;
 const STORES: usize = 2;
 const TABLES: &[&str] = &["t", "u", "v"];
 const KEYS: u64 = 12;
+const STEP_MS: u64 = 10_000;
 
 pub(super) fn folder(store: usize) -> PathBuf {
     PathBuf::from(format!("/store{store}"))
 }
 
-/// Opens all stores of a disk.
-pub(super) fn open_all(disk: &SimDisk) -> Result<Vec<DiskStore>> {
-    let open =
-        |store| DiskStore::open(&folder(store), small_options(), environment(disk, &ManualClock::default()));
-    (0..STORES).map(open).collect()
+/// Stores on one disk, with their clock.
+pub(super) struct World {
+    pub(super) disk: SimDisk,
+    pub(super) clock: ManualClock,
+    pub(super) stores: Vec<DiskStore>,
+}
+
+impl World {
+    /// Opens all stores of a disk.
+    pub(super) fn open(disk: &SimDisk) -> Result<Self> {
+        let mut world = Self { disk: disk.clone(), clock: ManualClock::default(), stores: Vec::new() };
+        for store in 0..STORES {
+            world.stores.push(world.open_store(store)?);
+        }
+        Ok(world)
+    }
+
+    fn open_store(&self, store: usize) -> Result<DiskStore> {
+        DiskStore::open(&folder(store), small_options(), environment(&self.disk, &self.clock))
+    }
+
+    pub(super) fn contents(&self) -> Result<Model> {
+        contents(&self.stores)
+    }
 }
 
 /// What is in the stores.
-pub(super) fn contents(stores: &[DiskStore]) -> Result<Model> {
+fn contents(stores: &[DiskStore]) -> Result<Model> {
     let mut model = Model::new();
     for (store, opened) in stores.iter().enumerate() {
         for table in opened.tables() {
@@ -41,6 +62,8 @@ pub(super) fn contents(stores: &[DiskStore]) -> Result<Model> {
 /// One thing to do, with what is there if it succeeds.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
+    /// Steps are ten seconds apart, and values say in which they were written.
+    pub(super) number: u64,
     pub(super) action: Action,
     pub(super) store: usize,
     pub(super) table: String,
@@ -51,6 +74,8 @@ pub(super) enum Action {
     Create,
     Drop,
     Truncate,
+    /// Remove what was written before a step.
+    Expire(u64),
     AddColumn(u64),
     Write {
         deletes: Vec<String>,
@@ -81,9 +106,10 @@ impl Step {
             6..=8 => Action::Checkpoint,
             9..=11 => Action::Maintain,
             12 => Action::Restart { clean: rng.one_in(2) },
+            13..=14 => Action::Expire(number.saturating_sub(rng.below(6))),
             _ => random_write(rng, number),
         };
-        Self { action, store, table }
+        Self { number, action, store, table }
     }
 
     /// What is there if the step succeeds.
@@ -94,6 +120,9 @@ impl Step {
             Action::Create => drop(model.insert(place, Rows::new())),
             Action::Drop => drop(model.remove(&place)),
             Action::Truncate => drop(model.insert(place, Rows::new())),
+            Action::Expire(before) => {
+                model.entry(place).or_default().retain(|_, value| *value as u64 / 1000 >= *before);
+            }
             Action::Write { deletes, upserts, .. } => {
                 let rows = model.entry(place).or_default();
                 rows.retain(|key, _| !deletes.contains(key));
@@ -105,13 +134,15 @@ impl Step {
     }
 
     /// Does it.
-    pub(super) fn run(&self, disk: &SimDisk, stores: &mut Vec<DiskStore>) -> Result<()> {
-        let store = &stores[self.store];
+    pub(super) fn run(&self, world: &mut World) -> Result<()> {
+        world.clock.0.store(self.number * STEP_MS, Relaxed);
+        let store = &world.stores[self.store];
         let table = || store.table(&self.table);
         match &self.action {
             Action::Create => drop(store.create_table(spec(&self.table))?),
             Action::Drop => drop(table()?.drop_table()?),
             Action::Truncate => drop(table()?.truncate()?),
+            Action::Expire(before) => drop(table()?.expire((before * STEP_MS).saturating_sub(STEP_MS / 2))?),
             Action::AddColumn(number) => {
                 let field =
                     arrow_schema::Field::new(format!("c{number}"), arrow_schema::DataType::Int32, true);
@@ -122,15 +153,14 @@ impl Step {
             Action::Checkpoint => store.checkpoint()?,
             Action::Maintain => store.maintain()?,
             Action::Restart { clean } => {
-                let store = stores.remove(self.store);
+                let store = world.stores.remove(self.store);
                 if *clean {
                     store.close()?;
                 } else {
                     drop(store);
                 }
-                let folder = folder(self.store);
-                let environment = environment(disk, &ManualClock::default());
-                stores.insert(self.store, DiskStore::open(&folder, small_options(), environment)?);
+                let opened = world.open_store(self.store)?;
+                world.stores.insert(self.store, opened);
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Rows that lie in files: columns are read whole, each when it is first asked for.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
@@ -30,6 +31,26 @@ enum Origin {
     Log(LogRange),
 }
 
+/// Counts reads of columns, so that it can be told which were read last.
+static READS: AtomicU64 = AtomicU64::new(0);
+
+/// A column that may be in memory.
+#[derive(Debug, Default)]
+struct Slot {
+    array: Mutex<Option<ArrayRef>>,
+    /// The number of its last read.
+    read: AtomicU64,
+}
+
+/// A column in memory that can be dropped, since it can be read again.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    pub(crate) base: Arc<Base>,
+    pub(crate) position: usize,
+    pub(crate) read: u64,
+    pub(crate) bytes: u64,
+}
+
 /// Which rows lie in files.
 #[derive(Debug)]
 pub(crate) struct Rows {
@@ -48,7 +69,7 @@ pub(crate) struct Base {
     pub(crate) schema: Arc<SchemaVersion>,
     pub(crate) lsns: Lsns,
     pub(crate) facts: Facts,
-    columns: Vec<Mutex<Option<ArrayRef>>>,
+    columns: Vec<Slot>,
     keys: OnceLock<Arc<Keys>>,
     origin: Origin,
     /// Held while a log is read, which gives all columns at once.
@@ -68,7 +89,7 @@ impl Base {
 
     fn new(rows: Rows, origin: Origin) -> Self {
         let Rows { table, rows, schema, lsns, facts } = rows;
-        let columns = schema.columns.iter().map(|_| Mutex::new(None)).collect();
+        let columns = schema.columns.iter().map(|_| Slot::default()).collect();
         let (keys, reading) = (OnceLock::new(), Mutex::new(()));
         Self { table, rows, schema, lsns, facts, columns, keys, origin, reading }
     }
@@ -80,6 +101,8 @@ impl Base {
     /// A column by position, read if it is not in memory. Only those who want the same column wait.
     pub(crate) fn column(&self, position: usize) -> Result<ArrayRef> {
         let slot = self.columns.get(position).ok_or_else(|| OplogError::invalid("no such column"))?;
+        slot.read.store(READS.fetch_add(1, Relaxed), Relaxed);
+        let slot = &slot.array;
         if let Origin::Log(range) = &self.origin {
             return self.column_of_log(range, slot);
         }
@@ -97,7 +120,7 @@ impl Base {
         if lock(slot).is_none() {
             let read = self.read_log(range)?;
             for (column, array) in self.columns.iter().zip(read) {
-                *lock(column) = Some(array);
+                *lock(&column.array) = Some(array);
             }
         }
         let found = lock(slot).clone();
@@ -107,19 +130,36 @@ impl Base {
     /// Puts a column into memory that was just written to the files.
     pub(crate) fn fill(&self, position: usize, array: ArrayRef) {
         if let Some(slot) = self.columns.get(position) {
-            *lock(slot) = Some(array);
+            *lock(&slot.array) = Some(array);
         }
     }
 
-    /// Drops columns that are not part of the key from memory; gives the bytes.
-    pub(crate) fn evict(&self) -> usize {
-        let values = self.columns.iter().enumerate().filter(|(at, _)| !self.schema.key.contains(at));
-        values.filter_map(|(_, slot)| lock(slot).take()).map(|array| array.get_array_memory_size()).sum()
+    /// Columns in memory that are neither part of the key nor read from a log, which gives all columns at once.
+    pub(crate) fn resident(self: &Arc<Self>) -> Vec<Resident> {
+        let sealed = self.is_sealed();
+        let values = self.columns.iter().enumerate();
+        let values = values.filter(|(position, _)| sealed && !self.schema.key.contains(position));
+        let resident = values.filter_map(|(position, slot)| {
+            let bytes = lock(&slot.array).as_ref()?.get_array_memory_size() as u64;
+            Some(Resident { base: self.clone(), position, read: slot.read.load(Relaxed), bytes })
+        });
+        resident.collect()
+    }
+
+    /// Drops a column from memory.
+    pub(crate) fn evict(&self, position: usize) {
+        if let Some(slot) = self.columns.get(position) {
+            *lock(&slot.array) = None;
+        }
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self.origin, Origin::Files { .. })
     }
 
     /// Whether all columns are in memory.
     pub(crate) fn is_loaded(&self) -> bool {
-        self.columns.iter().all(|slot| lock(slot).is_some())
+        self.columns.iter().all(|slot| lock(&slot.array).is_some())
     }
 
     /// The keys, if they are in memory.

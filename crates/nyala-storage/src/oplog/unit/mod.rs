@@ -10,7 +10,7 @@ mod open;
 mod seal;
 mod view;
 
-pub(crate) use base::{Base, LogRange, Rows};
+pub(crate) use base::{Base, LogRange, Resident, Rows};
 pub(crate) use chunks::{Chunk, Data};
 pub(crate) use dead::DeadRows;
 pub(crate) use facts::Facts;

@@ -43,8 +43,11 @@ impl UnitView {
 
     /// The part that is one row.
     pub(crate) fn part_of(self: &Arc<Self>, row: u32) -> Option<Part> {
-        let part = self.parts().into_iter().find(|part| (part.from..part.from + part.rows).contains(&row))?;
-        Some(Part { from: row, rows: 1, ..part })
+        let chunk = match &self.data.base {
+            Some(base) if row < base.rows() => None,
+            _ => Some(self.data.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1)?),
+        };
+        (row < self.rows).then(|| Part { unit: self.clone(), chunk, from: row, rows: 1 })
     }
 
     /// All values of a column, dead rows included.

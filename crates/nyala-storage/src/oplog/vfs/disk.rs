@@ -14,7 +14,12 @@ pub struct RealDisk;
 
 impl Vfs for RealDisk {
     fn create_folder(&self, folder: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(folder)
+        if folder.is_dir() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(folder)?;
+        // The folder's own name must be durable too.
+        folder.parent().filter(|parent| parent.is_dir()).map_or(Ok(()), |parent| self.sync_dir(parent))
     }
 
     fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {

@@ -1,83 +1,13 @@
-//! A file system in memory that knows what would be left after a power cut, and fails on demand.
-//!
-//! Every file has the content that programs see, the content that is on disk, and the writes between the
-//! two. A crash keeps any subset of the latter, cut into sectors: writes are torn, lost and reordered. Names
-//! are treated alike. Faults and crash images are drawn from a seed.
+//! The simulated disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{OpenMode, Vfs, VfsFile, VfsLock};
-
-const SECTOR: usize = 512;
-
-/// A small generator of random numbers (SplitMix64), the same on every machine.
-#[derive(Debug, Clone)]
-pub(crate) struct Rng(pub(crate) u64);
-
-impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Below `bound`, which is above 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// True in one of `n` cases.
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
-        self.below(n) == 0
-    }
-}
-
-/// What goes wrong, each in one of so many calls; 0 is never.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Faults {
-    pub(crate) short_read: u64,
-    pub(crate) short_write: u64,
-    pub(crate) write_error: u64,
-    pub(crate) sync_error: u64,
-    pub(crate) read_error: u64,
-    /// Bytes that all files together may have.
-    pub(crate) space: Option<u64>,
-}
-
-#[derive(Debug, Clone)]
-enum Pending {
-    Write { offset: usize, data: Arc<Vec<u8>> },
-    Truncate(usize),
-}
-
-#[derive(Debug, Clone, Default)]
-struct Inode {
-    seen: Arc<Vec<u8>>,
-    durable: Arc<Vec<u8>>,
-    pending: Vec<Pending>,
-}
-
-#[derive(Debug, Clone)]
-enum Naming {
-    Link(PathBuf, u64),
-    Rename(PathBuf, PathBuf),
-    Unlink(PathBuf),
-}
-
-/// All there is at one moment; cheap to copy.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Image {
-    inodes: BTreeMap<u64, Inode>,
-    names: BTreeMap<PathBuf, u64>,
-    durable_names: BTreeMap<PathBuf, u64>,
-    naming: Vec<Naming>,
-    next: u64,
-}
+use super::image::{Inode, Naming, Pending};
+use super::{Faults, Image, Rng};
+use crate::oplog::vfs::{OpenMode, Vfs, VfsFile, VfsLock};
 
 type Hook = Arc<dyn Fn(&Image) + Send + Sync>;
 
@@ -184,93 +114,6 @@ impl State {
     fn inode(&mut self, ino: u64) -> &mut Inode {
         self.image.inodes.entry(ino).or_default()
     }
-}
-
-impl Image {
-    fn put(&mut self, path: &Path, content: Vec<u8>) {
-        self.next += 1;
-        let content = Arc::new(content);
-        let inode = Inode { seen: content.clone(), durable: content, pending: Vec::new() };
-        self.inodes.insert(self.next, inode);
-        self.names.insert(path.to_owned(), self.next);
-        self.durable_names.insert(path.to_owned(), self.next);
-    }
-
-    /// What a power cut at this moment leaves; each seed gives one of the possible outcomes.
-    pub(crate) fn after_crash(&self, seed: u64) -> Image {
-        let mut rng = Rng(seed);
-        let style = rng.below(4);
-        let mut kept = |rng: &mut Rng| match style {
-            0 => false,
-            1 => true,
-            _ => rng.one_in(2),
-        };
-        let mut names = self.durable_names.clone();
-        for naming in &self.naming {
-            if kept(&mut rng) {
-                naming.apply(&mut names);
-            }
-        }
-        let mut inodes = BTreeMap::new();
-        for ino in names.values() {
-            let inode = self.inodes.get(ino).cloned().unwrap_or_default();
-            let mut content = inode.durable.to_vec();
-            for pending in &inode.pending {
-                pending.tear(&mut content, &mut rng, &mut kept);
-            }
-            let content = Arc::new(content);
-            inodes.insert(*ino, Inode { seen: content.clone(), durable: content, pending: Vec::new() });
-        }
-        Image { inodes, durable_names: names.clone(), names, naming: Vec::new(), next: self.next }
-    }
-}
-
-impl Naming {
-    fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
-        match self {
-            Self::Link(path, ino) => drop(names.insert(path.clone(), *ino)),
-            Self::Rename(from, to) => {
-                if let Some(ino) = names.remove(from) {
-                    names.insert(to.clone(), ino);
-                }
-            }
-            Self::Unlink(path) => drop(names.remove(path)),
-        }
-    }
-}
-
-impl Pending {
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Self::Truncate(bytes) => content.resize(*bytes, 0),
-            Self::Write { offset, data } => write_into(content, *offset, data),
-        }
-    }
-
-    /// Applies what a crash keeps of it: each sector on its own.
-    fn tear(&self, content: &mut Vec<u8>, rng: &mut Rng, kept: &mut impl FnMut(&mut Rng) -> bool) {
-        let Self::Write { offset, data } = self else {
-            if kept(rng) {
-                self.apply(content);
-            }
-            return;
-        };
-        let mut at = 0;
-        while at < data.len() {
-            let to = data.len().min((*offset + at) / SECTOR * SECTOR + SECTOR - *offset);
-            if kept(rng) {
-                write_into(content, offset + at, &data[at..to]);
-            }
-            at = to;
-        }
-    }
-}
-
-fn write_into(content: &mut Vec<u8>, offset: usize, data: &[u8]) {
-    if content.len() < offset + data.len() {
-        content.resize(offset + data.len(), 0);
-    }
-    content[offset..offset + data.len()].copy_from_slice(data);
 }
 
 #[derive(Debug)]
@@ -434,22 +277,5 @@ impl VfsFile for SimFile {
 
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.disk.state().inode(self.ino).seen.len() as u64)
-    }
-}
-
-impl Inode {
-    fn add(&mut self, pending: Pending) {
-        pending.apply(Arc::make_mut(&mut self.seen));
-        self.pending.push(pending);
-    }
-
-    /// As Linux does it: some pages made it, the others are clean and gone with the next crash.
-    fn fail_sync(&mut self, rng: &mut Rng) {
-        let mut content = self.durable.to_vec();
-        let mut kept = |rng: &mut Rng| rng.one_in(2);
-        for pending in std::mem::take(&mut self.pending) {
-            pending.tear(&mut content, rng, &mut kept);
-        }
-        self.durable = Arc::new(content);
     }
 }

@@ -1,0 +1,143 @@
+//! What programs see, what is on disk, and what lies between.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Rng;
+
+const SECTOR: usize = 512;
+
+#[derive(Debug, Clone)]
+pub(super) enum Pending {
+    Write { offset: usize, data: Arc<Vec<u8>> },
+    Truncate(usize),
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Inode {
+    pub(super) seen: Arc<Vec<u8>>,
+    pub(super) durable: Arc<Vec<u8>>,
+    pub(super) pending: Vec<Pending>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Naming {
+    Link(PathBuf, u64),
+    Rename(PathBuf, PathBuf),
+    Unlink(PathBuf),
+}
+
+/// All there is at one moment; cheap to copy.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Image {
+    pub(super) inodes: BTreeMap<u64, Inode>,
+    pub(super) names: BTreeMap<PathBuf, u64>,
+    pub(super) durable_names: BTreeMap<PathBuf, u64>,
+    pub(super) naming: Vec<Naming>,
+    pub(super) next: u64,
+}
+
+impl Image {
+    pub(super) fn put(&mut self, path: &Path, content: Vec<u8>) {
+        self.next += 1;
+        let content = Arc::new(content);
+        let inode = Inode { seen: content.clone(), durable: content, pending: Vec::new() };
+        self.inodes.insert(self.next, inode);
+        self.names.insert(path.to_owned(), self.next);
+        self.durable_names.insert(path.to_owned(), self.next);
+    }
+
+    /// What a power cut at this moment leaves; each seed gives one of the possible outcomes.
+    pub(crate) fn after_crash(&self, seed: u64) -> Image {
+        let mut rng = Rng(seed);
+        let style = rng.below(4);
+        let mut kept = |rng: &mut Rng| match style {
+            0 => false,
+            1 => true,
+            _ => rng.one_in(2),
+        };
+        let mut names = self.durable_names.clone();
+        for naming in &self.naming {
+            if kept(&mut rng) {
+                naming.apply(&mut names);
+            }
+        }
+        let mut inodes = BTreeMap::new();
+        for ino in names.values() {
+            let inode = self.inodes.get(ino).cloned().unwrap_or_default();
+            let mut content = inode.durable.to_vec();
+            for pending in &inode.pending {
+                pending.tear(&mut content, &mut rng, &mut kept);
+            }
+            let content = Arc::new(content);
+            inodes.insert(*ino, Inode { seen: content.clone(), durable: content, pending: Vec::new() });
+        }
+        Image { inodes, durable_names: names.clone(), names, naming: Vec::new(), next: self.next }
+    }
+}
+
+impl Naming {
+    pub(super) fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
+        match self {
+            Self::Link(path, ino) => drop(names.insert(path.clone(), *ino)),
+            Self::Rename(from, to) => {
+                if let Some(ino) = names.remove(from) {
+                    names.insert(to.clone(), ino);
+                }
+            }
+            Self::Unlink(path) => drop(names.remove(path)),
+        }
+    }
+}
+
+impl Pending {
+    fn apply(&self, content: &mut Vec<u8>) {
+        match self {
+            Self::Truncate(bytes) => content.resize(*bytes, 0),
+            Self::Write { offset, data } => write_into(content, *offset, data),
+        }
+    }
+
+    /// Applies what a crash keeps of it: each sector on its own.
+    fn tear(&self, content: &mut Vec<u8>, rng: &mut Rng, kept: &mut impl FnMut(&mut Rng) -> bool) {
+        let Self::Write { offset, data } = self else {
+            if kept(rng) {
+                self.apply(content);
+            }
+            return;
+        };
+        let mut at = 0;
+        while at < data.len() {
+            let to = data.len().min((*offset + at) / SECTOR * SECTOR + SECTOR - *offset);
+            if kept(rng) {
+                write_into(content, offset + at, &data[at..to]);
+            }
+            at = to;
+        }
+    }
+}
+
+fn write_into(content: &mut Vec<u8>, offset: usize, data: &[u8]) {
+    if content.len() < offset + data.len() {
+        content.resize(offset + data.len(), 0);
+    }
+    content[offset..offset + data.len()].copy_from_slice(data);
+}
+
+impl Inode {
+    pub(super) fn add(&mut self, pending: Pending) {
+        pending.apply(Arc::make_mut(&mut self.seen));
+        self.pending.push(pending);
+    }
+
+    /// As Linux does it: some pages made it, the others are clean and gone with the next crash.
+    pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
+        let mut content = self.durable.to_vec();
+        let mut kept = |rng: &mut Rng| rng.one_in(2);
+        for pending in std::mem::take(&mut self.pending) {
+            pending.tear(&mut content, rng, &mut kept);
+        }
+        self.durable = Arc::new(content);
+    }
+}
