@@ -35,4 +35,5 @@ mod statements;
 mod states;
 mod tidy;
 mod tpch;
+mod trouble;
 mod upkeep;

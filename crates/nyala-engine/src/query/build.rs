@@ -87,14 +87,15 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
         let _listed = listed;
         maker.make_all(works).await
     };
-    let work = AbortOnDrop(engine.threads.execution().spawn(work));
+    let mut work = AbortOnDrop(engine.threads.execution().spawn(work));
     let outcome = tokio::select! {
         biased;
         () = progress.cancelled() => {
+            work.stop().await;
             let message = format!("job {} was cancelled", progress.entry().id.0);
             Err(QueryError::new(ErrorKind::Cancelled, message))
         }
-        outcome = work.join() => outcome,
+        outcome = work.joined() => outcome,
     };
     ending.finish(&outcome).await;
     outcome
@@ -159,31 +160,46 @@ impl Maker {
     }
 
     async fn attempt(&self, work: &Work, attempt: u32, again: bool) -> Result<()> {
-        let (engine, context) = (&self.engine, &self.context);
+        let engine = &self.engine;
         let cube = find(engine, &self.name)?;
         let range = work.range();
         let revision = cube.entry.definition.revision;
         let sources = sources(engine, &cube, range)?;
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
+        let made = self.carry_out(work, &cube, &mut wanted).await;
+        match made {
+            // Whatever went wrong, this is the cause.
+            Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
+                check_unchanged(engine, &cube, &wanted).await.map_err(|changed| match changed.transient {
+                    true => error.clone(),
+                    false => changed,
+                })?;
+                Err(error)
+            }
+            made => made,
+        }?;
+        engine.refresh().await
+    }
+
+    async fn carry_out(&self, work: &Work, cube: &ReadyCube, wanted: &mut WantedSegment) -> Result<()> {
+        let (engine, context) = (&self.engine, &self.context);
         let built = match work {
-            Work::Build(_) => build(&cube, &wanted, context).await?,
+            Work::Build(_) => build(cube, wanted, context).await?,
             Work::Merge(_, ids) => {
                 let segments: Vec<SegmentEntry> =
                     cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
-                merge(&cube, &wanted, &segments, context).await?
+                merge(cube, wanted, &segments, context).await?
             }
             Work::Extend(_, id) => {
                 let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
                 let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
                 // New cells must come from the rows that the others came from.
                 wanted.sources.clone_from(&segment.sources);
-                extend(&cube, segment, context, check_unchanged(engine, &cube, &wanted)).await?;
-                return engine.refresh().await;
+                return extend(cube, segment, context, check_unchanged(engine, cube, wanted)).await;
             }
         };
-        check_unchanged(engine, &cube, &wanted).await?;
-        built.publish().await?;
-        engine.refresh().await
+        check_unchanged(engine, cube, wanted).await?;
+        built.publish().await
     }
 }
 
