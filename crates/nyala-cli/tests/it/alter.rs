@@ -298,6 +298,7 @@ async fn changes_that_make_no_sense_are_refused() {
             ErrorKind::DuplicateObject,
             "has grouping set (shop, kind) already",
         ),
+        ("DROP MEASURE sum(amount), MEASURE count(*)", ErrorKind::InvalidDefinition, "would have no measure"),
         ("DROP GROUPING SET (kind)", ErrorKind::UndefinedObject, "has no grouping set (kind)"),
         (
             "DROP GROUPING SET (), GROUPING SET (shop), GROUPING SET (shop, kind)",

@@ -60,6 +60,62 @@ fn a_build_killed_at_any_moment_leaves_nothing_half_visible() {
     }
 }
 
+/// A moment at random rarely lies between the first cuboid and the last, so this one waits for it.
+#[test]
+fn a_build_killed_between_two_cuboids_goes_on_with_the_others() {
+    let star = Star::generate("0.1");
+    let data = star.path("data");
+    star.define(&data);
+    let mut resumed = 0;
+    for round in 0..12 {
+        let mut building = Running::start(nyala(&["sql", "-c", BUILD, "--data-dir"]).arg(&data));
+        // Files of cuboids appear one by one; a later round waits for more of them.
+        let wanted = 1 + round % 4;
+        while building.is_running() && cuboid_files(&data) < wanted {
+            sleep(Duration::from_micros(200));
+        }
+        sleep(Duration::from_millis(10));
+        building.kill();
+        let server = Server::start(&data);
+        check_consistent(&server, &data);
+        let left = left_segment(&server);
+        if let Some((segment, cuboids)) = left.filter(|(_, cuboids)| *cuboids > 0) {
+            assert_eq!(server.try_query(BUILD).status, 200);
+            let segments = server.query("SHOW SEGMENTS FOR ssb");
+            assert_eq!(
+                (segments.len(), &segments[0][2]),
+                (1, &segment),
+                "{cuboids} cuboids were not taken up"
+            );
+            assert!(check_consistent(&server, &data), "building again had no effect");
+            let findings = server.query("CHECK CUBE ssb SAMPLE 10");
+            assert!(findings.iter().all(|row| row[3] == "ok"), "{findings:?}");
+            resumed += 1;
+        }
+        drop(server);
+        if resumed == 3 {
+            break;
+        }
+        sql(&data, "DROP CUBE ssb");
+        star.define_cube(&data);
+    }
+    println!("{resumed} builds went on with finished cuboids");
+    assert!(resumed > 0, "no build was killed between two cuboids");
+}
+
+/// Files of cuboids that are in their place.
+fn cuboid_files(data: &Path) -> usize {
+    let whole = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
+    files_below_now(&data.join("cubes")).iter().filter(|path| whole(path)).count()
+}
+
+/// The segment of a build that died, and how many cuboids it has.
+fn left_segment(server: &Server) -> Option<(String, usize)> {
+    let segments = server.query("SHOW SEGMENTS FOR ssb");
+    let left = segments.into_iter().find(|segment| segment[4] == "interrupted")?;
+    Some((left[2].clone(), left[7].parse().ok()?))
+}
+
 /// Until a file is complete the store keeps it under another name, which ends in `#1`, and does not list
 /// it: a kill at that moment leaves one that is easily overlooked.
 #[test]
@@ -234,6 +290,15 @@ fn usual_build_time(star: &Star) -> Duration {
 /// At least 0, less than 1. No seed would make the outcome repeatable, so none is kept.
 fn random_fraction() -> f64 {
     f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)
+}
+
+/// The same while files come and go.
+fn files_below_now(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .flat_map(|path| if path.is_dir() { files_below_now(&path) } else { vec![path] })
+        .collect()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

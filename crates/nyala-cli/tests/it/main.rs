@@ -40,4 +40,5 @@ mod statements;
 mod states;
 mod tidy;
 mod tpch;
+mod trouble;
 mod upkeep;

@@ -34,6 +34,11 @@ impl Star {
     pub fn define(&self, data_dir: &Path) {
         let tables = benchmark("tables.sql").replace("${DATA}", &self.files().to_string_lossy());
         sql(data_dir, &tables);
+        self.define_cube(data_dir);
+    }
+
+    /// Creates the cube in a data folder that has the tables.
+    pub fn define_cube(&self, data_dir: &Path) {
         sql(data_dir, &benchmark("cube.sql"));
     }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
-use nyala_model::{JobKind, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
+use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
+use tokio::sync::Mutex;
 
 use super::answer::{Answer, Completion};
 use super::bounds::bounds;
@@ -14,7 +15,9 @@ use super::engine::Engine;
 use super::explain::AbortOnDrop;
 use super::job::{EndJob, end, record};
 use super::upkeep;
-use crate::cube::build::{BuildContext, Progress, WantedSegment, Work, build, extend, is_due, merge, wanted};
+use crate::cube::build::{
+    BuildContext, Progress, Survey, WantedSegment, Work, build, extend, is_due, merge, survey, wanted,
+};
 use crate::cube::{Dice, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
@@ -23,6 +26,22 @@ use crate::statement::{BuildAction, BuildCube};
 /// How long to wait before the second attempt; before each further one five times as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(125);
+
+/// A range that has the rows of every segment that is built from rows.
+fn range_of_all(works: &[Work]) -> SegmentRange {
+    let built = works.iter().filter_map(|work| match work {
+        Work::Build(range) => Some(*range),
+        Work::Extend(..) | Work::Merge(..) => None,
+    });
+    let all = built.reduce(|all, range| match (all, range) {
+        (SegmentRange::Keys(a), SegmentRange::Keys(b)) => {
+            SegmentRange::Keys(KeyRange { from: a.from.min(b.from), to: a.to.max(b.to) })
+        }
+        (all, range) if all == range => all,
+        _ => SegmentRange::Whole,
+    });
+    all.unwrap_or(SegmentRange::Whole)
+}
 
 /// What is to be built.
 pub(super) struct Wish {
@@ -82,19 +101,22 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
         progress: Arc::clone(&progress),
     };
     let ending = EndJob::new(engine, &progress);
-    let maker = Maker { engine: Arc::clone(engine), name: wish.name, context };
+    let range = range_of_all(&works);
+    let maker =
+        Maker { engine: Arc::clone(engine), name: wish.name, context, range, survey: Mutex::default() };
     let work = async move {
         let _listed = listed;
         maker.make_all(works).await
     };
-    let work = AbortOnDrop(engine.threads.patient().spawn(work));
+    let mut work = AbortOnDrop(engine.threads.patient().spawn(work));
     let outcome = tokio::select! {
         biased;
         () = progress.cancelled() => {
+            work.stop().await;
             let message = format!("job {} was cancelled", progress.entry().id.0);
             Err(QueryError::new(ErrorKind::Cancelled, message))
         }
-        outcome = work.join() => outcome,
+        outcome = work.joined() => outcome,
     };
     ending.finish(&outcome).await;
     outcome
@@ -127,9 +149,27 @@ pub(super) struct Maker {
     pub(super) engine: Arc<Engine>,
     pub(super) name: QualifiedName,
     pub(super) context: BuildContext,
+    /// Has the rows of every segment that is to be built.
+    range: SegmentRange,
+    /// What was found out about these rows, with the files they lay in then.
+    survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
 }
 
 impl Maker {
+    /// What holds of all rows of the job, looked at once as long as their files stay.
+    async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
+        let now = sources(&self.engine, cube, self.range)?;
+        let mut known = self.survey.lock().await;
+        if let Some((files, survey)) = known.as_ref()
+            && *files == now
+        {
+            return Ok(Arc::clone(survey));
+        }
+        let survey = Arc::new(survey(cube, self.range, &self.context).await?);
+        *known = Some((now, Arc::clone(&survey)));
+        Ok(survey)
+    }
+
     /// One segment after the other, then what the cube's options ask for.
     async fn make_all(&self, works: Vec<Work>) -> Result<()> {
         for work in works {
@@ -159,31 +199,46 @@ impl Maker {
     }
 
     async fn attempt(&self, work: &Work, attempt: u32, again: bool) -> Result<()> {
-        let (engine, context) = (&self.engine, &self.context);
+        let engine = &self.engine;
         let cube = find(engine, &self.name)?;
         let range = work.range();
         let revision = cube.entry.definition.revision;
         let sources = sources(engine, &cube, range)?;
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
+        let made = self.carry_out(work, &cube, &mut wanted).await;
+        match made {
+            // Whatever went wrong, this is the cause.
+            Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
+                check_unchanged(engine, &cube, &wanted).await.map_err(|changed| match changed.transient {
+                    true => error.clone(),
+                    false => changed,
+                })?;
+                Err(error)
+            }
+            made => made,
+        }?;
+        engine.refresh().await
+    }
+
+    async fn carry_out(&self, work: &Work, cube: &ReadyCube, wanted: &mut WantedSegment) -> Result<()> {
+        let (engine, context) = (&self.engine, &self.context);
         let built = match work {
-            Work::Build(_) => build(&cube, &wanted, context).await?,
+            Work::Build(_) => build(cube, wanted, self.surveyed(cube).await?.as_ref(), context).await?,
             Work::Merge(_, ids) => {
                 let segments: Vec<SegmentEntry> =
                     cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
-                merge(&cube, &wanted, &segments, context).await?
+                merge(cube, wanted, &segments, context).await?
             }
             Work::Extend(_, id) => {
                 let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
                 let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
                 // New cells must come from the rows that the others came from.
                 wanted.sources.clone_from(&segment.sources);
-                extend(&cube, segment, context, check_unchanged(engine, &cube, &wanted)).await?;
-                return engine.refresh().await;
+                return extend(cube, segment, context, check_unchanged(engine, cube, wanted)).await;
             }
         };
-        check_unchanged(engine, &cube, &wanted).await?;
-        built.publish().await?;
-        engine.refresh().await
+        check_unchanged(engine, cube, wanted).await?;
+        built.publish().await
     }
 }
 

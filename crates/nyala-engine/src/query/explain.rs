@@ -114,7 +114,19 @@ pub(super) struct AbortOnDrop<T>(pub(super) tokio::task::JoinHandle<Result<T>>);
 
 impl<T> AbortOnDrop<T> {
     pub(super) async fn join(mut self) -> Result<T> {
+        self.joined().await
+    }
+
+    /// The same for one that may be stopped instead.
+    pub(super) async fn joined(&mut self) -> Result<T> {
         (&mut self.0).await.map_err(QueryError::internal)?
+    }
+
+    /// Stops it, and waits until it has given back what it held.
+    pub(super) async fn stop(mut self) {
+        self.0.abort();
+        // It was stopped or had ended; both are fine.
+        let _ = (&mut self.0).await;
     }
 }
 

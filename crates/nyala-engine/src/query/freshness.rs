@@ -58,6 +58,10 @@ async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every
         if let Err(error) = engine.check_files(None).await {
             tracing::warn!(%error, "cannot list the files of a table that a cube reads");
         }
+        // The clean-up after a failed build changes the catalog when nobody waits for it any more.
+        if let Err(error) = engine.refresh().await {
+            tracing::warn!(%error, "cannot open the newest snapshot of the catalog");
+        }
     }
 }
 

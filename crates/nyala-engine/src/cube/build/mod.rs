@@ -35,6 +35,6 @@ pub(super) use joins::droppable_joins;
 pub(crate) use leftovers::{remove_leftovers, retire, retire_files};
 pub use progress::BuildStats;
 pub(crate) use progress::{Builds, Progress};
-pub(crate) use run::{BuildContext, build, merge};
+pub(crate) use run::{BuildContext, Survey, build, merge, survey};
 pub(crate) use segment::{WantedSegment, now_ms};
 pub(crate) use wanted::{Work, is_due, kept_from, wanted};

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
 use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
-use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry};
+use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange};
 use object_store::ObjectStore;
 
 use super::background::Background;
@@ -53,16 +53,35 @@ impl BuiltSegment {
     }
 }
 
+/// What is found out once for all segments of a job, since finding it reads all of their rows.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// Positions of the dimensions, fewest values first.
+    order: Vec<usize>,
+    /// Tables of the join that keep every row exactly once: if they do of all rows, then of those of each
+    /// segment.
+    droppable_joins: Vec<usize>,
+}
+
+/// Looks at the rows of `range`, which has those of every segment that is to be built.
+pub(crate) async fn survey(cube: &ReadyCube, range: SegmentRange, context: &BuildContext) -> Result<Survey> {
+    let compiled = compiled(cube)?.restricted(range)?;
+    let order = sort_order(&compiled, &context.state).await?;
+    let droppable_joins = droppable_joins(&compiled, &context.state).await?;
+    Ok(Survey { order, droppable_joins })
+}
+
 /// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
-/// visible and the space is given back.
+/// visible and the space is given back. The files must be those of the `survey`.
 pub(crate) async fn build(
     cube: &ReadyCube,
     wanted: &WantedSegment,
+    survey: &Survey,
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?.restricted(wanted.range)?;
-    let order = sort_order(&compiled, &context.state).await?;
-    let droppable_joins = droppable_joins(&compiled, &context.state).await?;
+    let Survey { order, droppable_joins } = survey;
+    let (order, droppable_joins) = (order.clone(), droppable_joins.clone());
     let key_bounds = key_bounds(&compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
     let work = Work::new((cube, &compiled), context, order, Home::New(&segment));

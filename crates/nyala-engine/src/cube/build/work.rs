@@ -7,6 +7,8 @@ use datafusion::common::{Column, HashSet};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use nyala_model::{CubeEntry, CuboidEntry, DimensionSet, SegmentEntry};
 
 use super::extend::ReadySegment;
@@ -14,7 +16,7 @@ use super::pipeline::{Source, cuboid_plan};
 use super::run::BuildContext;
 use super::segment::NewSegment;
 use super::tee::tee;
-use super::writer::Writer;
+use super::writer::{Writer, WritingCuboid};
 use crate::cube::compile::CompiledCube;
 use crate::cube::measure::Argument;
 use crate::cube::rewrite::ReadyCube;
@@ -149,8 +151,10 @@ impl<'a> Work<'a> {
             let schema = self.compiled.cuboid_schema(root.set);
             writing.push(self.writer.start(root.set, pass, &plan, &schema, &task)?);
         }
-        for cuboid in writing {
-            cuboids.push(self.finish(cuboid.finish().await?).await?);
+        // Recorded as they become whole: who dies now loses only what is not.
+        let mut finishing: FuturesUnordered<_> = writing.into_iter().map(WritingCuboid::finish).collect();
+        while let Some(cuboid) = finishing.next().await {
+            cuboids.push(self.finish(cuboid?).await?);
         }
         for feeder in feeders {
             SpawnedTask::join_unwind(feeder).await.map_err(QueryError::internal)?;
