@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nyala_model::access::RoleEntry;
 use nyala_model::{
     CatalogSnapshot, CubeEntry, CuboidEntry, QualifiedName, SegmentEntry, SegmentId, SegmentState, TableEntry,
 };
@@ -35,6 +36,9 @@ pub(crate) enum Edit {
     },
     /// Its cuboids go with it.
     RemoveSegment(Arc<CubeEntry>, SegmentId),
+    /// A role of the same name is replaced.
+    PutRole(Arc<RoleEntry>),
+    RemoveRole(String),
 }
 
 impl Edit {
@@ -76,6 +80,12 @@ impl Edit {
             }
             Self::RemoveSegment(cube, id) => {
                 edit_cube(snapshot, &cube.name, |entry| entry.segments.retain(|segment| segment.id != *id));
+            }
+            Self::PutRole(role) => {
+                snapshot.roles.insert(role.name.clone(), Arc::clone(role));
+            }
+            Self::RemoveRole(name) => {
+                snapshot.roles.remove(name);
             }
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod fixtures;
 pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod objects;
+pub(crate) mod roles;
 pub(crate) mod segments;
 
 /// Declares one test for each promise. `$backend` is an expression that makes a
@@ -35,6 +36,12 @@ macro_rules! conformance_tests {
                 a_cuboid_is_replaced_where_it_stands,
                 dropped_segments_are_gone,
                 missing_ids_are_refused,
+            ],
+            roles: [
+                roles_come_and_go,
+                grants_are_given_and_taken,
+                senseless_grants_are_refused,
+                grants_end_with_what_they_are_about,
             ],
             jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
             history: [

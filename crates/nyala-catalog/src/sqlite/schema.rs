@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
+const STEPS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -104,6 +104,14 @@ CREATE TABLE query_history (
     last_miss_ms  INTEGER NOT NULL,
     answers       TEXT NOT NULL,
     last_asked_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// Who may do what.
+const FORMAT_4: &str = "
+CREATE TABLE roles (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 ";
 
