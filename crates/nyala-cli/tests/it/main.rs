@@ -9,6 +9,7 @@
     clippy::print_stderr
 )]
 
+mod access;
 mod bench;
 mod check_cube;
 mod clients;

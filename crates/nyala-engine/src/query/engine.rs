@@ -16,6 +16,7 @@ use nyala_model::{JobEntry, JobState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::audit::Audit;
 use super::freshness::{self, FileChecks};
 use super::history::History;
 use super::run::Counters;
@@ -52,6 +53,7 @@ pub struct Engine {
     pub(super) builds: Arc<Builds>,
     pub(super) background: Background,
     pub(super) history: History,
+    pub(super) audit: Audit,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
     /// For builds that ran out of that memory.
@@ -117,6 +119,7 @@ impl Engine {
             .with_memory_pool(memory.for_frugal_builds())
             .build_arc()?;
         let engine = Arc::new(Self {
+            audit: Audit::open(&config.server.audit_log)?,
             history: History::start(&catalog, &background, stopping.clone()),
             catalog,
             source,

@@ -2,6 +2,8 @@
 
 mod analyze;
 mod answer;
+mod audit;
+mod authorize;
 mod build;
 mod check;
 mod ddl;
@@ -11,6 +13,7 @@ mod freshness;
 mod history;
 mod planning;
 mod recommend;
+mod roles;
 mod run;
 mod segments;
 mod session;

@@ -8,6 +8,7 @@ use std::time::Instant;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as DfStatement;
 use nyala_model::SnapshotVersion;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,8 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Unoptimized};
 use super::run::{Deadline, Running};
-use super::{analyze, build, check, ddl, explain, history, recommend, segments, show};
+use super::{analyze, authorize, build, check, ddl, explain, history, recommend, roles, segments, show};
+use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -29,6 +31,8 @@ pub struct SessionOptions {
     pub application: String,
     /// Where it comes from.
     pub client: String,
+    /// What it may do.
+    pub identity: Identity,
 }
 
 /// A client's settings and running statement. One for each connection, or for each HTTP request.
@@ -60,6 +64,16 @@ impl Prepared {
     /// Type of each parameter, `$1` first; none where it could not be inferred.
     pub fn parameter_types(&self) -> &[Option<DataType>] {
         &self.parameter_types
+    }
+
+    /// Whether it changes what exists or who may do what.
+    fn changes(&self) -> bool {
+        match &self.statement.0 {
+            Kind::Nyala(statement) => show::schema(statement).is_none(),
+            Kind::DataFusion(_) => {
+                self.plan.as_ref().is_some_and(|plan| matches!(plan.logical(), LogicalPlan::Ddl(_)))
+            }
+        }
     }
 
     /// Columns of the result; none if it gives no rows.
@@ -105,6 +119,10 @@ impl Session {
         };
         let plan = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
         let plan = plan.map_err(|error| context.explain_missing(error))?;
+        // Here too, because the columns of a table are nobody's business who may not read it.
+        let allowed = authorize::plan(&self.engine, &self.options.identity, plan.plan.logical(), settings);
+        self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
+        allowed?;
         Ok(Prepared {
             statement,
             parameter_types: planning::parameter_types(plan.plan.logical())?,
@@ -131,6 +149,8 @@ impl Session {
         let running = Running::begin(&self.engine.counters);
         let deadline = self.deadline();
         let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
+        let statement = || prepared.statement.to_string();
+        self.engine.audit_statement(&self.options, statement, prepared.changes(), &answer);
         if answer.is_err() {
             self.engine.counters.failed.fetch_add(1, Ordering::Relaxed);
         }
@@ -146,12 +166,16 @@ impl Session {
     ) -> Result<Answer> {
         let settings = self.settings();
         match &prepared.statement.0 {
-            Kind::Nyala(statement) => self.run_own(statement, &settings, running).await,
+            Kind::Nyala(statement) => {
+                self.authorize_own(statement, &settings).await?;
+                self.run_own(statement, &settings, running).await
+            }
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
                     self.engine.check_files(None).await?;
                 }
                 if let Some((explain, inner)) = prepared.statement.explained() {
+                    self.authorize_query(inner.clone(), &settings).await?;
                     return explain::run(&self.engine, explain, inner, &settings, running).await;
                 }
                 if let Some(name) = show::setting_name(&prepared.statement)
@@ -175,6 +199,27 @@ impl Session {
         anew.plan.ok_or_else(|| QueryError::internal("a query has no plan"))
     }
 
+    async fn authorize_own(&self, statement: &Nyala, settings: &Settings) -> Result<()> {
+        authorize::own(&self.engine, &self.options.identity, statement, settings)?;
+        match statement {
+            Nyala::CreateCube(create) => {
+                self.authorize_query(Statement::query(create.query.clone()), settings).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans a query only to see what it reads; who may do everything is spared that.
+    async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
+        if self.options.identity.may_everything(&self.engine.catalog().snapshot()) {
+            return Ok(());
+        }
+        let context = self.engine.context();
+        let planned = self.engine.threads.plan(planning::logical_plan(query, context.state(settings))).await;
+        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings)
+    }
+
     async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
         let engine = &self.engine;
         match statement {
@@ -196,6 +241,7 @@ impl Session {
                 segments::show_cuboids(engine, cube.as_ref(), running)
             }
             Nyala::ShowJobs => show::jobs(engine, running).await,
+            Nyala::Role(statement) => roles::run(engine, statement, settings, running).await,
             Nyala::ShowQueryHistory => history::show(engine, running).await,
             Nyala::AnalyzeCube { name } => {
                 analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await
@@ -217,6 +263,8 @@ impl Session {
         deadline: &Deadline,
         running: Running,
     ) -> Result<Answer> {
+        // Also what was prepared before: since then it may have been forbidden.
+        authorize::plan(&self.engine, &self.options.identity, plan.logical(), settings)?;
         match plan.logical() {
             LogicalPlan::Statement(change) => {
                 use datafusion::logical_expr::Statement as Change;
@@ -227,7 +275,10 @@ impl Session {
                 }
                 Ok(Completion::of("SET"))
             }
-            LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
+            LogicalPlan::Ddl(change) => {
+                authorize::ddl(&self.engine, &self.options.identity, change, settings)?;
+                ddl::run(&self.engine, change, statement, settings).await
+            }
             LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => planning::run(&self.engine, plan, parameters, settings, deadline, running).await,

@@ -11,7 +11,7 @@ use nyala_model::{CubeEntry, JobEntry, SegmentEntry, SegmentState};
 use super::answer::Answer;
 use super::engine::Engine;
 use super::run::{Running, ready};
-use super::{analyze, check, history, recommend, segments};
+use super::{analyze, check, history, recommend, roles, segments};
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};
 
@@ -26,6 +26,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
         Nyala::RecommendCube(_) => Some(recommend::schema()),
         Nyala::CheckCube { .. } => Some(check::schema()),
+        Nyala::Role(statement) => roles::schema(statement),
         Nyala::CreateCube(_) | Nyala::BuildCube(_) | Nyala::DropCube { .. } => None,
     }
 }

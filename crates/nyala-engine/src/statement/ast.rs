@@ -6,6 +6,8 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
+use super::roles::RoleStatement;
+
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
 pub struct Statement(pub(crate) Kind);
@@ -62,6 +64,8 @@ pub enum Nyala {
     },
     /// `RECOMMEND CUBE FOR SCHEMA name` or `… TABLE name`
     RecommendCube(RecommendFor),
+    /// `CREATE ROLE`, `GRANT` and their kin.
+    Role(Box<RoleStatement>),
 }
 
 /// What a recommendation is for.
@@ -138,6 +142,11 @@ impl Statement {
         Self(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
     }
 
+    /// A query as a statement of its own.
+    pub(crate) fn query(query: Box<Query>) -> DfStatement {
+        DfStatement::Statement(Box::new(SqlStatement::Query(query)))
+    }
+
     /// The statement that an EXPLAIN is about.
     pub(crate) fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
         match &self.0 {
@@ -177,6 +186,7 @@ impl fmt::Display for Nyala {
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
             Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
             Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
+            Self::Role(statement) => statement.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }

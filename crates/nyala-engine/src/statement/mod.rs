@@ -6,9 +6,11 @@ mod grouping;
 mod limits;
 mod parser;
 mod partition;
+mod roles;
 
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use grouping::CubeGrouping;
 pub use limits::StatementLimits;
 pub use parser::parse;
+pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};

@@ -5,6 +5,7 @@ mod connections;
 mod errors;
 pub mod formats;
 mod health;
+mod login;
 mod origin;
 mod query;
 mod request;

@@ -13,7 +13,8 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, origin, query};
+use super::{ApiError, Readiness, health, login, origin, query};
+use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
 /// What every handler may use.
@@ -21,6 +22,8 @@ use crate::metrics::Metrics;
 pub struct Shared {
     /// Answers the queries.
     pub engine: Arc<Engine>,
+    /// Knows who is at the door.
+    pub authenticator: Arc<Authenticator>,
     /// Renders `/metrics`.
     pub metrics: Metrics,
     /// Drives `/readyz`.
@@ -33,9 +36,15 @@ pub struct Shared {
 
 impl Shared {
     /// State of a server with this configuration, in phase [`Phase::Starting`](super::Phase).
-    pub fn new(engine: Arc<Engine>, metrics: Metrics, config: &ServerConfig) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        authenticator: Arc<Authenticator>,
+        metrics: Metrics,
+        config: &ServerConfig,
+    ) -> Self {
         Self {
             engine,
+            authenticator,
             metrics,
             readiness: Readiness::default(),
             max_body_bytes: config.max_body_bytes,
@@ -50,13 +59,19 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
         .route("/api/v1/query", post(query::query))
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
+        // Whoever wants a token shows a password to it.
+        .route("/api/v1/token", post(login::token))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(count));
+    let metrics = Router::new()
+        .route("/metrics", get(render_metrics))
+        .route_layer(from_fn_with_state(shared.clone(), login::require));
     Router::new()
         .merge(api)
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
-        .route("/metrics", get(render_metrics))
+        .merge(metrics)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(shared.max_body_bytes))
@@ -69,6 +84,7 @@ async fn index() -> Json<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "endpoints": {
             "query": "POST /api/v1/query",
+            "token": "POST /api/v1/token",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",
