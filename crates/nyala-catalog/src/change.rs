@@ -1,8 +1,9 @@
 //! What may be asked of the catalog, and what comes back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use nyala_model::access::{Grant, PasswordEntry, RoleEntry};
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, FileFormat, QualifiedName,
     SegmentId, SegmentRange, SourceFiles, TableEntry, TableId,
@@ -124,6 +125,61 @@ pub enum Change {
         /// The segment.
         segment: SegmentId,
     },
+    /// Adds a user or a group.
+    CreateRole {
+        /// The role.
+        role: RoleEntry,
+        /// Whether an existing role of this name is fine.
+        if_not_exists: bool,
+    },
+    /// Changes what a role is.
+    AlterRole {
+        /// Its name.
+        name: String,
+        /// What is to be different.
+        change: RoleChange,
+    },
+    /// Removes a role with all that was granted to it. Its members are members no more.
+    DropRole {
+        /// Its name.
+        name: String,
+        /// Whether a missing role is fine.
+        if_exists: bool,
+    },
+    /// Gives something to roles; what they have already is fine.
+    Grant {
+        /// What.
+        what: Granted,
+        /// To whom.
+        to: BTreeSet<String>,
+    },
+    /// Takes something from roles; what they do not have is fine.
+    Revoke {
+        /// What.
+        what: Granted,
+        /// From whom.
+        from: BTreeSet<String>,
+    },
+}
+
+/// What is given or taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Granted {
+    /// Privileges. They end with what they are about.
+    Privileges(BTreeSet<Grant>),
+    /// Membership in these roles.
+    Membership(BTreeSet<String>),
+}
+
+/// What is to be different about a role; what is absent stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RoleChange {
+    /// Whether it may connect.
+    pub login: Option<bool>,
+    /// Whether it may do everything.
+    pub superuser: Option<bool>,
+    /// What its password is checked with; none inside takes the password away.
+    pub password: Option<Option<PasswordEntry>>,
 }
 
 /// A table that is about to be registered: a [`TableEntry`] that has no id yet.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nyala_model::access::RoleEntry;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry,
     SegmentId, SegmentState, TableEntry,
@@ -46,6 +47,9 @@ pub(crate) enum Edit {
     },
     /// Its cuboids go with it.
     RemoveSegment(Arc<CubeEntry>, SegmentId),
+    /// A role of the same name is replaced.
+    PutRole(Arc<RoleEntry>),
+    RemoveRole(String),
 }
 
 impl Edit {
@@ -104,6 +108,12 @@ impl Edit {
             }
             Self::RemoveSegment(cube, id) => {
                 edit_cube(snapshot, &cube.name, |entry| entry.segments.retain(|segment| segment.id != *id));
+            }
+            Self::PutRole(role) => {
+                snapshot.roles.insert(role.name.clone(), Arc::clone(role));
+            }
+            Self::RemoveRole(name) => {
+                snapshot.roles.remove(name);
             }
         }
     }

@@ -74,6 +74,14 @@ pub enum CatalogError {
         /// The one in its way.
         other: SegmentId,
     },
+    /// Roles would be members of each other: leave one of them out.
+    #[error("role `{role}` cannot be a member of `{group}`, which is a member of it")]
+    RoleCircle {
+        /// The role that was to become a member.
+        role: String,
+        /// What it was to become a member of.
+        group: String,
+    },
     /// A newer version of Nyala has written the catalog: run that version.
     #[error(
         "the catalog has format {found}, but this version of nyala knows formats up to {known}; start the \

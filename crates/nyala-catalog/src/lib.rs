@@ -21,6 +21,7 @@ mod catalog;
 mod change;
 mod edit;
 mod error;
+mod roles;
 mod rules;
 mod sqlite;
 mod store;
@@ -29,7 +30,7 @@ mod store;
 mod conformance;
 
 pub use catalog::Catalog;
-pub use change::{Change, Committed, NewTable};
+pub use change::{Change, Committed, Granted, NewTable, RoleChange};
 pub use error::CatalogError;
 pub use sqlite::SqliteStore;
 pub use store::{Applied, CatalogStore};

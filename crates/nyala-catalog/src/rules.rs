@@ -18,6 +18,7 @@ use crate::DEFAULT_SCHEMA;
 use crate::change::{Change, NewTable};
 use crate::edit::Edit;
 use crate::error::CatalogError;
+use crate::roles;
 
 /// What a change amounts to.
 #[derive(Debug)]
@@ -34,7 +35,8 @@ type Edits = Result<Vec<Edit>, CatalogError>;
 
 /// Decides on `change` in the light of everything that is stored.
 pub(crate) fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
-    let edits = edits(base, base.version.0.saturating_add(1), change)?;
+    let mut edits = edits(base, base.version.0.saturating_add(1), change)?;
+    edits.extend(roles::forget(base, &edits));
     let mut next = base.clone();
     edits.iter().for_each(|edit| edit.apply_to(&mut next));
     if !edits.is_empty() {
@@ -84,6 +86,11 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             let (cube, segment) = find_segment(base, *segment)?;
             Ok(vec![Edit::RemoveSegment(Arc::clone(cube), segment.id)])
         }
+        Change::CreateRole { role, if_not_exists } => roles::create(base, role, *if_not_exists),
+        Change::AlterRole { name, change } => roles::alter(base, name, change),
+        Change::DropRole { name, if_exists } => roles::drop(base, name, *if_exists),
+        Change::Grant { what, to } => roles::grant(base, what, to),
+        Change::Revoke { what, from } => roles::revoke(base, what, from),
     }
 }
 

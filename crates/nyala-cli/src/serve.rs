@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nyala_model::config::Config;
+use nyala_model::config::{Authentication, Config};
 use nyala_server::serve::{Running, serve};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,14 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
+    if config.server.authentication == Authentication::None {
+        for address in [running.postgres_address, running.http_address] {
+            warn_if_open(address);
+        }
+    }
+    if config.server.authentication == Authentication::Password && !encrypted {
+        warn_if_readable(running.http_address);
+    }
     greet(&running, opened, encrypted, example)?;
     let stopped = running.stopped();
     tokio::pin!(stopped);
@@ -48,13 +56,16 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
 }
 
 fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> anyhow::Result<()> {
-    for address in [running.postgres_address, running.http_address] {
-        warn_if_open(address);
-    }
     let mut out = stdout().lock();
     writeln!(out, "nyala {} serves `{}`", env!("CARGO_PKG_VERSION"), opened.path().display())?;
     greeting::write(&mut out, running.postgres_address, running.http_address, encrypted, example)?;
     Ok(())
+}
+
+fn warn_if_readable(http: SocketAddr) {
+    if !http.ip().is_loopback() {
+        tracing::warn!(address = %http, "there is no encryption: whoever is on the way reads passwords sent over HTTP");
+    }
 }
 
 fn warn_if_open(address: SocketAddr) {

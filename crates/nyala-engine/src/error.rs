@@ -55,6 +55,8 @@ pub enum ErrorKind {
     Timeout,
     /// A file is missing, corrupt or out of reach: repair the source.
     Unreadable,
+    /// It was not granted: ask whoever may grant it.
+    PermissionDenied,
     /// Something else needs the object or works on it: wait, or end that first.
     InUse,
     /// The server is stopping: connect again later.
@@ -134,7 +136,9 @@ impl From<CatalogError> for QueryError {
             CatalogError::NotFound { .. } => ErrorKind::UndefinedObject,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
             CatalogError::InUse { .. } | CatalogError::Altered { .. } => ErrorKind::InUse,
-            CatalogError::WrongKind { .. } | CatalogError::Protected { .. } => ErrorKind::InvalidDefinition,
+            CatalogError::WrongKind { .. }
+            | CatalogError::Protected { .. }
+            | CatalogError::RoleCircle { .. } => ErrorKind::InvalidDefinition,
             _ => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

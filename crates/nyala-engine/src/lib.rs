@@ -11,6 +11,7 @@
 //!                                 └─ other: catalog change, build, setting
 //! ```
 
+mod access;
 mod cube;
 mod error;
 mod functions;
@@ -19,6 +20,7 @@ mod scan;
 mod session;
 mod statement;
 
+pub use access::{Identity, ScramVerifier, check_password};
 pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{

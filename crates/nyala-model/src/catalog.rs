@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Roles;
 use crate::cube::CubeEntry;
 use crate::ids::{SegmentId, SnapshotVersion, TableId};
 use crate::lattice::DimensionSet;
@@ -166,6 +167,8 @@ pub struct CatalogSnapshot {
     pub tables: BTreeMap<QualifiedName, Arc<TableEntry>>,
     /// Cubes by name.
     pub cubes: BTreeMap<QualifiedName, Arc<CubeEntry>>,
+    /// Users and groups by name.
+    pub roles: Roles,
 }
 
 /// Bytes as a hexadecimal string, so that entries stay readable as JSON.

@@ -42,11 +42,26 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// How long a stop waits for running queries, in milliseconds. Default 10000.
     pub shutdown_grace_ms: u64,
+    /// Who is let in. Default: anybody.
+    pub authentication: Authentication,
+    /// File that gets a line for each login, change and refusal. Default empty: none.
+    pub audit_log: PathBuf,
     /// Whether addresses that other machines reach may be listened on although whoever reaches them can do
     /// everything. Default false.
     pub allow_unauthenticated: bool,
     /// Encryption of both doors.
     pub tls: TlsConfig,
+}
+
+/// Who is let in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Authentication {
+    /// Anybody, who may then do everything.
+    #[default]
+    None,
+    /// Roles that may log in, by their passwords; they may do what was granted to them.
+    Password,
 }
 
 /// Encryption of both doors. Without a certificate there is none.
@@ -221,6 +236,8 @@ impl Default for ServerConfig {
             max_body_bytes: 16 << 20,
             max_connections: 1000,
             shutdown_grace_ms: 10_000,
+            authentication: Authentication::None,
+            audit_log: PathBuf::new(),
             allow_unauthenticated: false,
             tls: TlsConfig::default(),
         }

@@ -4,6 +4,7 @@
 //! cuboid is built from which, which grouping set covers which columns). It deliberately knows nothing
 //! of how they are stored, computed or asked for: no tokio, no I/O, no DataFusion.
 
+pub mod access;
 pub mod catalog;
 pub mod config;
 pub mod coverage;

@@ -4,6 +4,7 @@
 //! format, with back-pressure, and maps errors by one table. It deliberately knows nothing of how a
 //! query is planned or run, of files, or of where the configuration came from.
 
+pub mod auth;
 pub mod metrics;
 pub mod pgwire;
 pub mod rest;

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::BuildError;
 use nyala_engine::Engine;
-use nyala_model::config::{Config, ServerConfig};
+use nyala_model::config::{Authentication, Config, ServerConfig};
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 use crate::pgwire;
 use crate::rest::{self, Connections, Peer, Phase, Readiness, Shared};
@@ -60,7 +61,8 @@ impl ServeError {
         match self {
             Self::Bind { address, key, source } => Some(bind_hint(*address, key, source.kind())),
             Self::Unprotected { .. } => Some(
-                "listen on 127.0.0.1, or start with `--allow-unauthenticated` if something else protects the address"
+                "set `server.authentication = \"password\"`, listen on 127.0.0.1, or start with \
+                 `--allow-unauthenticated` if something else protects the address"
                     .to_owned(),
             ),
             Self::Tls(_) => Some("name PEM files of a certificate and its key".to_owned()),
@@ -122,12 +124,14 @@ pub async fn serve(
     let metrics = Metrics::install()?;
     let postgres_address = postgres.local_addr().unwrap_or(server.postgres_listen);
     let http_address = http.local_addr().unwrap_or(server.http_listen);
-    let shared = Shared::new(Arc::clone(&engine), metrics.clone(), server);
+    let authenticator = Arc::new(Authenticator::new(Arc::clone(&engine), server.authentication));
+    let shared = Shared::new(Arc::clone(&engine), Arc::clone(&authenticator), metrics.clone(), server);
     let readiness = shared.readiness.clone();
 
     let mut doors = JoinSet::new();
     let connections = Connections::new(http, server.max_connections, tls.clone());
-    doors.spawn(pgwire::serve(Arc::clone(&engine), postgres, server.clone(), tls, shutdown.clone()));
+    let limits = server.clone();
+    doors.spawn(pgwire::serve(Arc::clone(&engine), authenticator, postgres, limits, tls, shutdown.clone()));
     doors.spawn(serve_http(connections, shared, shutdown.clone()));
     readiness.set(Phase::Ready);
 
@@ -141,7 +145,9 @@ fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
     let addresses =
         [(server.postgres_listen, "server.postgres_listen"), (server.http_listen, "server.http_listen")];
     match addresses.into_iter().find(|(address, _)| !address.ip().is_loopback()) {
-        Some((address, key)) if !server.allow_unauthenticated => {
+        Some((address, key))
+            if !server.allow_unauthenticated && server.authentication == Authentication::None =>
+        {
             Err(ServeError::Unprotected { address, key })
         }
         _ => Ok(()),

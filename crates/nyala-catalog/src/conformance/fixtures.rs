@@ -40,7 +40,10 @@ impl Subject {
         assert_eq!(after.version.0, before.version.0 + u64::from(changed));
         assert_eq!(
             changed,
-            after.schemas != before.schemas || after.tables != before.tables || after.cubes != before.cubes
+            after.schemas != before.schemas
+                || after.tables != before.tables
+                || after.cubes != before.cubes
+                || after.roles != before.roles
         );
         result
     }

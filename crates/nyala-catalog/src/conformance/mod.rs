@@ -9,6 +9,7 @@ pub(crate) mod fixtures;
 pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod objects;
+pub(crate) mod roles;
 pub(crate) mod segments;
 
 /// Declares one test for each promise. `$backend` is an expression that makes a
@@ -42,6 +43,12 @@ macro_rules! conformance_tests {
                 builds_of_another_revision_are_refused,
                 segments_being_built_end_with_their_cells,
                 a_ready_segment_takes_what_it_lacks,
+            ],
+            roles: [
+                roles_come_and_go,
+                grants_are_given_and_taken,
+                senseless_grants_are_refused,
+                grants_end_with_what_they_are_about,
             ],
             jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
             history: [

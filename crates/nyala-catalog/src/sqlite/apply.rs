@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use nyala_model::access::RoleEntry;
 use nyala_model::{
     CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, SegmentEntry, SegmentId, SegmentState,
     SnapshotVersion, TableEntry,
@@ -81,6 +82,8 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
             set_ready(*segment, *source_rows, *built_at_ms, droppable_joins, *key_bounds)?
         }
         Edit::RemoveSegment(_, segment) => by_id("DELETE FROM segments WHERE id = ?", segment.0),
+        Edit::PutRole(role) => put_role(role)?,
+        Edit::RemoveRole(name) => sqlx::query("DELETE FROM roles WHERE name = ?").bind(name),
     };
     execute(connection, statement).await
 }
@@ -167,6 +170,11 @@ fn move_cuboid<'q>(segment: SegmentId, before: DimensionSet, cuboid: &CuboidEntr
         .bind(cuboid.wider)
         .bind(segment.0.cast_signed())
         .bind(before.bits().cast_signed())
+}
+
+fn put_role(role: &RoleEntry) -> Result<Statement<'_>, Error> {
+    let upsert = "INSERT INTO roles (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry";
+    Ok(sqlx::query(upsert).bind(&role.name).bind(to_json(role)?))
 }
 
 fn set_ready<'q>(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use nyala_model::access::{RoleEntry, Roles};
 use nyala_model::{
     CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentId,
     SnapshotVersion, TableEntry, TableId,
@@ -31,6 +32,7 @@ pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<Catalo
         schemas: schemas(connection).await?,
         tables: tables(connection).await?,
         cubes: cubes(connection).await?,
+        roles: roles(connection).await?,
     })
 }
 
@@ -59,6 +61,12 @@ async fn cubes(connection: &mut SqliteConnection) -> Result<BTreeMap<QualifiedNa
     let rows = sqlx::query("SELECT * FROM cubes").fetch_all(connection).await?;
     let cubes = rows.iter().map(|row| cube(row, &mut segments));
     cubes.map(|cube| cube.map(|cube| (cube.name.clone(), Arc::new(cube)))).collect()
+}
+
+async fn roles(connection: &mut SqliteConnection) -> Result<Roles, Error> {
+    let rows = sqlx::query("SELECT entry FROM roles").fetch_all(connection).await?;
+    let roles = rows.iter().map(|row| json::<RoleEntry>(row, "entry"));
+    roles.map(|role| role.map(|role| (role.name.clone(), Arc::new(role)))).collect()
 }
 
 /// Segments by cube, oldest first.

@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5];
+const STEPS: [&str; 6] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -132,6 +132,14 @@ UPDATE cubes SET definition = json_set(
 const FORMAT_5: &str = "
 ALTER TABLE jobs ADD COLUMN rows_total INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
+";
+
+/// Who may do what.
+const FORMAT_6: &str = "
+CREATE TABLE roles (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// What SQLite finds wrong with the file, or that it belongs to another program.

@@ -1,6 +1,5 @@
 //! TLS on both doors, with psql and curl, and addresses that must not be open to everybody.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::program::{Finished, PATIENCE, Running, eventually, nyala, run, try_run};
 use crate::python::require;
-use crate::server::send;
+use crate::server::{Server, send};
 
 #[test]
 fn both_doors_speak_tls_and_nothing_else() {
@@ -50,7 +49,7 @@ fn what_is_sent_before_encryption_begins_is_never_obeyed() {
     let parameters = b"user\0mallory\0\0";
     let length = (8 + parameters.len()) as u32;
     let start_up = [&length.to_be_bytes()[..], &[0, 3, 0, 0], parameters].concat();
-    let received = send(server.postgres, &[&request[..], &start_up].concat());
+    let received = send(server.server.postgres, &[&request[..], &start_up].concat());
     assert_eq!(received.first(), Some(&b'S'), "{received:?}");
     assert!(!received[1..].starts_with(b"R"), "a session was opened: {received:?}");
     let answer = server.psql("sslmode=require", "SELECT 1");
@@ -114,14 +113,14 @@ fn refused(variables: &[(&str, &str)]) -> Finished {
 }
 
 /// A certificate for `localhost` that signs itself.
-struct Keys {
+pub struct Keys {
     folder: TempDir,
-    certificate: PathBuf,
-    key: PathBuf,
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 impl Keys {
-    fn make() -> Self {
+    pub fn make() -> Self {
         require("openssl", "OpenSSL (Debian: openssl)");
         let folder = tempfile::tempdir().unwrap();
         let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
@@ -136,34 +135,19 @@ impl Keys {
 
 struct Encrypted {
     keys: Keys,
-    process: Running,
-    postgres: SocketAddr,
-    http: SocketAddr,
+    server: Server,
     _data: TempDir,
 }
 
 impl Encrypted {
     fn start(variables: &[(&str, &str)]) -> Self {
         let (keys, data) = (Keys::make(), tempfile::tempdir().unwrap());
-        let mut command =
-            nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
-        command
-            .arg("--data-dir")
-            .arg(data.path())
-            .env("NYALA_SERVER__TLS__CERTIFICATE", &keys.certificate)
-            .env("NYALA_SERVER__TLS__KEY", &keys.key)
-            .envs(variables.iter().copied());
-        let mut process = Running::start(&mut command);
-        eventually("greeting", PATIENCE, || {
-            assert!(process.is_running(), "{}", process.stderr());
-            process.stdout().contains("Ctrl-C")
-        });
-        let greeting = process.stdout();
-        let word_after =
-            |mark: &str| greeting.split(mark).nth(1).unwrap().split([' ', '/']).next().unwrap().to_owned();
-        let postgres = format!("127.0.0.1:{}", word_after(" -p ")).parse().unwrap();
-        let http = word_after("https://").parse().unwrap();
-        Self { keys, process, postgres, http, _data: data }
+        let files = [
+            ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
+            ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
+        ];
+        let server = Server::start_encrypted(data.path(), &[&files, variables].concat());
+        Self { keys, server, _data: data }
     }
 
     fn certificate(&self) -> &Path {
@@ -172,22 +156,17 @@ impl Encrypted {
 
     fn psql(&self, how: &str, sql: &str) -> Finished {
         require("psql", "the PostgreSQL client (Debian: postgresql-client)");
-        let place = format!("host=localhost port={} user=nyala dbname=nyala {how}", self.postgres.port());
+        let place =
+            format!("host=localhost port={} user=nyala dbname=nyala {how}", self.server.postgres.port());
         try_run(Command::new("psql").args(["-X", "-A", "-t", "-c", sql, &place]))
     }
 
     fn curl(&self, how: &[&str], scheme: &str) -> Finished {
         require("curl", "curl");
-        let url = format!("{scheme}://localhost:{}/api/v1/query", self.http.port());
+        let url = format!("{scheme}://localhost:{}/api/v1/query", self.server.http.port());
         let seconds = Duration::from_secs(30).as_secs().to_string();
         let mut command = Command::new("curl");
         command.args(["-s", "-S", "--noproxy", "*", "-m", &seconds, "-H", "content-type: application/json"]);
         try_run(command.args(["-d", r#"{"sql": "SELECT 40 + 2"}"#]).args(how).arg(url))
-    }
-}
-
-impl Drop for Encrypted {
-    fn drop(&mut self) {
-        self.process.kill();
     }
 }

@@ -9,7 +9,9 @@
     clippy::print_stderr
 )]
 
+mod access;
 mod alter;
+mod bench;
 mod cancel;
 mod check_cube;
 mod clients;

@@ -33,6 +33,17 @@ impl Server {
 
     /// Serves with these environment variables.
     pub fn start_with(data_dir: &Path, variables: &[(&str, &str)]) -> Self {
+        let server = Self::greeted(data_dir, variables);
+        eventually("ready", PATIENCE, || server.get("/readyz").status == 200);
+        server
+    }
+
+    /// Serves with variables that name a certificate. What talks plain HTTP here cannot talk to it.
+    pub fn start_encrypted(data_dir: &Path, variables: &[(&str, &str)]) -> Self {
+        Self::greeted(data_dir, variables)
+    }
+
+    fn greeted(data_dir: &Path, variables: &[(&str, &str)]) -> Self {
         let mut command =
             nyala(&["serve", "--postgres-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]);
         command.arg("--data-dir").arg(data_dir).envs(variables.iter().copied());
@@ -42,9 +53,7 @@ impl Server {
             process.stdout().contains("Ctrl-C")
         });
         let (postgres, http) = addresses(&process.stdout());
-        let server = Self { process, postgres, http, _folder: None };
-        eventually("ready", PATIENCE, || server.get("/readyz").status == 200);
-        server
+        Self { process, postgres, http, _folder: None }
     }
 
     /// Where PostgreSQL clients connect.
@@ -112,7 +121,7 @@ fn addresses(greeting: &str) -> (SocketAddr, SocketAddr) {
         rest.split([' ', '/']).next().unwrap().to_owned()
     };
     let postgres = format!("{}:{}", word_after("psql -h "), word_after(" -p "));
-    (postgres.parse().unwrap(), word_after("http://").parse().unwrap())
+    (postgres.parse().unwrap(), word_after("://").parse().unwrap())
 }
 
 /// Rows of a result in the HTTP API's JSON, as texts.

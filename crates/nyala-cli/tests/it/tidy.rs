@@ -26,12 +26,13 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Which modules of the engine each of its modules may use.
 const ENGINE_MODULES: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("access", &["error"]),
     ("statement", &["error"]),
     ("functions", &["error", "statement"]),
     ("scan", &["error", "statement"]),
     ("cube", &["error", "statement", "functions", "scan"]),
     ("session", &["error", "statement", "functions", "scan", "cube"]),
-    ("query", &["error", "statement", "functions", "scan", "cube", "session"]),
+    ("query", &["error", "access", "statement", "functions", "scan", "cube", "session"]),
 ];
 
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.

@@ -33,6 +33,7 @@ mod trial;
 
 pub(crate) use advice::{Advice, advise, stars};
 pub(crate) use alter::alter;
+pub(crate) use block::external_table;
 pub(crate) use compile::{CompiledCube, compile};
 pub(crate) use coverage::{Coverage, Listings, fingerprints};
 pub(crate) use definition::check_states;

@@ -19,7 +19,7 @@ use crate::session::{DATABASE, Settings};
 use crate::statement::{CreateCube, Statement};
 
 /// Schemas that belong to the system.
-const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTEM_SCHEMA];
+pub(super) const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTEM_SCHEMA];
 
 /// Carries out a change that DataFusion's planner understood.
 pub(super) async fn run(
@@ -145,13 +145,14 @@ pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exis
     Ok(done)
 }
 
-async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
+/// Makes a change of the catalog, and lets this session see it.
+pub(super) async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
     engine.catalog().commit(change).await?;
     engine.refresh().await?;
     Ok(Completion::of(tag))
 }
 
-fn schema_name(text: &str) -> Result<String> {
+pub(super) fn schema_name(text: &str) -> Result<String> {
     let name = text.strip_prefix("nyala.").unwrap_or(text).trim_matches('"').to_owned();
     if name.contains('.') {
         return Err(QueryError::new(ErrorKind::InvalidText, format!("`{text}` is not the name of a schema"))
@@ -169,7 +170,7 @@ fn check_not_system(schema: &str) -> Result<()> {
     Ok(())
 }
 
-fn table_name(name: &TableReference, default_schema: &str) -> Result<QualifiedName> {
+pub(super) fn table_name(name: &TableReference, default_schema: &str) -> Result<QualifiedName> {
     if name.catalog().is_some_and(|catalog| catalog != DATABASE) {
         return Err(other_database(&name.to_string()));
     }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::activity::{self, Registry};
 use super::admission::Admission;
 use super::answer::{Answer, Completion};
+use super::audit::Audit;
 use super::freshness::{self, FileChecks};
 use super::history::History;
 use super::plans::{PlanCache, PlanCacheStats};
@@ -60,6 +61,7 @@ pub struct Engine {
     pub(super) background: Background,
     pub(super) history: History,
     pub(super) plans: PlanCache,
+    pub(super) audit: Audit,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
     /// For builds that ran out of that memory.
@@ -131,6 +133,7 @@ impl Engine {
             .with_memory_pool(memory.for_frugal_builds())
             .build_arc()?;
         let engine = Arc::new(Self {
+            audit: Audit::open(&config.server.audit_log)?,
             history: History::start(&catalog, &background, stopping.clone()),
             plans: PlanCache::new(config.cache.plans_bytes),
             catalog,

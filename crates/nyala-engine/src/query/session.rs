@@ -8,6 +8,7 @@ use std::time::Instant;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as DfStatement;
 use nyala_model::{JobId, SnapshotVersion};
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +18,10 @@ use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
 use super::run::Deadline;
-use super::{alter, analyze, build, check, ddl, explain, history, recommend, segments, show};
+use super::{
+    alter, analyze, authorize, build, check, ddl, explain, history, recommend, roles, segments, show,
+};
+use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{Kind, Nyala, Statement, parse};
@@ -31,6 +35,8 @@ pub struct SessionOptions {
     pub application: String,
     /// Where it comes from.
     pub client: String,
+    /// What it may do.
+    pub identity: Identity,
 }
 
 /// A client's settings and running statement. One for each connection, or for each HTTP request.
@@ -131,6 +137,16 @@ impl Prepared {
         }
     }
 
+    /// Whether it changes what exists or who may do what.
+    fn changes(&self) -> bool {
+        match &self.parts.statement.kind {
+            Kind::Nyala(statement) => show::schema(statement).is_none(),
+            Kind::DataFusion(_) => {
+                self.parts.plan.as_ref().is_some_and(|plan| matches!(plan.logical(), LogicalPlan::Ddl(_)))
+            }
+        }
+    }
+
     /// Columns of the result; none if it gives no rows.
     pub fn schema(&self) -> Option<SchemaRef> {
         self.parts.schema.clone()
@@ -180,6 +196,10 @@ impl Session {
         };
         let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
+        // Here too, because the columns of a table are nobody's business who may not read it.
+        let allowed = authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings);
+        self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
+        allowed?;
         Ok(Prepared::from_parts(Arc::new(Parts::of(statement, planned, &context, settings)?)))
     }
 
@@ -205,6 +225,12 @@ impl Session {
             Running::begin(&engine.counters, &engine.registry, &prepared.text(), &self.options, cancel);
         let entry = Arc::clone(running.entry());
         let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
+        self.engine.audit_statement(
+            &self.options,
+            || prepared.text().into_owned(),
+            prepared.changes(),
+            &answer,
+        );
         if let Err(error) = &answer {
             fail(&engine.counters, &entry, error);
         }
@@ -221,7 +247,10 @@ impl Session {
         let settings = self.settings();
         let statement = &prepared.parts.statement;
         match &statement.kind {
-            Kind::Nyala(statement) => self.run_own(statement, &settings, running).await,
+            Kind::Nyala(statement) => {
+                self.authorize_own(statement, &settings).await?;
+                self.run_own(statement, &settings, running).await
+            }
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
                     self.engine.check_files(None).await?;
@@ -254,6 +283,7 @@ impl Session {
         };
         let statement = &whole.parts.statement;
         if let Some((explain, inner)) = statement.explained() {
+            self.authorize_query(inner.clone(), settings).await?;
             return explain::run(&self.engine, explain, inner, settings, running).await;
         }
         if let Some(name) = show::setting_name(statement)
@@ -273,6 +303,27 @@ impl Session {
             _ => self.prepare_with(parts.statement.clone(), settings).await?.parts.plan.clone(),
         };
         plan.ok_or_else(|| QueryError::internal("a query has no plan"))
+    }
+
+    async fn authorize_own(&self, statement: &Nyala, settings: &Settings) -> Result<()> {
+        authorize::own(&self.engine, &self.options.identity, statement, settings)?;
+        match statement {
+            Nyala::CreateCube(create) => {
+                self.authorize_query(Statement::query(create.query.clone()), settings).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans a query only to see what it reads; who may do everything is spared that.
+    async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
+        if self.options.identity.may_everything(&self.engine.catalog().snapshot()) {
+            return Ok(());
+        }
+        let context = self.engine.context();
+        let planned = self.engine.threads.plan(planning::logical_plan(query, context.state(settings))).await;
+        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings)
     }
 
     async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
@@ -302,6 +353,7 @@ impl Session {
                 Ok(Completion::of("CANCEL JOB"))
             }
             Nyala::KillQuery { id } => engine.kill(*id),
+            Nyala::Role(statement) => roles::run(engine, statement, settings, running).await,
             Nyala::ShowQueryHistory => Ok(show::rows(history::show(engine).await?, running)),
             Nyala::AnalyzeCube { name } => {
                 analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await
@@ -323,6 +375,8 @@ impl Session {
         deadline: &Deadline,
         running: Running,
     ) -> Result<Answer> {
+        // Also what was prepared before: since then it may have been forbidden.
+        authorize::plan(&self.engine, &self.options.identity, plan.logical(), settings)?;
         match plan.logical() {
             LogicalPlan::Statement(change) => {
                 use datafusion::logical_expr::Statement as Change;
@@ -333,7 +387,10 @@ impl Session {
                 }
                 Ok(Completion::of("SET"))
             }
-            LogicalPlan::Ddl(change) => ddl::run(&self.engine, change, statement, settings).await,
+            LogicalPlan::Ddl(change) => {
+                authorize::ddl(&self.engine, &self.options.identity, change, settings)?;
+                ddl::run(&self.engine, change, statement, settings).await
+            }
             LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {

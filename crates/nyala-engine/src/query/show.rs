@@ -12,7 +12,7 @@ use super::activity::Running;
 use super::answer::Answer;
 use super::engine::Engine;
 use super::run::ready;
-use super::{analyze, check, history, recommend, segments};
+use super::{analyze, check, history, recommend, roles, segments};
 use crate::cube::build::now_ms;
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};
@@ -28,6 +28,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         Nyala::AnalyzeCube { .. } => Some(analyze::schema()),
         Nyala::RecommendCube(_) => Some(recommend::schema()),
         Nyala::CheckCube { .. } => Some(check::schema()),
+        Nyala::Role(statement) => roles::schema(statement),
         Nyala::CreateCube(_)
         | Nyala::AlterCube(_)
         | Nyala::BuildCube(_)

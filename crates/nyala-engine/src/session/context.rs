@@ -126,6 +126,11 @@ impl SnapshotContext {
         &self.cubes
     }
 
+    /// Whether a function of this name gives rows.
+    pub(crate) fn is_table_function(&self, name: &str) -> bool {
+        self.state.table_functions().contains_key(name)
+    }
+
     /// What a new session starts with.
     pub(crate) fn default_options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.state.config_options())

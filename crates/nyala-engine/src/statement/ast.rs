@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement 
 use nyala_model::Step;
 
 use super::alter::{AlterCube, CubeOption, show_options};
+use super::roles::RoleStatement;
 
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
@@ -78,6 +79,8 @@ pub enum Nyala {
     },
     /// `RECOMMEND CUBE FOR SCHEMA name` or `… TABLE name`
     RecommendCube(RecommendFor),
+    /// `CREATE ROLE`, `GRANT` and their kin.
+    Role(Box<RoleStatement>),
 }
 
 /// What a recommendation is for.
@@ -169,6 +172,11 @@ impl Statement {
         self.text.as_ref()
     }
 
+    /// A query as a statement of its own.
+    pub(crate) fn query(query: Box<Query>) -> DfStatement {
+        DfStatement::Statement(Box::new(SqlStatement::Query(query)))
+    }
+
     /// The statement that an EXPLAIN is about.
     pub(crate) fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
         match &self.kind {
@@ -211,6 +219,7 @@ impl fmt::Display for Nyala {
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
             Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
             Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
+            Self::Role(statement) => statement.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }

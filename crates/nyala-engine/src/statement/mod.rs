@@ -8,6 +8,7 @@ mod lift;
 mod limits;
 mod parser;
 mod partition;
+mod roles;
 mod select;
 
 pub use alter::{AlterAction, AlterCube, CubeOption};
@@ -19,4 +20,5 @@ pub(crate) use lift::{Literal, lift};
 pub use limits::StatementLimits;
 pub use parser::parse;
 pub(crate) use partition::{Width, parse_width};
+pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 pub(crate) use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};

@@ -15,6 +15,7 @@ use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, 
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
 use super::partition::parse_partition;
+use super::roles::parse_roles;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
@@ -140,7 +141,7 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             Nyala::RecommendCube(parse_recommend_for(parser)?)
         }
         ("BUILD", _) => return Err(expected(parser, "`CUBE` after `BUILD`")),
-        _ => return Ok(None),
+        _ => return Ok(parse_roles(parser, first, second)?.map(|roles| Nyala::Role(Box::new(roles)))),
     };
     Ok(Some(statement))
 }
@@ -204,7 +205,7 @@ fn parse_for_name(parser: &mut DFParser<'_>) -> Result<Option<ObjectName>> {
     named.map(|_| parse_name(parser)).transpose()
 }
 
-fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
+pub(super) fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
     parser.parser.parse_object_name(false).map_err(from_parser)
 }
 
@@ -215,10 +216,18 @@ pub(super) fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
     }
 }
 
-fn skip(parser: &mut DFParser<'_>, n: usize) {
+pub(super) fn skip(parser: &mut DFParser<'_>, n: usize) {
     for _ in 0..n {
         parser.parser.next_token();
     }
+}
+
+pub(super) fn expect_word(parser: &mut DFParser<'_>, word: &str) -> Result<()> {
+    if peek_word(parser, 0).as_deref() != Some(word) {
+        return Err(expected(parser, &format!("`{word}`")));
+    }
+    skip(parser, 1);
+    Ok(())
 }
 
 fn expect_end(parser: &mut DFParser<'_>) -> Result<()> {

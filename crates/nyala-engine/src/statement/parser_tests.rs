@@ -22,6 +22,30 @@ fn check_error(sql: &str, kind: ErrorKind, words: &str) {
 }
 
 #[test]
+fn roles_and_grants_are_read_and_passwords_never_shown() {
+    check("create user Ann password 'secret'", "CREATE ROLE Ann LOGIN PASSWORD '********'");
+    check("CREATE ROLE IF NOT EXISTS \"R\"", "CREATE ROLE IF NOT EXISTS \"R\" NOLOGIN");
+    check("alter user a with encrypted password null nosuperuser", "ALTER ROLE a NOSUPERUSER PASSWORD NULL");
+    check("drop user if exists a; show users; show grants", "DROP ROLE IF EXISTS a; SHOW ROLES; SHOW GRANTS");
+    check("grant select, build on s.t, c to a, b", "GRANT SELECT, BUILD ON s.t, c TO a, b");
+    check(
+        "grant select on table t to a; grant build on cube c to a",
+        "GRANT SELECT ON t TO a; GRANT BUILD ON c TO a",
+    );
+    check("revoke all privileges on schema s from a", "REVOKE ALL ON SCHEMA s FROM a");
+    check("grant all on all tables in schema s to a", "GRANT ALL ON SCHEMA s TO a");
+    check("grant readers to ann", "GRANT readers TO ann");
+    check_error("grant insert on t to a", ErrorKind::Unsupported, "no privilege `insert`");
+    check_error("grant select on t for a", ErrorKind::Syntax, "expected `TO`");
+    check_error("grant all to a", ErrorKind::Syntax, "expected `ON`");
+    check_error("create user a createdb", ErrorKind::Unsupported, "`CREATEDB`");
+    let error = parse_text("create user a password hunter2").unwrap_err();
+    assert!(!error.message.contains("hunter2"), "{error}");
+    let debugged = format!("{:?}", parse_text("create user a password 'hunter2'").unwrap());
+    assert!(!debugged.contains("hunter2"), "{debugged}");
+}
+
+#[test]
 fn our_statements_and_others_side_by_side() {
     check("", "");
     check(" ; ;", "");

@@ -19,6 +19,7 @@ pub(super) mod sqlstate {
     pub const FAILED_TRANSACTION: &str = "25P02";
     pub const INVALID_STATEMENT_NAME: &str = "26000";
     pub const INVALID_AUTHORIZATION: &str = "28000";
+    pub const INVALID_PASSWORD: &str = "28P01";
     pub const INVALID_CURSOR_NAME: &str = "34000";
     pub const INVALID_SAVEPOINT: &str = "3B001";
     pub const SYNTAX_ERROR: &str = "42601";
@@ -146,6 +147,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::DiskFull => "53100",
         ErrorKind::Cancelled | ErrorKind::Timeout => sqlstate::QUERY_CANCELED,
         ErrorKind::Unreadable => "58030",
+        ErrorKind::PermissionDenied => "42501",
         ErrorKind::InUse => "55006",
         ErrorKind::ShuttingDown => sqlstate::ADMIN_SHUTDOWN,
         // The kinds may grow; one that this table does not know is ours to fix.

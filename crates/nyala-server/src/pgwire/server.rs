@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nyala_engine::{Engine, SessionOptions};
+use nyala_engine::{Engine, Identity, SessionOptions};
 use nyala_model::config::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -15,8 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::cancel::CancelMap;
 use super::connection::Connection;
 use super::errors::{Failure, Stop, sqlstate};
+use super::login::login;
 use super::startup::{Head, Opening, StartupParameters, encrypt, open};
 use super::stream::{Input, Output, split};
+use crate::auth::Authenticator;
 use crate::tls::Tls;
 
 /// How long a client may take to say what it wants.
@@ -33,6 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// future closes them at once.
 pub async fn serve(
     engine: Arc<Engine>,
+    authenticator: Arc<Authenticator>,
     listener: TcpListener,
     limits: ServerConfig,
     tls: Option<Tls>,
@@ -42,7 +45,8 @@ pub async fn serve(
     let most_sockets = limits.max_connections.saturating_add(SPARE_SOCKETS);
     let slots = Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS));
     let cancels = Arc::default();
-    let door = Arc::new(Door { engine, cancels, slots, limits, tls, shutdown: shutdown.clone() });
+    let door =
+        Arc::new(Door { engine, authenticator, cancels, slots, limits, tls, shutdown: shutdown.clone() });
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -87,6 +91,7 @@ fn log_panic(ended: Result<(), JoinError>) {
 /// What all connections share.
 struct Door {
     engine: Arc<Engine>,
+    authenticator: Arc<Authenticator>,
     cancels: Arc<CancelMap>,
     slots: Semaphore,
     limits: ServerConfig,
@@ -114,7 +119,7 @@ impl Door {
         let Ok(opened) = opened else {
             return tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs());
         };
-        let Ok(Opened { opening, input, mut output, encrypted }) = opened else {
+        let Ok(Opened { opening, mut input, mut output, encrypted }) = opened else {
             return tracing::debug!(%peer, "connection closed before start-up");
         };
         match opening {
@@ -132,6 +137,7 @@ impl Door {
             }
             Err(Stop::Failure(failure)) => {
                 tracing::info!(%peer, "refused a connection: {}", failure.message);
+                input.discard();
                 refuse(failure, &mut output).await;
             }
             Err(Stop::Gone) => tracing::debug!(%peer, "connection closed before start-up"),
@@ -150,19 +156,31 @@ impl Door {
         self.tls.is_none() || self.limits.tls.allow_plaintext
     }
 
-    async fn session(&self, start: StartupParameters, input: Input, mut output: Output, peer: SocketAddr) {
+    async fn session(
+        &self,
+        start: StartupParameters,
+        mut input: Input,
+        mut output: Output,
+        peer: SocketAddr,
+    ) {
         let Ok(_slot) = self.slots.try_acquire() else {
             ::metrics::counter!("nyala_postgres_refused_total").increment(1);
             tracing::warn!(%peer, limit = self.limits.max_connections, "connection limit reached");
             return refuse(self.too_many(), &mut output).await;
         };
         let _open = OpenConnection::count();
-        let application = start.settings.iter().rfind(|(name, _)| name == "application_name");
-        let session = self.engine.session(SessionOptions {
-            user: start.user.clone(),
-            application: application.map(|(_, value)| value.clone()).unwrap_or_default(),
-            client: peer.to_string(),
-        });
+        let mut options = options_of(&start, peer);
+        match self.login(&start.user, &mut input, &mut output).await {
+            Ok(identity) => options.identity = identity,
+            Err(Stop::Gone) => return tracing::debug!(%peer, "connection closed during the login"),
+            Err(Stop::Failure(failure)) => {
+                tracing::info!(%peer, user = start.user, "refused a login: {}", failure.message);
+                self.engine.audit_login(&options, Some(&failure.message));
+                return refuse(failure, &mut output).await;
+            }
+        }
+        self.engine.audit_login(&options, None);
+        let session = self.engine.session(options);
         let registration = self.cancels.register(Arc::clone(&session));
         tracing::debug!(%peer, user = start.user, database = start.database, "connection opened");
         let connection = Connection::new(session, registration.key, input, output, &start);
@@ -170,10 +188,30 @@ impl Door {
         tracing::debug!(%peer, "connection closed");
     }
 
+    async fn login(&self, user: &str, input: &mut Input, output: &mut Output) -> Result<Identity, Stop> {
+        tokio::select! {
+            () = self.shutdown.cancelled() => Err(Stop::Gone),
+            identity = timeout(STARTUP_TIMEOUT, login(&self.authenticator, user, input, output)) => {
+                identity.unwrap_or(Err(Stop::Gone))
+            }
+        }
+    }
+
     fn too_many(&self) -> Failure {
         let limit = self.limits.max_connections;
         Failure::fatal(sqlstate::TOO_MANY_CONNECTIONS, format!("all {limit} connections are taken"))
             .hint("close some, or raise `server.max_connections`")
+    }
+}
+
+/// Who a session is for, as the client tells it.
+fn options_of(start: &StartupParameters, peer: SocketAddr) -> SessionOptions {
+    let application = start.settings.iter().rfind(|(name, _)| name == "application_name");
+    SessionOptions {
+        user: start.user.clone(),
+        application: application.map(|(_, value)| value.clone()).unwrap_or_default(),
+        client: peer.to_string(),
+        ..SessionOptions::default()
     }
 }
 

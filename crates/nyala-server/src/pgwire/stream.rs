@@ -3,7 +3,8 @@
 use std::future::pending;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
+use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 
@@ -47,6 +48,30 @@ impl Input {
                 return Ok(decode(kind, body)?);
             }
             self.fill().await?;
+        }
+    }
+
+    /// The body of the next message, which must be about a login.
+    pub async fn login_message(&mut self, limit_bytes: usize) -> Result<Bytes, Stop> {
+        loop {
+            match take_frame(&mut self.buffer, limit_bytes)? {
+                Some((b'p', body)) => return Ok(body),
+                Some(_) => return Err(Failure::protocol("expected a message about the login").into()),
+                None => self.fill().await?,
+            }
+        }
+    }
+
+    /// Throws away what has come already: closing a socket that holds unread bytes would reset the connection,
+    /// and the last message to the client would be lost with it.
+    pub fn discard(&mut self) {
+        let mut sink = [0_u8; 4 << 10];
+        let mut left = READ_AHEAD_BYTES;
+        while let Some(Ok(count @ 1..)) = self.reader.read(&mut sink).now_or_never() {
+            left = left.saturating_sub(count);
+            if left == 0 {
+                return;
+            }
         }
     }
 

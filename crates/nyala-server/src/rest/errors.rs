@@ -50,6 +50,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         }
         ErrorKind::Timeout => (StatusCode::GATEWAY_TIMEOUT, "timeout"),
         ErrorKind::Unreadable => (StatusCode::BAD_GATEWAY, "unreadable_source"),
+        ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "permission_denied"),
         ErrorKind::InUse => (StatusCode::CONFLICT, "in_use"),
         ErrorKind::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
         // `Internal`, and kinds this table does not know yet.
@@ -116,6 +117,7 @@ mod tests {
         check(ErrorKind::Syntax, 400, "syntax_error");
         check(ErrorKind::UndefinedTable, 400, "undefined_table");
         check(ErrorKind::DuplicateObject, 409, "duplicate_object");
+        check(ErrorKind::PermissionDenied, 403, "permission_denied");
         check(ErrorKind::InUse, 409, "in_use");
         check(ErrorKind::Data, 422, "data_error");
         check(ErrorKind::TooManyQueries, 503, "too_many_queries");

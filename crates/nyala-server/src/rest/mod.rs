@@ -6,6 +6,7 @@ mod errors;
 pub mod formats;
 mod health;
 mod jobs;
+mod login;
 mod origin;
 mod queries;
 mod query;

@@ -1,41 +1,58 @@
 //! `GET /api/v1/queries` and `DELETE /api/v1/queries/{id}`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use nyala_engine::{ErrorKind, SessionOptions};
+use nyala_engine::{ErrorKind, Identity, Session, SessionOptions};
 
-use super::query::{requested_format, respond};
+use super::query::{requested_format, respond, user_of};
 use super::{ApiError, Shared};
 
 /// What runs now.
 const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";
 
 /// The rows of `system.queries`, in any format of query results.
-pub(super) async fn list(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, ApiError> {
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let started = Instant::now();
     let format = requested_format(&headers)?;
-    let session = shared.engine.session(SessionOptions::default());
+    let session = session_of(&shared, identity);
     respond(session.query(RUNNING).await?, format, started).await
 }
 
 /// Ends a query, like `KILL QUERY`.
 pub(super) async fn kill(
     State(shared): State<Shared>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    let number = id.parse().map_err(|_| {
+    let number: u64 = id.parse().map_err(|_| {
         let message = format!("`{id}` is not the number of a query");
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
             .hint("`GET /api/v1/queries` lists what runs")
     })?;
-    match shared.engine.kill(number) {
+    match session_of(&shared, identity).query(&format!("KILL QUERY {number}")).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),
         Err(error) if error.kind == ErrorKind::UndefinedObject => {
             Err(ApiError { status: StatusCode::NOT_FOUND, ..error.into() })
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// For statements that stand for a request.
+pub(super) fn session_of(shared: &Shared, identity: Identity) -> Arc<Session> {
+    shared.engine.session(SessionOptions {
+        user: user_of(&identity),
+        application: "http".to_owned(),
+        identity,
+        ..SessionOptions::default()
+    })
 }

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{Answer, QueryError, Session, SessionOptions, Statement};
+use nyala_engine::{Answer, Identity, QueryError, Session, SessionOptions, Statement};
 
 use super::formats::Format;
 use super::request::{QueryRequest, require_json, unreadable_body};
@@ -19,6 +20,7 @@ use super::{ApiError, Peer, Shared, body};
 pub(super) async fn query(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    Extension(identity): Extension<Identity>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -28,9 +30,10 @@ pub(super) async fn query(
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
     let request = QueryRequest::parse(&body)?;
     let session = shared.engine.session(SessionOptions {
-        user: String::new(),
+        user: user_of(&identity),
         application: text(&headers, header::USER_AGENT).unwrap_or("http").to_owned(),
         client: peer.to_string(),
+        identity,
     });
     for setting in request.settings() {
         let (name, value) = setting?;
@@ -39,6 +42,13 @@ pub(super) async fn query(
     let parameters = request.parameters()?;
     let answer = execute(&session, &request.sql, parameters).await?;
     respond(answer, format, started).await
+}
+
+pub(super) fn user_of(identity: &Identity) -> String {
+    match identity {
+        Identity::Role(role) => role.clone(),
+        Identity::Owner => String::new(),
+    }
 }
 
 async fn execute(

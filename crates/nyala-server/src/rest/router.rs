@@ -13,7 +13,8 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, jobs, origin, queries, query};
+use super::{ApiError, Readiness, health, jobs, login, origin, queries, query};
+use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
 /// What every handler may use.
@@ -21,6 +22,8 @@ use crate::metrics::Metrics;
 pub struct Shared {
     /// Answers the queries.
     pub engine: Arc<Engine>,
+    /// Knows who is at the door.
+    pub authenticator: Arc<Authenticator>,
     /// Renders `/metrics`.
     pub metrics: Metrics,
     /// Drives `/readyz`.
@@ -33,9 +36,15 @@ pub struct Shared {
 
 impl Shared {
     /// State of a server with this configuration, in phase [`Phase::Starting`](super::Phase).
-    pub fn new(engine: Arc<Engine>, metrics: Metrics, config: &ServerConfig) -> Self {
+    pub fn new(
+        engine: Arc<Engine>,
+        authenticator: Arc<Authenticator>,
+        metrics: Metrics,
+        config: &ServerConfig,
+    ) -> Self {
         Self {
             engine,
+            authenticator,
             metrics,
             readiness: Readiness::default(),
             max_body_bytes: config.max_body_bytes,
@@ -54,13 +63,19 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/queries/{id}", delete(queries::kill))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
+        // Whoever wants a token shows a password to it.
+        .route("/api/v1/token", post(login::token))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(count));
+    let metrics = Router::new()
+        .route("/metrics", get(render_metrics))
+        .route_layer(from_fn_with_state(shared.clone(), login::require));
     Router::new()
         .merge(api)
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
-        .route("/metrics", get(render_metrics))
+        .merge(metrics)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(shared.max_body_bytes))
@@ -78,6 +93,7 @@ async fn index() -> Json<Value> {
             "jobs": "GET /api/v1/jobs",
             "job": "GET /api/v1/jobs/{id}",
             "cancel job": "DELETE /api/v1/jobs/{id}",
+            "token": "POST /api/v1/token",
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",

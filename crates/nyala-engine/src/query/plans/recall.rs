@@ -9,6 +9,7 @@ use super::template::{Answers, Template};
 use crate::error::{QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
+use crate::query::authorize;
 use crate::query::engine::Engine;
 use crate::query::planning::cast_values;
 use crate::query::run::{Deadline, Start};
@@ -32,6 +33,7 @@ impl Session {
         if let Some(lifted) = lift(sql) {
             match find(&lifted.shape) {
                 Some(Known::Ready(template)) => {
+                    self.may_run(&template, &settings).ok()?;
                     let values = template.values_of(&lifted.values)?;
                     return Some(Prepared::taken_from(sql, Arc::clone(template.parts()), values));
                 }
@@ -40,8 +42,19 @@ impl Session {
             }
         }
         match find(sql) {
-            Some(Known::Ready(template)) => Some(Prepared::from_parts(Arc::clone(template.parts()))),
+            Some(Known::Ready(template)) => {
+                self.may_run(&template, &settings).ok()?;
+                Some(Prepared::from_parts(Arc::clone(template.parts())))
+            }
             _ => None,
+        }
+    }
+
+    /// Whether this session may read what a template reads, which another session may have made.
+    fn may_run(&self, template: &Template, settings: &Settings) -> Result<()> {
+        match &template.parts().plan {
+            Some(plan) => authorize::plan(&self.engine, &self.options().identity, plan.logical(), settings),
+            None => Err(QueryError::internal("a template has no plan")),
         }
     }
 
@@ -55,6 +68,7 @@ impl Session {
         running: &mut Option<Running>,
     ) -> Result<Option<Answer>> {
         let Some(template) = self.template(prepared, settings) else { return Ok(None) };
+        self.may_run(&template, settings)?;
         let begun = std::time::Instant::now();
         let plan = match prepared.taken() {
             Some(values) => template.bind(values)?,

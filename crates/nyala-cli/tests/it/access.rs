@@ -1,0 +1,323 @@
+//! Passwords, tokens and grants, as clients meet them.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::encryption::Keys;
+use crate::program::{Finished, PATIENCE, nyala, run, try_run};
+use crate::python::{require, script};
+use crate::server::{Server, send};
+use crate::star::Star;
+
+const PASSWORDS: (&str, &str) = ("NYALA_SERVER__AUTHENTICATION", "password");
+
+/// What the owner of the data folder sets up. `ann` reads two tables as one of the readers, `bob` nothing.
+const ROLES: &str = "
+    CREATE USER root SUPERUSER PASSWORD 'r''oot';
+    CREATE USER ann PASSWORD 'secret';
+    CREATE USER bob PASSWORD 'bob';
+    CREATE ROLE readers;
+    CREATE ROLE nobody PASSWORD 'n';
+    CREATE USER unset;
+    GRANT SELECT ON lineorder, dates TO readers;
+    GRANT readers TO ann;
+";
+
+#[test]
+fn a_password_opens_the_postgresql_door() {
+    let (_star, server) = start();
+    let check = |user: &str, password: &str, expected: Result<&str, &str>| {
+        let finished = psql(&server, user, password, "SELECT current_user");
+        match expected {
+            Ok(name) => assert_eq!(finished.stdout.trim(), name, "{user}: {finished:?}"),
+            Err(words) => {
+                assert_eq!(finished.code, Some(2), "{user}: {finished:?}");
+                assert!(finished.stderr.contains(words), "{user}: {finished:?}");
+            }
+        }
+    };
+    check("ann", "secret", Ok("ann"));
+    check("root", "r'oot", Ok("root"));
+    check("ann", "Secret", Err("password authentication failed for user `ann`"));
+    check("ann", "", Err("no password supplied"));
+    // Nobody learns which names exist, or why one is not let in.
+    for (user, password) in [("mallory", "x"), ("nobody", "n"), ("unset", "x"), ("readers", "x")] {
+        check(user, password, Err(&format!("password authentication failed for user `{user}`")));
+    }
+}
+
+#[test]
+fn what_was_not_granted_is_refused_wherever_it_stands() {
+    let (_star, server) = start();
+    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
+    let total = "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey GROUP BY d_year";
+    let granted = ann(total);
+    assert_eq!((granted.code, granted.stdout.lines().count()), (Some(0), 7), "{granted:?}");
+    assert!(
+        ann(&format!("EXPLAIN {total}")).stdout.contains("answered from cube"),
+        "a cube answers whom its tables do"
+    );
+    for sql in [
+        "SELECT 1",
+        "SELECT count(*) FROM information_schema.tables",
+        "SHOW CUBES",
+        "SHOW ROLES",
+        "SHOW GRANTS",
+    ] {
+        assert_eq!(ann(sql).code, Some(0), "{sql}: {:?}", ann(sql));
+    }
+    for sql in [
+        "SELECT count(*) FROM customer",
+        "SELECT count(*) FROM public.customer AS dates",
+        "WITH dates AS (SELECT * FROM customer) SELECT count(*) FROM dates",
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM customer)",
+        "SELECT (SELECT count(*) FROM customer)",
+        "SELECT d_year FROM dates UNION ALL SELECT c_custkey FROM customer",
+        "SELECT d_year FROM dates WHERE d_datekey IN (SELECT c_custkey FROM customer)",
+        "SELECT count(*) FROM dates, LATERAL (SELECT * FROM customer) AS c",
+        "EXPLAIN SELECT count(*) FROM customer",
+        "EXPLAIN ANALYZE SELECT count(*) FROM customer",
+        "PREPARE p AS SELECT count(*) FROM customer",
+        "DECLARE c CURSOR WITH HOLD FOR SELECT * FROM customer",
+        "CREATE CUBE public.mine AS SELECT c_city, count(*) FROM customer GROUP BY c_city",
+        "BUILD CUBE ssb",
+        "CHECK CUBE ssb",
+        "ANALYZE CUBE ssb",
+        "DROP CUBE ssb",
+        "DROP TABLE dates",
+        "CREATE SCHEMA s",
+        "DROP SCHEMA IF EXISTS public CASCADE",
+        "CREATE EXTERNAL TABLE etc STORED AS CSV LOCATION '/etc/passwd'",
+        "SHOW QUERY HISTORY",
+        "RECOMMEND CUBE FOR SCHEMA public",
+        "CREATE USER eve SUPERUSER PASSWORD 'e'",
+        "ALTER USER ann SUPERUSER",
+        "ALTER USER root PASSWORD 'mine'",
+        "GRANT SELECT ON customer TO ann",
+        "REVOKE readers FROM ann",
+        "DROP USER bob",
+    ] {
+        check_denied(&ann(sql), sql);
+    }
+    check_denied(&psql(&server, "bob", "bob", "SELECT count(*) FROM dates"), "bob");
+}
+
+fn check_denied(finished: &Finished, sql: &str) {
+    assert_eq!(finished.code, Some(1), "{sql}: {finished:?}");
+    assert!(finished.stderr.contains("ERROR:  42501"), "{sql}: {finished:?}");
+}
+
+#[test]
+fn grants_on_schemas_and_cubes_allow_just_that() {
+    let (_star, server) = start();
+    let root = |sql: &str| {
+        let finished = psql(&server, "root", "r'oot", sql);
+        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
+    };
+    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
+    root("GRANT BUILD ON CUBE ssb TO bob");
+    assert_eq!(bob("BUILD CUBE ssb").code, Some(0), "{:?}", bob("BUILD CUBE ssb"));
+    check_denied(&bob("SELECT count(*) FROM dates"), "building is not reading");
+    root("GRANT SELECT ON SCHEMA public TO bob");
+    assert_eq!(bob("SELECT count(*) FROM customer").code, Some(0));
+    check_denied(
+        &bob("CREATE CUBE mine AS SELECT d_year, count(*) FROM dates GROUP BY d_year"),
+        "reading is not creating",
+    );
+    root("GRANT CREATE ON SCHEMA public TO bob");
+    let create = "CREATE CUBE mine AS SELECT d_year, count(*) FROM dates GROUP BY d_year";
+    assert_eq!(bob(create).code, Some(0), "{:?}", bob(create));
+    root("REVOKE ALL ON SCHEMA public FROM bob");
+    check_denied(&bob("SELECT count(*) FROM customer"), "what was taken is gone");
+    let shown = psql(&server, "root", "r'oot", "SHOW GRANTS");
+    assert!(shown.stdout.contains("bob|BUILD|cube|public|ssb"), "{shown:?}");
+    let mine = bob("ALTER USER bob PASSWORD 'new'");
+    assert_eq!(mine.code, Some(0), "{mine:?}");
+    assert_eq!(bob("SELECT 1").code, Some(2), "the old password");
+    assert_eq!(psql(&server, "bob", "new", "SELECT 1").code, Some(0));
+}
+
+/// A statement that was prepared when it was allowed is not allowed for ever.
+#[tokio::test]
+async fn what_is_revoked_ends_also_for_prepared_statements() {
+    let (_star, server) = start();
+    let url = format!("postgres://ann:secret@{}/nyala", server.postgres);
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let prepared = client.prepare("SELECT count(*) FROM dates WHERE d_year > $1").await.unwrap();
+    let count: i64 = client.query_one(&prepared, &[&1990_i32]).await.unwrap().get(0);
+    assert_eq!(count, 2557);
+    let revoked = psql(&server, "root", "r'oot", "REVOKE SELECT ON dates FROM readers");
+    assert_eq!(revoked.code, Some(0), "{revoked:?}");
+    let error = client.query_one(&prepared, &[&1990_i32]).await.unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("42501"), "{error}");
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
+
+#[test]
+fn http_wants_a_password_or_a_token() {
+    let (_star, server) = start();
+    let query = |authorization: &str, sql: &str| {
+        request(&server, "POST", "/api/v1/query", authorization, &json!({ "sql": sql }).to_string())
+    };
+    let basic = |user: &str, password: &str| format!("Basic {}", base64(&format!("{user}:{password}")));
+    let check = |authorization: &str, sql: &str, status: u16, words: &str| {
+        let (found, body) = query(authorization, sql);
+        assert_eq!(found, status, "{sql}: {body}");
+        assert!(body.contains(words), "{sql}: {body}");
+    };
+    check("", "SELECT 1", 401, "www-authenticate: Basic");
+    check(&basic("ann", "secret"), "SELECT count(*) FROM dates", 200, "[2557]");
+    check(&basic("ann", "wrong"), "SELECT 1", 401, "unauthenticated");
+    check(&basic("mallory", "secret"), "SELECT 1", 401, "unauthenticated");
+    check(&basic("ann", "secret"), "SELECT count(*) FROM customer", 403, "permission_denied");
+    check("Bearer nonsense", "SELECT 1", 401, "unauthenticated");
+
+    let (status, body) = request(&server, "POST", "/api/v1/token", &basic("ann", "secret"), "");
+    assert_eq!(status, 200, "{body}");
+    let document: Value = serde_json::from_str(body.rsplit("\r\n\r\n").next().unwrap()).unwrap();
+    let bearer = format!("Bearer {}", document["token"].as_str().unwrap());
+    check(&bearer, "SELECT current_schema(), 40 + 2", 200, "42");
+    check(&bearer, "SELECT count(*) FROM customer", 403, "permission_denied");
+    assert_eq!(request(&server, "POST", "/api/v1/token", &basic("ann", "wrong"), "").0, 401);
+    assert_eq!(request(&server, "POST", "/api/v1/token", &bearer, "").0, 401, "a token gives no token");
+
+    check(&basic("ann", "secret"), "ALTER USER ann PASSWORD 'other'", 200, "ALTER ROLE");
+    check(&bearer, "SELECT 1", 401, "unauthenticated");
+    assert_eq!(request(&server, "GET", "/metrics", "", "").0, 401);
+    assert_eq!(request(&server, "GET", "/metrics", &basic("ann", "other"), "").0, 200);
+    assert_eq!(
+        request(&server, "GET", "/healthz", "", "").0,
+        200,
+        "whoever watches the process needs no password"
+    );
+}
+
+#[test]
+fn psycopg_logs_in_over_tls() {
+    let keys = Keys::make();
+    let star = prepared();
+    let server = Server::start_encrypted(
+        &star.path("data"),
+        &[
+            PASSWORDS,
+            ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
+            ("NYALA_SERVER__TLS__KEY", keys.key.to_str().unwrap()),
+        ],
+    );
+    let mut client = script("pg_login.py");
+    client.env("PGHOST", "localhost").env("PGPORT", server.postgres.port().to_string());
+    client.env("PGDATABASE", "nyala").env("PGSSLROOTCERT", &keys.certificate);
+    let finished = try_run(&mut client);
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+}
+
+#[test]
+fn passwords_are_neither_stored_nor_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let statement = "CREATE USER ann PASSWORD 'hunter2hunter2'; ALTER USER ann PASSWORD 'hunter2hunter2'";
+    let mut command = nyala(&["sql", "-c", statement, "--data-dir"]);
+    let finished = try_run(command.arg(folder.path()).env("NYALA_LOG", "trace"));
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let told = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(!told.contains("hunter2"), "{told}");
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(!bytes.windows(7).any(|window| window == b"hunter2"), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_audit_log_tells_who_came_and_what_they_did() {
+    let star = prepared();
+    let log = star.path("audit.jsonl");
+    let variables = [PASSWORDS, ("NYALA_SERVER__AUDIT_LOG", log.to_str().unwrap())];
+    let mut server = Server::start_with(&star.path("data"), &variables);
+    psql(&server, "ann", "wrong", "SELECT 1");
+    psql(&server, "ann", "secret", "SELECT count(*) FROM dates");
+    psql(&server, "ann", "secret", "SELECT count(*) FROM customer");
+    psql(&server, "root", "r'oot", "ALTER USER bob PASSWORD 'hunter2'");
+    psql(&server, "root", "r'oot", "DROP TABLE dates");
+    assert_eq!(request(&server, "POST", "/api/v1/query", "", "{}").0, 401);
+    server.process.signal("TERM");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("hunter2"), "{text}");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told =
+        |line: &Value| format!("{} {}", line["event"].as_str().unwrap(), line["user"].as_str().unwrap());
+    assert_eq!(
+        lines.iter().map(told).collect::<Vec<_>>(),
+        [
+            "login_refused ann",
+            "login ann",
+            "login ann",
+            "denied ann",
+            "login root",
+            "changed root",
+            "login root",
+            "failed root",
+            "login_refused "
+        ]
+    );
+    assert_eq!(lines[3]["statement"], "SELECT count(*) FROM customer");
+    assert_eq!(lines[5]["statement"], "ALTER ROLE bob PASSWORD '********'");
+    assert!(lines[7]["error"].as_str().unwrap().contains("needed by cube"), "{}", lines[7]);
+    assert_eq!(lines[1]["application"], "psql");
+}
+
+/// The benchmark's tables and cube, and roles.
+fn prepared() -> Star {
+    let star = Star::generate("0.01");
+    let data = star.built();
+    run(nyala(&["sql", "-c", ROLES, "--data-dir"]).arg(data));
+    star
+}
+
+fn start() -> (Star, Server) {
+    let star = prepared();
+    let server = Server::start_with(&star.path("data"), &[PASSWORDS]);
+    (star, server)
+}
+
+fn psql(server: &Server, user: &str, password: &str, sql: &str) -> Finished {
+    require("psql", "the PostgreSQL client (Debian: postgresql-client)");
+    let port = server.postgres.port().to_string();
+    let place = ["-h", "127.0.0.1", "-p", &port, "-U", user, "-w", "-v", "VERBOSITY=verbose"];
+    let mut command = Command::new("psql");
+    command.args(["-X", "-A", "-t"]).args(place).args(["-c", sql, "nyala"]);
+    if !password.is_empty() {
+        command.env("PGPASSWORD", password);
+    }
+    try_run(&mut command)
+}
+
+/// Status, and headers with body.
+fn request(server: &Server, method: &str, path: &str, authorization: &str, body: &str) -> (u16, String) {
+    let header =
+        if authorization.is_empty() { String::new() } else { format!("authorization: {authorization}\r\n") };
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{header}\r\n{body}",
+        body.len()
+    );
+    let received = String::from_utf8(send(server.http, request.as_bytes())).unwrap();
+    let status = received.split(' ').nth(1).and_then(|status| status.parse().ok()).expect(&received);
+    (status, received)
+}
+
+fn base64(text: &str) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let encode = |chunk: &[u8]| {
+        let bits =
+            chunk.iter().chain(&[0, 0]).take(3).fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
+        let letter = |place: usize| char::from(LETTERS[bits >> (18 - 6 * place) & 63]);
+        let letters: String = (0..=chunk.len()).map(letter).collect();
+        format!("{letters:=<4}")
+    };
+    text.as_bytes().chunks(3).map(encode).collect()
+}

@@ -1,0 +1,64 @@
+//! Who a session acts for.
+
+use nyala_model::CatalogSnapshot;
+use nyala_model::access::{Privilege, Securable, is_superuser, may};
+
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// Who a session acts for. What a role may do is looked up for each statement, so that what is taken away is
+/// gone at once.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// Whoever holds the data folder, or reached a server without authentication: everything is allowed.
+    #[default]
+    Owner,
+    /// A role that has shown its password.
+    Role(String),
+}
+
+impl Identity {
+    /// Whether there is nothing that needs to be checked.
+    pub(crate) fn may_everything(&self, catalog: &CatalogSnapshot) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Role(role) => is_superuser(&catalog.roles, role),
+        }
+    }
+
+    /// Whether this is the role itself.
+    pub(crate) fn is(&self, role: &str) -> bool {
+        matches!(self, Self::Role(own) if own == role)
+    }
+
+    /// Refuses what was not granted.
+    pub(crate) fn require(
+        &self,
+        catalog: &CatalogSnapshot,
+        privilege: Privilege,
+        on: &Securable,
+    ) -> Result<()> {
+        match self {
+            Self::Role(role) if !may(&catalog.roles, role, privilege, on) => Err(denied(role, privilege, on)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what only superusers may do.
+    pub(crate) fn require_superuser(&self, catalog: &CatalogSnapshot, what: &str) -> Result<()> {
+        if self.may_everything(catalog) {
+            return Ok(());
+        }
+        Err(QueryError::new(ErrorKind::PermissionDenied, format!("{what} is for superusers only"))
+            .hint("ask a superuser to do it"))
+    }
+}
+
+fn denied(role: &str, privilege: Privilege, on: &Securable) -> QueryError {
+    let word = privilege.word();
+    let place = match on {
+        Securable::Schema(name) => format!("SCHEMA {name}"),
+        Securable::Object(name) => name.to_string(),
+    };
+    QueryError::new(ErrorKind::PermissionDenied, format!("role `{role}` lacks {word} on {on}"))
+        .hint(format!("ask a superuser for `GRANT {word} ON {place} TO {role}`"))
+}

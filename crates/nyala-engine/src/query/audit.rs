@@ -1,0 +1,162 @@
+//! The audit log: who came, who was turned away, who changed what, and who was refused.
+//!
+//! One JSON object a line, appended to a file by a thread of its own, so that no statement waits for the disk.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::thread::{self, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::engine::Engine;
+use super::session::SessionOptions;
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// Longest part of a statement that is kept, in characters.
+const STATEMENT_CHARS: usize = 10_000;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditEvent {
+    /// A connection was opened, or a token given.
+    Login,
+    /// Somebody had no password or a wrong one.
+    LoginRefused,
+    /// A statement changed something.
+    Changed,
+    /// A statement that would have changed something failed.
+    Failed,
+    /// A statement was refused because its privilege was not granted.
+    Denied,
+}
+
+/// A line of the log.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    time: String,
+    event: AuditEvent,
+    user: &'a str,
+    client: &'a str,
+    application: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+/// The log; without a file it takes nothing down.
+#[derive(Debug, Default)]
+pub(super) struct Audit(Option<Writer>);
+
+#[derive(Debug)]
+struct Writer {
+    /// None when it is being closed.
+    lines: Option<UnboundedSender<String>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Audit {
+    /// Opens the file, which is made if it is missing. An empty path means no log.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        if path.as_os_str().is_empty() {
+            return Ok(Self(None));
+        }
+        let unusable = |error: std::io::Error| {
+            let message = format!("the audit log `{}` cannot be opened: {error}", path.display());
+            QueryError::new(ErrorKind::Unreadable, message)
+                .hint("set `server.audit_log` to a file in a folder that exists")
+        };
+        let file = options().open(path).map_err(unusable)?;
+        let (lines, received) = unbounded_channel();
+        let work = move || write_all(file, received);
+        let thread = thread::Builder::new().name("nyala-audit".to_owned()).spawn(work).map_err(unusable)?;
+        Ok(Self(Some(Writer { lines: Some(lines), thread: Some(thread) })))
+    }
+
+    fn record(&self, line: &Line<'_>) {
+        let Some(lines) = self.0.as_ref().and_then(|writer| writer.lines.as_ref()) else { return };
+        let taken = serde_json::to_string(line).is_ok_and(|text| lines.send(text).is_ok());
+        if !taken {
+            tracing::error!(?line, "the audit log has not taken a line");
+        }
+    }
+}
+
+/// What it says is for few eyes.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn write_all(mut file: File, mut lines: UnboundedReceiver<String>) {
+    while let Some(line) = lines.blocking_recv() {
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            // What cannot be kept there is kept here.
+            tracing::error!(%error, line, "the audit log cannot be written");
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// Waits until every line is written.
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(thread) = self.thread.take() {
+            // It has ended; how does not matter any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Engine {
+    /// Takes down that somebody came, or was turned away for the reason given.
+    pub fn audit_login(&self, options: &SessionOptions, refused: Option<&str>) {
+        let event = if refused.is_some() { AuditEvent::LoginRefused } else { AuditEvent::Login };
+        self.audit.record(&line(options, event, None, refused));
+    }
+
+    /// Takes down a statement, if it changed something or was refused.
+    pub(super) fn audit_statement<T>(
+        &self,
+        options: &SessionOptions,
+        statement: impl FnOnce() -> String,
+        changes: bool,
+        outcome: &Result<T>,
+    ) {
+        let event = match outcome {
+            Err(error) if error.kind == ErrorKind::PermissionDenied => AuditEvent::Denied,
+            Err(_) if changes => AuditEvent::Failed,
+            Ok(_) if changes => AuditEvent::Changed,
+            _ => return,
+        };
+        if self.audit.0.is_none() {
+            return;
+        }
+        let text = statement().chars().take(STATEMENT_CHARS).collect();
+        let error = outcome.as_ref().err().map(|error| error.message.as_str());
+        self.audit.record(&line(options, event, Some(text), error));
+    }
+}
+
+fn line<'a>(
+    options: &'a SessionOptions,
+    event: AuditEvent,
+    statement: Option<String>,
+    error: Option<&'a str>,
+) -> Line<'a> {
+    let SessionOptions { user, application, client, .. } = options;
+    Line { time: now(), event, user, client, application, statement, error }
+}
+
+fn now() -> String {
+    let ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
+    let time = i64::try_from(ms).ok().and_then(chrono::DateTime::from_timestamp_millis).unwrap_or_default();
+    time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

@@ -1,0 +1,153 @@
+//! What a session may do, checked against the tables that a resolved plan reads and the objects that a statement
+//! names: not against its text, where names may mean anything.
+
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
+use nyala_model::access::{Privilege, Securable};
+use nyala_model::{CatalogSnapshot, QualifiedName};
+
+use super::ddl::{name_of, schema_name, table_name};
+use super::engine::Engine;
+use super::roles::role_name;
+use super::system::SYSTEM_SCHEMA;
+use crate::access::Identity;
+use crate::cube::external_table;
+use crate::error::Result;
+use crate::session::{DATABASE, Settings, SnapshotContext};
+use crate::statement::{Nyala, RoleOptions, RoleStatement};
+
+/// Schemas that describe the database, which everybody may know.
+const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+/// Tables of the system that show what others ask.
+const TELLS_OF_OTHERS: [&str; 4] = ["queries", "query_history", "query_log", "stuck"];
+
+/// Checks every table that a plan reads, also in subqueries. It must be done whenever a plan is run, and not only
+/// when it was made: another session may have made it, and what was granted may have been taken.
+pub(super) fn plan(
+    engine: &Engine,
+    identity: &Identity,
+    plan: &LogicalPlan,
+    settings: &Settings,
+) -> Result<()> {
+    let catalog = engine.catalog().snapshot();
+    if identity.may_everything(&catalog) {
+        return Ok(());
+    }
+    let context = engine.context();
+    let mut refusal = Ok(());
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(table) = read_by(scan, settings, &context)
+        {
+            refusal = match table.schema == SYSTEM_SCHEMA {
+                true if !TELLS_OF_OTHERS.contains(&table.name.as_str()) => Ok(()),
+                true => identity.require_superuser(&catalog, &format!("reading `{table}`")),
+                false => identity.require(&catalog, Privilege::Select, &Securable::Object(table)),
+            };
+        }
+        let goes_on = refusal.is_ok();
+        Ok(if goes_on { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    refusal
+}
+
+/// The table that is read; none for what describes the database, and for functions that give rows. Whatever else
+/// there may be is taken for a table, which must have been granted.
+fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
+    if let Some(name) = external_table(scan) {
+        return Some(name);
+    }
+    let name = scan.table_name.table();
+    let is_function =
+        scan.table_name.schema().is_none() && context.is_table_function(name.trim_end_matches("()"));
+    let resolved = scan.table_name.clone().resolve(DATABASE, settings.schema());
+    let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref());
+    (!is_function && !is_system)
+        .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
+}
+
+/// Checks a change of schemas and tables.
+pub(super) fn ddl(
+    engine: &Engine,
+    identity: &Identity,
+    change: &DdlStatement,
+    settings: &Settings,
+) -> Result<()> {
+    let catalog = engine.catalog().snapshot();
+    if identity.may_everything(&catalog) {
+        return Ok(());
+    }
+    let creates_in = |name: &TableReference| {
+        let schema = Securable::Schema(table_name(name, settings.schema())?.schema);
+        identity.require(&catalog, Privilege::Create, &schema)
+    };
+    match change {
+        DdlStatement::CreateExternalTable(create) => creates_in(&create.name),
+        DdlStatement::DropTable(drop) => creates_in(&drop.name),
+        DdlStatement::CreateCatalogSchema(create) => {
+            let name = schema_name(&create.schema_name)?;
+            identity.require_superuser(&catalog, &format!("creating schema `{name}`"))
+        }
+        DdlStatement::DropCatalogSchema(_) => identity.require_superuser(&catalog, "dropping a schema"),
+        other => identity.require_superuser(&catalog, &other.name().to_lowercase()),
+    }
+}
+
+/// Checks a statement of our own. What the SELECT of a cube reads is checked apart from it, once it is planned.
+pub(super) fn own(
+    engine: &Engine,
+    identity: &Identity,
+    statement: &Nyala,
+    settings: &Settings,
+) -> Result<()> {
+    let catalog = engine.catalog().snapshot();
+    if identity.may_everything(&catalog) {
+        return Ok(());
+    }
+    let name = |name| name_of(name, settings.schema());
+    match statement {
+        Nyala::CreateCube(create) => creates(&catalog, identity, name(&create.name)?),
+        Nyala::AlterCube(alter) => creates(&catalog, identity, name(&alter.name)?),
+        Nyala::DropCube { name: cube, .. } => creates(&catalog, identity, name(cube)?),
+        Nyala::BuildCube(build) => builds(&catalog, identity, name(&build.name)?),
+        Nyala::CheckCube { name: cube, .. } | Nyala::AnalyzeCube { name: cube } => {
+            builds(&catalog, identity, name(cube)?)
+        }
+        Nyala::CancelJob(id) => match engine.build_progress().into_iter().find(|job| job.id.0 == *id) {
+            Some(job) => builds(&catalog, identity, job.cube),
+            None => identity.require_superuser(&catalog, "cancelling a job that does not run"),
+        },
+        Nyala::KillQuery { id } => match engine.registry.find(*id) {
+            Some(entry) if entry.owner.identity == *identity => Ok(()),
+            _ => identity.require_superuser(&catalog, "killing what others run"),
+        },
+        // What others asked is shown by these.
+        Nyala::ShowQueryHistory => identity.require_superuser(&catalog, "the query history"),
+        Nyala::RecommendCube(_) => {
+            identity.require_superuser(&catalog, "a recommendation from the query history")
+        }
+        Nyala::ShowCubes | Nyala::ShowSegments { .. } | Nyala::ShowCuboids { .. } | Nyala::ShowJobs => Ok(()),
+        Nyala::Role(statement) => role(&catalog, identity, statement),
+    }
+}
+
+fn creates(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -> Result<()> {
+    identity.require(catalog, Privilege::Create, &Securable::Schema(name.schema))
+}
+
+fn builds(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -> Result<()> {
+    identity.require(catalog, Privilege::Build, &Securable::Object(name))
+}
+
+/// Everybody may change their own password, and see who there is.
+fn role(catalog: &CatalogSnapshot, identity: &Identity, statement: &RoleStatement) -> Result<()> {
+    match statement {
+        RoleStatement::ShowRoles | RoleStatement::ShowGrants => Ok(()),
+        RoleStatement::Alter {
+            name,
+            options: RoleOptions { login: None, superuser: None, password: Some(_) },
+        } if identity.is(&role_name(name)) => Ok(()),
+        _ => identity.require_superuser(catalog, "changing roles and grants"),
+    }
+}

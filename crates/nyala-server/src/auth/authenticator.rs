@@ -1,0 +1,126 @@
+//! Decides who somebody is.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use nyala_engine::{Engine, Identity, check_password};
+use nyala_model::access::PasswordEntry;
+use nyala_model::config::Authentication;
+use tokio::sync::Semaphore;
+
+use super::credentials::Credentials;
+use super::tokens::{LIFETIME, Tokens};
+
+/// Passwords that are checked at the same time: each takes 19 MiB and a core.
+const CHECKS: usize = 2;
+/// Passwords that may wait to be checked. More are turned away, so that guessing cannot fill the memory.
+const WAITING: usize = 64;
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// No proof was brought.
+    Missing,
+    /// The proof is none. It is not told why: names that exist are nobody's business.
+    Wrong,
+    /// Too many others are being checked.
+    Busy,
+}
+
+impl Refusal {
+    /// What whoever it is may know of it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Missing => "who asks is not said",
+            Self::Wrong => "wrong user, password or token",
+            Self::Busy => "too many passwords are being checked",
+        }
+    }
+}
+
+/// What both doors check with.
+pub struct Authenticator {
+    engine: Arc<Engine>,
+    mode: Authentication,
+    tokens: Tokens,
+    checks: Semaphore,
+    waiting: Semaphore,
+}
+
+impl Authenticator {
+    /// An authenticator for the roles of this engine's catalog.
+    pub fn new(engine: Arc<Engine>, mode: Authentication) -> Self {
+        let (checks, waiting) = (Semaphore::new(CHECKS), Semaphore::new(WAITING));
+        Self { engine, mode, tokens: Tokens::default(), checks, waiting }
+    }
+
+    /// Whether anybody is let in.
+    pub(crate) fn is_open(&self) -> bool {
+        self.mode == Authentication::None
+    }
+
+    /// What the password of a role is checked with; none if there is no such role, it may not connect or has no
+    /// password.
+    pub(crate) fn password_of(&self, role: &str) -> Option<PasswordEntry> {
+        let catalog = self.engine.catalog().snapshot();
+        catalog.roles.get(role).filter(|role| role.login).and_then(|role| role.password.clone())
+    }
+
+    /// Who somebody is that brought this.
+    pub(crate) async fn identify(&self, credentials: Option<Credentials>) -> Result<Identity, Refusal> {
+        if self.is_open() {
+            return Ok(Identity::Owner);
+        }
+        match credentials {
+            None => Err(Refusal::Missing),
+            Some(Credentials::Basic { user, password }) => {
+                self.check(&user, password).await?;
+                Ok(Identity::Role(user))
+            }
+            Some(Credentials::Bearer(token)) => {
+                let given = self.tokens.find(&token).ok_or(Refusal::Wrong)?;
+                // A token is worth no more than the password behind it.
+                let current = self.password_of(&given.role).and_then(|password| password.argon2);
+                if current != Some(given.password) {
+                    return Err(Refusal::Wrong);
+                }
+                Ok(Identity::Role(given.role))
+            }
+        }
+    }
+
+    /// A token for somebody who shows a password, and how long it is good for.
+    pub(crate) async fn token(
+        &self,
+        credentials: Option<Credentials>,
+    ) -> Result<(String, Duration), Refusal> {
+        let Some(Credentials::Basic { user, password }) = credentials else { return Err(Refusal::Missing) };
+        let hash = self.check(&user, password).await?;
+        let token = self.tokens.give(&user, &hash).ok_or(Refusal::Busy)?;
+        Ok((token, LIFETIME))
+    }
+
+    /// Gives the hash that the password fits.
+    async fn check(&self, user: &str, password: String) -> Result<String, Refusal> {
+        let hash = self.password_of(user).and_then(|password| password.argon2);
+        // Who does not exist takes as long as who has another password.
+        let (known, hash) = (hash.is_some(), hash.unwrap_or_else(|| NOBODY.clone()));
+        let _waiting = self.waiting.try_acquire().map_err(|_| Refusal::Busy)?;
+        let _turn = self.checks.acquire().await.map_err(|_| Refusal::Busy)?;
+        let tried = hash.clone();
+        let fits = tokio::task::spawn_blocking(move || check_password(&password, &tried)).await;
+        if known && fits.unwrap_or(false) { Ok(hash) } else { Err(Refusal::Wrong) }
+    }
+}
+
+impl std::fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authenticator").field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+/// A hash of no password, with the parameters of all others.
+static NOBODY: LazyLock<String> = LazyLock::new(|| {
+    "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9i$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+        .to_owned()
+});

@@ -1,0 +1,59 @@
+//! What an `Authorization` header holds.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Something that proves who somebody is.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// Name and password.
+    Basic { user: String, password: String },
+    /// A token that this server has given.
+    Bearer(String),
+}
+
+impl Credentials {
+    /// The name that is claimed; none in a token.
+    pub(crate) fn user(&self) -> Option<&str> {
+        match self {
+            Self::Basic { user, .. } => Some(user),
+            Self::Bearer(_) => None,
+        }
+    }
+
+    /// Reads `Basic …` (RFC 7617) or `Bearer …` (RFC 6750); none if it is neither.
+    pub(crate) fn parse(header: &str) -> Option<Self> {
+        let (scheme, rest) = header.trim().split_once(' ')?;
+        let rest = rest.trim();
+        if scheme.eq_ignore_ascii_case("bearer") {
+            return Some(Self::Bearer(rest.to_owned()));
+        }
+        if !scheme.eq_ignore_ascii_case("basic") {
+            return None;
+        }
+        let text = String::from_utf8(STANDARD.decode(rest).ok()?).ok()?;
+        let (user, password) = text.split_once(':')?;
+        Some(Self::Basic { user: user.to_owned(), password: password.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_or_are_nothing() {
+        let check = |header: &str, expected: Option<Credentials>| {
+            assert!(Credentials::parse(header) == expected, "{header}");
+        };
+        let basic = |user: &str, password: &str| {
+            Some(Credentials::Basic { user: user.to_owned(), password: password.to_owned() })
+        };
+        check("Basic YW5uOmE6Yg==", basic("ann", "a:b"));
+        check("basic  YW5uOg==", basic("ann", ""));
+        check("Bearer abc", Some(Credentials::Bearer("abc".to_owned())));
+        for nothing in ["", "Basic", "Basic !", "Basic YW5u", "Digest x", "Basic /////w=="] {
+            check(nothing, None);
+        }
+    }
+}

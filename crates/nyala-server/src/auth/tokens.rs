@@ -1,0 +1,92 @@
+//! Tokens in the place of passwords, for as long as this process lives.
+//!
+//! A token is 256 random bits, of which only a digest is kept. It ends with its time, and with the password it
+//! was given for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// How long a token is good for.
+pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
+/// Most tokens at a time; those nearest their end make room.
+const MOST: usize = 10_000;
+
+type Digest = Vec<u8>;
+
+/// Tokens that were given.
+#[derive(Default)]
+pub(super) struct Tokens(Mutex<HashMap<Digest, Given>>);
+
+/// To whom a token was given.
+#[derive(Clone)]
+pub(super) struct Given {
+    /// The role.
+    pub(super) role: String,
+    /// The hash of the password that was shown.
+    pub(super) password: String,
+    until: Instant,
+}
+
+impl Tokens {
+    /// A new token; none if the system gives no random numbers.
+    pub(super) fn give(&self, role: &str, password: &str) -> Option<String> {
+        let mut random = [0_u8; 32];
+        SystemRandom::new().fill(&mut random).ok()?;
+        let token = URL_SAFE_NO_PAD.encode(random);
+        let given =
+            Given { role: role.to_owned(), password: password.to_owned(), until: Instant::now() + LIFETIME };
+        let mut tokens = self.lock();
+        if tokens.len() >= MOST {
+            make_room(&mut tokens);
+        }
+        tokens.insert(key(&token), given);
+        Some(token)
+    }
+
+    /// To whom a token was given; none if it is unknown or over.
+    pub(super) fn find(&self, token: &str) -> Option<Given> {
+        self.lock().get(&key(token)).filter(|given| given.until > Instant::now()).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Digest, Given>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make_room(tokens: &mut HashMap<Digest, Given>) {
+    let now = Instant::now();
+    tokens.retain(|_, given| given.until > now);
+    if tokens.len() < MOST {
+        return;
+    }
+    let oldest = tokens.iter().min_by_key(|(_, given)| given.until).map(|(key, _)| key.clone());
+    oldest.and_then(|key| tokens.remove(&key));
+}
+
+/// Whoever sees the map, or how long a look into it takes, learns nothing of any token.
+fn key(token: &str) -> Digest {
+    digest(&SHA256, token.as_bytes()).as_ref().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_token_is_known_and_another_is_not() {
+        let tokens = Tokens::default();
+        let token = tokens.give("ann", "hash").unwrap();
+        assert_ne!(tokens.give("ann", "hash").unwrap(), token);
+        assert_eq!(tokens.find(&token).map(|given| given.role), Some("ann".to_owned()));
+        assert!(tokens.find("").is_none());
+        assert!(tokens.find(&token.to_uppercase()).is_none());
+        assert!(!tokens.lock().keys().any(|key| key == token.as_bytes()));
+    }
+}

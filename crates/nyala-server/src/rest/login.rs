@@ -1,0 +1,97 @@
+//! Lets in who shows a password or a token, and gives tokens.
+
+use std::net::SocketAddr;
+
+use axum::Json;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use nyala_engine::SessionOptions;
+use serde_json::{Value, json};
+
+use super::{ApiError, Peer, Shared};
+use crate::auth::{Credentials, Refusal};
+
+/// Finds out who asks, and tells the handler by an extension of the request.
+pub(super) async fn require(
+    State(shared): State<Shared>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let credentials = credentials(request.headers());
+    let options = options_of(credentials.as_ref(), request.headers(), peer);
+    match shared.authenticator.identify(credentials).await {
+        Ok(identity) => {
+            request.extensions_mut().insert(identity);
+            next.run(request).await
+        }
+        Err(refusal) => {
+            tracing::info!(%peer, path = request.uri().path(), ?refusal, "refused a request");
+            shared.engine.audit_login(&options, Some(refusal.reason()));
+            refuse(refusal)
+        }
+    }
+}
+
+/// `POST /api/v1/token`: a token for a password.
+pub(super) async fn token(
+    State(shared): State<Shared>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, Response> {
+    if shared.authenticator.is_open() {
+        let message = "there is no authentication, and so there are no tokens";
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "no_authentication", message).into_response());
+    }
+    let credentials = credentials(&headers);
+    let options = options_of(credentials.as_ref(), &headers, peer);
+    match shared.authenticator.token(credentials).await {
+        Ok((token, lifetime)) => {
+            shared.engine.audit_login(&options, None);
+            Ok(Json(json!({"token": token, "type": "Bearer", "expires_in": lifetime.as_secs()})))
+        }
+        Err(refusal) => {
+            tracing::info!(%peer, ?refusal, "refused a token");
+            shared.engine.audit_login(&options, Some(refusal.reason()));
+            Err(refuse(refusal))
+        }
+    }
+}
+
+fn credentials(headers: &HeaderMap) -> Option<Credentials> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok().and_then(Credentials::parse)
+}
+
+fn options_of(credentials: Option<&Credentials>, headers: &HeaderMap, peer: SocketAddr) -> SessionOptions {
+    let application = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    SessionOptions {
+        user: credentials.and_then(Credentials::user).unwrap_or_default().to_owned(),
+        application: application.unwrap_or("http").to_owned(),
+        client: peer.to_string(),
+        ..SessionOptions::default()
+    }
+}
+
+fn refuse(refusal: Refusal) -> Response {
+    let (status, code, hint) = match refusal {
+        Refusal::Missing => (
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "send `Authorization: Basic …` or `Authorization: Bearer …`",
+        ),
+        Refusal::Wrong => (
+            StatusCode::UNAUTHORIZED,
+            "unauthenticated",
+            "a token ends after an hour and with its password; get another at `POST /api/v1/token`",
+        ),
+        Refusal::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "try again, or use a token"),
+    };
+    let mut response = ApiError::new(status, code, refusal.reason()).hint(hint).into_response();
+    if refusal != Refusal::Busy {
+        let challenge = HeaderValue::from_static("Basic realm=\"nyala\", charset=\"UTF-8\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
