@@ -112,11 +112,11 @@ impl DiskStore {
         self.inner.load_all(true);
     }
 
-    /// Commits what is queued, writes a checkpoint, and closes the store. Who still holds one of its tables can
+    /// Commits what is queued, seals the log, writes a checkpoint, and closes the store. Who still holds one of its tables can
     /// read on.
     pub fn close(mut self) -> Result<()> {
         self.stop();
-        match self.inner.maintain(Effort::Checkpoint) {
+        match self.inner.maintain(Effort::Seal) {
             // What was acknowledged is in the log.
             Err(OplogError::Damaged(_) | OplogError::ReadOnly { .. }) => Ok(()),
             done => done,

@@ -10,12 +10,15 @@ use super::progress::{Phase, Progress};
 use super::queue::lock;
 use crate::oplog::error::{Damage, LostRows, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, UnitEntry};
-use crate::oplog::log::{LogHeader, log_name};
+use crate::oplog::log::{LogHeader, log_name, log_number};
 use crate::oplog::meta::TableMeta;
 use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
 use crate::oplog::unit::{Base, DeadRows, LogRange, Rows, Unit, key_header, read_dead, read_hashes};
 use crate::oplog::vfs::Folder;
 
+/// How much log a row has at least, roughly: an index gets room for what the log may bring, because to make room
+/// later means to ask for the hash of every row.
+const LOG_BYTES_A_ROW: usize = 64;
 /// Rows that a thread sorts by shard at a time, 16 bytes each.
 const SORTED_ROWS: usize = 1 << 20;
 
@@ -56,8 +59,17 @@ pub(super) fn load_tables(
             Err(error) => return Err(error),
         }
     }
-    tables.values_mut().for_each(|table| table.index = build_index(&table.units, threads));
+    let expected = unread_log(folder, manifest) / LOG_BYTES_A_ROW;
+    tables.values_mut().for_each(|table| table.index = build_index(&table.units, threads, expected));
     Ok(tables)
+}
+
+/// Bytes of log that are still to be read.
+fn unread_log(folder: &Folder, manifest: &Manifest) -> usize {
+    let names = folder.list().unwrap_or_default();
+    let unread = names.iter().filter(|name| log_number(name).is_some_and(|number| number >= manifest.log.0));
+    let bytes: u64 = unread.filter_map(|name| folder.open(name).and_then(|file| file.bytes()).ok()).sum();
+    bytes.saturating_sub(manifest.log.1) as usize
 }
 
 fn value_bytes(unit: &Unit) -> u64 {
@@ -156,7 +168,7 @@ fn load_dead(folder: &Folder, entry: &UnitEntry, key: &BlockHeader) -> Result<De
 }
 
 /// An index of all live rows, each thread filling shards of its own.
-fn build_index(units: &[Option<Unit>], threads: usize) -> Index {
+fn build_index(units: &[Option<Unit>], threads: usize, expected: usize) -> Index {
     let live: usize = units.iter().flatten().map(|unit| unit.live() as usize).sum();
     let threads = threads.min(1 + live / SORTED_ROWS * 4).clamp(1, SHARDS);
     let workers: Vec<usize> = (0..threads).collect();
@@ -165,15 +177,21 @@ fn build_index(units: &[Option<Unit>], threads: usize) -> Index {
         // All rows of a shard are found before it is filled, so that it stays in the processor's cache; shards are
         // filled some at a time, so that the rows found take little memory.
         let at_once = (SORTED_ROWS * SHARDS / live.max(1)).max(1);
-        let shards = mine.chunks(at_once).flat_map(|shards| fill_shards(units, live / SHARDS, shards));
+        let more = expected.min(live / 4) / SHARDS;
+        let shards = mine.chunks(at_once).flat_map(|shards| fill_shards(units, live / SHARDS, more, shards));
         shards.collect::<Vec<_>>().into_iter()
     });
     let shards = (0..SHARDS).filter_map(|shard| filled.get_mut(shard % threads).and_then(Iterator::next));
     Index::of_shards(shards.collect())
 }
 
-/// The shards with these numbers, of about so many rows each.
-fn fill_shards(units: &[Option<Unit>], expected: usize, wanted: &[usize]) -> Vec<HashTable<Location>> {
+/// The shards with these numbers, of about so many rows each, with room for some more.
+fn fill_shards(
+    units: &[Option<Unit>],
+    expected: usize,
+    more: usize,
+    wanted: &[usize],
+) -> Vec<HashTable<Location>> {
     let mut places = [None; SHARDS];
     for (place, shard) in wanted.iter().enumerate() {
         if let Some(known) = places.get_mut(*shard) {
@@ -195,7 +213,7 @@ fn fill_shards(units: &[Option<Unit>], expected: usize, wanted: &[usize]) -> Vec
         }
     }
     let fill = |found: Vec<(u64, Location)>| {
-        let mut shard = HashTable::with_capacity(found.len());
+        let mut shard = HashTable::with_capacity(found.len() + more);
         for (hash, at) in found {
             shard.insert_unique(hash, at, |at| hash_at(units, at));
         }

@@ -102,22 +102,28 @@ impl Inner {
     }
 
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {
-        let (log, bytes) = self.log_position();
-        let large = bytes >= self.options.seal_bytes;
-        if large || effort == Effort::Seal {
+        let position = self.log_position();
+        if position.1 >= self.options.seal_bytes || effort == Effort::Seal {
             self.rotate_log()?;
         }
-        let mut changed = self.seal_frozen(upkeep)?;
-        changed |= self.compact(upkeep)?;
-        let (known_log, known_bytes) = upkeep.manifest.log;
-        let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
-        let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
-        let due =
-            idle || log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes);
-        if changed || due || effort != Effort::Due {
+        // Sealing takes long. If the process ends meanwhile, the next start has little log to read.
+        let due = self.checkpoint_is_due(upkeep, position);
+        if due {
+            self.checkpoint(upkeep)?;
+        }
+        let sealed = self.seal_frozen(upkeep)?;
+        let changed = self.compact(upkeep)? || sealed;
+        if changed || (effort != Effort::Due && !due) {
             self.checkpoint(upkeep)?;
         }
         Ok(())
+    }
+
+    fn checkpoint_is_due(&self, upkeep: &Upkeep, (log, bytes): (u64, u64)) -> bool {
+        let (known_log, known_bytes) = upkeep.manifest.log;
+        let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
+        let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
+        idle || log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes)
     }
 
     fn log_position(&self) -> (u64, u64) {

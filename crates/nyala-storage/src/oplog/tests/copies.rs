@@ -102,8 +102,8 @@ fn damage_that_is_met_later_stops_its_table_only() {
     let (store, table) = filled(&disk);
     let other = store.create_table(spec("other")).unwrap();
     other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
-    store.close().unwrap();
-    drop((table, other));
+    store.checkpoint().unwrap();
+    drop((table, other, store));
     let damaged = flip(&disk, FOLDER, "u1.seg", 70);
     let store = open(&disk);
     assert!(store.report().damage.is_empty(), "no value was read yet");
