@@ -3,7 +3,7 @@
 //! A cube can change while segments of before go on answering, so everything that files refer to keeps its
 //! meaning: the number of a measure is never given twice, and a cuboid records which measures it has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -113,10 +113,9 @@ impl CubeDefinition {
 
     /// Grouping sets of which `segment` has no cuboid, or one that a build would replace.
     pub fn outstanding(&self, segment: &SegmentEntry) -> Vec<DimensionSet> {
-        let current = |set: &DimensionSet| {
-            segment.cuboids.iter().any(|cuboid| cuboid.dimensions == *set && self.is_current(cuboid))
-        };
-        self.grouping_sets.iter().filter(|set| !current(set)).copied().collect()
+        let current = segment.cuboids.iter().filter(|cuboid| self.is_current(cuboid));
+        let current: BTreeSet<DimensionSet> = current.map(|cuboid| cuboid.dimensions).collect();
+        self.grouping_sets.iter().filter(|set| !current.contains(set)).copied().collect()
     }
 
     /// Whether the cells are the same, so that only options differ.

@@ -48,7 +48,7 @@ impl RangePartition {
         true
     }
 
-    /// The next segments to merge, of those that are whole and fit for use. Only ranges are merged that a
+    /// The next segments to merge, of those that are whole and fit for use, which come sorted. Only ranges are merged that a
     /// newer segment follows: what still grows would be merged again and again. A hole in which there are
     /// no `data` is none.
     pub fn due_merge(
@@ -60,14 +60,17 @@ impl RangePartition {
         let newest = segments.iter().map(|(range, _)| range.from).max()?;
         tiers.iter().find_map(|tier| {
             let tier = Self { step: *tier, ..self.clone() };
-            segments.iter().find_map(|(range, _)| {
-                let wide = tier.range_of(range.from).filter(|wide| wide.to <= newest)?;
-                let within: Vec<_> = segments.iter().filter(|(range, _)| wide.overlaps(*range)).collect();
-                let inside = within.iter().all(|(range, _)| wide.contains(*range));
-                let held: KeySet = within.iter().map(|(range, _)| *range).collect();
+            let wide = |(range, _): &(KeyRange, SegmentId)| tier.range_of(range.from);
+            let mut before = i64::MIN;
+            segments.chunk_by(|a, b| wide(a) == wide(b)).find_map(|group| {
+                let (first, last) = (group.first()?, group.last()?);
+                let alone = before <= wide(first).map_or(i64::MIN, |wide| wide.from);
+                before = last.0.to;
+                let wide = wide(first).filter(|wide| alone && last.0.to <= wide.to && wide.to <= newest)?;
+                let held: KeySet = group.iter().map(|(range, _)| *range).collect();
                 let lacking = KeySet::from(wide).subtract(&held).intersect(data);
-                let due = within.len() > 1 && inside && lacking.is_empty();
-                due.then(|| (wide, within.iter().map(|(_, id)| *id).collect()))
+                let due = group.len() > 1 && lacking.is_empty();
+                due.then(|| (wide, group.iter().map(|(_, id)| *id).collect()))
             })
         })
     }

@@ -68,14 +68,16 @@ fn a_build_killed_between_two_cuboids_goes_on_with_the_others() {
     star.define(&data);
     let mut resumed = 0;
     for round in 0..12 {
-        let mut building = Running::start(nyala(&["sql", "-c", BUILD, "--data-dir"]).arg(&data));
-        // Files of cuboids appear one by one; a later round waits for more of them.
+        let mut server = Server::start(&data);
+        let address = server.http;
+        let building = std::thread::spawn(move || send(address, &statement_request(BUILD)));
+        // Cuboids are counted when they are recorded; a later round waits for more of them.
         let wanted = 1 + round % 4;
-        while building.is_running() && cuboid_files(&data) < wanted {
-            sleep(Duration::from_micros(200));
+        while !building.is_finished() && cuboids_done(&server) < wanted {
+            sleep(Duration::from_millis(1));
         }
-        sleep(Duration::from_millis(10));
-        building.kill();
+        server.process.kill();
+        building.join().unwrap();
         let server = Server::start(&data);
         check_consistent(&server, &data);
         let left = left_segment(&server);
@@ -103,10 +105,11 @@ fn a_build_killed_between_two_cuboids_goes_on_with_the_others() {
     assert!(resumed > 0, "no build was killed between two cuboids");
 }
 
-/// Files of cuboids that are in their place.
-fn cuboid_files(data: &Path) -> usize {
-    let whole = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
-    files_below_now(&data.join("cubes")).iter().filter(|path| whole(path)).count()
+/// Finished cuboids of the newest job.
+fn cuboids_done(server: &Server) -> u64 {
+    let jobs: serde_json::Value = serde_json::from_str(&server.get("/api/v1/jobs").body).unwrap();
+    let running = jobs["jobs"][0]["state"] == "running";
+    if running { jobs["jobs"][0]["cuboids_done"].as_u64().unwrap() } else { 0 }
 }
 
 /// The segment of a build that died, and how many cuboids it has.
@@ -290,15 +293,6 @@ fn usual_build_time(star: &Star) -> Duration {
 /// At least 0, less than 1. No seed would make the outcome repeatable, so none is kept.
 fn random_fraction() -> f64 {
     f64::from(RandomState::new().hash_one(0) as u32) / f64::from(u32::MAX)
-}
-
-/// The same while files come and go.
-fn files_below_now(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .map(|entry| entry.path())
-        .flat_map(|path| if path.is_dir() { files_below_now(&path) } else { vec![path] })
-        .collect()
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

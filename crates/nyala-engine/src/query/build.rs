@@ -124,7 +124,7 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
 
 pub(super) fn busy(name: &QualifiedName) -> QueryError {
     QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built or altered already"))
-        .hint("wait for that build; SHOW JOBS tells how far it is")
+        .hint("wait for that build, or end it with CANCEL JOB; SHOW JOBS tells how far it is")
 }
 
 pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {

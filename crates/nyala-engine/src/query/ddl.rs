@@ -135,7 +135,7 @@ pub(super) async fn create_cube(
 pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exists: bool) -> Result<Answer> {
     if engine.build_progress().iter().any(|job| job.cube == name) {
         return Err(QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built"))
-            .hint("wait for the build, or cancel it"));
+            .hint("wait for the build, or end it with CANCEL JOB; SHOW JOBS lists it"));
     }
     let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
     let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
