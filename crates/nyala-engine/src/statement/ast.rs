@@ -14,7 +14,7 @@ use super::roles::RoleStatement;
 #[derive(Debug, Clone)]
 pub struct Statement {
     pub(crate) kind: Kind,
-    /// The text it was parsed from, if that held nothing else and nobody changed the statement since.
+    /// The text it was parsed from, if it is a query, the text held nothing else, and nobody changed it since.
     text: Option<Arc<str>>,
 }
 
@@ -163,8 +163,11 @@ impl Statement {
         Self { kind, text: None }
     }
 
-    pub(super) fn with_text(self, text: &str) -> Self {
-        Self { text: Some(text.into()), ..self }
+    /// Remembers the text of a query. Others are shown as they display, which leaves out passwords.
+    pub(super) fn keep_text(&mut self, text: &str) {
+        if matches!(self.ast(), Some(SqlStatement::Query(_))) {
+            self.text = Some(text.into());
+        }
     }
 
     /// The text it was parsed from, if it stands for that text alone.

@@ -34,8 +34,8 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     for tokens in split(tokens) {
         statements.push(parse_one(tokens)?);
     }
-    if statements.len() == 1 {
-        statements = statements.into_iter().map(|statement| statement.with_text(sql)).collect();
+    if let [statement] = statements.as_mut_slice() {
+        statement.keep_text(sql);
     }
     Ok(statements)
 }

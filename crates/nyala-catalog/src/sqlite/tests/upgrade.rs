@@ -49,6 +49,7 @@ async fn measures_get_their_positions_as_numbers() {
          json_group_array(json_remove(value, '$.number')) FROM json_each(definition, '$.measures')))",
         "ALTER TABLE jobs DROP COLUMN rows_total",
         "ALTER TABLE jobs DROP COLUMN retries",
+        "DROP TABLE roles",
         "UPDATE nyala_meta SET value = 3 WHERE key = 'schema_version'",
     ] {
         sqlx::query(statement).execute(&store.writer).await.unwrap();

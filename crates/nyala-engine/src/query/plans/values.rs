@@ -72,7 +72,7 @@ mod tests {
         check(integer("9007199254740993"), DataType::Float64, None);
         check(integer("5"), DataType::Float64, Some("Float64(5)"));
         check(integer("5"), DataType::Float32, None);
-        check(integer("5"), DataType::Decimal128(5, 2), Some("Decimal128(Some(500),5,2)"));
+        check(integer("5"), DataType::Decimal128(5, 2), Some("Decimal128(5.00,5,2)"));
         check(integer("5000"), DataType::Decimal128(5, 2), None);
         check(integer("5"), DataType::Utf8, None);
         check(Literal::Decimal("0.05".to_owned()), DataType::Float64, Some("Float64(0.05)"));
