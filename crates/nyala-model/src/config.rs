@@ -115,7 +115,7 @@ pub struct AdmissionConfig {
     pub groups: BTreeMap<String, GroupConfig>,
 }
 
-/// Queries that share slots. Those that cuboids in memory answer need none.
+/// Queries that share slots. Those that cuboids answer need none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GroupConfig {

@@ -1,7 +1,7 @@
 //! Who may compute at once.
 //!
-//! A query from cuboids in memory is over before it could be queued, and needs next to no memory: it is always
-//! admitted. Any other query takes a slot of its resource group, or waits for one in the order of arrival, for a
+//! A query from cuboids is over before it could be queued, and needs little memory: it is always
+//! admitted. Any other query that reads files takes a slot of its resource group, or waits for one in the order of arrival, for a
 //! while and if not too many wait already. So what large queries hold is bounded, whoever sends how many.
 
 use std::collections::BTreeMap;

@@ -118,7 +118,7 @@ impl Engine {
         let source = ContextSource {
             runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
             stores,
-            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.patient().clone()),
+            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone()),
             extensions,
             limits: StatementLimits::from(&config.query),
             batch_rows: config.query.batch_rows,

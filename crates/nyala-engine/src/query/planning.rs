@@ -135,6 +135,8 @@ pub(super) async fn run(
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
     }
+    // Cells are few beside rows, and dashboards wait for them: also while they still come from files.
+    let is_small = plans.report.all_from_cuboids() || reads_little(plans.physical.as_ref());
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let start = Start {
@@ -144,7 +146,7 @@ pub(super) async fn run(
         plan: plans.physical,
         task,
     };
-    if is_small(start.plan.as_ref()) {
+    if is_small {
         return Ok(start.on(engine.threads.execution(), running));
     }
     let slot = Some(group.admit(running.entry()).await?);
@@ -153,7 +155,7 @@ pub(super) async fn run(
 }
 
 /// Whether nothing is read but memory, and little of it: such a query is over before others notice.
-fn is_small(plan: &dyn ExecutionPlan) -> bool {
+fn reads_little(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
     if children.is_empty() {
         let is_one = plan.output_partitioning().partition_count() == 1;
@@ -165,7 +167,7 @@ fn is_small(plan: &dyn ExecutionPlan) -> bool {
                 .downcast_ref::<DataSourceExec>()
                 .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some());
     }
-    children.into_iter().all(|child| is_small(child.as_ref()))
+    children.into_iter().all(|child| reads_little(child.as_ref()))
 }
 
 fn count(engine: &Engine, report: &Report) {

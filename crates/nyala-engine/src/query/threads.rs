@@ -33,6 +33,7 @@ pub(super) struct Threads {
     runtimes: Vec<Runtime>,
     handle: Handle,
     patient: Handle,
+    loading: Handle,
 }
 
 impl Threads {
@@ -41,9 +42,9 @@ impl Threads {
         let failed = |error: std::io::Error| {
             QueryError::new(ErrorKind::ResourcesExhausted, format!("cannot start threads: {error}"))
         };
-        let runtime = |name: &str, start: fn()| {
+        let runtime = |name: &str, threads: usize, start: fn()| {
             Builder::new_multi_thread()
-                .worker_threads(count)
+                .worker_threads(threads)
                 .thread_name(name)
                 .thread_stack_size(EXECUTION_STACK_BYTES)
                 .on_thread_start(start)
@@ -51,8 +52,9 @@ impl Threads {
                 .build()
                 .map_err(failed)
         };
-        let execution = runtime("nyala-query", || ())?;
-        let patient = runtime("nyala-patient", give_way)?;
+        let execution = runtime("nyala-query", count, || ())?;
+        let patient = runtime("nyala-patient", count, give_way)?;
+        let loading = runtime("nyala-load", 1, || ())?;
         let (planning, jobs) = channel();
         let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..count {
@@ -63,13 +65,24 @@ impl Threads {
                 .spawn(move || work(&jobs))
                 .map_err(failed)?;
         }
-        let (handle, patient_handle) = (execution.handle().clone(), patient.handle().clone());
-        Ok(Self { planning, runtimes: vec![execution, patient], handle, patient: patient_handle })
+        Ok(Self {
+            planning,
+            handle: execution.handle().clone(),
+            patient: patient.handle().clone(),
+            loading: loading.handle().clone(),
+            runtimes: vec![execution, patient, loading],
+        })
     }
 
     /// The runtime of small queries, and of what waits more than it computes.
     pub(super) fn execution(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The runtime that brings cuboids into memory: a thread of its own, because among the queries that are slow as
+    /// long as it has not been done it would be done last.
+    pub(super) fn loading(&self) -> &Handle {
+        &self.loading
     }
 
     /// The runtime of builds and of queries that take long anyway. The system lets its threads compute when the
