@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::encryption::Keys;
-use crate::program::{Finished, PATIENCE, nyala, run, try_run};
+use crate::program::{Finished, PATIENCE, eventually, nyala, run, try_run};
 use crate::python::{require, script};
 use crate::server::{Server, send};
 use crate::star::Star;
@@ -320,4 +320,44 @@ fn base64(text: &str) -> String {
         format!("{letters:=<4}")
     };
     text.as_bytes().chunks(3).map(encode).collect()
+}
+
+/// A plan that one user's queries made ready must not answer another who may not read its tables.
+#[test]
+fn ready_plans_and_what_others_run_are_not_for_everybody() {
+    let (_star, server) = start();
+    let query = |year: u32| {
+        format!(
+            "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey \
+             JOIN customer ON lo_custkey = c_custkey WHERE c_region = 'ASIA' AND d_year = {year} GROUP BY d_year"
+        )
+    };
+    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
+    let ready = "SELECT count(*) FROM system.query_log WHERE ready_plan";
+    eventually("the plan is ready", PATIENCE, || {
+        assert_eq!(root(&query(1993)).code, Some(0));
+        root(ready).stdout.trim() != "0"
+    });
+    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
+    for year in [1993, 1994] {
+        let refused = ann(&query(year));
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("lacks SELECT on `public.customer`"), "{refused:?}");
+        assert!(refused.stdout.is_empty(), "{refused:?}");
+    }
+    for (sql, words) in [
+        ("SELECT * FROM system.queries", "system.queries"),
+        ("SELECT * FROM system.query_log", "system.query_log"),
+        ("SELECT * FROM system.query_history", "system.query_history"),
+        ("SELECT * FROM system.stuck", "system.stuck"),
+        ("KILL QUERY 1", "killing what others run"),
+        ("CANCEL JOB 1", "cancelling a job"),
+        ("ALTER CUBE ssb SET (auto_refresh = on)", "lacks CREATE"),
+    ] {
+        let refused = ann(sql);
+        assert_eq!(refused.code, Some(1), "{sql}: {refused:?}");
+        assert!(refused.stderr.contains(words), "{sql}: {refused:?}");
+    }
+    assert_eq!(ann("SELECT * FROM system.caches").code, Some(0));
+    assert_eq!(root("SELECT * FROM system.queries").code, Some(0));
 }
