@@ -19,8 +19,8 @@ pub mod suggest;
 pub mod upkeep;
 
 pub use catalog::{
-    CatalogSnapshot, CuboidEntry, CuboidFile, FileFormat, SegmentEntry, SegmentRange, SegmentState,
-    SourceFiles, TableEntry,
+    CatalogSnapshot, CuboidEntry, CuboidFile, DiskStoreEntry, ExternalSource, FileFormat, LiveSource,
+    SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry, TableSource,
 };
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};

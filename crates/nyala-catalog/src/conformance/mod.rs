@@ -8,6 +8,7 @@ pub(crate) mod commits;
 pub(crate) mod fixtures;
 pub(crate) mod history;
 pub(crate) mod jobs;
+pub(crate) mod live;
 pub(crate) mod objects;
 pub(crate) mod roles;
 pub(crate) mod segments;
@@ -49,6 +50,12 @@ macro_rules! conformance_tests {
                 grants_are_given_and_taken,
                 senseless_grants_are_refused,
                 grants_end_with_what_they_are_about,
+            ],
+            live: [
+                stores_and_live_tables_come_and_go,
+                a_store_is_not_dropped_under_its_tables,
+                a_dropped_table_is_left_over_until_it_is_gone,
+                a_live_table_gets_other_columns,
             ],
             jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
             history: [

@@ -15,7 +15,7 @@ use crate::access::Identity;
 use crate::cube::external_table;
 use crate::error::Result;
 use crate::session::{DATABASE, Settings, SnapshotContext};
-use crate::statement::{Nyala, RoleOptions, RoleStatement};
+use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
@@ -129,6 +129,15 @@ pub(super) fn own(
         }
         Nyala::ShowCubes | Nyala::ShowSegments { .. } | Nyala::ShowCuboids { .. } | Nyala::ShowJobs => Ok(()),
         Nyala::Role(statement) => role(&catalog, identity, statement),
+        Nyala::Live(statement) => match statement.as_ref() {
+            LiveStatement::CreateDiskStore { .. } | LiveStatement::DropDiskStore { .. } => {
+                identity.require_superuser(&catalog, "changing disk stores")
+            }
+            LiveStatement::CreateTable { create, .. } => creates(&catalog, identity, name(&create.name)?),
+            LiveStatement::AlterTable(alter) => creates(&catalog, identity, name(&alter.name)?),
+            // Checked when it begins. What a location may be is checked when it is opened.
+            LiveStatement::Copy(_) => Ok(()),
+        },
     }
 }
 

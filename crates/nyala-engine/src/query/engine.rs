@@ -22,6 +22,7 @@ use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::freshness::{self, FileChecks};
 use super::history::History;
+use super::live;
 use super::plans::{PlanCache, PlanCacheStats};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
@@ -29,6 +30,7 @@ use super::system::SystemSchema;
 use super::threads::Threads;
 use crate::cube::build::{Background, BuildStats, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveStores;
 use crate::scan::{HotCuboids, HotStats, Stores};
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
 use crate::statement::StatementLimits;
@@ -52,6 +54,8 @@ pub struct Engine {
     pub(super) current: ArcSwap<SnapshotContext>,
     /// Serialises the opening of new snapshots; queries never take it.
     pub(super) opening: Mutex<()>,
+    /// Serialises changes of disk stores and of the columns of live tables.
+    pub(super) stores_change: Mutex<()>,
     pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
@@ -115,7 +119,9 @@ impl Engine {
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;
         let memory = Memory::divide(config);
+        let live = Arc::new(LiveStores::start(&config.data_dir, &catalog.snapshot()));
         let source = ContextSource {
+            live,
             runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
             stores,
             hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone()),
@@ -140,6 +146,7 @@ impl Engine {
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
+            stores_change: Mutex::new(()),
             file_checks: FileChecks::default(),
             background,
             threads,
@@ -158,6 +165,7 @@ impl Engine {
         if let Some(after) = millis(config.query.stuck_after_ms) {
             engine.threads.execution().spawn(activity::watch(Arc::downgrade(&engine), after));
         }
+        live::forget_leftovers_later(&engine);
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
     }
@@ -210,6 +218,9 @@ impl Engine {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
         self.background.finished(AFTER_CANCEL).await;
+        let live = Arc::clone(self.live());
+        // Fails only if closing panicked; then the next start recovers what was not closed in order.
+        let _ = tokio::task::spawn_blocking(move || live.close_all()).await;
     }
 
     /// The snapshot that a query beginning now reads.
@@ -223,6 +234,11 @@ impl Engine {
 
     pub(super) fn stores(&self) -> &Arc<Stores> {
         &self.source.stores
+    }
+
+    /// The disk stores of live tables.
+    pub(super) fn live(&self) -> &Arc<LiveStores> {
+        &self.source.live
     }
 
     /// Opens the catalog's newest snapshot for queries that begin from now on.

@@ -16,6 +16,7 @@ mod explain;
 mod freshness;
 mod history;
 mod job;
+mod live;
 mod memory;
 mod planning;
 mod plans;
@@ -31,5 +32,6 @@ mod upkeep;
 
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};
+pub use live::Ingest;
 pub use plans::PlanCacheStats;
 pub use session::{Prepared, Session, SessionOptions};

@@ -27,6 +27,7 @@ use super::run::{Deadline, Start};
 use super::session::{Session, in_order};
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveScanExec;
 use crate::scan::HotCuboidExec;
 use crate::session::{Settings, SnapshotContext, is_plain};
 
@@ -160,6 +161,7 @@ fn reads_little(plan: &dyn ExecutionPlan) -> bool {
     if children.is_empty() {
         let is_one = plan.output_partitioning().partition_count() == 1;
         return plan.is::<HotCuboidExec>() && is_one
+            || plan.downcast_ref::<LiveScanExec>().is_some_and(LiveScanExec::is_little)
             || plan.is::<PlaceholderRowExec>()
             || plan.is::<EmptyExec>()
             || plan.is::<StreamingTableExec>()
@@ -178,7 +180,7 @@ fn count(engine: &Engine, report: &Report) {
 }
 
 /// Puts values in the place of parameters.
-fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
+pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
     let Unoptimized::Resolved(plan) = query else {
         return Ok(query);
     };

@@ -19,12 +19,13 @@ use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
 use super::run::Deadline;
 use super::{
-    alter, analyze, authorize, build, check, ddl, explain, history, recommend, roles, segments, show,
+    alter, analyze, authorize, build, check, ddl, explain, history, live, recommend, roles, segments, show,
 };
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{Kind, Nyala, Statement, parse};
+use crate::live::ROW_VERSION;
+use crate::statement::{IfExists, Kind, Nyala, Statement, Writing, parse};
 
 /// Who a session belongs to, for logs and limits.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +66,8 @@ pub(super) struct Parts {
     schema: Option<SchemaRef>,
     pub(super) plan: Option<Arc<Unoptimized>>,
     planned_for: (SnapshotVersion, Arc<str>),
+    /// For an INSERT.
+    if_exists: IfExists,
 }
 
 /// A text, and the values that were taken out of it.
@@ -87,6 +90,7 @@ impl Parts {
             schema: planned.schema,
             plan: Some(Arc::new(planned.plan)),
             planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
+            if_exists: IfExists::default(),
         })
     }
 
@@ -187,12 +191,17 @@ impl Session {
         let context = self.engine.context();
         if let Some(schema) = self.known_schema(&statement) {
             let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
-            let parts = Parts { statement, parameter_types: Vec::new(), schema, plan: None, planned_for };
+            let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
+            let parts = Parts { statement, parameter_types, schema, plan: None, planned_for, if_exists };
             return Ok(Prepared::from_parts(Arc::new(parts)));
         }
-        let state = context.state(settings);
-        let Kind::DataFusion(ast) = statement.kind.clone() else {
+        let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
+        };
+        let writing = Writing::take(&mut ast, ROW_VERSION)?;
+        let state = match writing.versions {
+            true => context.versioned_state(settings),
+            false => context.state(settings),
         };
         let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
@@ -200,7 +209,8 @@ impl Session {
         let allowed = authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings);
         self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
         allowed?;
-        Ok(Prepared::from_parts(Arc::new(Parts::of(statement, planned, &context, settings)?)))
+        let parts = Parts { if_exists: writing.if_exists, ..Parts::of(statement, planned, &context, settings)? };
+        Ok(Prepared::from_parts(Arc::new(parts)))
     }
 
     /// Columns of statements that are not planned as SQL: `Some(None)` for none.
@@ -249,7 +259,7 @@ impl Session {
         match &statement.kind {
             Kind::Nyala(statement) => {
                 self.authorize_own(statement, &settings).await?;
-                self.run_own(statement, &settings, running).await
+                self.run_own(statement, &settings, deadline, running).await
             }
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
@@ -292,7 +302,7 @@ impl Session {
             return show::setting(&name, &value, running);
         }
         let plan = self.current_plan(&whole.parts, settings).await?;
-        self.run_plan(&plan, statement, parameters, settings, deadline, running).await
+        self.run_plan(&plan, &whole.parts, parameters, settings, deadline, running).await
     }
 
     /// The plan made when the statement was prepared, or a new one if names may mean other things now.
@@ -326,7 +336,13 @@ impl Session {
         authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings)
     }
 
-    async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
+    async fn run_own(
+        &self,
+        statement: &Nyala,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
         let engine = &self.engine;
         match statement {
             Nyala::CreateCube(create) => ddl::create_cube(engine, create, settings).await,
@@ -353,6 +369,7 @@ impl Session {
                 Ok(Completion::of("CANCEL JOB"))
             }
             Nyala::KillQuery { id } => engine.kill(*id),
+            Nyala::Live(statement) => Box::pin(live::run(self, statement, settings, deadline, running)).await,
             Nyala::Role(statement) => roles::run(engine, statement, settings, running).await,
             Nyala::ShowQueryHistory => Ok(show::rows(history::show(engine).await?, running)),
             Nyala::AnalyzeCube { name } => {
@@ -369,7 +386,7 @@ impl Session {
     async fn run_plan(
         &self,
         plan: &Unoptimized,
-        statement: &Statement,
+        parts: &Parts,
         parameters: Vec<ScalarValue>,
         settings: &Settings,
         deadline: &Deadline,
@@ -389,12 +406,15 @@ impl Session {
             }
             LogicalPlan::Ddl(change) => {
                 authorize::ddl(&self.engine, &self.options.identity, change, settings)?;
-                ddl::run(&self.engine, change, statement, settings).await
+                ddl::run(&self.engine, change, &parts.statement, settings).await
             }
-            LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
+            LogicalPlan::Dml(dml) => {
+                let work = live::write(self, dml, parts.if_exists, &parameters, settings, deadline, running);
+                Box::pin(work).await
+            }
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {
-                let text = statement.text();
+                let text = parts.statement.text();
                 planning::run(self, plan, text, &parameters, settings, deadline, running).await
             }
         }
@@ -460,6 +480,12 @@ impl Session {
 
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A further part of a statement that runs.
+    pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
+        let cancel = deadline.cancel.child_token();
+        Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
     /// When a statement that begins now must end.

@@ -10,7 +10,8 @@ mod reader;
 mod stores;
 
 pub(crate) use cuboid::{CuboidPart, CuboidTable, WithoutValues};
-pub(crate) use external::ExternalTable;
+pub(crate) use external::{ExternalTable, decode_schema};
+pub(crate) use infer::encode_schema;
 pub(crate) use files::{ColumnRange, TableFiles};
 pub(crate) use footer::{FileProblem, check_file};
 pub use hot::HotStats;

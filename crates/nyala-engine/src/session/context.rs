@@ -11,19 +11,20 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
-use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
+use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName, TableEntry, TableSource};
 
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
-use super::schema::{OpenedTable, SnapshotSchema};
+use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::functions::register;
-use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles};
+use crate::live::{LiveProvider, LiveRef, LiveStores, Pins};
+use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles, decode_schema};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -31,6 +32,7 @@ use crate::statement::StatementLimits;
 pub(crate) struct ContextSource {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) stores: Arc<Stores>,
+    pub(crate) live: Arc<LiveStores>,
     /// None when cuboids are not to be kept in memory.
     pub(crate) hot: Option<Arc<HotCuboids>>,
     pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
@@ -44,6 +46,8 @@ pub(crate) struct ContextSource {
 pub(crate) struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
+    /// In which live tables have the versions of their rows; none if there are no live tables.
+    versioned: Option<SessionState>,
     tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
     listings: Arc<Listings>,
@@ -64,23 +68,25 @@ impl SnapshotContext {
         source: &ContextSource,
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
-        let context = SessionContext::new_with_state(source.base_state());
-        let tables = Arc::new(open_tables(&snapshot, source, &context.state(), before));
+        let base = source.base_state();
+        let tables = Arc::new(open_tables(&snapshot, source, &base, before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
-        let database = Arc::new(MemoryCatalogProvider::new());
-        for schema in &snapshot.schemas {
-            database.register_schema(schema, Arc::new(schema_of(schema, &tables)))?;
-        }
-        context.register_catalog(DATABASE, database);
-        for extension in &source.extensions {
-            extension.install(&context)?;
-        }
-        let state = context.state();
+        let schemas: BTreeMap<_, _> =
+            snapshot.schemas.iter().map(|schema| (schema.clone(), schema_of(schema, &tables))).collect();
+        let has_live = snapshot.tables.values().any(|table| table.live().is_some());
+        let versioned = has_live
+            .then(|| {
+                let schemas = schemas.iter().map(|(name, schema)| (name.clone(), schema.with_versions()));
+                state_over(schemas.collect(), base.clone(), source)
+            })
+            .transpose()?;
+        let state = state_over(schemas, base, source)?;
         let mut cubes = Vec::new();
         for entry in snapshot.cubes.values() {
             cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before, &listings).await));
         }
-        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes), listings, epoch: next_epoch() })
+        let (cubes, epoch) = (CubeIndex::new(cubes), next_epoch());
+        Ok(Self { snapshot, state, versioned, tables, cubes, listings, epoch })
     }
 
     /// The same snapshot in the light of newer listings.
@@ -93,6 +99,7 @@ impl SnapshotContext {
         Self {
             snapshot: Arc::clone(&self.snapshot),
             state: self.state.clone(),
+            versioned: self.versioned.clone(),
             tables: Arc::clone(&self.tables),
             cubes: CubeIndex::new(judged.collect::<Vec<_>>()),
             listings: Arc::new(listings),
@@ -108,7 +115,10 @@ impl SnapshotContext {
     /// Looks what lies in the folder of a table now. `statistics` asks for the values of its columns too.
     pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
-            Some(Ok(opened)) => TableFiles::list(opened, &self.state, statistics).await,
+            Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
+            Some(Ok(Table::Live(_))) => {
+                Err(QueryError::new(ErrorKind::Unsupported, format!("table `{table}` is live: it has no files")))
+            }
             Some(Err(error)) => Err(error.clone()),
             None => {
                 Err(QueryError::new(ErrorKind::UndefinedTable, format!("table `{table}` does not exist")))
@@ -159,15 +169,52 @@ impl SnapshotContext {
         }
     }
 
+    /// A live table.
+    pub(crate) fn live_table(&self, name: &QualifiedName) -> Option<Result<Arc<LiveRef>>> {
+        match self.tables.get(name)? {
+            Ok(Table::Live(table)) => Some(Ok(Arc::clone(table.table()))),
+            Ok(Table::External(_)) => None,
+            Err(error) => Some(Err(error.clone())),
+        }
+    }
+
     /// The state to plan one statement with.
     pub(crate) fn state(&self, settings: &Settings) -> SessionState {
-        let mut state = self.state.clone();
-        let options = state.config_mut().options_mut();
-        *options = settings.options().clone();
-        options.catalog.default_schema = settings.schema().to_string();
-        state.mark_start_execution();
-        state
+        begin(self.state.clone(), settings)
     }
+
+    /// The state to plan a statement with that reads or writes the versions of rows.
+    pub(crate) fn versioned_state(&self, settings: &Settings) -> SessionState {
+        begin(self.versioned.as_ref().unwrap_or(&self.state).clone(), settings)
+    }
+}
+
+fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
+    let config = state.config_mut();
+    config.set_extension(Arc::new(Pins::default()));
+    let options = config.options_mut();
+    *options = settings.options().clone();
+    options.catalog.default_schema = settings.schema().to_string();
+    state.mark_start_execution();
+    state
+}
+
+/// A state whose database has these schemas, and those of the extensions.
+fn state_over(
+    schemas: BTreeMap<String, SnapshotSchema>,
+    base: SessionState,
+    source: &ContextSource,
+) -> Result<SessionState> {
+    let context = SessionContext::new_with_state(base);
+    let database = Arc::new(MemoryCatalogProvider::new());
+    for (name, schema) in schemas {
+        database.register_schema(&name, Arc::new(schema))?;
+    }
+    context.register_catalog(DATABASE, database);
+    for extension in &source.extensions {
+        extension.install(&context)?;
+    }
+    Ok(context.state())
 }
 
 impl ContextSource {
@@ -203,16 +250,28 @@ fn open_tables(
     state: &SessionState,
     before: Option<&SnapshotContext>,
 ) -> HashMap<QualifiedName, OpenedTable> {
-    let open = |(name, entry): (&QualifiedName, &Arc<nyala_model::TableEntry>)| {
+    let open = |(name, entry): (&QualifiedName, &Arc<TableEntry>)| {
         let kept = before
             .and_then(|before| before.tables.get(name))
             .filter(|table| matches!(table, Ok(table) if Arc::ptr_eq(table.entry(), entry)));
-        let table = kept.cloned().unwrap_or_else(|| {
-            ExternalTable::open(Arc::clone(entry), state, source.stores.config()).map(Arc::new)
-        });
+        let table = kept.cloned().unwrap_or_else(|| open_table(entry, source, state));
         (name.clone(), table)
     };
     snapshot.tables.iter().map(open).collect()
+}
+
+fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionState) -> OpenedTable {
+    let shared = Arc::clone(entry);
+    match &entry.source {
+        TableSource::External(files) => {
+            let table = ExternalTable::open(shared, files, state, source.stores.config())?;
+            Ok(Table::External(Arc::new(table)))
+        }
+        TableSource::Live(live) => {
+            let table = LiveRef::new(shared, live.clone(), source.live.find(&live.store));
+            Ok(Table::Live(Arc::new(LiveProvider::new(Arc::new(table), decode_schema(entry)?, state)?)))
+        }
+    }
 }
 
 fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {

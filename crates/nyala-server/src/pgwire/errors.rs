@@ -149,6 +149,10 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Unreadable => "58030",
         ErrorKind::PermissionDenied => "42501",
         ErrorKind::InUse => "55006",
+        ErrorKind::Conflict => "40001",
+        ErrorKind::ReadOnly => "25006",
+        ErrorKind::Unconfirmed => "08007",
+        ErrorKind::Gone => "55000",
         ErrorKind::ShuttingDown => sqlstate::ADMIN_SHUTDOWN,
         // The kinds may grow; one that this table does not know is ours to fix.
         _ => sqlstate::INTERNAL,

@@ -18,6 +18,8 @@ pub struct Found {
     pub positions: Vec<Option<usize>>,
     /// The LSN at which each of them was last written.
     pub versions: UInt64Array,
+    /// The version of the table that they were found in.
+    pub version: Arc<Version>,
 }
 
 /// A row in a version.
@@ -69,7 +71,7 @@ impl SharedTable {
             batches.push(projection.read(&part)?);
         }
         let rows = concat_batches(projection.schema(), &batches).map_err(failed)?;
-        Ok(Found { rows, positions, versions: versions.into() })
+        Ok(Found { rows, positions, versions: versions.into(), version })
     }
 
     /// Keys that were asked for, with their hashes.
