@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_select::concat::concat_batches;
 
 use super::{Location, SharedTable, TableState, Version};
+use crate::oplog::codec::{canonical_key, fit};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::unit::{Keys, UnitView};
 
@@ -76,14 +77,13 @@ impl SharedTable {
     pub(crate) fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
         let meta = self.meta();
         let expected = &meta.current()?.key_schema;
-        let types = |batch: &arrow_schema::Schema| -> Vec<_> {
-            batch.fields().iter().map(|field| field.data_type().clone()).collect()
-        };
-        let columns: Vec<ArrayRef> = keys.columns().to_vec();
-        let fits = types(expected) == types(&keys.schema());
-        let hashed =
-            Keys::of(&columns).filter(|_| fits && columns.iter().all(|column| column.null_count() == 0));
-        let keys = hashed.ok_or_else(|| {
+        let columns = expected.fields().iter().zip(keys.columns());
+        let columns =
+            columns.map(|(field, column)| fit(column, field.data_type()).map(|key| canonical_key(&key)));
+        let columns = columns.collect::<Option<Vec<ArrayRef>>>().filter(|columns| {
+            expected.fields().len() == keys.num_columns() && columns.iter().all(|key| key.null_count() == 0)
+        });
+        let keys = columns.and_then(|columns| Keys::of(&columns)).ok_or_else(|| {
             OplogError::invalid(format!(
                 "keys of table `{}` have columns {expected:?} without nulls",
                 meta.name

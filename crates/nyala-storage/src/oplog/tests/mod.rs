@@ -1,5 +1,6 @@
 //! Tests of whole stores, on a simulated disk.
 
+mod all_types;
 mod basics;
 mod concurrent;
 mod copies;
@@ -11,5 +12,6 @@ mod feed;
 mod fixture;
 mod killed;
 mod memory;
+mod random;
 mod types;
 mod workload;

@@ -245,7 +245,7 @@ fn read_flat(
     let nulls = file.read((column, own, 0))?;
     let mut flat = Flat { rows, nulls, ..Flat::default() };
     let part = Part::of(data_type).ok_or_else(|| OplogError::invalid("unknown type"))?;
-    if !matches!(part, Part::FixedList(_) | Part::Struct) {
+    if !matches!(part, Part::FixedList(_) | Part::Struct | Part::Null) {
         flat.buffers.push(file.require((column, own, 1))?);
     }
     if matches!(part, Part::Bytes | Part::LargeBytes) {
