@@ -122,7 +122,7 @@ fn cut(buffer: &Buffer, offset: usize, bytes: usize) -> Option<Buffer> {
 }
 
 /// Offsets that start at 0, and the range of what they point to.
-fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
+pub(crate) fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
     buffer: &Buffer,
     offset: usize,
     rows: usize,

@@ -55,6 +55,10 @@ impl Version {
         &self.units
     }
 
+    pub(super) fn unit(&self, id: u64) -> Option<&Arc<UnitView>> {
+        self.units.iter().find(|unit| unit.id == id)
+    }
+
     pub(crate) fn meta(&self) -> &Arc<TableMeta> {
         &self.meta
     }
@@ -104,6 +108,14 @@ impl Projection {
     /// Schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    pub(super) fn ids(&self) -> &[(u32, DataType)] {
+        &self.ids
+    }
+
+    pub(super) fn row_version(&self) -> bool {
+        self.row_version
     }
 
     /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their

@@ -74,7 +74,24 @@ impl Scene {
             let known: Vec<(usize, usize)> =
                 asked.iter().filter_map(|key| self.model.get(key).copied()).collect();
             assert_eq!(found.rows, self.expected(&known), "{context}");
+            self.take(&table, &asked, &known, &context);
         }
+    }
+
+    /// Reads some columns of rows by where they are, each row twice.
+    fn take(&mut self, table: &LiveTable, asked: &[i64], known: &[(usize, usize)], context: &str) {
+        let columns: Vec<usize> = (0..self.schema.fields().len()).filter(|_| self.rng.one_in(2)).collect();
+        let located = table.locate(&keys_of(asked)).unwrap();
+        let rows: Vec<RowId> = located.rows.into_iter().flatten().collect();
+        let projection = located.version.projection(&columns, true).unwrap();
+        let taken = located.version.take(&[rows.as_slice(), &rows].concat(), &projection).unwrap();
+        let expected = self.expected(&[known, known].concat()).project(&columns).unwrap();
+        assert_eq!(taken.num_rows(), expected.num_rows(), "{context}");
+        assert_eq!(&taken.columns()[..columns.len()], expected.columns(), "{context}");
+        let versions = table.row_versions(&keys_of(asked)).unwrap();
+        let versions: Vec<u64> = versions.into_iter().filter(|lsn| *lsn > 0).collect();
+        let lsns = taken.column(columns.len()).as_primitive::<arrow_array::types::UInt64Type>();
+        assert_eq!(lsns.values(), &[versions.as_slice(), &versions].concat(), "{context}");
     }
 
     /// The rows that stand in these places.

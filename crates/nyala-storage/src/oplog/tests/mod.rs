@@ -12,6 +12,7 @@ mod feed;
 mod fixture;
 mod killed;
 mod memory;
-mod random;
+mod points;
+pub(super) mod random;
 mod types;
 mod workload;

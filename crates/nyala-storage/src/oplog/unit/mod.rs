@@ -8,9 +8,10 @@ mod keys;
 mod lsns;
 mod open;
 mod seal;
+mod stored;
 mod view;
 
-pub(crate) use base::{Base, LogRange, Resident, Rows};
+pub(crate) use base::{Base, Gathered, LogRange, Resident, Rows};
 pub(crate) use chunks::{Chunk, Data};
 pub(crate) use dead::DeadRows;
 pub(crate) use facts::Facts;

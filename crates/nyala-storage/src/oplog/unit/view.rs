@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
-use super::{Data, DeadRows, Lsns};
+use super::{Data, DeadRows, Gathered, Lsns};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::SchemaVersion;
 
@@ -41,13 +42,35 @@ impl UnitView {
         parts
     }
 
-    /// The part that is one row.
-    pub(crate) fn part_of(self: &Arc<Self>, row: u32) -> Option<Part> {
-        let chunk = match &self.data.base {
+    /// The chunk that holds a row, or none if it is the base.
+    pub(crate) fn chunk_of(&self, row: u32) -> Option<usize> {
+        match &self.data.base {
             Some(base) if row < base.rows() => None,
-            _ => Some(self.data.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1)?),
+            _ => self.data.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1),
+        }
+    }
+
+    /// The values of rows of one chunk, or of the base, in a column given by its id.
+    pub(crate) fn gather(
+        &self,
+        chunk: Option<usize>,
+        id: u32,
+        data_type: &DataType,
+        rows: &[u32],
+    ) -> Result<Gathered> {
+        let Some(position) = self.schema.position(id) else {
+            // The rows are older than the column.
+            return Ok(Gathered { array: new_null_array(data_type, 1), at: vec![0; rows.len()] });
         };
-        (row < self.rows).then(|| Part { unit: self.clone(), chunk, from: row, rows: 1 })
+        let missing = || OplogError::invalid("no such column");
+        match chunk {
+            None => self.data.base.as_ref().ok_or_else(missing)?.gather(position, rows),
+            Some(chunk) => {
+                let (start, chunk) = self.data.chunks.get(chunk).ok_or_else(missing)?;
+                let array = chunk.columns.get(position).cloned().ok_or_else(missing)?;
+                Ok(Gathered { array, at: rows.iter().map(|row| (row - start) as usize).collect() })
+            }
+        }
     }
 
     /// All values of a column, dead rows included.
@@ -81,11 +104,7 @@ impl Part {
 
     /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for. Columns that
     /// are not in memory are read, which blocks.
-    pub(crate) fn read(
-        &self,
-        columns: &[(u32, arrow_schema::DataType)],
-        lsns: bool,
-    ) -> Result<(usize, Vec<ArrayRef>)> {
+    pub(crate) fn read(&self, columns: &[(u32, DataType)], lsns: bool) -> Result<(usize, Vec<ArrayRef>)> {
         let live = self.unit.dead.live_mask(self.from, self.rows()).map(|mask| BooleanArray::new(mask, None));
         let mut arrays = Vec::with_capacity(columns.len() + 1);
         for (id, data_type) in columns {
