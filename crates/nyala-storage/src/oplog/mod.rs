@@ -69,5 +69,5 @@ pub use store::{
     TornTail, VerifyReport, restore, salvage, verify,
 };
 pub use table::{Found, Located, Projection, RowId, Version};
-pub use unit::Part;
+pub use unit::{Bounds, Part};
 pub use write::{Condition, Write};

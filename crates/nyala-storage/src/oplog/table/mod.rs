@@ -1,6 +1,7 @@
 //! A live table in memory: its index, its units, and the versions readers hold.
 
 mod apply;
+mod bounds;
 mod cold;
 mod index;
 mod lookup;

@@ -2,6 +2,7 @@
 
 mod all_types;
 mod basics;
+mod bounds;
 mod concurrent;
 mod copies;
 mod crash;

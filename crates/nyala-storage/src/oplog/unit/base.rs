@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_select::concat::concat;
 
 use super::stored::StoredColumn;
-use super::{Facts, Keys, Lsns};
+use super::{Facts, Keys, Lsns, ZoneMap, Zones};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::BlockFile;
 use crate::oplog::log::{Kind, scan};
@@ -68,6 +68,8 @@ pub(crate) struct Rows {
     pub(crate) schema: Arc<SchemaVersion>,
     pub(crate) lsns: Lsns,
     pub(crate) facts: Facts,
+    /// As they are stored; none for rows in a log.
+    pub(crate) zones: ZoneMap,
 }
 
 /// Rows in files, with the columns that are in memory.
@@ -79,6 +81,7 @@ pub(crate) struct Base {
     pub(crate) lsns: Lsns,
     pub(crate) facts: Facts,
     columns: Vec<Slot>,
+    zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
     origin: Origin,
     /// Held while a log is read, which gives all columns at once.
@@ -97,10 +100,14 @@ impl Base {
     }
 
     fn new(rows: Rows, origin: Origin) -> Self {
-        let Rows { table, rows, schema, lsns, facts } = rows;
+        let Rows { table, rows, schema, lsns, facts, zones: mut known } = rows;
         let columns = schema.columns.iter().map(|_| Slot::default()).collect();
-        let (keys, reading) = (OnceLock::new(), Mutex::new(()));
-        Self { table, rows, schema, lsns, facts, columns, keys, origin, reading }
+        let zones = schema
+            .columns
+            .iter()
+            .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
+        let (keys, reading, zones) = (OnceLock::new(), Mutex::new(()), zones.collect());
+        Self { table, rows, schema, lsns, facts, columns, zones, keys, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -152,6 +159,16 @@ impl Base {
         let array = read.ok_or_else(|| self.senseless(position))?;
         let at = rows.iter().map(|row| sorted.partition_point(|known| known < row)).collect();
         Ok(Gathered { array, at })
+    }
+
+    /// Bounds of a column, if they are stored or it is in memory.
+    pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
+        let zones = self.zones.get(position)?;
+        if zones.get().is_none() && !self.is_sealed() && self.is_resident(position) {
+            let found = Zones::of(&self.column(position).ok()?)?;
+            return Some(zones.get_or_init(|| found));
+        }
+        zones.get()
     }
 
     /// Whether a column is in memory; one that is being read is not.

@@ -10,6 +10,7 @@ mod open;
 mod seal;
 mod stored;
 mod view;
+mod zones;
 
 pub(crate) use base::{Base, Gathered, LogRange, Resident, Rows};
 pub(crate) use chunks::{Chunk, Data};
@@ -18,5 +19,8 @@ pub(crate) use facts::Facts;
 pub(crate) use keys::{Keys, hash_seed};
 pub(crate) use lsns::Lsns;
 pub(crate) use open::{Hashes, Unit};
-pub(crate) use seal::{key_header, read_dead, read_hashes, seal, write_dead, write_hashes};
+pub(crate) use seal::{key_header, read_bounds, read_dead, read_hashes, seal, write_dead, write_hashes};
+pub(crate) use view::PartBounds;
 pub use view::{Part, UnitView};
+pub use zones::Bounds;
+pub(crate) use zones::{ZONE_ROWS, ZoneMap, Zones, read_zones, write_zones};
