@@ -13,11 +13,6 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 /// More keys than this are not looked up one by one: then a scan is not slower.
 const MAX_KEYS: usize = 4096;
 
-/// Whether a condition says which values a column of the key may have.
-pub(super) fn names_keys(condition: &Expr, key: &Schema) -> bool {
-    key.fields().iter().any(|field| values(condition, field.name(), field.data_type()).is_some())
-}
-
 /// All keys that rows can have that fulfil the conditions; none if that is not known.
 pub(super) fn keys_of(conditions: &[Expr], key: &Schema) -> Option<RecordBatch> {
     let mut allowed: HashMap<&str, Vec<ScalarValue>> = HashMap::new();

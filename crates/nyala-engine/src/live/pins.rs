@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use datafusion::execution::TaskContext;
 use nyala_model::TableId;
 use nyala_storage::oplog::Version;
 
@@ -12,11 +11,6 @@ use nyala_storage::oplog::Version;
 pub(crate) struct Pins(Mutex<HashMap<TableId, Arc<Version>>>);
 
 impl Pins {
-    /// The pins of the statement that a task belongs to.
-    pub(crate) fn of(task: &TaskContext) -> Arc<Self> {
-        task.session_config().get_extension().unwrap_or_default()
-    }
-
     /// The version that is read, if that is decided.
     pub(crate) fn get(&self, table: TableId) -> Option<Arc<Version>> {
         self.lock().get(&table).cloned()

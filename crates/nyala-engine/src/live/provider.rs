@@ -13,8 +13,9 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_storage::oplog::Version;
 
-use super::keys::{keys_of, names_keys};
+use super::keys::keys_of;
 use super::pins::Pins;
+use super::prune::predicate;
 use super::scan::{LiveScan, LiveScanExec};
 use super::table::LiveRef;
 use crate::error::{QueryError, Result};
@@ -111,20 +112,20 @@ impl TableProvider for LiveProvider {
         };
         let keys = keys_of(filters, &self.key);
         let pins = state.config().get_extension::<Pins>().unwrap_or_default();
-        let scan = LiveScan { table: Arc::clone(&self.table), schema, keys, pins };
+        let bounds = match keys {
+            Some(_) => None,
+            None => predicate(filters, &self.schema, state)?,
+        };
+        let scan = LiveScan { table: Arc::clone(&self.table), schema, keys, bounds, pins };
         let exec = LiveScanExec::new(scan, state.config().target_partitions(), state.config().batch_size())?;
         Ok(Arc::new(exec))
     }
 
-    /// Conditions on the key narrow what is read; they are checked on the rows all the same.
+    /// Conditions narrow what is read; they are checked on the rows all the same.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
     ) -> datafusion::error::Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match names_keys(filter, &self.key) {
-            true => TableProviderFilterPushDown::Inexact,
-            false => TableProviderFilterPushDown::Unsupported,
-        };
-        Ok(filters.iter().map(support).collect())
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
     }
 }

@@ -11,6 +11,7 @@ use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::pruning::PruningPredicate;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
@@ -21,9 +22,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use nyala_storage::oplog::{LiveTable, Part, Projection, Version};
+use nyala_storage::oplog::{LiveTable, Part, Projection, RowId, Version};
 
 use super::pins::Pins;
+use super::prune::matching;
 use super::provider::ROW_VERSION;
 use super::table::LiveRef;
 use crate::error::{ErrorKind, QueryError};
@@ -39,6 +41,8 @@ pub(super) struct LiveScan {
     pub(super) schema: SchemaRef,
     /// Only rows with these keys can be wanted.
     pub(super) keys: Option<RecordBatch>,
+    /// Parts that this rules out need not be read.
+    pub(super) bounds: Option<Arc<PruningPredicate>>,
     pub(super) pins: Arc<Pins>,
 }
 
@@ -104,28 +108,27 @@ impl LiveScan {
         Ok(version.projection(&columns, row_version).map_err(QueryError::from)?)
     }
 
-    /// The rows with the keys; none if other rows were read by this statement before.
+    /// The rows with the keys; none if that cannot be told any more of the version that this statement reads.
     fn look_up(&self, table: &LiveTable, keys: &RecordBatch) -> Result<Option<RecordBatch>> {
-        let found = table.lookup(keys).map_err(QueryError::from)?;
-        let pinned = self.pins.get_or(self.table.entry().id, || Arc::clone(&found.version));
-        if pinned.lsn() != found.version.lsn() {
-            return Ok(None);
-        }
-        let known = found.rows.schema();
-        let column = |name: &str| match known.index_of(name) {
-            Ok(at) => Some(Arc::clone(found.rows.column(at))),
-            Err(_) if name == ROW_VERSION => Some(Arc::new(found.versions.clone()) as _),
-            Err(_) => None,
+        let id = self.table.entry().id;
+        let (version, rows) = match self.pins.get(id) {
+            Some(version) => {
+                let rows = table.locate_in(&version, keys).map_err(QueryError::from)?;
+                (version, rows)
+            }
+            None => {
+                let found = table.locate(keys).map_err(QueryError::from)?;
+                let version = self.pins.get_or(id, || Arc::clone(&found.version));
+                // Another scan of this statement may have chosen a version meanwhile.
+                let same = Arc::ptr_eq(&version, &found.version);
+                (version, same.then_some(found.rows))
+            }
         };
-        let columns: Option<Vec<_>> = self.schema.fields().iter().map(|field| column(field.name())).collect();
-        let rows = columns.map(|columns| {
-            let options = arrow::record_batch::RecordBatchOptions::new().with_row_count(Some(found.rows.num_rows()));
-            RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-        });
-        match rows {
-            Some(Ok(rows)) => Ok(Some(rows)),
-            _ => Ok(None),
-        }
+        let Some(rows) = rows else { return Ok(None) };
+        let rows: Vec<RowId> = rows.into_iter().flatten().collect();
+        let projection = self.projection(&version)?;
+        let found = version.take(&rows, &projection).map_err(QueryError::from)?;
+        conform(found, &self.schema).map(Some)
     }
 
     /// The share of one partition of all rows.
@@ -137,7 +140,10 @@ impl LiveScan {
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let version = self.pin(&table);
         let projection = Arc::new(self.projection(&version)?);
-        let parts = version.parts().map_err(QueryError::from)?;
+        let mut parts = version.parts().map_err(QueryError::from)?;
+        if let Some(bounds) = &self.bounds {
+            parts = matching(&version, parts, bounds)?;
+        }
         let own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
         let schema = Arc::clone(&self.schema);
         let read = move |part: Part| {
@@ -185,8 +191,11 @@ impl DisplayAs for LiveScanExec {
         }
         let columns: Vec<&str> = self.scan.schema.fields().iter().map(|f| f.name().as_str()).collect();
         write!(f, "LiveScanExec: table={name}, columns=[{}]", columns.join(", "))?;
-        match &self.scan.keys {
-            Some(keys) => write!(f, ", keys={}", keys.num_rows()),
+        if let Some(keys) = &self.scan.keys {
+            write!(f, ", keys={}", keys.num_rows())?;
+        }
+        match &self.scan.bounds {
+            Some(bounds) => write!(f, ", parts={}", bounds.predicate_expr()),
             None => Ok(()),
         }
     }
@@ -266,7 +275,8 @@ impl ExecutionPlan for LiveScanExec {
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let rows = match (self.rows, args.partition()) {
-            (Some(rows), None) => Precision::Exact(rows as usize),
+            (Some(rows), None) if self.scan.bounds.is_none() => Precision::Exact(rows as usize),
+            (Some(rows), None) => Precision::Inexact(rows as usize),
             (Some(rows), Some(_)) => {
                 Precision::Inexact(rows as usize / self.properties.partitioning.partition_count().max(1))
             }

@@ -110,11 +110,6 @@ impl OpenStore {
         &self.entry.name
     }
 
-    /// The catalog's entry.
-    pub(crate) fn entry(&self) -> &Arc<DiskStoreEntry> {
-        &self.entry
-    }
-
     /// Its folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
@@ -123,11 +118,6 @@ impl OpenStore {
     /// How far its start has come.
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
-    }
-
-    /// How long it has been open or opening.
-    pub(crate) fn age(&self) -> Duration {
-        self.begun.elapsed()
     }
 
     /// How far it is.

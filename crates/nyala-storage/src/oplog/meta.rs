@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::codec::{In, Out, Part, check_key_type, read_type, write_type};
+use super::codec::{In, Out, Part, check_key_type, plain_field, read_type, write_type};
 use super::error::{OplogError, Result};
 
 /// When a write is acknowledged.
@@ -27,7 +27,8 @@ const DURABILITIES: &[Durability] = &[Durability::Group, Durability::Interval, D
 pub struct TableSpec {
     /// Unique in its store.
     pub name: String,
-    /// Columns. Metadata of schema and fields are not kept.
+    /// Columns. Metadata of schema and fields are not kept, and a column that is given as a dictionary, as runs or
+    /// as a view of lists becomes one of the plain type; the table's schema says so.
     pub schema: SchemaRef,
     /// Names of the columns of the primary key, in order; at least one. They may not be null.
     pub key: Vec<String>,
@@ -141,7 +142,7 @@ impl TableMeta {
             let (position, field) = spec.schema.column_with_name(name).ok_or_else(|| {
                 OplogError::invalid(format!("key column `{name}` is not a column of table `{}`", spec.name))
             })?;
-            check_key_type(name, field.data_type())?;
+            check_key_type(name, plain(field).data_type())?;
             if key.contains(&(position as u32)) {
                 return Err(OplogError::invalid(format!("column `{name}` is twice in the key")));
             }
@@ -171,6 +172,12 @@ impl TableMeta {
         }
         for (at, column) in columns.iter().enumerate() {
             write_type(&mut Out::default(), column.field.data_type())?;
+            if !column.field.is_nullable() && *column.field.data_type() == DataType::Null {
+                let name = column.field.name();
+                return Err(OplogError::invalid(format!(
+                    "column `{name}` has nothing but nulls and must allow them"
+                )));
+            }
             if columns.iter().take(at).any(|other| other.field.name() == column.field.name()) {
                 return Err(OplogError::invalid(format!("column `{}` is there twice", column.field.name())));
             }
@@ -265,5 +272,5 @@ pub enum Alteration {
 }
 
 fn plain(field: &Field) -> Arc<Field> {
-    Arc::new(Field::new(field.name(), field.data_type().clone(), field.is_nullable()))
+    plain_field(&Arc::new(field.clone()))
 }

@@ -68,6 +68,6 @@ pub use store::{
     ProgressReport, SalvageReport, StoreOptions, StoreReport, StoreStats, SystemClock, TableStats, Ticket,
     TornTail, VerifyReport, restore, salvage, verify,
 };
-pub use table::{Found, Projection, Version};
-pub use unit::Part;
+pub use table::{Found, Located, Projection, RowId, Version};
+pub use unit::{Bounds, Part};
 pub use write::{Condition, Write};

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::codec::{In, Out, read_rows, write_rows};
+use super::codec::{In, Out, canonical_key, fit, read_rows, write_rows};
 use super::error::{OplogError, Result};
 use super::meta::{SchemaVersion, TableMeta};
 use super::unit::Keys;
@@ -28,7 +28,8 @@ pub enum Condition {
 /// of several rows with one key the last one counts.
 #[derive(Debug, Clone, Default)]
 pub struct Write {
-    /// Rows with all columns of the table, in order.
+    /// Rows with all columns of the table, in order. Dictionaries and other forms of the columns' values fit too.
+    /// Floats in a key have one zero and one NaN, which are equal to themselves.
     pub upserts: Option<RecordBatch>,
     /// The key columns, in the order of the key, of rows to delete. Keys that are not there are fine.
     pub deletes: Option<RecordBatch>,
@@ -111,8 +112,11 @@ impl PreparedWrite {
         let has_rows = |batch: &RecordBatch| batch.num_rows() > 0;
         let whole: Vec<usize> = (0..schema.key.len()).collect();
         let prepare = |batch: RecordBatch, expected: &arrow_schema::Schema, key: &[usize]| {
-            check_columns(&batch, expected).map_err(|what| misfit(&what))?;
-            HashedRows::new(batch.columns().to_vec(), key, seed).ok_or_else(|| misfit("have no usable key"))
+            let mut columns = fit_columns(&batch, expected).map_err(|what| misfit(&what))?;
+            for (_, column) in columns.iter_mut().enumerate().filter(|(at, _)| key.contains(at)) {
+                *column = canonical_key(column);
+            }
+            HashedRows::new(columns, key, seed).ok_or_else(|| misfit("have no usable key"))
         };
         let deletes = write.deletes.filter(has_rows).map(|rows| prepare(rows, &schema.key_schema, &whole));
         let upserts = write.upserts.filter(has_rows).map(|rows| prepare(rows, &schema.schema, &schema.key));
@@ -195,18 +199,22 @@ pub(crate) fn decode_write<'a>(
     input.is_empty().then_some(DecodedWrite { deleted_keys, rows, columns })
 }
 
-fn check_columns(batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<(), String> {
+/// The columns of a batch as `expected`, or what is wrong with them.
+fn fit_columns(batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<Vec<ArrayRef>, String> {
     if batch.num_columns() != expected.fields().len() {
         return Err(format!("have {} columns, not {}", batch.num_columns(), expected.fields().len()));
     }
-    for (field, column) in expected.fields().iter().zip(batch.columns()) {
-        if field.data_type() != column.data_type() {
-            let (name, data_type) = (field.name(), column.data_type());
-            return Err(format!("have {data_type} for column `{name}`, which is {}", field.data_type()));
-        }
-        if !field.is_nullable() && column.null_count() > 0 {
-            return Err(format!("have a null in column `{}`, which allows none", field.name()));
-        }
+    let columns = expected.fields().iter().zip(batch.columns());
+    columns.map(|(field, column)| fit_column(field, column)).collect()
+}
+
+fn fit_column(field: &arrow_schema::Field, column: &ArrayRef) -> Result<ArrayRef, String> {
+    let name = field.name();
+    let fitted = fit(column, field.data_type()).ok_or_else(|| {
+        format!("have {} for column `{name}`, which is {}", column.data_type(), field.data_type())
+    })?;
+    if !field.is_nullable() && fitted.null_count() > 0 {
+        return Err(format!("have a null in column `{name}`, which allows none"));
     }
-    Ok(())
+    Ok(fitted)
 }

@@ -13,6 +13,8 @@ use arrow_schema::DataType;
 /// How the values of a type lie in buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// Nothing but nulls, in no buffer.
+    Null,
     Bits,
     Fixed(usize),
     /// Offsets of 4 bytes, then bytes.
@@ -43,6 +45,7 @@ impl Part {
     /// `None` for types that live tables do not hold.
     pub(crate) fn of(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
+            DataType::Null => Self::Null,
             DataType::Boolean => Self::Bits,
             DataType::Utf8 | DataType::Binary | DataType::Utf8View | DataType::BinaryView => Self::Bytes,
             DataType::LargeUtf8 | DataType::LargeBinary => Self::LargeBytes,
@@ -77,6 +80,7 @@ fn flatten_data(data: &ArrayData) -> Option<Flat> {
     let child = |from: usize, rows: usize| flatten_slice(data.child_data().first()?, from, rows);
     let (mut buffers, mut children) = (Vec::new(), Vec::new());
     match Part::of(data.data_type())? {
+        Part::Null => {}
         Part::Bits => buffers.push(BooleanBuffer::new(first()?.clone(), offset, rows).sliced()),
         Part::Fixed(width) => buffers.push(cut(first()?, offset * width, rows * width)?),
         Part::Bytes => {
@@ -118,7 +122,7 @@ fn cut(buffer: &Buffer, offset: usize, bytes: usize) -> Option<Buffer> {
 }
 
 /// Offsets that start at 0, and the range of what they point to.
-fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
+pub(crate) fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
     buffer: &Buffer,
     offset: usize,
     rows: usize,

@@ -34,7 +34,7 @@ fn write_flat(out: &mut Out, data_type: &DataType, flat: &Flat) -> Option<()> {
         }
         Part::Bytes | Part::List => write_lengths(out, first?.typed_data::<i32>()),
         Part::LargeBytes | Part::LargeList => write_lengths(out, first?.typed_data::<i64>()),
-        Part::FixedList(_) | Part::Struct => 0,
+        Part::FixedList(_) | Part::Struct | Part::Null => 0,
     };
     *out.0.get_mut(flags_at)? |= width << 1;
     if let Some(bytes) = flat.buffers.get(1) {
@@ -110,7 +110,7 @@ fn read_flat(input: &mut In<'_>, data_type: &DataType, rows: usize) -> Option<Fl
             child_rows = total;
         }
         Part::FixedList(length) => child_rows = rows.checked_mul(length)?,
-        Part::Struct => {}
+        Part::Struct | Part::Null => {}
     }
     if matches!(part, Part::Bytes | Part::LargeBytes) {
         flat.buffers.push(Buffer::from(input.raw(child_rows)?));

@@ -40,6 +40,7 @@ const PLAIN: &[DataType] = &[
     DataType::Binary,
     DataType::LargeBinary,
     DataType::BinaryView,
+    DataType::Null,
 ];
 const UNITS: &[TimeUnit] =
     &[TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
@@ -56,12 +57,16 @@ const MAX_DEPTH: usize = 64;
 
 /// Writes a type; refuses those that a live table cannot hold.
 pub(crate) fn write_type(out: &mut Out, data_type: &DataType) -> Result<()> {
+    write_nested(out, data_type, 0)
+}
+
+fn write_nested(out: &mut Out, data_type: &DataType, depth: usize) -> Result<()> {
     if let Some(number) = PLAIN.iter().position(|plain| plain == data_type) {
         out.u8(number as u8);
         return Ok(());
     }
     match data_type {
-        DataType::Timestamp(unit, zone) => {
+        DataType::Timestamp(unit, zone) if zone.as_deref() != Some("") => {
             out.u8(TIMESTAMP);
             out.u8(UNITS.iter().position(|known| known == unit).unwrap_or_default() as u8);
             out.text(zone.as_deref().unwrap_or_default());
@@ -70,19 +75,20 @@ pub(crate) fn write_type(out: &mut Out, data_type: &DataType) -> Result<()> {
         DataType::Decimal64(precision, scale) => decimal(out, 64, *precision, *scale),
         DataType::Decimal128(precision, scale) => decimal(out, 128, *precision, *scale),
         DataType::Decimal256(precision, scale) => decimal(out, 255, *precision, *scale),
-        DataType::FixedSizeBinary(width) => {
+        DataType::FixedSizeBinary(width) if *width > 0 => {
             out.u8(FIXED_BINARY);
             out.u32(*width as u32);
         }
-        DataType::List(item) => nested(out, LIST, [item])?,
-        DataType::LargeList(item) => nested(out, LARGE_LIST, [item])?,
-        DataType::FixedSizeList(item, length) => {
-            nested(out, FIXED_LIST, [item])?;
+        _ if depth >= MAX_DEPTH => return Err(too_deep()),
+        DataType::List(item) => nested(out, LIST, [item], depth)?,
+        DataType::LargeList(item) => nested(out, LARGE_LIST, [item], depth)?,
+        DataType::FixedSizeList(item, length) if *length > 0 => {
+            nested(out, FIXED_LIST, [item], depth)?;
             out.u32(*length as u32);
         }
-        DataType::Struct(fields) => nested(out, STRUCT, fields)?,
+        DataType::Struct(fields) => nested(out, STRUCT, fields, depth)?,
         DataType::Map(entries, sorted) => {
-            nested(out, MAP, [entries])?;
+            nested(out, MAP, [entries], depth)?;
             out.u8(u8::from(*sorted));
         }
         other => return Err(unsupported(other)),
@@ -92,22 +98,32 @@ pub(crate) fn write_type(out: &mut Out, data_type: &DataType) -> Result<()> {
 
 fn unsupported(data_type: &DataType) -> OplogError {
     OplogError::invalid(format!(
-        "a live table has no columns of type {data_type}; use plain, text, binary, list, map or struct types"
+        "a live table has no columns of type {data_type}; use numbers, dates, times, text, binary, or lists, maps \
+         or structs of them"
     ))
+}
+
+fn too_deep() -> OplogError {
+    OplogError::invalid(format!("a live table has no columns of types nested deeper than {MAX_DEPTH} levels"))
 }
 
 fn decimal(out: &mut Out, bits: u8, precision: u8, scale: i8) {
     out.raw(&[DECIMAL, bits, precision, scale as u8]);
 }
 
-fn nested<'a>(out: &mut Out, number: u8, fields: impl IntoIterator<Item = &'a Arc<Field>>) -> Result<()> {
+fn nested<'a>(
+    out: &mut Out,
+    number: u8,
+    fields: impl IntoIterator<Item = &'a Arc<Field>>,
+    depth: usize,
+) -> Result<()> {
     let fields: Vec<&Arc<Field>> = fields.into_iter().collect();
     out.u8(number);
     out.var(fields.len() as u64);
     for field in fields {
         out.text(field.name());
         out.u8(u8::from(field.is_nullable()));
-        write_type(out, field.data_type())?;
+        write_nested(out, field.data_type(), depth + 1)?;
     }
     Ok(())
 }
@@ -168,14 +184,13 @@ fn read_children(input: &mut In<'_>, number: u8, depth: usize) -> Option<DataTyp
     }
 }
 
-/// Refuses types whose equal values may have different bytes, or none.
+/// Refuses types whose equal values may have different bytes, or none. Floats are given one form first.
 pub(crate) fn check_key_type(column: &str, data_type: &DataType) -> Result<()> {
-    let unfit =
-        data_type.is_nested() || data_type.is_floating() || matches!(data_type, DataType::Interval(_));
+    let unfit = data_type.is_nested() || matches!(data_type, DataType::Interval(_) | DataType::Null);
     if unfit {
         return Err(OplogError::invalid(format!(
-            "column `{column}` of type {data_type} cannot be part of a primary key; use integers, decimals, \
-             dates, times, text or binary"
+            "column `{column}` of type {data_type} cannot be part of a primary key; use numbers, \
+             booleans, dates, times, text or binary"
         )));
     }
     Ok(())
@@ -212,8 +227,17 @@ mod tests {
 
     #[test]
     fn other_types_are_refused() {
-        let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
-        write_type(&mut Out::default(), &dictionary).unwrap_err();
-        check_key_type("f", &DataType::Float64).unwrap_err();
+        let refused = |data_type: &DataType| write_type(&mut Out::default(), data_type).unwrap_err();
+        refused(&DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8)));
+        refused(&DataType::Union(arrow_schema::UnionFields::empty(), arrow_schema::UnionMode::Sparse));
+        refused(&DataType::FixedSizeBinary(-1));
+        refused(&DataType::Timestamp(TimeUnit::Second, Some("".into())));
+        let within = |inner| DataType::List(Arc::new(Field::new("item", inner, true)));
+        refused(&(0..=MAX_DEPTH).fold(DataType::Int8, |inner, _| within(inner)));
+        check((0..MAX_DEPTH).fold(DataType::Int8, |inner, _| within(inner)));
+        check_key_type("f", &DataType::Float64).unwrap();
+        for unfit in [within(DataType::Int8), DataType::Null, DataType::Interval(IntervalUnit::DayTime)] {
+            check_key_type("f", &unfit).unwrap_err();
+        }
     }
 }

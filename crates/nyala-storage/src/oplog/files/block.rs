@@ -49,7 +49,7 @@ impl BlockFile {
         &self.file
     }
 
-    fn find(&self, tag: Tag) -> Option<&Section> {
+    pub(super) fn find(&self, tag: Tag) -> Option<&Section> {
         self.footer.sections.iter().find(|section| section.tag == tag)
     }
 
@@ -60,8 +60,11 @@ impl BlockFile {
 
     /// Same, of a section that must be there.
     pub(crate) fn require(&self, tag: Tag) -> Result<Buffer> {
-        let missing = || self.file.damaged(0, format!("section {tag:?} is missing"));
-        self.read(tag)?.ok_or_else(missing)
+        self.read(tag)?.ok_or_else(|| self.missing(tag))
+    }
+
+    pub(super) fn missing(&self, tag: Tag) -> OplogError {
+        self.file.damaged(0, format!("section {tag:?} is missing"))
     }
 
     fn read_section(&self, section: &Section) -> Result<Buffer> {
@@ -72,15 +75,30 @@ impl BlockFile {
         for piece in buffer.as_slice_mut().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
             self.file.read_exact(piece, at)?;
             for (block, (number, crc)) in piece.chunks(BLOCK_BYTES).zip(&mut blocks) {
-                if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) != *crc {
-                    let offset = section.offset + (number * BLOCK_BYTES) as u64;
-                    return Err(self.file.damaged(offset, "the checksum of the block is wrong"));
-                }
+                self.check_block(section, number, block, *crc)?;
             }
             at += piece.len() as u64;
         }
         buffer.truncate(section.bytes as usize);
         Ok(buffer.into())
+    }
+
+    fn check_block(&self, section: &Section, number: usize, block: &[u8], crc: u32) -> Result<()> {
+        if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) == crc {
+            return Ok(());
+        }
+        let offset = section.offset + (number * BLOCK_BYTES) as u64;
+        Err(self.file.damaged(offset, "the checksum of the block is wrong"))
+    }
+
+    /// One block of a section.
+    pub(super) fn read_block(&self, section: &Section, number: usize) -> Result<Buffer> {
+        let from = (number * BLOCK_BYTES) as u64;
+        let Some(crc) = section.crcs.get(number) else { return Err(self.missing(section.tag)) };
+        let mut block = vec![0; (section.padded() - from).min(BLOCK_BYTES as u64) as usize];
+        self.file.read_exact(&mut block, section.offset + from)?;
+        self.check_block(section, number, &block, *crc)?;
+        Ok(block.into())
     }
 
     /// Reads everything; gives what is damaged.

@@ -4,12 +4,14 @@ mod block;
 mod footer;
 mod manifest;
 mod names;
+mod sparse;
 mod write;
 
 pub(crate) use block::BlockFile;
 pub(crate) use footer::{BlockHeader, BlockKind};
 pub(crate) use manifest::{LogEntry, Manifest, Source, UnitEntry, UnitFiles};
 pub(crate) use names::{is_ours, manifest_name, manifest_number};
+pub(crate) use sparse::SparseReader;
 pub(crate) use write::BlockWriter;
 
 /// A file, and what a file must be to be that one.

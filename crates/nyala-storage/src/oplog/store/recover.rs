@@ -13,7 +13,9 @@ use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, U
 use crate::oplog::log::{LogHeader, log_name, log_number};
 use crate::oplog::meta::TableMeta;
 use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
-use crate::oplog::unit::{Base, DeadRows, LogRange, Rows, Unit, key_header, read_dead, read_hashes};
+use crate::oplog::unit::{
+    Base, DeadRows, LogRange, Rows, Unit, key_header, read_bounds, read_dead, read_hashes,
+};
 use crate::oplog::vfs::Folder;
 
 /// How much log a row has at least, roughly: an index gets room for what the log may bring, because to make room
@@ -128,7 +130,8 @@ pub(crate) fn load_unit(
     let (hashes, lsns) = read_hashes(&key, entry.rows)?;
     let dead = load_dead(folder, entry, &header)?;
     let (table, facts) = (entry.table, entry.facts.clone());
-    let rows = Rows { table, rows: entry.rows, schema: schema.clone(), lsns, facts };
+    let zones = read_bounds(&key, schema, entry.rows)?;
+    let rows = Rows { table, rows: entry.rows, schema: schema.clone(), lsns, facts, zones };
     let base = match entry.source {
         Source::Sealed => {
             let header = BlockHeader { kind: BlockKind::Values, version: 0, ..header };

@@ -10,7 +10,7 @@ use super::queue::{Committed, Request, Ticket};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::{Kind, Record};
 use crate::oplog::meta::{Alteration, Durability};
-use crate::oplog::table::{Found, SharedTable, Version};
+use crate::oplog::table::{Found, Located, RowId, SharedTable, Version};
 use crate::oplog::write::{PreparedWrite, Write};
 
 /// A live table. Handles are cheap to copy; one of a table that was dropped gives errors.
@@ -93,6 +93,19 @@ impl LiveTable {
     /// acknowledged before, and blocks while keys or values are read that are not in memory.
     pub fn lookup(&self, keys: &RecordBatch) -> Result<Found> {
         self.shared.lookup(keys, self.inner.seed)
+    }
+
+    /// Where the rows with these keys are, so that some of their columns can be read with [`Version::take`]. It sees
+    /// every statement that was acknowledged before. No value is read, and of keys that are not in memory only those
+    /// that must be compared.
+    pub fn locate(&self, keys: &RecordBatch) -> Result<Located> {
+        self.shared.locate(keys, self.inner.seed)
+    }
+
+    /// The same in a version that is given, for statements that read all of one version. None if that cannot be
+    /// told because one of the rows was written, deleted or moved since: then the version has to be scanned.
+    pub fn locate_in(&self, version: &Version, keys: &RecordBatch) -> Result<Option<Vec<Option<RowId>>>> {
+        self.shared.locate_in(version, keys, self.inner.seed)
     }
 
     /// The LSNs at which the rows with these keys were last written; 0 for rows that do not exist. No value is

@@ -11,7 +11,7 @@ use super::{DiskStore, Environment, Progress};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockKind, LogEntry, Manifest, is_ours, manifest_name};
 use crate::oplog::log::{LogHeader, log_name, scan};
-use crate::oplog::unit::hash_seed;
+use crate::oplog::unit::{Zones, hash_seed};
 use crate::oplog::vfs::Folder;
 
 /// A file that was read as a whole.
@@ -113,7 +113,7 @@ fn verify_files(folder: &Folder, manifest: &Manifest, report: &mut VerifyReport)
     Ok(())
 }
 
-/// Whether a unit's columns can be read and its keys have the hashes that are stored.
+/// Whether a unit's columns can be read, and its keys and values have the hashes and bounds that are stored.
 fn verify_rows(
     folder: &Folder,
     manifest: &Manifest,
@@ -127,7 +127,13 @@ fn verify_rows(
     let check = || {
         let unit = load_unit(folder, manifest, meta, entry)?;
         let Some(base) = &unit.data.base else { return Ok(()) };
-        (0..base.schema.columns.len()).try_for_each(|column| base.column(column).map(drop))?;
+        for column in 0..base.schema.columns.len() {
+            let values = base.column(column)?;
+            if base.is_sealed() && base.zones(column) != Zones::of(&values).as_ref() {
+                let reason = "stored bounds are not those of the values";
+                return Err(OplogError::damaged(&folder.path().join(&key), 64, reason));
+            }
+        }
         let hashes = base.load_keys()?.hashes(hash_seed(&manifest.store));
         if hashes == unit.hashes.as_slice() {
             return Ok(());

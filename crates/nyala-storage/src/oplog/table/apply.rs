@@ -107,12 +107,7 @@ impl TableState {
     }
 
     fn upsert(&mut self, slot: u32, rows: &HashedRows, lsn: u64, applied: &mut Applied) {
-        let chunk = Chunk {
-            rows: rows.len() as u32,
-            columns: rows.columns.clone(),
-            keys: rows.keys.clone(),
-            lsns: Lsns::one(lsn),
-        };
+        let chunk = Chunk::new(rows.columns.clone(), rows.keys.clone(), Lsns::one(lsn));
         let Some(unit) = self.units.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         let start = unit.append(chunk, &rows.hashes);
         for (row, hash) in rows.hashes.iter().enumerate() {

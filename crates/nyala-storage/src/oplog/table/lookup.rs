@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_select::concat::concat_batches;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
 
-use super::{Location, SharedTable, TableState, Version};
+use super::cold::ColdKeys;
+use super::{Location, RowId, SharedTable, TableState, Version};
+use crate::oplog::codec::{canonical_key, fit};
 use crate::oplog::error::{OplogError, Result};
-use crate::oplog::unit::{Keys, UnitView};
+use crate::oplog::unit::Keys;
 
 /// Rows that were found by key.
 #[derive(Debug, Clone)]
@@ -18,74 +19,114 @@ pub struct Found {
     pub positions: Vec<Option<usize>>,
     /// The LSN at which each of them was last written.
     pub versions: UInt64Array,
-    /// The version of the table that they were found in.
-    pub version: Arc<Version>,
 }
 
-/// A row in a version.
-type Place = Option<(Arc<UnitView>, u32)>;
+/// Where rows are that were found by key.
+#[derive(Debug, Clone)]
+pub struct Located {
+    /// The version that they are in.
+    pub version: Arc<Version>,
+    /// For each key that was asked for, where its row is, to be read with [`Version::take`]; none if there is no
+    /// such row.
+    pub rows: Vec<Option<RowId>>,
+}
 
 impl SharedTable {
     /// Where the rows with these keys are, and the version they are in.
-    fn locate(&self, keys: &Keys, hashes: &[u64]) -> Result<(Arc<Version>, Vec<Place>)> {
-        self.load_keys(&[hashes])?;
-        let state = self.read();
-        let version = self.version();
-        let found = hashes.iter().enumerate().map(|(row, hash)| {
-            let at = state.find(*hash, keys, row);
-            match at.map(|at| (view_of(&state, &version, at), at.row)) {
-                Some((Some(unit), row)) => Ok(Some((unit, row))),
-                Some((None, _)) => Err(OplogError::invalid("a row is not in its table's version")),
-                // A row that is not found might be in a part that cannot be read.
-                None => state.check_whole().map(|()| None),
-            }
-        });
-        let found = found.collect::<Result<_>>()?;
-        drop(state);
-        Ok((version, found))
+    pub(crate) fn locate(&self, keys: &RecordBatch, seed: u64) -> Result<Located> {
+        let (keys, hashes) = self.hash(keys, seed)?;
+        let (version, rows) = self.with_keys(&keys, &hashes, |state, cold| {
+            let version = self.version();
+            let rows = hashes.iter().enumerate().map(|(row, hash)| {
+                let found = find(state, cold, *hash, &keys, row).and_then(|at| row_id(state, at));
+                match found {
+                    Some(id) if version.live(id).is_some() => Ok(Some(id)),
+                    Some(_) => Err(OplogError::invalid("a row is not in its table's version")),
+                    // A row that is not found might be in a part that cannot be read.
+                    None => state.check_whole().map(|()| None),
+                }
+            });
+            rows.collect::<Result<Vec<_>>>().map(|rows| (version, rows))
+        })?;
+        Ok(Located { version, rows })
+    }
+
+    /// Where the rows with these keys are in a version that may be older than what is there now; none if that cannot
+    /// be told any more, because one of them was changed or moved since.
+    pub(crate) fn locate_in(
+        &self,
+        version: &Version,
+        keys: &RecordBatch,
+        seed: u64,
+    ) -> Result<Option<Vec<Option<RowId>>>> {
+        let (keys, hashes) = self.hash(keys, seed)?;
+        self.with_keys(&keys, &hashes, |state, cold| {
+            let unchanged = state.lsn == version.lsn();
+            let rows = hashes.iter().enumerate().map(|(row, hash)| {
+                match find(state, cold, *hash, &keys, row).and_then(|at| row_id(state, at)) {
+                    // Rows are written once, and die once: one that lives now and was there then lived then.
+                    Some(id) if version.live(id).is_some() => Ok(Some(Some(id))),
+                    None if unchanged => state.check_whole().map(|()| Some(None)),
+                    _ => Ok(None),
+                }
+            });
+            rows.collect()
+        })
     }
 
     /// The versions of the rows with these keys; 0 for those that do not exist.
     pub(crate) fn row_versions(&self, keys: &RecordBatch, seed: u64) -> Result<Vec<u64>> {
-        let (keys, hashes) = self.hash(keys, seed)?;
-        let (_, found) = self.locate(&keys, &hashes)?;
-        Ok(found.iter().map(|found| found.as_ref().map_or(0, |(unit, row)| unit.data.lsn(*row))).collect())
+        let Located { version, rows } = self.locate(keys, seed)?;
+        let lsn = |id: &RowId| version.live(*id).map_or(0, |unit| unit.data.lsn(id.row));
+        Ok(rows.iter().map(|id| id.as_ref().map_or(0, lsn)).collect())
     }
 
     /// The rows with these keys.
     pub(crate) fn lookup(&self, keys: &RecordBatch, seed: u64) -> Result<Found> {
-        let (keys, hashes) = self.hash(keys, seed)?;
-        let (version, found) = self.locate(&keys, &hashes)?;
+        let Located { version, rows } = self.locate(keys, seed)?;
         let columns: Vec<usize> = (0..version.schema().fields().len()).collect();
         let projection = version.projection(&columns, false)?;
-        let failed = |error: arrow_schema::ArrowError| OplogError::invalid(error.to_string());
-        let (mut batches, mut positions, mut versions) = (Vec::new(), Vec::new(), Vec::new());
-        for found in found {
-            let Some((unit, row)) = found else {
-                positions.push(None);
-                continue;
-            };
-            positions.push(Some(versions.len()));
-            versions.push(unit.data.lsn(row));
-            let part = unit.part_of(row).ok_or_else(|| OplogError::invalid("no such row"))?;
-            batches.push(projection.read(&part)?);
+        let mut found: Vec<RowId> = Vec::new();
+        let positions = rows.into_iter().map(|row| {
+            found.push(row?);
+            Some(found.len() - 1)
+        });
+        let positions = positions.collect();
+        let lsn = |id: &RowId| version.live(*id).map_or(0, |unit| unit.data.lsn(id.row));
+        let versions: UInt64Array = found.iter().map(lsn).collect::<Vec<u64>>().into();
+        Ok(Found { rows: version.take(&found, &projection)?, positions, versions })
+    }
+
+    /// Runs `look` under the gate, with what must be known of keys that are not in memory.
+    fn with_keys<T>(
+        &self,
+        keys: &Keys,
+        hashes: &[u64],
+        look: impl FnOnce(&TableState, &ColdKeys) -> Result<T>,
+    ) -> Result<T> {
+        let mut cold = ColdKeys::default();
+        loop {
+            let state = self.read();
+            let unknown = cold.unknown(&state, hashes);
+            if unknown.is_empty() {
+                return look(&state, &cold);
+            }
+            drop(state);
+            cold.compare(unknown, keys)?;
         }
-        let rows = concat_batches(projection.schema(), &batches).map_err(failed)?;
-        Ok(Found { rows, positions, versions: versions.into(), version })
     }
 
     /// Keys that were asked for, with their hashes.
     pub(crate) fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
         let meta = self.meta();
         let expected = &meta.current()?.key_schema;
-        let types = |batch: &arrow_schema::Schema| -> Vec<_> {
-            batch.fields().iter().map(|field| field.data_type().clone()).collect()
-        };
-        let columns: Vec<ArrayRef> = keys.columns().to_vec();
-        let fits = types(expected) == types(&keys.schema());
-        let hashed =
-            Keys::of(&columns).filter(|_| fits && columns.iter().all(|column| column.null_count() == 0));
-        let keys = hashed.ok_or_else(|| {
+        let columns = expected.fields().iter().zip(keys.columns());
+        let columns =
+            columns.map(|(field, column)| fit(column, field.data_type()).map(|key| canonical_key(&key)));
+        let columns = columns.collect::<Option<Vec<ArrayRef>>>().filter(|columns| {
+            expected.fields().len() == keys.num_columns() && columns.iter().all(|key| key.null_count() == 0)
+        });
+        let keys = columns.and_then(|columns| Keys::of(&columns)).ok_or_else(|| {
             OplogError::invalid(format!(
                 "keys of table `{}` have columns {expected:?} without nulls",
                 meta.name
@@ -96,7 +137,11 @@ impl SharedTable {
     }
 }
 
-fn view_of(state: &TableState, version: &Version, at: Location) -> Option<Arc<UnitView>> {
-    let id = state.unit(at)?.id;
-    version.units().iter().find(|unit| unit.id == id && at.row < unit.rows).cloned()
+/// The live row with this key.
+fn find(state: &TableState, cold: &ColdKeys, hash: u64, keys: &Keys, row: usize) -> Option<Location> {
+    state.index.find(hash, |at| state.same(*at, hash, keys, row) && cold.is_same(*at, row))
+}
+
+fn row_id(state: &TableState, at: Location) -> Option<RowId> {
+    state.unit(at).map(|unit| RowId { unit: unit.id, row: at.row })
 }

@@ -1,14 +1,18 @@
 //! A live table in memory: its index, its units, and the versions readers hold.
 
 mod apply;
+mod bounds;
+mod cold;
 mod index;
 mod lookup;
 mod shared;
 mod state;
+mod take;
 mod version;
 
 pub(crate) use index::{Index, Location, SHARDS, shard_of};
-pub use lookup::Found;
+pub use lookup::{Found, Located};
 pub(crate) use shared::SharedTable;
 pub(crate) use state::TableState;
+pub use take::RowId;
 pub use version::{Projection, Version};

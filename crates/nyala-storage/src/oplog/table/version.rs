@@ -55,6 +55,10 @@ impl Version {
         &self.units
     }
 
+    pub(super) fn unit(&self, id: u64) -> Option<&Arc<UnitView>> {
+        self.units.iter().find(|unit| unit.id == id)
+    }
+
     pub(crate) fn meta(&self) -> &Arc<TableMeta> {
         &self.meta
     }
@@ -67,16 +71,20 @@ impl Version {
         }
     }
 
+    /// Id and type of a column.
+    pub(super) fn column(&self, position: usize) -> Result<(u32, DataType)> {
+        let missing = || OplogError::invalid(format!("table `{}` has fewer columns", self.meta.name));
+        let column = self.meta.current()?.columns.get(position).ok_or_else(missing)?;
+        Ok((column.id, column.field.data_type().clone()))
+    }
+
     /// What a scan reads: columns by their positions in [`Self::schema`], then, if `row_version`, the LSN of
     /// each row as [`Self::ROW_VERSION`].
     pub fn projection(&self, columns: &[usize], row_version: bool) -> Result<Projection> {
-        let current = self.meta.current()?;
-        let missing = || OplogError::invalid(format!("table `{}` has fewer columns", self.meta.name));
         let (mut ids, mut fields) = (Vec::new(), Vec::new());
         for position in columns {
-            let column = current.columns.get(*position).ok_or_else(missing)?;
-            ids.push((column.id, column.field.data_type().clone()));
-            fields.push(column.field.clone());
+            ids.push(self.column(*position)?);
+            fields.extend(self.meta.current()?.columns.get(*position).map(|column| column.field.clone()));
         }
         if row_version {
             fields.push(Arc::new(Field::new(Self::ROW_VERSION, DataType::UInt64, false)));
@@ -104,6 +112,14 @@ impl Projection {
     /// Schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    pub(super) fn ids(&self) -> &[(u32, DataType)] {
+        &self.ids
+    }
+
+    pub(super) fn row_version(&self) -> bool {
+        self.row_version
     }
 
     /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their

@@ -1,6 +1,8 @@
 //! Tests of whole stores, on a simulated disk.
 
+mod all_types;
 mod basics;
+mod bounds;
 mod concurrent;
 mod copies;
 mod crash;
@@ -11,5 +13,7 @@ mod feed;
 mod fixture;
 mod killed;
 mod memory;
+mod points;
+pub(super) mod random;
 mod types;
 mod workload;

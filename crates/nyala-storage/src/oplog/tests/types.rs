@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::*;
+use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -166,8 +167,7 @@ fn values_of_all_types_come_back() {
 
 #[test]
 fn keys_of_all_types_are_found() {
-    let fit = |data_type: &DataType| !data_type.is_nested() && !data_type.is_floating();
-    let fit = |data_type: &DataType| fit(data_type) && !matches!(data_type, DataType::Interval(_));
+    let fit = |data_type: &DataType| !data_type.is_nested() && !matches!(data_type, DataType::Interval(_));
     for column in columns().into_iter().filter(|column| fit(column.data_type())) {
         let some: Vec<u32> = (0..ROWS as u32).filter(|row| column.is_valid(*row as usize)).collect();
         let column = arrow_select::take::take(&column, &UInt32Array::from(some), None).unwrap();
@@ -204,4 +204,86 @@ fn check_key(column: ArrayRef) {
     assert_eq!(found.rows, batch.slice(3, rows - 3), "{what}");
     assert_eq!(table.write(Write::delete(keys.slice(0, 5))).unwrap().deleted, 5, "{what}");
     assert_eq!(table.version().rows(), rows as u64 - 5);
+}
+
+#[test]
+fn floats_are_keys_with_one_zero_and_one_nan() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("k", DataType::Float64, false),
+        Field::new("v", DataType::Int32, true),
+    ]));
+    let table = store.create_table(TableSpec::new("t", schema.clone(), &["k"])).unwrap();
+    let write = |keys: &[f64], from: i32| {
+        let values = Int32Array::from_iter_values(from..from + keys.len() as i32);
+        let keys = Float64Array::from(keys.to_vec());
+        RecordBatch::try_new(schema.clone(), vec![Arc::new(keys), Arc::new(values)]).unwrap()
+    };
+    table.write(Write::upsert(write(&[0.0, f64::NAN, 1.5, f64::INFINITY], 0))).unwrap();
+    let done = table.write(Write::upsert(write(&[-0.0, -f64::NAN], 10))).unwrap();
+    assert_eq!((done.inserted, done.replaced), (0, 2));
+    store.seal().unwrap();
+    drop((table, store));
+    let store = open(&disk);
+    let table = store.table("t").unwrap();
+    let keys = |keys: &[f64]| {
+        let keys: ArrayRef = Arc::new(Float64Array::from(keys.to_vec()));
+        RecordBatch::try_new(table.key_schema().unwrap(), vec![keys]).unwrap()
+    };
+    let found = table.lookup(&keys(&[-0.0, -f64::NAN, f64::NEG_INFINITY, 1.5])).unwrap();
+    assert_eq!(found.positions, [Some(0), Some(1), None, Some(2)]);
+    let values = found.rows.column(1).as_primitive::<Int32Type>();
+    assert_eq!(values.values(), &[10, 11, 2]);
+    assert_eq!(table.write(Write::delete(keys(&[f64::NAN, -0.0]))).unwrap().deleted, 2);
+}
+
+#[test]
+fn a_table_made_of_dictionaries_holds_their_values() {
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+    let dictionary: ArrayRef =
+        Arc::new(DictionaryArray::new(Int8Array::from(vec![Some(1), Some(0), None, Some(1)]), words));
+    let ids: ArrayRef = Arc::new(DictionaryArray::new(
+        UInt32Array::from(vec![0, 1, 2, 3]),
+        Arc::new(Int64Array::from(vec![7, 8, 9, 10])) as ArrayRef,
+    ));
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", ids.data_type().clone(), false),
+        Field::new("word", dictionary.data_type().clone(), true),
+    ]));
+    let store = open(&SimDisk::new(1));
+    let table = store.create_table(TableSpec::new("t", schema.clone(), &["id"])).unwrap();
+    let types: Vec<DataType> =
+        table.schema().fields().iter().map(|field| field.data_type().clone()).collect();
+    assert_eq!(types, [DataType::Int64, DataType::Utf8]);
+    table.write(Write::upsert(RecordBatch::try_new(schema, vec![ids.clone(), dictionary]).unwrap())).unwrap();
+    let expected: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from(vec![7, 8, 9, 10])),
+        Arc::new(StringArray::from(vec![Some("y"), Some("x"), None, Some("y")])),
+    ];
+    assert_eq!(read(&table), RecordBatch::try_new(table.schema(), expected).unwrap());
+    let key_schema = Arc::new(Schema::new(vec![Field::new("id", ids.data_type().clone(), false)]));
+    let gone = RecordBatch::try_new(key_schema, vec![ids.slice(1, 2)]).unwrap();
+    assert_eq!(table.lookup(&gone).unwrap().positions, [Some(0), Some(1)]);
+    assert_eq!(table.write(Write::delete(gone)).unwrap().deleted, 2);
+}
+
+#[test]
+fn what_cannot_be_a_key_or_a_column_is_refused() {
+    let store = open(&SimDisk::new(1));
+    let item = Arc::new(Field::new("item", DataType::Int8, true));
+    let union = DataType::Union(arrow_schema::UnionFields::empty(), arrow_schema::UnionMode::Dense);
+    let refused = |key: DataType, value: DataType, nullable: bool| {
+        let fields = vec![Field::new("k", key, false), Field::new("v", value, nullable)];
+        let spec = TableSpec::new("t", Arc::new(Schema::new(fields)), &["k"]);
+        store.create_table(spec).unwrap_err().to_string()
+    };
+    for key in [DataType::List(item.clone()), DataType::ListView(item), DataType::Null] {
+        let error = refused(key.clone(), DataType::Int8, true);
+        assert!(error.contains("column `k`") && error.contains("primary key"), "{error}");
+    }
+    let error = refused(DataType::Int8, union, true);
+    assert!(error.contains("no columns of type Union"), "{error}");
+    let error = refused(DataType::Int8, DataType::Null, false);
+    assert!(error.contains("`v` has nothing but nulls"), "{error}");
 }

@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
 use arrow_select::concat::concat;
 
-use super::{Facts, Keys, Lsns};
-use crate::oplog::codec::{Flat, Part, child_types, inflate};
+use super::stored::StoredColumn;
+use super::{Facts, Keys, Lsns, ZoneMap, Zones};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::BlockFile;
 use crate::oplog::log::{Kind, scan};
@@ -51,6 +50,16 @@ pub(crate) struct Resident {
     pub(crate) bytes: u64,
 }
 
+/// An array, and where in it the rows are that were asked for.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    pub(crate) array: ArrayRef,
+    pub(crate) at: Vec<usize>,
+}
+
+/// Bytes that are read for one row of a column, about: a block of nulls, of offsets and of bytes.
+const ROW_BYTES: u64 = 3 * (64 << 10);
+
 /// Which rows lie in files.
 #[derive(Debug)]
 pub(crate) struct Rows {
@@ -59,6 +68,8 @@ pub(crate) struct Rows {
     pub(crate) schema: Arc<SchemaVersion>,
     pub(crate) lsns: Lsns,
     pub(crate) facts: Facts,
+    /// As they are stored; none for rows in a log.
+    pub(crate) zones: ZoneMap,
 }
 
 /// Rows in files, with the columns that are in memory.
@@ -70,6 +81,7 @@ pub(crate) struct Base {
     pub(crate) lsns: Lsns,
     pub(crate) facts: Facts,
     columns: Vec<Slot>,
+    zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
     origin: Origin,
     /// Held while a log is read, which gives all columns at once.
@@ -88,10 +100,14 @@ impl Base {
     }
 
     fn new(rows: Rows, origin: Origin) -> Self {
-        let Rows { table, rows, schema, lsns, facts } = rows;
+        let Rows { table, rows, schema, lsns, facts, zones: mut known } = rows;
         let columns = schema.columns.iter().map(|_| Slot::default()).collect();
-        let (keys, reading) = (OnceLock::new(), Mutex::new(()));
-        Self { table, rows, schema, lsns, facts, columns, keys, origin, reading }
+        let zones = schema
+            .columns
+            .iter()
+            .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
+        let (keys, reading, zones) = (OnceLock::new(), Mutex::new(()), zones.collect());
+        Self { table, rows, schema, lsns, facts, columns, zones, keys, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -125,6 +141,40 @@ impl Base {
         }
         let found = lock(slot).clone();
         found.ok_or_else(|| range.file.damaged(range.from, "a column is missing"))
+    }
+
+    /// The values of some rows of a column. If the column is not in memory and the rows are few, only they are read,
+    /// and nobody who reads the column is waited for.
+    pub(crate) fn gather(&self, position: usize, rows: &[u32]) -> Result<Gathered> {
+        let few = (rows.len() as u64).saturating_mul(ROW_BYTES) < self.column_bytes(position);
+        if !few || !self.is_sealed() || self.is_resident(position) {
+            let at = rows.iter().map(|row| *row as usize).collect();
+            return Ok(Gathered { array: self.column(position)?, at });
+        }
+        let mut sorted = rows.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let (stored, nullable) = self.stored(position)?;
+        let read = stored.read_rows(&sorted)?.filter(|array| nullable || array.null_count() == 0);
+        let array = read.ok_or_else(|| self.senseless(position))?;
+        let at = rows.iter().map(|row| sorted.partition_point(|known| known < row)).collect();
+        Ok(Gathered { array, at })
+    }
+
+    /// Bounds of a column, if they are stored or it is in memory.
+    pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
+        let zones = self.zones.get(position)?;
+        if zones.get().is_none() && !self.is_sealed() && self.is_resident(position) {
+            let found = Zones::of(&self.column(position).ok()?)?;
+            return Some(zones.get_or_init(|| found));
+        }
+        zones.get()
+    }
+
+    /// Whether a column is in memory; one that is being read is not.
+    fn is_resident(&self, position: usize) -> bool {
+        let slot = self.columns.get(position).map(|slot| slot.array.try_lock());
+        slot.is_some_and(|slot| slot.is_ok_and(|array| array.is_some()))
     }
 
     /// Puts a column into memory that was just written to the files.
@@ -188,16 +238,25 @@ impl Base {
     }
 
     fn read_column(&self, position: usize) -> Result<ArrayRef> {
+        let (stored, nullable) = self.stored(position)?;
+        let read = stored.read_all(self.rows as usize)?.filter(|array| nullable || array.null_count() == 0);
+        read.ok_or_else(|| self.senseless(position))
+    }
+
+    /// Where a column is stored, and whether it may have nulls.
+    pub(super) fn stored(&self, position: usize) -> Result<(StoredColumn<'_>, bool)> {
         let Origin::Files { key, seg } = &self.origin else { return Err(OplogError::invalid("no files")) };
         let column =
             self.schema.columns.get(position).ok_or_else(|| OplogError::invalid("no such column"))?;
         let file = if self.schema.key.contains(&position) { key } else { seg };
-        let data_type = column.field.data_type();
-        let flat = read_flat(file, column.id + 1, &mut 0, data_type, self.rows as usize)?;
-        let nulls = flat.nulls.is_some();
-        let array = inflate(data_type, flat).filter(|_| column.field.is_nullable() || !nulls);
-        array
-            .ok_or_else(|| file.file().damaged(0, format!("column `{}` makes no sense", column.field.name())))
+        let stored = StoredColumn { file, tag: column.id + 1, data_type: column.field.data_type() };
+        Ok((stored, column.field.is_nullable()))
+    }
+
+    fn senseless(&self, position: usize) -> OplogError {
+        let name = self.schema.columns.get(position).map_or("", |column| column.field.name());
+        let reason = format!("column `{name}` makes no sense");
+        self.stored(position).map_or_else(|error| error, |(stored, _)| stored.file.file().damaged(0, reason))
     }
 
     fn read_log(&self, range: &LogRange) -> Result<Vec<ArrayRef>> {
@@ -231,36 +290,4 @@ pub(super) fn join(pieces: &[ArrayRef]) -> Option<ArrayRef> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn read_flat(
-    file: &BlockFile,
-    column: u32,
-    node: &mut u32,
-    data_type: &DataType,
-    rows: usize,
-) -> Result<Flat> {
-    let own = *node;
-    *node += 1;
-    let nulls = file.read((column, own, 0))?;
-    let mut flat = Flat { rows, nulls, ..Flat::default() };
-    let part = Part::of(data_type).ok_or_else(|| OplogError::invalid("unknown type"))?;
-    if !matches!(part, Part::FixedList(_) | Part::Struct) {
-        flat.buffers.push(file.require((column, own, 1))?);
-    }
-    if matches!(part, Part::Bytes | Part::LargeBytes) {
-        flat.buffers.push(file.require((column, own, 2))?);
-    }
-    let child_rows = match (part, flat.buffers.first()) {
-        (Part::List, Some(offsets)) => offsets.typed_data::<i32>().last().map_or(0, |last| *last as usize),
-        (Part::LargeList, Some(offsets)) => {
-            offsets.typed_data::<i64>().last().map_or(0, |last| *last as usize)
-        }
-        (Part::FixedList(length), _) => rows * length,
-        _ => rows,
-    };
-    for child in child_types(data_type) {
-        flat.children.push(read_flat(file, column, node, child, child_rows)?);
-    }
-    Ok(flat)
 }

@@ -1,11 +1,11 @@
 //! Rows in memory that grow at the end. A reader's copy never changes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 
 use super::base::join;
-use super::{Base, Keys, Lsns};
+use super::{Base, Keys, Lsns, Zones};
 
 /// Rows of one chunk at most, if it is made of smaller ones.
 const CHUNK_ROWS: u32 = 1 << 16;
@@ -19,9 +19,22 @@ pub(crate) struct Chunk {
     pub(crate) columns: Vec<ArrayRef>,
     pub(crate) keys: Keys,
     pub(crate) lsns: Lsns,
+    /// Found when they are first asked for.
+    zones: Vec<OnceLock<Option<Zones>>>,
 }
 
 impl Chunk {
+    pub(crate) fn new(columns: Vec<ArrayRef>, keys: Keys, lsns: Lsns) -> Self {
+        let rows = columns.first().map_or(0, |column| column.len()) as u32;
+        let zones = columns.iter().map(|_| OnceLock::new()).collect();
+        Self { rows, columns, keys, lsns, zones }
+    }
+
+    pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
+        let column = self.columns.get(position)?;
+        self.zones.get(position)?.get_or_init(|| Zones::of(column)).as_ref()
+    }
+
     fn joined(chunks: &[(u32, Arc<Chunk>)], key: &[usize]) -> Option<Self> {
         let width = chunks.first()?.1.columns.len();
         let pieces = |column: usize| -> Option<Vec<ArrayRef>> {
@@ -35,7 +48,7 @@ impl Chunk {
             rows += chunk.rows;
         }
         let keys: Vec<ArrayRef> = key.iter().map(|at| columns.get(*at).cloned()).collect::<Option<_>>()?;
-        Some(Self { rows, keys: Keys::of(&keys)?, columns, lsns })
+        Some(Self::new(columns, Keys::of(&keys)?, lsns))
     }
 
     /// Chunks of one level are merged together: a row is copied once a level.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::{Base, DeadRows, Facts, Hashes, Lsns, Rows};
+use super::{Base, DeadRows, Facts, Hashes, Lsns, Rows, ZoneMap, Zones, read_zones, write_zones};
 use crate::oplog::codec::{Flat, flatten};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, BlockWriter, FileRef};
@@ -15,6 +15,7 @@ use crate::oplog::vfs::Folder;
 const HASHES: (u32, u32, u32) = (0, 0, 0);
 const LSN_STARTS: (u32, u32, u32) = (0, 1, 0);
 const LSNS: (u32, u32, u32) = (0, 1, 1);
+const ZONES: (u32, u32, u32) = (0, 2, 0);
 const DEAD: (u32, u32, u32) = (0, 0, 0);
 
 pub(crate) fn key_header(store: [u8; 16], table: u32, unit: u64, version: u64) -> BlockHeader {
@@ -39,12 +40,16 @@ pub(crate) fn seal(
         let writer = if schema.key.contains(&position) { &mut key } else { &mut seg };
         write_flat(writer, column.id + 1, &mut 0, &flat)?;
     }
+    let zones = Zones::of_columns(schema, &columns);
+    if let Some(bytes) = write_zones(&zones) {
+        key.section(ZONES, &bytes)?;
+    }
     let (seg_ref, key_ref) = (seg.finish()?, key.finish()?);
     let key = BlockFile::open(folder, &key_header, Some(&key_ref))?;
     let seg = BlockFile::open(folder, &seg_header, Some(&seg_ref))?;
     let facts = Facts::new(lsns, schema.key.first().and_then(|key| columns.get(*key)));
     let (table, schema, lsns) = (key_header.table, schema.clone(), lsns.clone());
-    let base = Base::sealed(Rows { table, rows: rows as u32, schema, lsns, facts }, key, seg);
+    let base = Base::sealed(Rows { table, rows: rows as u32, schema, lsns, facts, zones }, key, seg);
     columns.into_iter().enumerate().for_each(|(position, array)| base.fill(position, array));
     Ok((base, seg_ref, key_ref))
 }
@@ -77,6 +82,13 @@ pub(crate) fn read_hashes(file: &BlockFile, rows: u32) -> Result<(Hashes, Lsns)>
     let lsns = Lsns { starts: starts.typed_data::<u32>().to_vec(), lsns: lsns.typed_data::<u64>().to_vec() };
     let hashes = Hashes::Read(ScalarBuffer::new(hashes, 0, rows as usize));
     if lsns.fit(rows) { Ok((hashes, lsns)) } else { Err(bad()) }
+}
+
+/// Bounds of columns in a `.key` file; empty if it has none.
+pub(crate) fn read_bounds(file: &BlockFile, schema: &SchemaVersion, rows: u32) -> Result<ZoneMap> {
+    let Some(bytes) = file.read(ZONES)? else { return Ok(ZoneMap::new()) };
+    read_zones(&bytes, schema, rows)
+        .ok_or_else(|| file.file().damaged(0, "bounds of columns do not fit the rows"))
 }
 
 /// Writes the dead rows of a unit.

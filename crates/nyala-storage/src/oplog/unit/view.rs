@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
-use super::{Data, DeadRows, Lsns};
+use super::{Data, DeadRows, Gathered, Lsns, ZONE_ROWS};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::SchemaVersion;
-
-/// Rows of one part at most.
-const PART_ROWS: u32 = 1 << 16;
 
 /// Some rows of a table, a number of them dead.
 #[derive(Debug)]
@@ -31,23 +29,46 @@ impl UnitView {
     pub(crate) fn parts(self: &Arc<Self>) -> Vec<Part> {
         let mut parts = Vec::new();
         let base_rows = self.data.base.as_ref().map_or(0, |base| base.rows());
-        for from in (0..base_rows).step_by(PART_ROWS as usize) {
-            let rows = PART_ROWS.min(base_rows - from);
-            parts.push(Part { unit: self.clone(), chunk: None, from, rows });
-        }
-        for (at, (from, chunk)) in self.data.chunks.iter().enumerate() {
-            parts.push(Part { unit: self.clone(), chunk: Some(at), from: *from, rows: chunk.rows });
+        let chunks = self.data.chunks.iter().zip(0..);
+        let chunks = chunks.map(|((start, chunk), at)| (Some(at), *start, chunk.rows));
+        for (chunk, start, all) in [(None, 0, base_rows)].into_iter().chain(chunks) {
+            for from in (0..all).step_by(ZONE_ROWS as usize) {
+                let rows = ZONE_ROWS.min(all - from);
+                parts.push(Part { unit: self.clone(), chunk, from: start + from, rows });
+            }
         }
         parts
     }
 
-    /// The part that is one row.
-    pub(crate) fn part_of(self: &Arc<Self>, row: u32) -> Option<Part> {
-        let chunk = match &self.data.base {
+    /// The chunk that holds a row, or none if it is the base.
+    pub(crate) fn chunk_of(&self, row: u32) -> Option<usize> {
+        match &self.data.base {
             Some(base) if row < base.rows() => None,
-            _ => Some(self.data.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1)?),
+            _ => self.data.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1),
+        }
+    }
+
+    /// The values of rows of one chunk, or of the base, in a column given by its id.
+    pub(crate) fn gather(
+        &self,
+        chunk: Option<usize>,
+        id: u32,
+        data_type: &DataType,
+        rows: &[u32],
+    ) -> Result<Gathered> {
+        let Some(position) = self.schema.position(id) else {
+            // The rows are older than the column.
+            return Ok(Gathered { array: new_null_array(data_type, 1), at: vec![0; rows.len()] });
         };
-        (row < self.rows).then(|| Part { unit: self.clone(), chunk, from: row, rows: 1 })
+        let missing = || OplogError::invalid("no such column");
+        match chunk {
+            None => self.data.base.as_ref().ok_or_else(missing)?.gather(position, rows),
+            Some(chunk) => {
+                let (start, chunk) = self.data.chunks.get(chunk).ok_or_else(missing)?;
+                let array = chunk.columns.get(position).cloned().ok_or_else(missing)?;
+                Ok(Gathered { array, at: rows.iter().map(|row| (row - start) as usize).collect() })
+            }
+        }
     }
 
     /// All values of a column, dead rows included.
@@ -64,7 +85,17 @@ impl UnitView {
     }
 }
 
-/// Neighbouring rows of a unit, to be read at once; parts can be read in parallel.
+/// What is known of a column in a part.
+#[derive(Debug)]
+pub(crate) enum PartBounds {
+    Unknown,
+    /// All values are null.
+    Nulls,
+    /// The lowest and the highest value, each as an array of one, and the number of nulls.
+    Known(ArrayRef, ArrayRef, u64),
+}
+
+/// Neighbouring rows of a unit, at most 65,536, to be read at once; parts can be read in parallel.
 #[derive(Debug, Clone)]
 pub struct Part {
     unit: Arc<UnitView>,
@@ -81,11 +112,7 @@ impl Part {
 
     /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for. Columns that
     /// are not in memory are read, which blocks.
-    pub(crate) fn read(
-        &self,
-        columns: &[(u32, arrow_schema::DataType)],
-        lsns: bool,
-    ) -> Result<(usize, Vec<ArrayRef>)> {
+    pub(crate) fn read(&self, columns: &[(u32, DataType)], lsns: bool) -> Result<(usize, Vec<ArrayRef>)> {
         let live = self.unit.dead.live_mask(self.from, self.rows()).map(|mask| BooleanArray::new(mask, None));
         let mut arrays = Vec::with_capacity(columns.len() + 1);
         for (id, data_type) in columns {
@@ -102,6 +129,25 @@ impl Part {
         let kept: Vec<ArrayRef> =
             kept.collect::<Result<_, _>>().map_err(|error| OplogError::invalid(error.to_string()))?;
         Ok((live.true_count(), kept))
+    }
+
+    /// Bounds of the column with this id.
+    pub(crate) fn bounds(&self, id: u32) -> PartBounds {
+        let Some(position) = self.unit.schema.position(id) else { return PartBounds::Nulls };
+        let (start, zones) = match self.chunk.map(|at| self.unit.data.chunks.get(at)) {
+            Some(Some((start, chunk))) => (*start, chunk.zones(position)),
+            Some(None) => return PartBounds::Unknown,
+            None => (0, self.unit.data.base.as_ref().and_then(|base| base.zones(position))),
+        };
+        let zone = ((self.from - start) / ZONE_ROWS) as usize;
+        match zones.filter(|zones| zone < zones.nulls.len()) {
+            None => PartBounds::Unknown,
+            Some(zones) => PartBounds::Known(
+                zones.lows.slice(zone, 1),
+                zones.highs.slice(zone, 1),
+                zones.nulls.value(zone),
+            ),
+        }
     }
 
     fn column(&self, position: usize) -> Result<ArrayRef> {

@@ -19,6 +19,7 @@ struct State {
     hook: Option<Hook>,
     fail_next_sync: bool,
     locked: BTreeSet<PathBuf>,
+    read_bytes: u64,
 }
 
 /// The simulated disk. Copies share it.
@@ -69,6 +70,11 @@ impl SimDisk {
     /// The next call of `sync_data` fails, others do not.
     pub(crate) fn fail_next_sync(&self) {
         self.state().fail_next_sync = true;
+    }
+
+    /// Bytes that were read so far.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.state().read_bytes
     }
 
     /// Every file, by path, as programs see it.
@@ -227,6 +233,7 @@ impl VfsFile for SimFile {
             bytes = bytes.div_ceil(2);
         }
         buffer[..bytes].copy_from_slice(&rest[..bytes]);
+        state.read_bytes += bytes as u64;
         Ok(bytes)
     }
 

@@ -1,0 +1,83 @@
+//! Keys that are not in memory, compared without reading all of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_select::take::take;
+
+use super::{Location, TableState};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::unit::{Base, Keys};
+
+/// A row that may have one of the keys that are looked for: its hash is that of the key.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    base: Arc<Base>,
+    at: Location,
+    /// Which of the keys.
+    asked: usize,
+}
+
+/// Which rows have which of the keys that are looked for, as far as that had to be read.
+#[derive(Debug, Default)]
+pub(super) struct ColdKeys {
+    /// By slot, row, and the number of the key.
+    same: HashMap<(u32, u32, usize), bool>,
+}
+
+impl ColdKeys {
+    /// Whether a row has a key, unless that can be told from memory.
+    pub(super) fn is_same(&self, at: Location, asked: usize) -> bool {
+        self.same.get(&(at.slot, at.row, asked)).copied().unwrap_or(true)
+    }
+
+    /// Rows of which it must be read whether they have one of the keys.
+    pub(super) fn unknown(&self, state: &TableState, hashes: &[u64]) -> Vec<Candidate> {
+        let mut unknown = Vec::new();
+        if state.keys_loaded {
+            return unknown;
+        }
+        for (asked, hash) in hashes.iter().enumerate() {
+            // The closure looks at every entry of the hash and finds none.
+            state.index.find(*hash, |at| {
+                let unit = state.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
+                let base = unit.and_then(|unit| unit.data.base.as_ref());
+                if let Some(base) = base.filter(|base| at.row < base.rows() && base.keys().is_none())
+                    && !self.same.contains_key(&(at.slot, at.row, asked))
+                {
+                    unknown.push(Candidate { base: base.clone(), at: *at, asked });
+                }
+                false
+            });
+        }
+        unknown
+    }
+
+    /// Reads the keys of these rows and compares them.
+    pub(super) fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<()> {
+        candidates.sort_by_key(|candidate| (candidate.at.slot, candidate.at.row));
+        for group in candidates.chunk_by(|one, next| one.at.slot == next.at.slot) {
+            let Some(first) = group.first() else { continue };
+            let rows: Vec<u32> = group.iter().map(|candidate| candidate.at.row).collect();
+            let stored = read_keys(&first.base, &rows)?;
+            for (row, candidate) in group.iter().enumerate() {
+                let same = stored.same(row, keys, candidate.asked);
+                self.same.insert((candidate.at.slot, candidate.at.row, candidate.asked), same);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The keys of some rows.
+fn read_keys(base: &Base, rows: &[u32]) -> Result<Keys> {
+    let mut columns: Vec<ArrayRef> = Vec::with_capacity(base.schema.key.len());
+    for position in &base.schema.key {
+        let gathered = base.gather(*position, rows)?;
+        let at: UInt32Array = gathered.at.iter().map(|at| *at as u32).collect::<Vec<_>>().into();
+        let column = take(&gathered.array, &at, None);
+        columns.push(column.map_err(|error| OplogError::invalid(error.to_string()))?);
+    }
+    Keys::of(&columns).ok_or_else(|| OplogError::invalid("the key columns do not fit"))
+}

@@ -1,0 +1,216 @@
+//! The lowest and the highest value of a column in each zone, so that a scan can tell what it need not read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow_arith::aggregate as find;
+use arrow_array::cast::AsArray;
+use arrow_array::*;
+use arrow_schema::DataType;
+
+use super::base::join;
+use crate::oplog::codec::{In, Out, read_rows, write_rows};
+use crate::oplog::meta::SchemaVersion;
+
+/// Rows of one zone, and of one part of a scan.
+pub(crate) const ZONE_ROWS: u32 = 1 << 16;
+/// Longer texts are cut.
+const TEXT_BYTES: usize = 64;
+
+/// Bounds of the values of a column, zone by zone. Dead rows count.
+#[derive(Debug, Clone)]
+pub(crate) struct Zones {
+    /// No value is lower; null if all are null or it is not known.
+    pub(crate) lows: ArrayRef,
+    /// No value is higher; null if all are null or it is not known.
+    pub(crate) highs: ArrayRef,
+    pub(crate) nulls: UInt64Array,
+}
+
+impl PartialEq for Zones {
+    fn eq(&self, other: &Self) -> bool {
+        *self.lows == *other.lows && *self.highs == *other.highs && self.nulls == other.nulls
+    }
+}
+
+/// Zones of columns by their ids.
+pub(crate) type ZoneMap = BTreeMap<u32, Zones>;
+
+impl Zones {
+    /// None if values of this type are not compared, or there are none.
+    pub(crate) fn of(column: &ArrayRef) -> Option<Self> {
+        let starts = (0..column.len()).step_by(ZONE_ROWS as usize);
+        let zones = starts.map(|from| column.slice(from, (ZONE_ROWS as usize).min(column.len() - from)));
+        let zones: Vec<ArrayRef> = zones.collect();
+        let (lows, highs): (Vec<ArrayRef>, Vec<ArrayRef>) =
+            zones.iter().map(bounds).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        let nulls = zones.iter().map(|zone| zone.null_count() as u64).collect::<Vec<_>>().into();
+        Some(Self { lows: join(&lows)?, highs: join(&highs)?, nulls })
+    }
+
+    /// Those of all columns that have some.
+    pub(crate) fn of_columns(schema: &SchemaVersion, columns: &[ArrayRef]) -> ZoneMap {
+        let columns = schema.columns.iter().zip(columns);
+        columns.filter_map(|(column, array)| Some((column.id, Self::of(array)?))).collect()
+    }
+}
+
+/// Zones as bytes. None if there are none.
+pub(crate) fn write_zones(zones: &ZoneMap) -> Option<Vec<u8>> {
+    let mut out = Out::default();
+    for (id, zones) in zones {
+        out.var((*id).into());
+        let columns = [zones.lows.clone(), zones.highs.clone(), Arc::new(zones.nulls.clone())];
+        write_rows(&mut out, zones.nulls.len(), &columns)?;
+    }
+    Some(out.0).filter(|bytes| !bytes.is_empty())
+}
+
+/// Reads what [`write_zones`] wrote; none if it cannot be that of so many rows.
+pub(crate) fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Option<ZoneMap> {
+    let (mut input, mut map) = (In(bytes), ZoneMap::new());
+    while !input.is_empty() {
+        let id = input.small()?;
+        let data_type = schema.columns.get(schema.position(id)?)?.field.data_type();
+        let (zones, columns) = read_rows(&mut input, &[data_type, data_type, &DataType::UInt64])?;
+        let [lows, highs, nulls] = <[ArrayRef; 3]>::try_from(columns).ok()?;
+        if zones != rows.div_ceil(ZONE_ROWS) as usize {
+            return None;
+        }
+        map.insert(id, Zones { lows, highs, nulls: nulls.as_primitive_opt()?.clone() });
+    }
+    Some(map)
+}
+
+/// The lowest and the highest value of an array, each as an array of one.
+fn bounds(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+    macro_rules! pair {
+        ($kind:ty, $low:expr, $high:expr) => {
+            Some((
+                Arc::new(<$kind>::from(vec![$low])) as ArrayRef,
+                Arc::new(<$kind>::from(vec![$high])) as ArrayRef,
+            ))
+        };
+    }
+    let data_type = array.data_type();
+    match data_type {
+        DataType::Interval(_) => None,
+        DataType::Boolean => {
+            let array = array.as_boolean();
+            pair!(BooleanArray, find::min_boolean(array), find::max_boolean(array))
+        }
+        DataType::Utf8 => {
+            let array = array.as_string::<i32>();
+            pair!(StringArray, find::min_string(array).map(floor), find::max_string(array).and_then(ceiling))
+        }
+        DataType::LargeUtf8 => {
+            let array = array.as_string::<i64>();
+            pair!(
+                LargeStringArray,
+                find::min_string(array).map(floor),
+                find::max_string(array).and_then(ceiling)
+            )
+        }
+        DataType::Utf8View => {
+            let array = array.as_string_view();
+            let (low, high) = (find::min_string_view(array), find::max_string_view(array));
+            pair!(StringViewArray, low.map(floor), high.and_then(ceiling))
+        }
+        _ => {
+            let array = array.as_ref();
+            downcast_primitive_array!(
+                array => Some((one(array, find::min(array)), one(array, find::max(array)))),
+                _ => None,
+            )
+        }
+    }
+}
+
+/// A value as an array of the type of another.
+fn one<T: ArrowPrimitiveType>(like: &PrimitiveArray<T>, value: Option<T::Native>) -> ArrayRef {
+    let value: PrimitiveArray<T> = [value].into_iter().collect();
+    Arc::new(value.with_data_type(like.data_type().clone()))
+}
+
+/// A text that is not higher, cut.
+fn floor(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(TEXT_BYTES)).unwrap_or(text)
+}
+
+/// A text that is not lower, cut; none if there is no such text.
+fn ceiling(text: &str) -> Option<String> {
+    if text.len() <= TEXT_BYTES {
+        return Some(text.to_owned());
+    }
+    let mut cut = floor(text).to_owned();
+    while let Some(last) = cut.pop() {
+        let next = (last..=char::MAX).nth(1);
+        if let Some(next) = next {
+            cut.push(next);
+            return Some(cut);
+        }
+    }
+    None
+}
+
+/// Bounds of a column in some parts of a scan, in the order of the parts.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// No value is lower; null if there is no value or it is not known.
+    pub lows: ArrayRef,
+    /// No value is higher; null if there is no value or it is not known.
+    pub highs: ArrayRef,
+    /// Number of nulls, dead rows included as in [`super::Part::rows`]; null if it is not known.
+    pub nulls: UInt64Array,
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{Field, Schema};
+
+    use super::*;
+    use crate::oplog::meta::{TableMeta, TableSpec};
+    use crate::oplog::tests::random;
+    use crate::oplog::vfs::sim::Rng;
+
+    #[test]
+    fn long_texts_are_bounded_by_short_ones() {
+        for text in ["", "short", &"x".repeat(100), &"é".repeat(70), &"漢".repeat(30)] {
+            let (low, high) = (floor(text), ceiling(text).unwrap());
+            assert!(low <= text && text <= high.as_str(), "{low} {text} {high}");
+            assert!(low.len() <= TEXT_BYTES && high.len() <= TEXT_BYTES + 4);
+        }
+        assert_eq!(ceiling(&char::MAX.to_string().repeat(20)), None);
+        assert_eq!(ceiling(&format!("a{}", char::MAX.to_string().repeat(20))).as_deref(), Some("b"));
+        assert_eq!(ceiling(&"\u{D7FF}".repeat(22)).map(|text| text.ends_with('\u{E000}')), Some(true));
+    }
+
+    #[test]
+    fn zones_of_all_types_come_back() {
+        let mut rng = Rng(3);
+        let rows = ZONE_ROWS as usize + 100;
+        for data_type in random::leaf_types() {
+            let fields =
+                vec![Field::new("k", DataType::Int8, false), Field::new("v", data_type.clone(), true)];
+            let spec = TableSpec::new("t", Arc::new(Schema::new(fields)), &["k"]);
+            let schema = TableMeta::new(1, &spec).unwrap().current().unwrap().clone();
+            let few = random::array(&mut rng, &data_type, 50, true);
+            let columns = [random::array(&mut rng, &DataType::Int8, 50, false), few];
+            let zones = Zones::of_columns(&schema, &columns);
+            let bytes = write_zones(&zones).unwrap();
+            assert_eq!(read_zones(&bytes, &schema, 50), Some(zones), "{data_type}");
+            assert_eq!(read_zones(&bytes, &schema, ZONE_ROWS + 1), None);
+            assert_eq!(read_zones(&bytes[..bytes.len() - 1], &schema, 50), None);
+        }
+        let numbers: ArrayRef =
+            Arc::new((0..rows as i64).map(|row| (row != 7).then_some(row)).collect::<Int64Array>());
+        let zones = Zones::of(&numbers).unwrap();
+        let last = i64::from(ZONE_ROWS) + 99;
+        assert_eq!(zones.lows.as_primitive::<types::Int64Type>().values(), &[0, i64::from(ZONE_ROWS)]);
+        assert_eq!(
+            zones.highs.as_primitive::<types::Int64Type>().values(),
+            &[i64::from(ZONE_ROWS) - 1, last]
+        );
+        assert_eq!(zones.nulls.values(), &[1, 0]);
+    }
+}
