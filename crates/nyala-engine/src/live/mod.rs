@@ -4,6 +4,7 @@
 //! ([`LiveStores`]), tables are found in them ([`LiveRef`]), scanned at one version for each statement ([`Pins`]), and
 //! looked up by key where a condition names keys.
 
+mod changes;
 mod keys;
 mod options;
 mod pins;
@@ -14,6 +15,7 @@ mod store;
 mod stores;
 mod table;
 
+pub(crate) use changes::{Changes, ChangesProvider, Finder, change_rows, change_schema};
 pub(crate) use options::{check_options, durability};
 pub(crate) use pins::Pins;
 pub(crate) use provider::{LiveProvider, ROW_VERSION};

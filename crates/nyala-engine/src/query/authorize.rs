@@ -3,6 +3,7 @@
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
@@ -14,6 +15,7 @@ use super::system::SYSTEM_SCHEMA;
 use crate::access::Identity;
 use crate::cube::external_table;
 use crate::error::Result;
+use crate::live::{ChangesProvider, LiveProvider};
 use crate::session::{DATABASE, Settings, SnapshotContext};
 use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 
@@ -55,7 +57,7 @@ pub(super) fn plan(
 /// The table that is read; none for what describes the database, and for functions that give rows. Whatever else
 /// there may be is taken for a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
-    if let Some(name) = external_table(scan) {
+    if let Some(name) = external_table(scan).or_else(|| live_table(scan)) {
         return Some(name);
     }
     let name = scan.table_name.table();
@@ -65,6 +67,16 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
     let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref());
     (!is_function && !is_system)
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
+}
+
+/// The live table that is read, or whose changes are.
+fn live_table(scan: &TableScan) -> Option<QualifiedName> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = match provider.downcast_ref::<ChangesProvider>() {
+        Some(changes) => changes.table(),
+        None => provider.downcast_ref::<LiveProvider>()?.table(),
+    };
+    Some(table.entry().name.clone())
 }
 
 /// Checks a change of schemas and tables.

@@ -32,6 +32,6 @@ mod upkeep;
 
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};
-pub use live::Ingest;
+pub use live::{Follower, Ingest};
 pub use plans::PlanCacheStats;
 pub use session::{Prepared, Session, SessionOptions};

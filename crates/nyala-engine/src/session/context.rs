@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::TableProvider;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -23,7 +25,7 @@ use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::functions::register;
-use crate::live::{LiveProvider, LiveRef, LiveStores, Pins};
+use crate::live::{Changes, Finder, LiveProvider, LiveRef, LiveStores, Pins};
 use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles, decode_schema};
 use crate::statement::StatementLimits;
 
@@ -80,7 +82,11 @@ impl SnapshotContext {
                 state_over(schemas.collect(), base.clone(), source)
             })
             .transpose()?;
-        let state = state_over(schemas, base, source)?;
+        let mut state = state_over(schemas, base, source)?;
+        let mut versioned = versioned;
+        for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
+            state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
+        }
         let mut cubes = Vec::new();
         for entry in snapshot.cubes.values() {
             cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before, &listings).await));
@@ -272,6 +278,31 @@ fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionSt
             Ok(Table::Live(Arc::new(LiveProvider::new(Arc::new(table), decode_schema(entry)?, state)?)))
         }
     }
+}
+
+/// Finds live tables by their names; bare ones are of the default schema.
+fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
+    let tables = Arc::clone(tables);
+    Box::new(move |name| {
+        let reference = TableReference::from(name);
+        let name = QualifiedName::new(reference.schema().unwrap_or(DEFAULT_SCHEMA), reference.table());
+        match tables.get(&name) {
+            Some(Ok(Table::Live(table))) => Ok((Arc::clone(table.table()), table.schema().as_ref().clone())),
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(Table::External(_))) => {
+                let message = format!("`{name}` is not a live table: nobody records how it changes");
+                Err(QueryError::new(ErrorKind::Unsupported, message))
+            }
+            None => {
+                let known = tables.keys().map(|table| table.name.as_str());
+                let error = QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
+                Err(match nearest(&name.name, known) {
+                    Some(near) => error.hint(format!("did you mean `{near}`?")),
+                    None => error,
+                })
+            }
+        }
+    })
 }
 
 fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {

@@ -13,7 +13,7 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, jobs, login, origin, queries, query};
+use super::{ApiError, Readiness, changes, health, jobs, login, origin, queries, query, rows};
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
@@ -61,6 +61,8 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/query", post(query::query))
         .route("/api/v1/queries", get(queries::list))
         .route("/api/v1/queries/{id}", delete(queries::kill))
+        .route("/api/v1/tables/{table}/rows", post(rows::load))
+        .route("/api/v1/tables/{table}/changes", get(changes::follow))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), login::require))
@@ -90,6 +92,8 @@ async fn index() -> Json<Value> {
             "query": "POST /api/v1/query",
             "queries": "GET /api/v1/queries",
             "kill": "DELETE /api/v1/queries/{id}",
+            "load rows": "POST /api/v1/tables/{table}/rows",
+            "follow changes": "GET /api/v1/tables/{table}/changes",
             "jobs": "GET /api/v1/jobs",
             "job": "GET /api/v1/jobs/{id}",
             "cancel job": "DELETE /api/v1/jobs/{id}",

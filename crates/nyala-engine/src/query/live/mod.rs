@@ -4,6 +4,7 @@ mod alter;
 mod collect;
 mod copy;
 mod create;
+mod follow;
 mod ingest;
 mod stores;
 mod values;
@@ -11,6 +12,7 @@ mod write;
 
 use std::sync::Arc;
 
+pub use follow::Follower;
 pub use ingest::Ingest;
 pub(super) use stores::{forget_leftovers, forget_leftovers_later};
 pub(super) use write::run as write;
