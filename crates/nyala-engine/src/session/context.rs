@@ -70,8 +70,7 @@ impl SnapshotContext {
         source: &ContextSource,
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
-        let base = source.base_state();
-        let tables = Arc::new(open_tables(&snapshot, source, &base, before));
+        let tables = Arc::new(open_tables(&snapshot, source, &source.base_state(), before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
         let schemas: BTreeMap<_, _> =
             snapshot.schemas.iter().map(|schema| (schema.clone(), schema_of(schema, &tables))).collect();
@@ -79,11 +78,11 @@ impl SnapshotContext {
         let versioned = has_live
             .then(|| {
                 let schemas = schemas.iter().map(|(name, schema)| (name.clone(), schema.with_versions()));
-                state_over(schemas.collect(), base.clone(), source)
+                state_over(schemas.collect(), source)
             })
             .transpose()?;
-        let mut state = state_over(schemas, base, source)?;
-        let mut versioned = versioned;
+        let state = state_over(schemas, source)?;
+        let (mut state, mut versioned) = (state, versioned);
         for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
             state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
         }
@@ -208,10 +207,10 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
 /// A state whose database has these schemas, and those of the extensions.
 fn state_over(
     schemas: BTreeMap<String, SnapshotSchema>,
-    base: SessionState,
     source: &ContextSource,
 ) -> Result<SessionState> {
-    let context = SessionContext::new_with_state(base);
+    // From the beginning, because copies of a state share their lists of tables.
+    let context = SessionContext::new_with_state(source.base_state());
     let database = Arc::new(MemoryCatalogProvider::new());
     for (name, schema) in schemas {
         database.register_schema(&name, Arc::new(schema))?;

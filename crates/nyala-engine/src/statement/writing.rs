@@ -35,10 +35,21 @@ impl Writing {
             _ => return Ok(Self::default()),
         };
         match ast.as_mut() {
-            SqlStatement::Update(_) | SqlStatement::Delete(_) => {
+            SqlStatement::Update(update) => {
+                refuse_returning(update.returning.is_some())?;
+                if update.from.is_some() {
+                    let message = "UPDATE … FROM is not supported";
+                    return Err(QueryError::new(ErrorKind::Unsupported, message)
+                        .hint("take the values from a subquery: SET a = (SELECT …) WHERE key IN (SELECT …)"));
+                }
+                Ok(Self { versions: true, ..Self::default() })
+            }
+            SqlStatement::Delete(delete) => {
+                refuse_returning(delete.returning.is_some())?;
                 Ok(Self { versions: true, ..Self::default() })
             }
             SqlStatement::Insert(insert) => {
+                refuse_returning(insert.returning.is_some())?;
                 let if_exists = take_conflict(insert)?;
                 Ok(Self { versions: insert_names(insert, row_version), if_exists })
             }
@@ -48,6 +59,14 @@ impl Writing {
             }
             _ => Ok(Self::default()),
         }
+    }
+}
+
+fn refuse_returning(is_there: bool) -> Result<()> {
+    match is_there {
+        true => Err(QueryError::new(ErrorKind::Unsupported, "RETURNING is not supported")
+            .hint("select the rows by their keys afterwards")),
+        false => Ok(()),
     }
 }
 

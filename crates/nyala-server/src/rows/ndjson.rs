@@ -93,8 +93,13 @@ impl NdJson {
 
 fn decode(block: &[u8], schema: &SchemaRef) -> Result<Option<RecordBatch>, arrow::error::ArrowError> {
     // A name that the table does not have is a mistake, not something to pass over.
-    let builder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).with_batch_size(usize::MAX >> 8);
+    let rows = 1 + block.iter().filter(|byte| **byte == b'\n').count();
+    let builder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).with_batch_size(rows);
     let mut decoder = builder.build_decoder()?;
-    decoder.decode(block)?;
+    let read = decoder.decode(block)?;
+    // Several objects on one line are more rows than lines.
+    if !block.get(read..).unwrap_or_default().trim_ascii().is_empty() {
+        return Err(arrow::error::ArrowError::JsonError("more than one object on a line".to_owned()));
+    }
     decoder.flush()
 }

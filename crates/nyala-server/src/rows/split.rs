@@ -61,6 +61,11 @@ impl Splitter {
         if rest.is_empty() {
             return Ok(());
         }
+        let ended = [rest.as_slice(), b"\n"].concat();
+        if self.dialect.quote.is_some() && self.record(&ended).is_none() {
+            let message = format!("line {}: a quote is not closed", self.line);
+            return Err(QueryError::new(ErrorKind::Data, message));
+        }
         self.give(&rest, each)
     }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::Constraint;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
-use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, CreateTable, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
+};
 use nyala_catalog::{Change, NewTable};
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
 use nyala_storage::oplog::{DiskStore, OplogError, TableSpec};
@@ -53,11 +54,12 @@ pub(super) async fn table(
         return Ok(Completion::of(TAG));
     }
     let options_given = Options::parse(options)?;
-    let planned = plan(engine, create, settings).await?;
+    let (plain, key) = without_key(create, &name)?;
+    let planned = plan(engine, &plain, settings).await?;
     let first_rows = (!matches!(planned.input.as_ref(), LogicalPlan::EmptyRelation(_)))
         .then(|| Arc::clone(&planned.input));
-    let schema = columns(planned.input.schema().as_arrow())?;
-    let key = key_of(&planned, &schema, &name)?;
+    let schema = columns(planned.input.schema().as_arrow(), &key, &name)?;
+    check_constraints(&planned)?;
     let definition =
         LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }.to_string();
     let parts = Parts { name: table_name(&planned.name, settings.schema())?, schema, key, definition };
@@ -80,8 +82,12 @@ async fn plan(engine: &Engine, create: &CreateTable, settings: &Settings) -> Res
     }
 }
 
-/// Columns without what a query knew of them besides.
-fn columns(schema: &Schema) -> Result<Schema> {
+/// Columns without what a query knew of them besides. Those of the key are never null.
+fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Schema> {
+    if let Some(missing) = key.iter().find(|name| schema.index_of(name).is_err()) {
+        let message = format!("key column `{missing}` is not a column of table `{table}`");
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
+    }
     let mut fields: Vec<Field> = Vec::new();
     for field in schema.fields() {
         let name = field.name();
@@ -98,31 +104,59 @@ fn columns(schema: &Schema) -> Result<Schema> {
             DataType::Null => DataType::Utf8View,
             other => other.clone(),
         };
-        fields.push(Field::new(name, data_type, field.is_nullable()));
+        fields.push(Field::new(name, data_type, field.is_nullable() && !key.contains(name)));
     }
     Ok(Schema::new(fields))
 }
 
-fn key_of(planned: &CreateMemoryTable, schema: &Schema, name: &QualifiedName) -> Result<Vec<String>> {
-    let mut key = None;
-    for constraint in planned.constraints.iter() {
-        match constraint {
-            Constraint::PrimaryKey(columns) if key.is_none() => key = Some(columns),
-            Constraint::PrimaryKey(_) => {
-                let message = format!("table `{name}` has two primary keys");
-                return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
-            }
-            Constraint::Unique(_) => {
-                let message = "UNIQUE is not supported: only the primary key of a live table is unique";
-                return Err(QueryError::new(ErrorKind::Unsupported, message));
-            }
+/// The statement without its primary key, which DataFusion does not find in the columns of a query; and its columns.
+fn without_key(create: &CreateTable, name: &QualifiedName) -> Result<(CreateTable, Vec<String>)> {
+    let mut plain = create.clone();
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    plain.constraints.retain(|constraint| match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            let column = |column: &IndexColumn| match &column.column.expr {
+                Expr::Identifier(name) => identifier(name),
+                other => other.to_string(),
+            };
+            keys.push(key.columns.iter().map(column).collect());
+            false
+        }
+        _ => true,
+    });
+    for column in &mut plain.columns {
+        let before = column.options.len();
+        column.options.retain(|option| !matches!(option.option, ColumnOption::PrimaryKey(_)));
+        if column.options.len() < before {
+            keys.push(vec![identifier(&column.name)]);
         }
     }
-    let key = key.ok_or_else(|| {
-        QueryError::new(ErrorKind::InvalidDefinition, format!("table `{name}` has no primary key"))
-            .hint("add PRIMARY KEY (column, …); for files use CREATE EXTERNAL TABLE")
-    })?;
-    Ok(key.iter().filter_map(|at| schema.fields().get(*at)).map(|field| field.name().clone()).collect())
+    match (keys.pop(), keys.is_empty()) {
+        (Some(key), true) => Ok((plain, key)),
+        (Some(_), false) => {
+            let message = format!("table `{name}` has two primary keys");
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("write PRIMARY KEY (a, b) for one of two columns"))
+        }
+        (None, _) => {
+            let message = format!("table `{name}` has no primary key");
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("add PRIMARY KEY (column, …); for files use CREATE EXTERNAL TABLE"))
+        }
+    }
+}
+
+fn check_constraints(planned: &CreateMemoryTable) -> Result<()> {
+    match planned.constraints.iter().next() {
+        Some(_) => {
+            let message = "UNIQUE is not supported: only the primary key of a live table is unique";
+            Err(QueryError::new(ErrorKind::Unsupported, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn identifier(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
 /// What is known of the table before it exists.
@@ -191,12 +225,7 @@ fn defaults(create: &CreateTable) -> Result<BTreeMap<String, String>> {
         for option in &column.options {
             match &option.option {
                 ColumnOption::Default(value) => {
-                    let name = if column.name.quote_style.is_some() {
-                        column.name.value.clone()
-                    } else {
-                        column.name.value.to_lowercase()
-                    };
-                    defaults.insert(name, value.to_string());
+                    defaults.insert(identifier(&column.name), value.to_string());
                 }
                 ColumnOption::Null
                 | ColumnOption::NotNull

@@ -63,7 +63,7 @@ pub(in crate::query) async fn run(
         other => {
             let message = format!("{} into a live table is not supported", other.name());
             return Err(QueryError::new(ErrorKind::Unsupported, message)
-                .hint("INSERT replaces rows with the same key; UPDATE … FROM takes values from other tables"));
+                .hint("INSERT replaces rows with the same key, and takes them from any query"));
         }
     };
     Ok(Answer::Done(Completion { tag: tag.to_owned(), rows: Some(rows) }))
