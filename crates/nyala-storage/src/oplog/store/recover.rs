@@ -35,7 +35,8 @@ pub(super) fn load_tables(
     progress.enter(Phase::Keys);
     let mut tables: BTreeMap<u32, TableState> = BTreeMap::new();
     for meta in &manifest.tables {
-        tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), manifest.lsn));
+        let lsn = manifest.held(meta.id).map_or(manifest.lsn, |held| held.lsn);
+        tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), lsn));
     }
     let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
     let units = in_parallel(threads, &manifest.units, |entry| {

@@ -10,7 +10,7 @@ use super::progress::{Phase, Progress};
 use super::recover::missing_log;
 use crate::oplog::codec::In;
 use crate::oplog::error::{Damage, OplogError, Result};
-use crate::oplog::files::{LogEntry, Manifest};
+use crate::oplog::files::{HeldTable, LogEntry, Manifest};
 use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::table::TableState;
@@ -66,6 +66,7 @@ impl Replayed {
     /// Reads all logs from where the manifest says.
     pub(super) fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
         progress.enter(Phase::Log);
+        manifest.held.iter().try_for_each(|held| self.catch_up(folder, manifest, held))?;
         let newest = folder.list()?.iter().filter_map(|name| log_number(name)).max().unwrap_or_default();
         let (first, mut from) = manifest.log;
         for number in first..=newest.max(first) {
@@ -80,6 +81,49 @@ impl Replayed {
                 Err(error) => return Err(error),
             }
             from = LogHeader::BYTES as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads what happened to a table that was held. Damage there is that table's alone.
+    fn catch_up(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
+        match self.read_held(folder, manifest, held) {
+            Err(OplogError::Damaged(damage)) => {
+                if let Some(table) = self.tables.get_mut(&held.table) {
+                    table.note(damage);
+                    table.incomplete = true;
+                }
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn read_held(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
+        let (mut from, mut next_lsn) = (held.from.1, held.lsn + 1);
+        for number in held.from.0..=held.to.0 {
+            let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
+            let seed =
+                LogHeader::seed(&manifest.store, LogHeader::read(&file, &manifest.store, number)?.number);
+            let known =
+                manifest.logs.iter().find(|log| log.number == number).map_or(held.to.1, |log| log.bytes);
+            let to = if number == held.to.0 { held.to.1 } else { known };
+            self.file = Arc::new(file.path().to_owned());
+            let end = scan(&file, seed, (from, to), Some(next_lsn), &mut |offset, frame| {
+                let of_rows = !matches!(frame.kind, Kind::CreateTable | Kind::DropTable | Kind::Clock);
+                if of_rows && frame.table == held.table {
+                    self.change((number, offset), frame)
+                } else {
+                    Ok(())
+                }
+            })?;
+            if !end.whole {
+                return Err(file.damaged(end.offset, "a frame that was confirmed is not valid"));
+            }
+            if let Some(table) = self.tables.get_mut(&held.table) {
+                table.freeze(end.offset);
+            }
+            (from, next_lsn) = (LogHeader::BYTES as u64, end.next_lsn);
         }
         Ok(())
     }

@@ -21,14 +21,16 @@ pub(crate) struct Upkeep {
     pub(crate) next: u64,
     /// When the last checkpoint was written, in milliseconds since 1970.
     pub(crate) written_ms: u64,
+    /// Where the logs ended at the start.
+    pub(crate) read_to: (u64, u64),
     /// While this is above 0 no file is removed.
     pub(crate) pins: usize,
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest) -> Self {
+    pub(super) fn new(manifest: Manifest, read_to: (u64, u64)) -> Self {
         let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
-        Self { next: manifest.number + 1, manifest, files, written_ms: 0, pins: 0 }
+        Self { next: manifest.number + 1, manifest, files, written_ms: 0, read_to, pins: 0 }
     }
 }
 
@@ -44,15 +46,16 @@ pub(crate) enum Effort {
 }
 
 impl Inner {
-    /// Does what is due. A store of which something could not be read at the start is left as it is: once that is
-    /// repaired, its logs are needed.
+    /// Does what is due. Tables of which something could not be read at the start are left as they are on disk: once
+    /// that is repaired, they are whole again.
     pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
         self.keep_budget();
+        self.note_found_damage();
         lock(&self.committer).sync_if_needed(self)?;
-        if let Err(error) = self.check_orderly() {
-            return if effort == Effort::Due { Ok(()) } else { Err(error) };
+        if let Status::ReadOnly(_) = self.status() {
+            return if effort == Effort::Due { Ok(()) } else { self.check_writable(true) };
         }
         self.expire_old_rows()?;
         let done = self.work(&mut upkeep, effort);
@@ -85,20 +88,6 @@ impl Inner {
             }
         }
         Ok(any)
-    }
-
-    /// Whether files may be written and removed.
-    fn check_orderly(&self) -> Result<()> {
-        for table in self.all_tables() {
-            let state = table.read();
-            if state.incomplete {
-                state.check_whole()?;
-            }
-        }
-        match self.status() {
-            Status::ReadOnly(_) => self.check_writable(true),
-            _ => Ok(()),
-        }
     }
 
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {

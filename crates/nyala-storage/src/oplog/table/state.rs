@@ -58,9 +58,9 @@ impl TableState {
         self.units.len() as u32 - 1
     }
 
-    /// Notes damage once.
+    /// Notes damage, once for each place.
     pub(crate) fn note(&mut self, damage: Damage) {
-        if !self.damage.contains(&damage) {
+        if !self.damage.iter().any(|known| known.is_at(&damage)) {
             self.damage.push(damage);
         }
     }

@@ -8,7 +8,7 @@ use arrow_select::concat::concat;
 
 use super::stored::StoredColumn;
 use super::{Facts, Keys, Lsns, ZoneMap, Zones};
-use crate::oplog::error::{OplogError, Result};
+use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::BlockFile;
 use crate::oplog::log::{Kind, scan};
 use crate::oplog::meta::SchemaVersion;
@@ -83,6 +83,8 @@ pub(crate) struct Base {
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
+    /// What was first found to be damaged.
+    damage: OnceLock<Damage>,
     origin: Origin,
     /// Held while a log is read, which gives all columns at once.
     reading: Mutex<()>,
@@ -106,8 +108,9 @@ impl Base {
             .columns
             .iter()
             .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
-        let (keys, reading, zones) = (OnceLock::new(), Mutex::new(()), zones.collect());
-        Self { table, rows, schema, lsns, facts, columns, zones, keys, origin, reading }
+        let (keys, damage, reading, zones) =
+            (OnceLock::new(), OnceLock::new(), Mutex::new(()), zones.collect());
+        Self { table, rows, schema, lsns, facts, columns, zones, keys, damage, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -126,7 +129,7 @@ impl Base {
         if let Some(array) = slot.as_ref() {
             return Ok(array.clone());
         }
-        let array = self.read_column(position)?;
+        let array = self.read_column(position).inspect_err(|error| self.note(error))?;
         *slot = Some(array.clone());
         Ok(array)
     }
@@ -134,7 +137,7 @@ impl Base {
     fn column_of_log(&self, range: &LogRange, slot: &Mutex<Option<ArrayRef>>) -> Result<ArrayRef> {
         let _reading = lock(&self.reading);
         if lock(slot).is_none() {
-            let read = self.read_log(range)?;
+            let read = self.read_log(range).inspect_err(|error| self.note(error))?;
             for (column, array) in self.columns.iter().zip(read) {
                 *lock(&column.array) = Some(array);
             }
@@ -155,10 +158,22 @@ impl Base {
         sorted.sort_unstable();
         sorted.dedup();
         let (stored, nullable) = self.stored(position)?;
-        let read = stored.read_rows(&sorted)?.filter(|array| nullable || array.null_count() == 0);
+        let read = stored.read_rows(&sorted).inspect_err(|error| self.note(error))?;
+        let read = read.filter(|array| nullable || array.null_count() == 0);
         let array = read.ok_or_else(|| self.senseless(position))?;
         let at = rows.iter().map(|row| sorted.partition_point(|known| known < row)).collect();
         Ok(Gathered { array, at })
+    }
+
+    fn note(&self, error: &OplogError) {
+        if let Some(damage) = error.damage() {
+            self.damage.get_or_init(|| damage.clone());
+        }
+    }
+
+    /// What a reader found damaged.
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.damage.get()
     }
 
     /// Bounds of a column, if they are stored or it is in memory.
