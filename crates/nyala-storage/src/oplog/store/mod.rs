@@ -1,5 +1,6 @@
 //! A disk store at work: who commits, who keeps the files in order, and how all of it comes back.
 
+mod batch;
 mod changes;
 mod checkpoint;
 mod clock;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::batch::{Batch, load_keys};
 use super::commit::mark;
 use super::progress::{Phase, Progress};
 use super::recover::missing_log;
@@ -42,8 +43,10 @@ pub(crate) struct Replayed {
     pub(crate) damage: Option<Damage>,
     /// The newest log and where it ends.
     pub(crate) last: (u64, u64),
-    seed: u64,
-    file: Arc<PathBuf>,
+    pub(super) seed: u64,
+    pub(super) file: Arc<PathBuf>,
+    /// Rows that were read and are not applied yet.
+    pub(super) batch: Option<Batch>,
 }
 
 impl Replayed {
@@ -60,6 +63,7 @@ impl Replayed {
             last: manifest.log,
             seed,
             file: Arc::default(),
+            batch: None,
         }
     }
 
@@ -117,6 +121,7 @@ impl Replayed {
                     Ok(())
                 }
             })?;
+            self.apply_batch()?;
             if !end.whole {
                 return Err(file.damaged(end.offset, "a frame that was confirmed is not valid"));
             }
@@ -156,6 +161,7 @@ impl Replayed {
             progress.log_bytes_done.fetch_add(frame.bytes(), Relaxed);
             self.apply((number, offset), frame)
         })?;
+        self.apply_batch()?;
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
         Ok(closed.is_some())
@@ -209,6 +215,9 @@ impl Replayed {
     }
 
     fn apply(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        if !matches!(frame.kind, Kind::Write | Kind::Clock) {
+            self.apply_batch()?;
+        }
         let understood = match frame.kind {
             Kind::CreateTable => self.create(frame),
             Kind::Clock => In(frame.payload).u64().map(|now| mark(&mut self.clock, frame.lsn, now)),
@@ -226,13 +235,18 @@ impl Replayed {
     }
 
     fn change(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        if frame.kind == Kind::Write && self.add_to_batch(log, &frame)? {
+            return Ok(());
+        }
+        self.apply_batch()?;
         let senseless = || OplogError::damaged(&self.file, log.1, "the frame makes no sense");
         let table = self.tables.get_mut(&frame.table).ok_or_else(senseless)?;
         match frame.kind {
             Kind::Write => {
                 let write =
                     PreparedWrite::decode(frame.payload, &table.meta, self.seed).ok_or_else(senseless)?;
-                load_keys(table, &write)?;
+                let rows = write.deletes.iter().chain(&write.upserts);
+                load_keys(table, rows.flat_map(|rows| &rows.hashes))?;
                 table.apply(&write, frame.lsn, &mut self.next_unit, log);
             }
             Kind::Truncate => drop(table.truncate(frame.lsn)),
@@ -248,20 +262,4 @@ impl Replayed {
         }
         Ok(())
     }
-}
-
-/// Reads the keys that a write must be compared with. If they are damaged, so is the table.
-fn load_keys(table: &mut TableState, write: &PreparedWrite) -> Result<()> {
-    let hashes = write.deletes.iter().chain(&write.upserts).flat_map(|rows| &rows.hashes);
-    for base in table.keys_needed(hashes) {
-        match base.load_keys() {
-            Ok(_) => {}
-            Err(OplogError::Damaged(damage)) => {
-                table.note(damage);
-                table.incomplete = true;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
