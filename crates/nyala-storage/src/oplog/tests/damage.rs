@@ -171,6 +171,41 @@ fn a_table_that_cannot_be_read_holds_up_no_other() {
 }
 
 #[test]
+fn damage_in_a_log_is_that_of_the_tables_whose_rows_it_hits() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let tables: Vec<LiveTable> =
+        ["a", "b"].iter().map(|name| store.create_table(spec(name)).unwrap()).collect();
+    for number in 0..10 {
+        for table in &tables {
+            table.write(Write::upsert(rows(&[(&format!("{} {number}", table.name()), number)]))).unwrap();
+        }
+    }
+    store.checkpoint().unwrap();
+    let expected = content(&tables[1]).unwrap();
+    drop((tables, store));
+    let (log, mut bytes) =
+        disk.files().into_iter().rfind(|(path, _)| path.ends_with("0000000002.log")).unwrap();
+    let place = bytes.windows(3).position(|text| text == b"a 5").unwrap();
+    bytes[place] ^= 1;
+    disk.put(&log, bytes);
+    let store = open(&disk);
+    assert_eq!(store.report(), &StoreReport::default(), "no value was read yet");
+    let (a, b) = (store.table("a").unwrap(), store.table("b").unwrap());
+    let Err(OplogError::Damaged(damage)) = content(&a) else { panic!("it was read") };
+    let lost = damage.rows.unwrap();
+    assert!(damage.file == log && (damage.offset..damage.offset + 60).contains(&(place as u64)));
+    assert_eq!((lost.rows, lost.keys), (10, Some(("a 0".to_owned(), "a 9".to_owned()))));
+    assert_eq!(content(&b).unwrap(), expected);
+    b.write(Write::upsert(rows(&[("new", 1)]))).unwrap();
+    store.seal().unwrap();
+    drop((a, b, store));
+    let store = open(&disk);
+    assert_eq!(content(&store.table("b").unwrap()).unwrap().len(), 11, "sealed without what is damaged");
+    content(&store.table("a").unwrap()).unwrap_err();
+}
+
+#[test]
 fn damage_that_a_reader_finds_is_told_with_what_is_lost() {
     let (image, _) = damaged_store();
     let disk = SimDisk::from_image(image, 0);

@@ -127,7 +127,7 @@ impl Base {
         let _reading = lock(&self.reading);
         if lock(slot).is_none() {
             let read = range
-                .read(self.table, &self.schema, self.rows as usize)
+                .read(self.table, &self.schema, self.rows as usize, &self.lsns)
                 .inspect_err(|error| self.note(error))?;
             for (column, array) in self.columns.iter().zip(read) {
                 *lock(&column.array) = Some(array);

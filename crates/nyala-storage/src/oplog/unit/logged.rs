@@ -1,11 +1,13 @@
 //! Columns of rows that lie in a log: they are read together.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 
+use super::Lsns;
 use crate::oplog::error::Result;
-use crate::oplog::log::{Kind, scan};
+use crate::oplog::log::{Frame, Kind, scan_around_damage};
 use crate::oplog::meta::SchemaVersion;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::GrowingRows;
@@ -23,12 +25,19 @@ pub(crate) struct LogRange {
 }
 
 impl LogRange {
-    /// All columns of a table's rows in the range, which must be so many.
-    pub(super) fn read(&self, table: u32, schema: &Arc<SchemaVersion>, rows: usize) -> Result<Vec<ArrayRef>> {
+    /// All columns of a table's rows in the range, which must be so many and have these LSNs. Damage in frames of other
+    /// tables is passed over.
+    pub(super) fn read(
+        &self,
+        table: u32,
+        schema: &Arc<SchemaVersion>,
+        rows: usize,
+        lsns: &Lsns,
+    ) -> Result<Vec<ArrayRef>> {
         let misfit = || self.file.damaged(self.from, "the rows do not fit");
         let mut found = GrowingRows::new(schema).ok_or_else(misfit)?;
         let mut sampled = false;
-        let end = scan(&self.file, self.seed, (self.from, self.to), None, &mut |offset, frame| {
+        let mut visit = |offset: u64, frame: Frame<'_>| {
             if frame.kind != Kind::Write || frame.table != table {
                 return Ok(());
             }
@@ -38,9 +47,16 @@ impl LogRange {
                 sampled = true;
             }
             Ok(())
-        })?;
-        if !end.whole || found.len() != rows {
-            return Err(self.file.damaged(end.offset, format!("{rows} rows are not there")));
+        };
+        let mut lost =
+            |offset: u64, frames: Range<u64>| match lsns.lsns.iter().any(|lsn| frames.contains(lsn)) {
+                true => Err(self.file.damaged(offset, "a frame that was confirmed is not valid")),
+                false => Ok(()),
+            };
+        let (range, first) = ((self.from, self.to), lsns.at(0));
+        scan_around_damage(&self.file, self.seed, range, first, &mut visit, &mut lost)?;
+        if found.len() != rows {
+            return Err(self.file.damaged(self.from, format!("there are {} rows, not {rows}", found.len())));
         }
         found.finish().ok_or_else(misfit)
     }
