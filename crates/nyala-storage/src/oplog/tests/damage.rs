@@ -4,6 +4,7 @@
 //! or the first read that touches it; nothing wrong is ever served, and nothing is missing without a word.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use super::crash::from_environment;
 use super::fixture::*;
@@ -168,6 +169,44 @@ fn a_table_that_cannot_be_read_holds_up_no_other() {
     assert!(logs() < held, "nothing is held any more");
     let store = open();
     assert_eq!(content(&store.table("t").unwrap()).unwrap().len(), expected.len() - 1);
+}
+
+#[test]
+fn a_crash_beside_a_damaged_table_loses_nothing_of_it() {
+    let (image, expected) = damaged_store();
+    let disk = SimDisk::from_image(image, 0);
+    let key = disk.files().into_keys().find(|path| path.to_string_lossy().contains("-u1-")).unwrap();
+    let whole = disk.files().remove(&key).unwrap();
+    disk.put(&key, whole[..whole.len() / 2].to_vec());
+    let images: Arc<Mutex<Vec<Image>>> = Arc::default();
+    let seen = images.clone();
+    disk.set_hook(Some(Arc::new(move |image| seen.lock().unwrap().push(image.clone()))));
+    for round in 0..3 {
+        let options = StoreOptions { retain_log_bytes: 0, ..small_options() };
+        let environment = environment(&disk, &ManualClock::default());
+        let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
+        let other = store.table("other").or_else(|_| store.create_table(spec("other"))).unwrap();
+        for number in 0..6 {
+            other
+                .write(Write::upsert(rows(&[(&format!("key {round} {number}"), round * 6 + number)])))
+                .unwrap();
+            store.seal().unwrap();
+        }
+    }
+    disk.set_hook(None);
+    let mut newest = 0;
+    for (number, image) in images.lock().unwrap().iter().enumerate() {
+        let left = SimDisk::from_image(image.after_crash(number as u64), 0);
+        left.put(&key, whole.clone());
+        let store = open(&left);
+        assert_eq!(store.report().damage, [], "crash {number}");
+        assert_eq!(content(&store.table("t").unwrap()).unwrap(), expected, "crash {number}");
+        let others = store.table("other").map(|other| content(&other).unwrap()).unwrap_or_default();
+        let values: std::collections::BTreeSet<i64> = others.into_values().collect();
+        assert!(values.iter().copied().eq(0..values.len() as i64), "crash {number}: {values:?}");
+        newest = newest.max(values.len());
+    }
+    assert_eq!(newest, 18);
 }
 
 #[test]
