@@ -32,9 +32,15 @@ pub struct LostRows {
     pub rows: u64,
     /// The lowest and the highest LSN at which they were last written.
     pub lsns: (u64, u64),
-    /// The lowest and the highest value of the first key column, if it is text or a common integer and the rows
-    /// were sealed. Long texts are cut.
+    /// The lowest and the highest value of the first key column, if they are known. Long ones are cut.
     pub keys: Option<(String, String)>,
+}
+
+impl Damage {
+    /// Whether this is the same place.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        (&self.file, self.offset) == (&other.file, other.offset)
+    }
 }
 
 impl LostRows {

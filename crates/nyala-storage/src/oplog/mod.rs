@@ -29,6 +29,10 @@
 //! }
 //! let keys = RecordBatch::try_new(table.key_schema()?, vec![Arc::new(Int64Array::from(vec![2, 7]))])?;
 //! assert_eq!(table.lookup(&keys)?.positions, [Some(0), None]);
+//!
+//! let located = table.locate(&keys)?; // where they are; then only the columns that are needed
+//! let rows: Vec<_> = located.rows.into_iter().flatten().collect();
+//! assert_eq!(located.version.take(&rows, &names_only)?.num_rows(), 1);
 //! store.close()?;
 //! # Ok(())
 //! # }

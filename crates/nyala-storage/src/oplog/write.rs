@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::codec::{In, Out, canonical_key, fit, read_rows, write_rows};
+use super::codec::{Growing, In, Out, canonical_key, fit, read_count, read_rows, write_rows};
 use super::error::{OplogError, Result};
 use super::meta::{SchemaVersion, TableMeta};
 use super::unit::Keys;
@@ -67,7 +67,7 @@ pub(crate) struct HashedRows {
 }
 
 impl HashedRows {
-    fn new(columns: Vec<ArrayRef>, key: &[usize], seed: u64) -> Option<Self> {
+    pub(crate) fn new(columns: Vec<ArrayRef>, key: &[usize], seed: u64) -> Option<Self> {
         let key: Vec<ArrayRef> = key.iter().map(|at| columns.get(*at).cloned()).collect::<Option<_>>()?;
         let keys = Keys::of(&key)?;
         let hashes = keys.hashes(seed);
@@ -183,7 +183,6 @@ impl PreparedWrite {
 /// The rows in a write frame.
 pub(crate) struct DecodedWrite {
     pub(crate) deleted_keys: Vec<ArrayRef>,
-    pub(crate) rows: usize,
     pub(crate) columns: Vec<ArrayRef>,
 }
 
@@ -195,8 +194,71 @@ pub(crate) fn decode_write<'a>(
     let mut input = In(payload);
     let schema = schema(input.small()?)?;
     let (_, deleted_keys) = read_rows(&mut input, &schema.key_types())?;
-    let (rows, columns) = read_rows(&mut input, &schema.types())?;
-    input.is_empty().then_some(DecodedWrite { deleted_keys, rows, columns })
+    let (_, columns) = read_rows(&mut input, &schema.types())?;
+    input.is_empty().then_some(DecodedWrite { deleted_keys, columns })
+}
+
+/// Rows of many write frames of one schema version.
+#[derive(Debug)]
+pub(crate) struct GrowingRows {
+    schema: Arc<SchemaVersion>,
+    columns: Vec<Growing>,
+    rows: usize,
+}
+
+impl GrowingRows {
+    pub(crate) fn new(schema: &Arc<SchemaVersion>) -> Option<Self> {
+        let columns = schema.types().into_iter().map(Growing::new).collect::<Option<_>>()?;
+        Some(Self { schema: schema.clone(), columns, rows: 0 })
+    }
+
+    pub(crate) fn schema(&self) -> &Arc<SchemaVersion> {
+        &self.schema
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds the rows of a frame. After `None` only [`Self::undo`] makes sense.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Option<()> {
+        let mut input = In(payload);
+        if input.small()? != self.schema.number {
+            return None;
+        }
+        let mut behind = input;
+        if read_count(&mut behind)? > 0 {
+            read_rows(&mut input, &self.schema.key_types())?;
+        } else {
+            input = behind;
+        }
+        let rows = read_count(&mut input)?;
+        for column in self.columns.iter_mut().filter(|_| rows > 0) {
+            column.append(&mut input, rows)?;
+        }
+        if !input.is_empty() {
+            return None;
+        }
+        self.rows += rows;
+        Some(())
+    }
+
+    /// Forgets what was read of a frame that made no sense.
+    pub(crate) fn undo(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.truncate(self.rows));
+    }
+
+    /// Makes room for so many rows like those that are there; no buffer gets more than so many bytes.
+    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
+        let times = rows as f64 / self.rows.max(1) as f64;
+        self.columns.iter_mut().for_each(|column| column.reserve(times, bytes));
+    }
+
+    /// The columns, checked.
+    pub(crate) fn finish(self) -> Option<Vec<ArrayRef>> {
+        let types = self.schema.types();
+        self.columns.into_iter().zip(types).map(|(column, data_type)| column.finish(data_type)).collect()
+    }
 }
 
 /// The columns of a batch as `expected`, or what is wrong with them.

@@ -3,12 +3,14 @@
 
 mod bytes;
 mod flat;
+mod growing;
 mod plain;
 mod rows;
 mod types;
 
 pub(crate) use bytes::{In, Out};
 pub(crate) use flat::{Flat, Part, child_types, flatten, inflate, rebase};
+pub(crate) use growing::Growing;
 pub(crate) use plain::{canonical_key, fit, plain_field};
-pub(crate) use rows::{read_rows, write_rows};
+pub(crate) use rows::{read_count, read_rows, write_rows};
 pub(crate) use types::{check_key_type, read_type, write_type};

@@ -1,10 +1,10 @@
 //! Rows of a statement, compact: a row of ten columns costs some ten bytes more than its values.
 
 use arrow_array::{Array, ArrayRef};
-use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer, bit_util};
+use arrow_buffer::{ArrowNativeType, bit_util};
 use arrow_schema::DataType;
 
-use super::{Flat, In, Out, Part, child_types, flatten, inflate};
+use super::{Flat, Growing, In, Out, Part, child_types, flatten};
 
 /// Writes a number of rows and, unless it is 0, their columns. `None` for types that tables do not hold.
 pub(crate) fn write_rows(out: &mut Out, rows: usize, columns: &[ArrayRef]) -> Option<()> {
@@ -72,77 +72,23 @@ fn write_lengths<O: ArrowNativeType>(out: &mut Out, offsets: &[O]) -> u8 {
 
 /// Reads what [`write_rows`] wrote; gives columns without rows if there are none.
 pub(crate) fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usize, Vec<ArrayRef>)> {
-    let rows = usize::try_from(input.var()?).ok().filter(|rows| *rows <= u32::MAX as usize)?;
+    let rows = read_count(input)?;
     if rows == 0 {
         let empty = types.iter().map(|data_type| arrow_array::new_empty_array(data_type));
         return Some((0, empty.collect()));
     }
     let mut columns = Vec::with_capacity(types.len());
     for data_type in types {
-        let flat = read_flat(input, data_type, rows)?;
-        columns.push(inflate(data_type, flat)?);
+        let mut column = Growing::new(data_type)?;
+        column.append(input, rows)?;
+        columns.push(column.finish(data_type)?);
     }
     Some((rows, columns))
 }
 
-fn read_flat(input: &mut In<'_>, data_type: &DataType, rows: usize) -> Option<Flat> {
-    let flags = input.u8()?;
-    if flags > 7 {
-        return None;
-    }
-    let bits = bit_util::ceil(rows, 8);
-    let nulls = if flags & 1 == 1 { Some(Buffer::from(input.raw(bits)?)) } else { None };
-    let width = 1 << (flags >> 1);
-    let mut flat = Flat { rows, nulls, ..Flat::default() };
-    let mut child_rows = rows;
-    let part = Part::of(data_type)?;
-    match part {
-        Part::Bits => flat.buffers.push(Buffer::from(input.raw(bits)?)),
-        Part::Fixed(width) => flat.buffers.push(Buffer::from(input.raw(rows.checked_mul(width)?)?)),
-        Part::Bytes | Part::List => {
-            let (offsets, total) = read_lengths::<i32>(input, rows, width)?;
-            flat.buffers.push(offsets);
-            child_rows = total;
-        }
-        Part::LargeBytes | Part::LargeList => {
-            let (offsets, total) = read_lengths::<i64>(input, rows, width)?;
-            flat.buffers.push(offsets);
-            child_rows = total;
-        }
-        Part::FixedList(length) => child_rows = rows.checked_mul(length)?,
-        Part::Struct | Part::Null => {}
-    }
-    if matches!(part, Part::Bytes | Part::LargeBytes) {
-        flat.buffers.push(Buffer::from(input.raw(child_rows)?));
-    }
-    for child in child_types(data_type) {
-        flat.children.push(read_flat(input, child, child_rows)?);
-    }
-    Some(flat)
-}
-
-/// Lengths of so many bytes each as offsets, with their sum.
-fn read_lengths<O: ArrowNativeType + TryFrom<u64>>(
-    input: &mut In<'_>,
-    rows: usize,
-    width: usize,
-) -> Option<(Buffer, usize)> {
-    let raw = input.raw(rows.checked_mul(width)?)?;
-    let mut offsets: Vec<O> = Vec::with_capacity(rows + 1);
-    offsets.push(O::default());
-    let mut total: u64 = 0;
-    let mut push = |length: u64| {
-        total = total.checked_add(length)?;
-        offsets.push(O::try_from(total).ok()?);
-        Some(())
-    };
-    match width {
-        1 => raw.iter().try_for_each(|length| push(u64::from(*length)))?,
-        2 => raw.as_chunks().0.iter().try_for_each(|length| push(u16::from_le_bytes(*length).into()))?,
-        4 => raw.as_chunks().0.iter().try_for_each(|length| push(u32::from_le_bytes(*length).into()))?,
-        _ => raw.as_chunks().0.iter().try_for_each(|length| push(u64::from_le_bytes(*length)))?,
-    }
-    Some((ScalarBuffer::from(offsets).into_inner(), usize::try_from(total).ok()?))
+/// The number of rows that begins them. If it is not 0 the columns follow.
+pub(crate) fn read_count(input: &mut In<'_>) -> Option<usize> {
+    usize::try_from(input.var()?).ok().filter(|rows| *rows <= u32::MAX as usize)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The manifest: which files make up a store, as of one LSN.
 
-use super::{FileRef, manifest_name, manifest_number};
+use super::{FileRef, HeldTable, manifest_name, manifest_number};
 use crate::oplog::codec::{In, Out};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::TableMeta;
@@ -60,6 +60,7 @@ pub(crate) struct Manifest {
     pub(crate) logs: Vec<LogEntry>,
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) units: Vec<UnitEntry>,
+    pub(crate) held: Vec<HeldTable>,
 }
 
 impl Manifest {
@@ -80,6 +81,8 @@ impl Manifest {
         self.tables.iter().try_for_each(|table| table.write(&mut out))?;
         out.var(self.units.len() as u64);
         self.units.iter().for_each(|unit| unit.write(&mut out));
+        out.var(self.held.len() as u64);
+        self.held.iter().for_each(|held| held.write(&mut out));
         Ok(out.0)
     }
 
@@ -106,6 +109,9 @@ impl Manifest {
         }
         for _ in 0..input.count()? {
             manifest.units.push(UnitEntry::read(&mut input)?);
+        }
+        for _ in 0..input.count()? {
+            manifest.held.push(HeldTable::read(&mut input)?);
         }
         input.is_empty().then_some(manifest)
     }

@@ -2,6 +2,7 @@
 
 mod block;
 mod footer;
+mod held;
 mod manifest;
 mod names;
 mod sparse;
@@ -9,6 +10,7 @@ mod write;
 
 pub(crate) use block::BlockFile;
 pub(crate) use footer::{BlockHeader, BlockKind};
+pub(crate) use held::HeldTable;
 pub(crate) use manifest::{LogEntry, Manifest, Source, UnitEntry, UnitFiles};
 pub(crate) use names::{is_ours, manifest_name, manifest_number};
 pub(crate) use sparse::SparseReader;

@@ -1,5 +1,7 @@
 //! Reading a log, frame by frame.
 
+use std::ops::Range;
+
 use super::frame::{Frame, HEAD_BYTES};
 use crate::oplog::error::Result;
 use crate::oplog::vfs::FileHandle;
@@ -42,6 +44,38 @@ pub(crate) fn scan(
     }
     end.whole = end.offset == to;
     Ok(end)
+}
+
+/// Like [`scan`], but goes on behind frames that are not valid; `lost` is told where and which LSNs they had.
+pub(crate) fn scan_around_damage(
+    file: &FileHandle,
+    seed: u32,
+    (mut from, to): (u64, u64),
+    mut next_lsn: u64,
+    visit: &mut dyn FnMut(u64, Frame<'_>) -> Result<()>,
+    lost: &mut dyn FnMut(u64, Range<u64>) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let end = scan(file, seed, (from, to), Some(next_lsn), visit)?;
+        if end.whole {
+            return Ok(());
+        }
+        let Some((offset, lsn)) = next_frame(file, seed, &end, to)? else {
+            return lost(end.offset, end.next_lsn..u64::MAX);
+        };
+        lost(end.offset, end.next_lsn..lsn)?;
+        (from, next_lsn) = (offset, lsn);
+    }
+}
+
+/// Offset and LSN of the first valid frame behind one that is not.
+fn next_frame(file: &FileHandle, seed: u32, broken: &ScanEnd, to: u64) -> Result<Option<(u64, u64)>> {
+    let mut found = None;
+    frames_behind(file, seed, broken.offset, to, broken.next_lsn + 1, &mut |offset, frame| {
+        found = Some((offset, frame.lsn));
+        true
+    })?;
+    Ok(found)
 }
 
 /// A part of the file in memory.
@@ -89,6 +123,24 @@ pub(crate) fn confirmed_further_on(
     to: u64,
     next_lsn: u64,
 ) -> Result<bool> {
+    let mut confirmed = false;
+    frames_behind(file, seed, broken, to, next_lsn, &mut |at, frame| {
+        confirmed = at - u64::from(frame.back) > broken;
+        confirmed
+    })?;
+    Ok(confirmed)
+}
+
+/// Calls `visit` with what looks like a frame behind `broken` and is valid, until that says that it is enough. LSNs
+/// are at least `next_lsn`.
+fn frames_behind(
+    file: &FileHandle,
+    seed: u32,
+    broken: u64,
+    to: u64,
+    next_lsn: u64,
+    visit: &mut dyn FnMut(u64, Frame<'_>) -> bool,
+) -> Result<()> {
     let mut bytes = vec![0; to.saturating_sub(broken) as usize];
     let read = file.read_up_to(&mut bytes, broken)?;
     bytes.truncate(read);
@@ -100,9 +152,9 @@ pub(crate) fn confirmed_further_on(
         if Frame::claimed_lsn(rest).is_none_or(|lsn| !lsns.contains(&lsn)) {
             continue;
         }
-        if Frame::parse(seed, rest).is_some_and(|frame| at - u64::from(frame.back) > broken) {
-            return Ok(true);
+        if Frame::parse(seed, rest).is_some_and(|frame| visit(at, frame)) {
+            return Ok(());
         }
     }
-    Ok(false)
+    Ok(())
 }

@@ -103,7 +103,14 @@ impl ChangeFeed {
         if let Some(last) = logs.last_mut() {
             last.bytes = committer.log.end;
         }
-        (logs, committer.next_lsn - 1)
+        // Older logs may be kept for other reasons, with gaps.
+        let mut next = logs.last().map_or(0, |log| log.number + 1);
+        let gap = logs.iter().rposition(|log| {
+            let follows = log.number + 1 == next;
+            next = log.number;
+            !follows
+        });
+        (logs.split_off(gap.map_or(0, |gap| gap + 1)), committer.next_lsn - 1)
     }
 
     fn log_to_read(&self, logs: &[LogEntry]) -> Result<LogEntry> {

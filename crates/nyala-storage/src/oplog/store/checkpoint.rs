@@ -11,7 +11,7 @@ use crate::oplog::files::{
 };
 use crate::oplog::log::log_number;
 use crate::oplog::table::TableState;
-use crate::oplog::unit::{DeadRows, Facts, Lsns, Unit, key_header, write_dead, write_hashes};
+use crate::oplog::unit::{Data, DeadRows, Facts, Lsns, Unit, key_header, write_dead, write_hashes};
 
 /// A unit as it was when nothing was being committed.
 struct Captured {
@@ -19,6 +19,9 @@ struct Captured {
     dead: DeadRows,
     /// Hashes and LSNs of rows that lie in a log.
     keys: Option<(Vec<u64>, Lsns)>,
+    data: Data,
+    /// Positions of the key columns.
+    key: Vec<usize>,
 }
 
 impl Inner {
@@ -26,11 +29,15 @@ impl Inner {
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<()> {
         let (mut manifest, captured) = self.capture(upkeep)?;
         upkeep.next += 1;
-        let mut files = BTreeMap::new();
+        let held = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files));
+        let mut files: BTreeMap<_, _> = held.collect();
         for mut unit in captured {
             let place = (unit.entry.table, unit.entry.unit);
             let known = upkeep.files.get(&place).copied().unwrap_or_default();
             let before = upkeep.manifest.units.iter().find(|entry| (entry.table, entry.unit) == place);
+            if let (None, Some((_, lsns))) = (&unit.data.base, &unit.keys) {
+                unit.entry.facts = Facts::of_chunks(lsns, &unit.data, &unit.key);
+            }
             unit.entry.files = self.write_unit(&manifest, &unit, known, before)?;
             files.insert(place, unit.entry.files);
             manifest.units.push(unit.entry);
@@ -64,6 +71,10 @@ impl Inner {
         let mut captured = Vec::new();
         for table in self.all_tables() {
             let state = table.read();
+            if state.incomplete {
+                let held = manifest.hold(&upkeep.manifest, state.meta.id, upkeep.read_to);
+                if held { continue } else { state.check_whole()? }
+            }
             manifest.tables.push((*state.meta).clone());
             captured.extend(state.units().map(|unit| capture_unit(&state, unit, manifest.log.1)));
         }
@@ -72,7 +83,15 @@ impl Inner {
             Source::Sealed => None,
         });
         let needed = needed.fold(manifest.log.0, u64::min);
-        committer.logs = kept_logs(&committer.logs, needed, self.options.retain_log_bytes);
+        let held = manifest.units.iter().filter_map(|unit| match unit.source {
+            Source::Log { number, .. } => Some(number),
+            Source::Sealed => None,
+        });
+        let held: HashSet<u64> = held.collect();
+        let wanted = |log: u64| {
+            log >= needed || held.contains(&log) || manifest.held.iter().any(|held| held.needs(log))
+        };
+        committer.logs = kept_logs(&committer.logs, wanted, self.options.retain_log_bytes);
         manifest.logs = committer.logs.clone();
         Ok((manifest, captured))
     }
@@ -149,7 +168,7 @@ fn capture_unit(state: &TableState, unit: &Unit, log_end: u64) -> Captured {
     let keys = unit.log.map(|_| (unit.hashes.as_slice().to_vec(), unit.data.lsns()));
     let facts = match (&unit.data.base, &keys) {
         (Some(base), _) => base.facts.clone(),
-        (None, keys) => keys.as_ref().map_or_else(Facts::default, |(_, lsns)| Facts::new(lsns, None)),
+        (None, _) => Facts::default(),
     };
     let entry = UnitEntry {
         table: state.meta.id,
@@ -161,20 +180,18 @@ fn capture_unit(state: &TableState, unit: &Unit, log_end: u64) -> Captured {
         facts,
         files: UnitFiles::default(),
     };
-    Captured { entry, dead: unit.dead.clone(), keys }
+    let data = unit.data.clone();
+    Captured { entry, dead: unit.dead.clone(), keys, data, key: unit.schema.key.clone() }
 }
 
-/// The logs that are needed, and older ones up to a size.
-fn kept_logs(logs: &[LogEntry], needed: u64, retain_bytes: u64) -> Vec<LogEntry> {
+/// The logs that are needed, and of the others the newest up to a size.
+fn kept_logs(logs: &[LogEntry], needed: impl Fn(u64) -> bool, retain_bytes: u64) -> Vec<LogEntry> {
     let mut bytes = 0;
-    let mut kept: Vec<LogEntry> = Vec::new();
-    for log in logs.iter().rev() {
+    let kept = logs.iter().rev().filter(|log| {
         bytes += log.bytes;
-        if log.number < needed && bytes > retain_bytes {
-            break;
-        }
-        kept.push(*log);
-    }
+        needed(log.number) || bytes <= retain_bytes
+    });
+    let mut kept: Vec<LogEntry> = kept.copied().collect();
     kept.reverse();
     kept
 }

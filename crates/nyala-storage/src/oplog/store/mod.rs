@@ -1,5 +1,7 @@
 //! A disk store at work: who commits, who keeps the files in order, and how all of it comes back.
 
+mod batch;
+mod build;
 mod changes;
 mod checkpoint;
 mod clock;

@@ -38,6 +38,7 @@ pub(super) fn open(
     replayed.run(&folder, &manifest, &progress)?;
     let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
+    let upkeep = Upkeep::new(manifest.clone(), replayed.last);
     progress.enter(Phase::Values);
     let tables = shared(std::mem::take(&mut replayed.tables));
     let inner = Arc::new(Inner {
@@ -50,7 +51,7 @@ pub(super) fn open(
         lsn: AtomicU64::new(replayed.next_lsn - 1),
         committer: Mutex::new(Committer::new(replayed, log)),
         checkpointed: Mutex::new((manifest.lsn, manifest.log)),
-        upkeep: Mutex::new(Upkeep::new(manifest)),
+        upkeep: Mutex::new(upkeep),
         status: Mutex::new(status),
         lock: Mutex::new(Some(lock)),
         folder,

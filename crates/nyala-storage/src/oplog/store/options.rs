@@ -9,8 +9,8 @@ pub struct StoreOptions {
     pub seal_bytes: u64,
     /// A store that was written to has a checkpoint after so many milliseconds at the latest. Default 30,000.
     pub checkpoint_interval_ms: u64,
-    /// After so much log the keys of the growing units are written down. Smaller: less to read after a
-    /// crash, more to write. Default 16 MiB.
+    /// After so much log at the latest, and after a quarter of it while they are few, the keys of the growing units are
+    /// written down. Smaller: less to read after a crash, more to write. Default 16 MiB.
     pub checkpoint_bytes: u64,
     /// Logs are kept for the change feed up to this size, beyond those needed to start. Default 256 MiB.
     pub retain_log_bytes: u64,

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-use hashbrown::HashTable;
-
+use super::build::build_index;
 use super::progress::{Phase, Progress};
 use super::queue::lock;
 use crate::oplog::error::{Damage, LostRows, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, UnitEntry};
 use crate::oplog::log::{LogHeader, log_name, log_number};
 use crate::oplog::meta::TableMeta;
-use crate::oplog::table::{Index, Location, SHARDS, TableState, shard_of};
+use crate::oplog::table::TableState;
 use crate::oplog::unit::{
     Base, DeadRows, LogRange, Rows, Unit, key_header, read_bounds, read_dead, read_hashes,
 };
@@ -21,8 +20,6 @@ use crate::oplog::vfs::Folder;
 /// How much log a row has at least, roughly: an index gets room for what the log may bring, because to make room
 /// later means to ask for the hash of every row.
 const LOG_BYTES_A_ROW: usize = 64;
-/// Rows that a thread sorts by shard at a time, 16 bytes each.
-const SORTED_ROWS: usize = 1 << 20;
 
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
 /// any other failure is the caller's.
@@ -35,7 +32,8 @@ pub(super) fn load_tables(
     progress.enter(Phase::Keys);
     let mut tables: BTreeMap<u32, TableState> = BTreeMap::new();
     for meta in &manifest.tables {
-        tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), manifest.lsn));
+        let lsn = manifest.held(meta.id).map_or(manifest.lsn, |held| held.lsn);
+        tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), lsn));
     }
     let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
     let units = in_parallel(threads, &manifest.units, |entry| {
@@ -168,63 +166,4 @@ fn load_dead(folder: &Folder, entry: &UnitEntry, key: &BlockHeader) -> Result<De
         return Err(file.file().damaged(0, "it has another number of dead rows than the manifest says"));
     }
     Ok(dead)
-}
-
-/// An index of all live rows, each thread filling shards of its own.
-fn build_index(units: &[Option<Unit>], threads: usize, expected: usize) -> Index {
-    let live: usize = units.iter().flatten().map(|unit| unit.live() as usize).sum();
-    let threads = threads.min(1 + live / SORTED_ROWS * 4).clamp(1, SHARDS);
-    let workers: Vec<usize> = (0..threads).collect();
-    let mut filled = in_parallel(threads, &workers, |worker| {
-        let mine: Vec<usize> = (*worker..SHARDS).step_by(threads).collect();
-        // All rows of a shard are found before it is filled, so that it stays in the processor's cache; shards are
-        // filled some at a time, so that the rows found take little memory.
-        let at_once = (SORTED_ROWS * SHARDS / live.max(1)).max(1);
-        let more = expected.min(live / 4) / SHARDS;
-        let shards = mine.chunks(at_once).flat_map(|shards| fill_shards(units, live / SHARDS, more, shards));
-        shards.collect::<Vec<_>>().into_iter()
-    });
-    let shards = (0..SHARDS).filter_map(|shard| filled.get_mut(shard % threads).and_then(Iterator::next));
-    Index::of_shards(shards.collect())
-}
-
-/// The shards with these numbers, of about so many rows each, with room for some more.
-fn fill_shards(
-    units: &[Option<Unit>],
-    expected: usize,
-    more: usize,
-    wanted: &[usize],
-) -> Vec<HashTable<Location>> {
-    let mut places = [None; SHARDS];
-    for (place, shard) in wanted.iter().enumerate() {
-        if let Some(known) = places.get_mut(*shard) {
-            *known = Some(place);
-        }
-    }
-    let room = expected + expected / 16;
-    let mut found: Vec<Vec<(u64, Location)>> = wanted.iter().map(|_| Vec::with_capacity(room)).collect();
-    for (unit, slot) in units.iter().zip(0..) {
-        let Some(unit) = unit else { continue };
-        let all_live = unit.dead.count() == 0;
-        for (hash, row) in unit.hashes.as_slice().iter().zip(0..) {
-            let place = places.get(shard_of(*hash)).copied().flatten();
-            if let Some(found) = place.and_then(|place| found.get_mut(place))
-                && (all_live || !unit.dead.contains(row))
-            {
-                found.push((*hash, Location { slot, row }));
-            }
-        }
-    }
-    let fill = |found: Vec<(u64, Location)>| {
-        let mut shard = HashTable::with_capacity(found.len() + more);
-        for (hash, at) in found {
-            shard.insert_unique(hash, at, |at| hash_at(units, at));
-        }
-        shard
-    };
-    found.into_iter().map(fill).collect()
-}
-
-fn hash_at(units: &[Option<Unit>], at: &Location) -> u64 {
-    units.get(at.slot as usize).and_then(Option::as_ref).map_or(0, |unit| unit.hash(at.row))
 }

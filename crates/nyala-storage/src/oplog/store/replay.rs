@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::batch::{Batch, load_keys};
 use super::commit::mark;
 use super::progress::{Phase, Progress};
 use super::recover::missing_log;
 use crate::oplog::codec::In;
 use crate::oplog::error::{Damage, OplogError, Result};
-use crate::oplog::files::{LogEntry, Manifest};
+use crate::oplog::files::{HeldTable, LogEntry, Manifest};
 use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::table::TableState;
@@ -42,8 +43,10 @@ pub(crate) struct Replayed {
     pub(crate) damage: Option<Damage>,
     /// The newest log and where it ends.
     pub(crate) last: (u64, u64),
-    seed: u64,
-    file: Arc<PathBuf>,
+    pub(super) seed: u64,
+    pub(super) file: Arc<PathBuf>,
+    /// Rows that were read and are not applied yet.
+    pub(super) batch: Option<Batch>,
 }
 
 impl Replayed {
@@ -60,12 +63,14 @@ impl Replayed {
             last: manifest.log,
             seed,
             file: Arc::default(),
+            batch: None,
         }
     }
 
     /// Reads all logs from where the manifest says.
     pub(super) fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
         progress.enter(Phase::Log);
+        manifest.held.iter().try_for_each(|held| self.catch_up(folder, manifest, held))?;
         let newest = folder.list()?.iter().filter_map(|name| log_number(name)).max().unwrap_or_default();
         let (first, mut from) = manifest.log;
         for number in first..=newest.max(first) {
@@ -80,6 +85,50 @@ impl Replayed {
                 Err(error) => return Err(error),
             }
             from = LogHeader::BYTES as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads what happened to a table that was held. Damage there is that table's alone.
+    fn catch_up(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
+        match self.read_held(folder, manifest, held) {
+            Err(OplogError::Damaged(damage)) => {
+                if let Some(table) = self.tables.get_mut(&held.table) {
+                    table.note(damage);
+                    table.incomplete = true;
+                }
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    fn read_held(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
+        let (mut from, mut next_lsn) = (held.from.1, held.lsn + 1);
+        for number in held.from.0..=held.to.0 {
+            let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
+            let seed =
+                LogHeader::seed(&manifest.store, LogHeader::read(&file, &manifest.store, number)?.number);
+            let known =
+                manifest.logs.iter().find(|log| log.number == number).map_or(held.to.1, |log| log.bytes);
+            let to = if number == held.to.0 { held.to.1 } else { known };
+            self.file = Arc::new(file.path().to_owned());
+            let end = scan(&file, seed, (from, to), Some(next_lsn), &mut |offset, frame| {
+                let of_rows = !matches!(frame.kind, Kind::CreateTable | Kind::DropTable | Kind::Clock);
+                if of_rows && frame.table == held.table {
+                    self.change((number, offset), frame)
+                } else {
+                    Ok(())
+                }
+            })?;
+            self.apply_batch()?;
+            if !end.whole {
+                return Err(file.damaged(end.offset, "a frame that was confirmed is not valid"));
+            }
+            if let Some(table) = self.tables.get_mut(&held.table) {
+                table.freeze(end.offset);
+            }
+            (from, next_lsn) = (LogHeader::BYTES as u64, end.next_lsn);
         }
         Ok(())
     }
@@ -112,6 +161,7 @@ impl Replayed {
             progress.log_bytes_done.fetch_add(frame.bytes(), Relaxed);
             self.apply((number, offset), frame)
         })?;
+        self.apply_batch()?;
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
         Ok(closed.is_some())
@@ -165,6 +215,9 @@ impl Replayed {
     }
 
     fn apply(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        if !matches!(frame.kind, Kind::Write | Kind::Clock) {
+            self.apply_batch()?;
+        }
         let understood = match frame.kind {
             Kind::CreateTable => self.create(frame),
             Kind::Clock => In(frame.payload).u64().map(|now| mark(&mut self.clock, frame.lsn, now)),
@@ -182,13 +235,18 @@ impl Replayed {
     }
 
     fn change(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        if frame.kind == Kind::Write && self.add_to_batch(log, &frame)? {
+            return Ok(());
+        }
+        self.apply_batch()?;
         let senseless = || OplogError::damaged(&self.file, log.1, "the frame makes no sense");
         let table = self.tables.get_mut(&frame.table).ok_or_else(senseless)?;
         match frame.kind {
             Kind::Write => {
                 let write =
                     PreparedWrite::decode(frame.payload, &table.meta, self.seed).ok_or_else(senseless)?;
-                load_keys(table, &write)?;
+                let rows = write.deletes.iter().chain(&write.upserts);
+                load_keys(table, rows.flat_map(|rows| &rows.hashes))?;
                 table.apply(&write, frame.lsn, &mut self.next_unit, log);
             }
             Kind::Truncate => drop(table.truncate(frame.lsn)),
@@ -204,20 +262,4 @@ impl Replayed {
         }
         Ok(())
     }
-}
-
-/// Reads the keys that a write must be compared with. If they are damaged, so is the table.
-fn load_keys(table: &mut TableState, write: &PreparedWrite) -> Result<()> {
-    let hashes = write.deletes.iter().chain(&write.upserts).flat_map(|rows| &rows.hashes);
-    for base in table.keys_needed(hashes) {
-        match base.load_keys() {
-            Ok(_) => {}
-            Err(OplogError::Damaged(damage)) => {
-                table.note(damage);
-                table.incomplete = true;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::Phase;
 use super::inner::Inner;
 use super::queue::lock;
 use super::upkeep::Effort;
@@ -12,6 +13,10 @@ use crate::oplog::error::{OplogError, Result};
 
 /// How often it is looked whether something is due.
 const UPKEEP: Duration = Duration::from_millis(100);
+
+/// So long at most it waits at a start until values are in memory: readers wait for them, and sealing would read and
+/// write beside.
+const VALUES_FIRST: Duration = Duration::from_secs(60);
 
 /// How long after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
@@ -44,12 +49,17 @@ impl Threads {
     pub(super) fn start(inner: &Arc<Inner>) -> Result<Self> {
         let stop = Arc::new(Stop::default());
         let mut threads = Self { inner: inner.clone(), stop: stop.clone(), handles: Vec::new() };
-        let own = inner.clone();
-        threads.spawn("nyala-commit", move || commit_loop(&own))?;
+        let (own, upkeep) = (inner.clone(), stop.clone());
+        threads.spawn("nyala-commit", move || commit_loop(&own, &upkeep))?;
         let (own, stopping) = (inner.clone(), stop);
         threads.spawn("nyala-upkeep", move || {
+            let started = Instant::now();
             while !stopping.stopped.load(Relaxed) {
                 stopping.sleep(UPKEEP);
+                let reading = own.progress.report().phase < Phase::Ready && started.elapsed() < VALUES_FIRST;
+                if reading && !own.log_is_long() {
+                    continue;
+                }
                 if let Err(error) = own.maintain(Effort::Due) {
                     tracing::warn!(%error, store = %own.folder.path().display(), "upkeep of a disk store failed");
                     stopping.sleep(AFTER_FAILURE);
@@ -96,12 +106,15 @@ impl Drop for Closing<'_> {
     }
 }
 
-fn commit_loop(inner: &Inner) {
+fn commit_loop(inner: &Inner, upkeep: &Stop) {
     let _closing = Closing(inner);
     let interval = Duration::from_millis(inner.options.sync_interval_ms);
     let mut synced = Instant::now();
     while inner.queue.wait(interval) {
         inner.commit_waiting();
+        if inner.log_is_long() {
+            upkeep.wake.notify_all();
+        }
         if synced.elapsed() < interval {
             continue;
         }

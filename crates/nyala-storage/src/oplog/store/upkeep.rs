@@ -21,14 +21,16 @@ pub(crate) struct Upkeep {
     pub(crate) next: u64,
     /// When the last checkpoint was written, in milliseconds since 1970.
     pub(crate) written_ms: u64,
+    /// Where the logs ended at the start.
+    pub(crate) read_to: (u64, u64),
     /// While this is above 0 no file is removed.
     pub(crate) pins: usize,
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest) -> Self {
+    pub(super) fn new(manifest: Manifest, read_to: (u64, u64)) -> Self {
         let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
-        Self { next: manifest.number + 1, manifest, files, written_ms: 0, pins: 0 }
+        Self { next: manifest.number + 1, manifest, files, written_ms: 0, read_to, pins: 0 }
     }
 }
 
@@ -44,15 +46,16 @@ pub(crate) enum Effort {
 }
 
 impl Inner {
-    /// Does what is due. A store of which something could not be read at the start is left as it is: once that is
-    /// repaired, its logs are needed.
+    /// Does what is due. Tables of which something could not be read at the start are left as they are on disk: once
+    /// that is repaired, they are whole again.
     pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
         self.keep_budget();
+        self.note_found_damage();
         lock(&self.committer).sync_if_needed(self)?;
-        if let Err(error) = self.check_orderly() {
-            return if effort == Effort::Due { Ok(()) } else { Err(error) };
+        if let Status::ReadOnly(_) = self.status() {
+            return if effort == Effort::Due { Ok(()) } else { self.check_writable(true) };
         }
         self.expire_old_rows()?;
         let done = self.work(&mut upkeep, effort);
@@ -87,20 +90,6 @@ impl Inner {
         Ok(any)
     }
 
-    /// Whether files may be written and removed.
-    fn check_orderly(&self) -> Result<()> {
-        for table in self.all_tables() {
-            let state = table.read();
-            if state.incomplete {
-                state.check_whole()?;
-            }
-        }
-        match self.status() {
-            Status::ReadOnly(_) => self.check_writable(true),
-            _ => Ok(()),
-        }
-    }
-
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {
         let position = self.log_position();
         if position.1 >= self.options.seal_bytes || effort == Effort::Seal {
@@ -123,7 +112,23 @@ impl Inner {
         let (known_log, known_bytes) = upkeep.manifest.log;
         let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
         let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
-        idle || log != known_log || bytes >= known_bytes.saturating_add(self.options.checkpoint_bytes)
+        idle || log != known_log || bytes >= known_bytes.saturating_add(self.checkpoint_step())
+    }
+
+    /// After so much log a checkpoint is due: sooner while the keys that it writes are few. It writes half as much as the
+    /// log has since, at most.
+    fn checkpoint_step(&self) -> u64 {
+        let rows: u64 = self.all_tables().iter().map(|table| table.read().growing_rows()).sum();
+        (rows * 2 * size_of::<u64>() as u64)
+            .clamp(self.options.checkpoint_bytes / 4, self.options.checkpoint_bytes)
+    }
+
+    /// Whether more was written since the last checkpoint than should be.
+    pub(super) fn log_is_long(&self) -> bool {
+        let (_, (known_log, known_bytes)) = *lock(&self.checkpointed);
+        let (log, bytes) = self.log_position();
+        let known = if log == known_log { known_bytes } else { 0 };
+        bytes >= known.saturating_add(self.options.checkpoint_bytes)
     }
 
     fn log_position(&self) -> (u64, u64) {

@@ -44,6 +44,15 @@ impl Inner {
 }
 
 impl Inner {
+    /// Has tables say what their readers found damaged.
+    pub(super) fn note_found_damage(&self) {
+        for (table, base) in self.all_tables().iter().flat_map(bases_of) {
+            if let Some(damage) = base.damage() {
+                note_damage(&table, &base, Err(OplogError::Damaged(damage.clone())));
+            }
+        }
+    }
+
     fn resident(&self) -> Vec<Resident> {
         let bases = self.all_tables().into_iter().flat_map(|table| bases_of(&table));
         bases.flat_map(|(_, base)| base.resident()).collect()
@@ -82,6 +91,9 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
 pub(super) fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {
+            if table.version().damage().iter().any(|known| known.is_at(&damage)) {
+                return;
+            }
             let lost = LostRows::new(&table.meta(), base.rows(), &base.facts);
             let damage = Damage { rows: Some(Box::new(lost)), ..damage };
             tracing::error!(table = %table.meta().name, %damage, "a table's file is damaged");

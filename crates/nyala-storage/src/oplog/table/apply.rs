@@ -80,10 +80,25 @@ impl TableState {
             }
         }
         if let Some(rows) = &write.upserts {
-            let slot = self.open_slot(&write.schema, new_unit, log);
-            self.upsert(slot, rows, lsn, &mut applied);
+            let done = self.insert(&write.schema, rows, Lsns::one(lsn), new_unit, log);
+            (applied.inserted, applied.replaced) = (done.inserted, done.replaced);
         }
         self.lsn = lsn;
+        applied
+    }
+
+    /// Inserts or replaces rows, of one statement or of some that follow each other.
+    pub(crate) fn insert(
+        &mut self,
+        schema: &Arc<SchemaVersion>,
+        rows: &HashedRows,
+        lsns: Lsns,
+        new_unit: &mut u64,
+        log: (u64, u64),
+    ) -> Applied {
+        let mut applied = Applied::default();
+        let slot = self.open_slot(schema, new_unit, log);
+        self.upsert(slot, rows, lsns, &mut applied);
         applied
     }
 
@@ -106,8 +121,8 @@ impl TableState {
         slot
     }
 
-    fn upsert(&mut self, slot: u32, rows: &HashedRows, lsn: u64, applied: &mut Applied) {
-        let chunk = Chunk::new(rows.columns.clone(), rows.keys.clone(), Lsns::one(lsn));
+    fn upsert(&mut self, slot: u32, rows: &HashedRows, lsns: Lsns, applied: &mut Applied) {
+        let chunk = Chunk::new(rows.columns.clone(), rows.keys.clone(), lsns);
         let Some(unit) = self.units.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         let start = unit.append(chunk, &rows.hashes);
         for (row, hash) in rows.hashes.iter().enumerate() {

@@ -12,7 +12,7 @@ impl Version {
     /// Bounds of a column, given by its position in [`Self::schema`], in some parts of this version. They cover rows
     /// that are dead too, so that they may be wider than the values, never narrower. Floats are ordered with negative
     /// zero below zero and NaN above all. Nothing is read: parts of a log that is not read yet have no bounds, and
-    /// neither have intervals, binary and nested values.
+    /// neither have intervals and nested values.
     pub fn bounds(&self, parts: &[Part], column: usize) -> Result<Bounds> {
         let (id, data_type) = self.column(column)?;
         let (mut lows, mut highs, mut nulls) = (Vec::new(), Vec::new(), Vec::new());

@@ -52,15 +52,21 @@ impl TableState {
         self.units.get(at.slot as usize)?.as_ref()
     }
 
+    /// Rows of the unit that grows.
+    pub(crate) fn growing_rows(&self) -> u64 {
+        let open = self.open.and_then(|slot| self.unit(Location { slot, row: 0 }));
+        open.map_or(0, |unit| unit.rows().into())
+    }
+
     /// Adds a unit; gives its slot.
     pub(crate) fn add(&mut self, unit: Unit) -> u32 {
         self.units.push(Some(unit));
         self.units.len() as u32 - 1
     }
 
-    /// Notes damage once.
+    /// Notes damage, once for each place.
     pub(crate) fn note(&mut self, damage: Damage) {
-        if !self.damage.contains(&damage) {
+        if !self.damage.iter().any(|known| known.is_at(&damage)) {
             self.damage.push(damage);
         }
     }

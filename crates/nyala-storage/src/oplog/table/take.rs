@@ -9,6 +9,7 @@ use arrow_select::interleave::interleave;
 
 use super::{Projection, Version};
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::meta::TableMeta;
 use crate::oplog::unit::UnitView;
 
 /// Where a row is in a version. It says nothing in another one: rewriting moves rows.
@@ -36,7 +37,7 @@ impl Version {
         let groups = self.groups(rows)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(projection.schema().fields().len());
         for (id, data_type) in projection.ids() {
-            columns.push(gather(&groups, *id, data_type, rows.len())?);
+            columns.push(gather(self.meta(), &groups, *id, data_type, rows.len())?);
         }
         if projection.row_version() {
             let mut lsns = vec![0; rows.len()];
@@ -82,10 +83,17 @@ impl Version {
 }
 
 /// One column of all rows, in the order in which they were asked for.
-fn gather(groups: &[Group], id: u32, data_type: &DataType, rows: usize) -> Result<ArrayRef> {
+fn gather(
+    table: &TableMeta,
+    groups: &[Group],
+    id: u32,
+    data_type: &DataType,
+    rows: usize,
+) -> Result<ArrayRef> {
     let (mut arrays, mut places) = (Vec::with_capacity(groups.len()), vec![(0, 0); rows]);
     for (number, group) in groups.iter().enumerate() {
-        let gathered = group.unit.gather(group.chunk, id, data_type, &group.rows)?;
+        let gathered = group.unit.gather(group.chunk, id, data_type, &group.rows);
+        let gathered = gathered.map_err(|error| group.unit.explain(table, error))?;
         for (at, asked) in gathered.at.iter().zip(&group.asked) {
             if let Some(place) = places.get_mut(*asked) {
                 *place = (number, *at);

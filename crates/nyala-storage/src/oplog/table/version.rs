@@ -89,7 +89,7 @@ impl Version {
         if row_version {
             fields.push(Arc::new(Field::new(Self::ROW_VERSION, DataType::UInt64, false)));
         }
-        Ok(Projection { ids, schema: Arc::new(Schema::new(fields)), row_version })
+        Ok(Projection { meta: self.meta.clone(), ids, schema: Arc::new(Schema::new(fields)), row_version })
     }
 
     /// All rows and columns, at once.
@@ -103,6 +103,7 @@ impl Version {
 /// The columns of a scan.
 #[derive(Debug, Clone)]
 pub struct Projection {
+    meta: Arc<TableMeta>,
     ids: Vec<(u32, DataType)>,
     schema: SchemaRef,
     row_version: bool,
@@ -125,7 +126,7 @@ impl Projection {
     /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their
     /// files are damaged.
     pub fn read(&self, part: &Part) -> Result<RecordBatch> {
-        let (rows, columns) = part.read(&self.ids, self.row_version)?;
+        let (rows, columns) = part.read(&self.ids, self.row_version, &self.meta)?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| OplogError::invalid(error.to_string()))

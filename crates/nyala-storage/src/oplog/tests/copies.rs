@@ -76,6 +76,7 @@ fn what_is_whole_is_salvaged_and_what_is_not_is_named() {
     table.lookup(&keys(&["c"])).unwrap_err();
     let other = store.create_table(spec("other")).unwrap();
     other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
+    store.seal().unwrap();
     drop((other, table, store));
     let environment = environment(&disk, &ManualClock::default());
     let report = salvage(Path::new(FOLDER), Path::new(COPY), small_options(), &environment).unwrap();

@@ -6,23 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use arrow_array::{Array, ArrayRef};
 use arrow_select::concat::concat;
 
+use super::logged::LogRange;
 use super::stored::StoredColumn;
 use super::{Facts, Keys, Lsns, ZoneMap, Zones};
-use crate::oplog::error::{OplogError, Result};
+use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::BlockFile;
-use crate::oplog::log::{Kind, scan};
 use crate::oplog::meta::SchemaVersion;
-use crate::oplog::vfs::FileHandle;
-use crate::oplog::write::decode_write;
-
-/// A part of a log that holds a unit's rows.
-#[derive(Debug, Clone)]
-pub(crate) struct LogRange {
-    pub(crate) file: FileHandle,
-    pub(crate) seed: u32,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-}
 
 #[derive(Debug)]
 enum Origin {
@@ -83,6 +72,8 @@ pub(crate) struct Base {
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
+    /// What was first found to be damaged.
+    damage: OnceLock<Damage>,
     origin: Origin,
     /// Held while a log is read, which gives all columns at once.
     reading: Mutex<()>,
@@ -106,8 +97,9 @@ impl Base {
             .columns
             .iter()
             .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
-        let (keys, reading, zones) = (OnceLock::new(), Mutex::new(()), zones.collect());
-        Self { table, rows, schema, lsns, facts, columns, zones, keys, origin, reading }
+        let (keys, damage, reading, zones) =
+            (OnceLock::new(), OnceLock::new(), Mutex::new(()), zones.collect());
+        Self { table, rows, schema, lsns, facts, columns, zones, keys, damage, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -126,7 +118,7 @@ impl Base {
         if let Some(array) = slot.as_ref() {
             return Ok(array.clone());
         }
-        let array = self.read_column(position)?;
+        let array = self.read_column(position).inspect_err(|error| self.note(error))?;
         *slot = Some(array.clone());
         Ok(array)
     }
@@ -134,7 +126,9 @@ impl Base {
     fn column_of_log(&self, range: &LogRange, slot: &Mutex<Option<ArrayRef>>) -> Result<ArrayRef> {
         let _reading = lock(&self.reading);
         if lock(slot).is_none() {
-            let read = self.read_log(range)?;
+            let read = range
+                .read(self.table, &self.schema, self.rows as usize, &self.lsns)
+                .inspect_err(|error| self.note(error))?;
             for (column, array) in self.columns.iter().zip(read) {
                 *lock(&column.array) = Some(array);
             }
@@ -155,10 +149,22 @@ impl Base {
         sorted.sort_unstable();
         sorted.dedup();
         let (stored, nullable) = self.stored(position)?;
-        let read = stored.read_rows(&sorted)?.filter(|array| nullable || array.null_count() == 0);
+        let read = stored.read_rows(&sorted).inspect_err(|error| self.note(error))?;
+        let read = read.filter(|array| nullable || array.null_count() == 0);
         let array = read.ok_or_else(|| self.senseless(position))?;
         let at = rows.iter().map(|row| sorted.partition_point(|known| known < row)).collect();
         Ok(Gathered { array, at })
+    }
+
+    fn note(&self, error: &OplogError) {
+        if let Some(damage) = error.damage() {
+            self.damage.get_or_init(|| damage.clone());
+        }
+    }
+
+    /// What a reader found damaged.
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.damage.get()
     }
 
     /// Bounds of a column, if they are stored or it is in memory.
@@ -257,28 +263,6 @@ impl Base {
         let name = self.schema.columns.get(position).map_or("", |column| column.field.name());
         let reason = format!("column `{name}` makes no sense");
         self.stored(position).map_or_else(|error| error, |(stored, _)| stored.file.file().damaged(0, reason))
-    }
-
-    fn read_log(&self, range: &LogRange) -> Result<Vec<ArrayRef>> {
-        let mut pieces: Vec<Vec<ArrayRef>> = self.columns.iter().map(|_| Vec::new()).collect();
-        let mut rows = 0;
-        let end = scan(&range.file, range.seed, (range.from, range.to), None, &mut |offset, frame| {
-            if frame.kind != Kind::Write || frame.table != self.table {
-                return Ok(());
-            }
-            let write =
-                decode_write(frame.payload, |number| (number == self.schema.number).then_some(&*self.schema));
-            let write = write.ok_or_else(|| range.file.damaged(offset, "the rows make no sense"))?;
-            rows += write.rows;
-            pieces.iter_mut().zip(write.columns).for_each(|(pieces, column)| pieces.push(column));
-            Ok(())
-        })?;
-        if !end.whole || rows != self.rows as usize {
-            return Err(range.file.damaged(end.offset, format!("{} rows are not there", self.rows)));
-        }
-        // Each column's pieces go when it is joined.
-        let joined = pieces.into_iter().map(|pieces| join(&pieces));
-        joined.collect::<Option<_>>().ok_or_else(|| range.file.damaged(range.from, "the rows do not fit"))
     }
 }
 

@@ -1,9 +1,11 @@
 //! What is known of a unit without reading it, so that it can be told what is lost with it.
 
-use arrow_array::{Array, ArrayRef, cast::AsArray};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::display::array_value_to_string;
 
-use super::Lsns;
+use super::base::join;
+use super::zones::{Zones, bounds};
+use super::{Data, Lsns};
 
 /// Characters of a key that are kept.
 const KEY_CHARS: usize = 64;
@@ -13,62 +15,65 @@ const KEY_CHARS: usize = 64;
 pub(crate) struct Facts {
     /// The lowest and the highest.
     pub(crate) lsns: (u64, u64),
-    /// The lowest and the highest value of the first key column, if they are text or integers.
+    /// Bounds of the values of the first key column, if they are known.
     pub(crate) keys: Option<(String, String)>,
 }
 
 impl Facts {
-    pub(crate) fn new(lsns: &Lsns, first_key: Option<&ArrayRef>) -> Self {
+    /// Of rows with these LSNs, and with these bounds of the first key column.
+    pub(crate) fn new(lsns: &Lsns, first_key: &[&Zones]) -> Self {
         let lowest = lsns.lsns.iter().min().copied().unwrap_or_default();
         let highest = lsns.lsns.iter().max().copied().unwrap_or_default();
-        Self { lsns: (lowest, highest), keys: first_key.and_then(key_range) }
+        Self { lsns: (lowest, highest), keys: key_range(first_key) }
+    }
+
+    /// Of rows that are in memory.
+    pub(crate) fn of_chunks(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
+        let zones = data.chunks.iter().map(|(_, chunk)| chunk.zones(*key.first()?));
+        let zones: Option<Vec<&Zones>> = zones.collect();
+        Self::new(lsns, &zones.unwrap_or_default())
     }
 }
 
-fn key_range(keys: &ArrayRef) -> Option<(String, String)> {
-    match keys.data_type() {
-        DataType::Utf8 => texts(keys.as_string::<i32>().iter().flatten()),
-        DataType::LargeUtf8 => texts(keys.as_string::<i64>().iter().flatten()),
-        DataType::Utf8View => texts(keys.as_string_view().iter().flatten()),
-        DataType::Int32 => numbers::<i32>(keys),
-        DataType::Int64 => numbers::<i64>(keys),
-        DataType::UInt32 => numbers::<u32>(keys),
-        DataType::UInt64 => numbers::<u64>(keys),
-        _ => None,
-    }
+fn key_range(zones: &[&Zones]) -> Option<(String, String)> {
+    let all = |column: fn(&Zones) -> &ArrayRef| {
+        let pieces: Vec<ArrayRef> = zones.iter().map(|zones| column(zones).clone()).collect();
+        join(&pieces).filter(|joined| joined.null_count() == 0)
+    };
+    let (lowest, _) = bounds(&all(|zones| &zones.lows)?)?;
+    let (_, highest) = bounds(&all(|zones| &zones.highs)?)?;
+    Some((text(&lowest)?, text(&highest)?))
 }
 
-fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Option<(String, String)> {
-    let range = texts.fold(None, |range: Option<(&str, &str)>, text| match range {
-        None => Some((text, text)),
-        Some((lowest, highest)) => Some((lowest.min(text), highest.max(text))),
-    });
-    let cut = |text: &str| text.chars().take(KEY_CHARS).collect();
-    range.map(|(lowest, highest)| (cut(lowest), cut(highest)))
-}
-
-fn numbers<N: arrow_buffer::ArrowNativeType + Ord + ToString>(keys: &ArrayRef) -> Option<(String, String)> {
-    let data = keys.to_data();
-    let values = data.buffers().first()?.typed_data::<N>();
-    let own = values.get(data.offset()..data.offset() + data.len())?;
-    Some((own.iter().min()?.to_string(), own.iter().max()?.to_string()))
+/// The only value of an array, as a text.
+fn text(value: &ArrayRef) -> Option<String> {
+    let text = array_value_to_string(value, 0).ok().filter(|_| value.null_count() == 0)?;
+    Some(text.chars().take(KEY_CHARS).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{Int64Array, StringArray};
+    use arrow_array::*;
 
     use super::*;
 
+    fn check(keys: ArrayRef, low: &str, high: &str) {
+        let zones = [keys.slice(0, 2), keys.slice(2, keys.len() - 2)].map(|keys| Zones::of(&keys).unwrap());
+        let facts = Facts::new(&Lsns::one(4), &zones.iter().collect::<Vec<_>>());
+        assert_eq!(facts, Facts { lsns: (4, 4), keys: Some((low.to_owned(), high.to_owned())) });
+    }
+
     #[test]
     fn the_range_of_keys_is_known() {
-        let text: ArrayRef = Arc::new(StringArray::from(vec!["m", "b", "z", "a"]));
-        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![9, -3, 12, -100]));
-        let range = |low: &str, high: &str| Some((low.to_owned(), high.to_owned()));
-        assert_eq!(Facts::new(&Lsns::one(4), Some(&text.slice(0, 3))).keys, range("b", "z"));
-        assert_eq!(Facts::new(&Lsns::one(4), Some(&numbers.slice(0, 3))).keys, range("-3", "12"));
-        assert_eq!(Facts::new(&Lsns::one(4), None).lsns, (4, 4));
+        check(Arc::new(StringArray::from(vec!["m", "b", "z"])), "b", "z");
+        check(Arc::new(Int64Array::from(vec![9, -3, 12, -100])), "-100", "12");
+        check(Arc::new(Date32Array::from(vec![20_000, 1, 3])), "1970-01-02", "2024-10-04");
+        check(Arc::new(BinaryArray::from(vec![&b"\x01\x02"[..], b"\xFF", b"\x03"])), "0102", "ff");
+        let uuids = [[1; 16], [7; 16], [3; 16]];
+        let uuids = FixedSizeBinaryArray::try_from_iter(uuids.into_iter()).unwrap();
+        check(Arc::new(uuids), &"01".repeat(16), &"07".repeat(16));
+        assert_eq!(Facts::new(&Lsns::one(4), &[]).keys, None);
     }
 }

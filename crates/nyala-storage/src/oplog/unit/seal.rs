@@ -47,7 +47,9 @@ pub(crate) fn seal(
     let (seg_ref, key_ref) = (seg.finish()?, key.finish()?);
     let key = BlockFile::open(folder, &key_header, Some(&key_ref))?;
     let seg = BlockFile::open(folder, &seg_header, Some(&seg_ref))?;
-    let facts = Facts::new(lsns, schema.key.first().and_then(|key| columns.get(*key)));
+    let first_key = schema.key.first().and_then(|key| schema.columns.get(*key));
+    let first_key = first_key.and_then(|key| zones.get(&key.id));
+    let facts = Facts::new(lsns, first_key.as_slice());
     let (table, schema, lsns) = (key_header.table, schema.clone(), lsns.clone());
     let base = Base::sealed(Rows { table, rows: rows as u32, schema, lsns, facts, zones }, key, seg);
     columns.into_iter().enumerate().for_each(|(position, array)| base.fill(position, array));

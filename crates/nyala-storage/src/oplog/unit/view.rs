@@ -7,8 +7,8 @@ use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
 use super::{Data, DeadRows, Gathered, Lsns, ZONE_ROWS};
-use crate::oplog::error::{OplogError, Result};
-use crate::oplog::meta::SchemaVersion;
+use crate::oplog::error::{Damage, LostRows, OplogError, Result};
+use crate::oplog::meta::{SchemaVersion, TableMeta};
 
 /// Some rows of a table, a number of them dead.
 #[derive(Debug)]
@@ -23,6 +23,17 @@ pub struct UnitView {
 impl UnitView {
     pub(crate) fn live(&self) -> u32 {
         self.rows - self.dead.count()
+    }
+
+    /// An error that reading its rows gave: damage is told with what is lost.
+    pub(crate) fn explain(&self, table: &TableMeta, error: OplogError) -> OplogError {
+        match (error, &self.data.base) {
+            (OplogError::Damaged(damage), Some(base)) if damage.rows.is_none() => {
+                let lost = LostRows::new(table, self.live(), &base.facts);
+                OplogError::Damaged(Damage { rows: Some(Box::new(lost)), ..damage })
+            }
+            (error, _) => error,
+        }
     }
 
     /// Its rows in parts, in order.
@@ -112,12 +123,17 @@ impl Part {
 
     /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for. Columns that
     /// are not in memory are read, which blocks.
-    pub(crate) fn read(&self, columns: &[(u32, DataType)], lsns: bool) -> Result<(usize, Vec<ArrayRef>)> {
+    pub(crate) fn read(
+        &self,
+        columns: &[(u32, DataType)],
+        lsns: bool,
+        table: &TableMeta,
+    ) -> Result<(usize, Vec<ArrayRef>)> {
         let live = self.unit.dead.live_mask(self.from, self.rows()).map(|mask| BooleanArray::new(mask, None));
         let mut arrays = Vec::with_capacity(columns.len() + 1);
         for (id, data_type) in columns {
             arrays.push(match self.unit.schema.position(*id) {
-                Some(position) => self.column(position)?,
+                Some(position) => self.column(position).map_err(|error| self.unit.explain(table, error))?,
                 None => new_null_array(data_type, self.rows()),
             });
         }

@@ -14,8 +14,8 @@ use crate::oplog::meta::SchemaVersion;
 
 /// Rows of one zone, and of one part of a scan.
 pub(crate) const ZONE_ROWS: u32 = 1 << 16;
-/// Longer texts are cut.
-const TEXT_BYTES: usize = 64;
+/// Longer texts and bytes are cut.
+const KEPT_BYTES: usize = 64;
 
 /// Bounds of the values of a column, zone by zone. Dead rows count.
 #[derive(Debug, Clone)]
@@ -83,47 +83,74 @@ pub(crate) fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Opt
 }
 
 /// The lowest and the highest value of an array, each as an array of one.
-fn bounds(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
-    macro_rules! pair {
-        ($kind:ty, $low:expr, $high:expr) => {
-            Some((
-                Arc::new(<$kind>::from(vec![$low])) as ArrayRef,
-                Arc::new(<$kind>::from(vec![$high])) as ArrayRef,
-            ))
-        };
-    }
-    let data_type = array.data_type();
-    match data_type {
+pub(super) fn bounds(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+    let any = array.as_ref();
+    match array.data_type() {
         DataType::Interval(_) => None,
         DataType::Boolean => {
-            let array = array.as_boolean();
-            pair!(BooleanArray, find::min_boolean(array), find::max_boolean(array))
+            let bits = array.as_boolean();
+            let pair = [find::min_boolean(bits), find::max_boolean(bits)];
+            Some(both(pair.map(|value| BooleanArray::from(vec![value]))))
         }
         DataType::Utf8 => {
-            let array = array.as_string::<i32>();
-            pair!(StringArray, find::min_string(array).map(floor), find::max_string(array).and_then(ceiling))
+            texts(find::min_string(any.as_string::<i32>()), find::max_string(any.as_string::<i32>()), array)
         }
         DataType::LargeUtf8 => {
-            let array = array.as_string::<i64>();
-            pair!(
-                LargeStringArray,
-                find::min_string(array).map(floor),
-                find::max_string(array).and_then(ceiling)
-            )
+            texts(find::min_string(any.as_string::<i64>()), find::max_string(any.as_string::<i64>()), array)
         }
-        DataType::Utf8View => {
-            let array = array.as_string_view();
-            let (low, high) = (find::min_string_view(array), find::max_string_view(array));
-            pair!(StringViewArray, low.map(floor), high.and_then(ceiling))
+        DataType::Utf8View => texts(
+            find::min_string_view(any.as_string_view()),
+            find::max_string_view(any.as_string_view()),
+            array,
+        ),
+        DataType::Binary => {
+            blobs(find::min_binary(any.as_binary::<i32>()), find::max_binary(any.as_binary::<i32>()), array)
         }
-        _ => {
-            let array = array.as_ref();
-            downcast_primitive_array!(
-                array => Some((one(array, find::min(array)), one(array, find::max(array)))),
-                _ => None,
-            )
+        DataType::LargeBinary => {
+            blobs(find::min_binary(any.as_binary::<i64>()), find::max_binary(any.as_binary::<i64>()), array)
         }
+        DataType::BinaryView => blobs(
+            find::min_binary_view(any.as_binary_view()),
+            find::max_binary_view(any.as_binary_view()),
+            array,
+        ),
+        DataType::FixedSizeBinary(width) if *width as usize <= KEPT_BYTES => {
+            let blobs = array.as_fixed_size_binary();
+            let one = |value| {
+                FixedSizeBinaryArray::try_from_sparse_iter_with_size([value].into_iter(), *width).ok()
+            };
+            Some(both([one(find::min_fixed_size_binary(blobs))?, one(find::max_fixed_size_binary(blobs))?]))
+        }
+        _ => downcast_primitive_array!(
+            any => Some((one(any, find::min(any)), one(any, find::max(any)))),
+            _ => None,
+        ),
     }
+}
+
+fn both<A: Array + 'static>([low, high]: [A; 2]) -> (ArrayRef, ArrayRef) {
+    (Arc::new(low), Arc::new(high))
+}
+
+/// Bounds of texts, cut, as arrays of the type of another.
+fn texts(low: Option<&str>, high: Option<&str>, like: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+    let pair = [low.map(|low| floor(low).to_owned()), high.and_then(ceiling)];
+    Some(match like.data_type() {
+        DataType::Utf8 => both(pair.map(|value| StringArray::from(vec![value]))),
+        DataType::LargeUtf8 => both(pair.map(|value| LargeStringArray::from(vec![value]))),
+        _ => both(pair.map(|value| StringViewArray::from_iter([value]))),
+    })
+}
+
+/// The same of bytes.
+fn blobs(low: Option<&[u8]>, high: Option<&[u8]>, like: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+    let cut = |bytes: &[u8]| bytes.get(..KEPT_BYTES).unwrap_or(bytes).to_vec();
+    let pair = [low.map(cut), high.and_then(ceiling_of_bytes)];
+    Some(match like.data_type() {
+        DataType::Binary => both(pair.map(|value| BinaryArray::from_iter([value]))),
+        DataType::LargeBinary => both(pair.map(|value| LargeBinaryArray::from_iter([value]))),
+        _ => both(pair.map(|value| BinaryViewArray::from_iter([value]))),
+    })
 }
 
 /// A value as an array of the type of another.
@@ -134,18 +161,33 @@ fn one<T: ArrowPrimitiveType>(like: &PrimitiveArray<T>, value: Option<T::Native>
 
 /// A text that is not higher, cut.
 fn floor(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(TEXT_BYTES)).unwrap_or(text)
+    text.get(..text.floor_char_boundary(KEPT_BYTES)).unwrap_or(text)
 }
 
 /// A text that is not lower, cut; none if there is no such text.
 fn ceiling(text: &str) -> Option<String> {
-    if text.len() <= TEXT_BYTES {
+    if text.len() <= KEPT_BYTES {
         return Some(text.to_owned());
     }
     let mut cut = floor(text).to_owned();
     while let Some(last) = cut.pop() {
         let next = (last..=char::MAX).nth(1);
         if let Some(next) = next {
+            cut.push(next);
+            return Some(cut);
+        }
+    }
+    None
+}
+
+/// Bytes that are not lower, cut; none if there are none such.
+fn ceiling_of_bytes(bytes: &[u8]) -> Option<Vec<u8>> {
+    let Some(cut) = bytes.get(..KEPT_BYTES).filter(|cut| cut.len() < bytes.len()) else {
+        return Some(bytes.to_vec());
+    };
+    let mut cut = cut.to_vec();
+    while let Some(last) = cut.pop() {
+        if let Some(next) = last.checked_add(1) {
             cut.push(next);
             return Some(cut);
         }
@@ -178,11 +220,20 @@ mod tests {
         for text in ["", "short", &"x".repeat(100), &"é".repeat(70), &"漢".repeat(30)] {
             let (low, high) = (floor(text), ceiling(text).unwrap());
             assert!(low <= text && text <= high.as_str(), "{low} {text} {high}");
-            assert!(low.len() <= TEXT_BYTES && high.len() <= TEXT_BYTES + 4);
+            assert!(low.len() <= KEPT_BYTES && high.len() <= KEPT_BYTES + 4);
         }
         assert_eq!(ceiling(&char::MAX.to_string().repeat(20)), None);
         assert_eq!(ceiling(&format!("a{}", char::MAX.to_string().repeat(20))).as_deref(), Some("b"));
         assert_eq!(ceiling(&"\u{D7FF}".repeat(22)).map(|text| text.ends_with('\u{E000}')), Some(true));
+    }
+
+    #[test]
+    fn long_blobs_are_bounded_by_short_ones() {
+        for blob in [&[][..], &[1, 255], &[7; 100], &[255; 64]] {
+            assert!(blob <= ceiling_of_bytes(blob).unwrap().as_slice());
+        }
+        assert_eq!(ceiling_of_bytes(&[255; 65]), None);
+        assert_eq!(ceiling_of_bytes(&[&[3][..], &[255; 80]].concat()), Some(vec![4]));
     }
 
     #[test]

@@ -1,0 +1,52 @@
+//! Tables whose files could not be read at a start: what is needed of the logs once they are repaired.
+
+use super::Manifest;
+use crate::oplog::codec::{In, Out};
+
+/// A table of which the manifest still says what an older one said, and where in the logs lies what happened to it
+/// since. Other tables of the store go on meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldTable {
+    pub(crate) table: u32,
+    /// Its units hold everything up to this LSN.
+    pub(crate) lsn: u64,
+    /// Log and offset where reading goes on.
+    pub(crate) from: (u64, u64),
+    /// Log and offset behind which nothing happened to it.
+    pub(crate) to: (u64, u64),
+}
+
+impl HeldTable {
+    pub(super) fn write(&self, out: &mut Out) {
+        let numbers = [self.table.into(), self.lsn, self.from.0, self.from.1, self.to.0, self.to.1];
+        numbers.into_iter().for_each(|number| out.var(number));
+    }
+
+    pub(super) fn read(input: &mut In<'_>) -> Option<Self> {
+        let (table, lsn) = (input.small()?, input.var()?);
+        Some(Self { table, lsn, from: (input.var()?, input.var()?), to: (input.var()?, input.var()?) })
+    }
+
+    /// Whether a log is needed for it.
+    pub(crate) fn needs(&self, log: u64) -> bool {
+        (self.from.0..=self.to.0).contains(&log)
+    }
+}
+
+impl Manifest {
+    /// How a table is held, if it is.
+    pub(crate) fn held(&self, table: u32) -> Option<&HeldTable> {
+        self.held.iter().find(|held| held.table == table)
+    }
+
+    /// Takes over from an older manifest what it says of a table that cannot be read; `read_to` is where the logs ended
+    /// when that was found. False if the older manifest does not have the table.
+    pub(crate) fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64)) -> bool {
+        let Some(meta) = older.tables.iter().find(|meta| meta.id == table) else { return false };
+        let now = HeldTable { table, lsn: older.lsn, from: older.log, to: read_to };
+        self.held.push(older.held(table).copied().unwrap_or(now));
+        self.tables.push(meta.clone());
+        self.units.extend(older.units.iter().filter(|unit| unit.table == table).cloned());
+        true
+    }
+}

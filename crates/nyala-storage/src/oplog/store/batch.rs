@@ -1,0 +1,98 @@
+//! Rows of many frames, applied to their table at once: a start after a crash reads thousands of small statements.
+
+use super::replay::Replayed;
+use crate::oplog::codec::{In, read_count};
+use crate::oplog::error::{OplogError, Result};
+use crate::oplog::log::Frame;
+use crate::oplog::table::TableState;
+use crate::oplog::unit::Lsns;
+use crate::oplog::write::{GrowingRows, HashedRows};
+
+/// A batch of so many rows, or of so many bytes of log, is applied.
+const BATCH_ROWS: usize = 1 << 16;
+const BATCH_BYTES: usize = 16 << 20;
+
+/// Statements that follow each other and only insert or replace rows of one table.
+#[derive(Debug)]
+pub(super) struct Batch {
+    table: u32,
+    rows: GrowingRows,
+    lsns: Lsns,
+    /// Log and offset of the first.
+    log: (u64, u64),
+    last_lsn: u64,
+    bytes: usize,
+}
+
+impl Replayed {
+    /// Adds a write to the batch; false if it is not of the kind.
+    pub(super) fn add_to_batch(&mut self, log: (u64, u64), frame: &Frame<'_>) -> Result<bool> {
+        let Some(number) = schema_of_upsert(frame.payload) else { return Ok(false) };
+        let fits = |batch: &Batch| batch.table == frame.table && batch.rows.schema().number == number;
+        if !self.batch.as_ref().is_some_and(fits) {
+            self.apply_batch()?;
+            let Some(batch) = self.new_batch(frame.table, number, log) else { return Ok(false) };
+            self.batch = Some(batch);
+        }
+        let Some(batch) = &mut self.batch else { return Ok(false) };
+        let first = batch.rows.len() as u32;
+        if batch.rows.append(frame.payload).is_none() {
+            batch.rows.undo();
+            self.apply_batch()?;
+            return Err(OplogError::damaged(&self.file, log.1, "the frame makes no sense"));
+        }
+        if batch.rows.len() as u32 > first {
+            batch.lsns.push(first, frame.lsn);
+        }
+        batch.last_lsn = frame.lsn;
+        batch.bytes += frame.payload.len();
+        if batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES {
+            self.apply_batch()?;
+        }
+        Ok(true)
+    }
+
+    fn new_batch(&self, table: u32, number: u32, log: (u64, u64)) -> Option<Batch> {
+        let schema = self.tables.get(&table)?.meta.versions.get(number as usize)?;
+        let rows = GrowingRows::new(schema)?;
+        Some(Batch { table, rows, lsns: Lsns::default(), log, last_lsn: 0, bytes: 0 })
+    }
+
+    /// Applies what was gathered.
+    pub(super) fn apply_batch(&mut self) -> Result<()> {
+        let Some(batch) = self.batch.take() else { return Ok(()) };
+        let senseless = || OplogError::damaged(&self.file, batch.log.1, "the frames from here make no sense");
+        let schema = batch.rows.schema().clone();
+        let columns = batch.rows.finish().ok_or_else(senseless)?;
+        let rows = HashedRows::new(columns, &schema.key, self.seed).ok_or_else(senseless)?;
+        let table = self.tables.get_mut(&batch.table).ok_or_else(senseless)?;
+        load_keys(table, rows.hashes.iter())?;
+        if rows.len() > 0 {
+            table.insert(&schema, &rows, batch.lsns, &mut self.next_unit, batch.log);
+        }
+        table.lsn = batch.last_lsn;
+        Ok(())
+    }
+}
+
+/// The number of the schema version of a write that deletes nothing.
+fn schema_of_upsert(payload: &[u8]) -> Option<u32> {
+    let mut input = In(payload);
+    let number = input.small()?;
+    (read_count(&mut input)? == 0).then_some(number)
+}
+
+/// Reads the keys that rows with these hashes must be compared with. If they are damaged, so is the table.
+pub(super) fn load_keys<'a>(table: &mut TableState, hashes: impl Iterator<Item = &'a u64>) -> Result<()> {
+    for base in table.keys_needed(hashes) {
+        match base.load_keys() {
+            Ok(_) => {}
+            Err(OplogError::Damaged(damage)) => {
+                table.note(damage);
+                table.incomplete = true;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
