@@ -50,7 +50,11 @@ macro_rules! conformance_tests {
                 senseless_grants_are_refused,
                 grants_end_with_what_they_are_about,
             ],
-            jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
+            jobs: [
+                jobs_are_listed_newest_first,
+                a_missing_job_is_refused,
+                jobs_that_ended_are_forgotten_oldest_first,
+            ],
             history: [
                 queries_are_listed_by_when_they_were_asked,
                 queries_are_replaced_and_forgotten,
