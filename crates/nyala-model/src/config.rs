@@ -151,6 +151,8 @@ pub struct BuildConfig {
     /// How often a segment is tried again after a store or network failed for a moment; waits grow from 1
     /// to 125 seconds. 0 never tries again. Default 3.
     pub retries: u32,
+    /// How many jobs that have ended stay listed; older ones are forgotten. Default 1000.
+    pub keep_jobs: u32,
 }
 
 /// How cubes are kept current.
@@ -269,7 +271,14 @@ impl Default for CubesConfig {
 
 impl Default for BuildConfig {
     fn default() -> Self {
-        Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1, retries: 3 }
+        Self {
+            batch_rows: 65_536,
+            row_group_rows: 131_072,
+            page_rows: 2048,
+            zstd_level: 1,
+            retries: 3,
+            keep_jobs: 1000,
+        }
     }
 }
 
@@ -355,6 +364,7 @@ impl Config {
             &build.zstd_level,
         )?;
         check(build.retries <= 20, "build.retries", "at most 20", &build.retries)?;
+        check(build.keep_jobs >= 1, "build.keep_jobs", "at least 1", &build.keep_jobs)?;
         let check_files = self.cubes.check_files_ms;
         check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)?;
         check(

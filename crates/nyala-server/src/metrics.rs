@@ -1,4 +1,6 @@
-//! What Prometheus is told: engine counters, HTTP requests, process memory.
+//! What Prometheus is told: engine counters, running builds, HTTP requests, process memory.
+
+mod jobs;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -6,6 +8,7 @@ use std::time::Duration;
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use nyala_engine::{BuildStats, EngineStats, HotStats, PlanCacheStats};
+use nyala_model::JobEntry;
 
 /// Renders the process's metrics; clones share them.
 #[derive(Debug, Clone)]
@@ -35,13 +38,13 @@ impl Metrics {
         Ok(Self { handle: INSTALLED.get_or_init(|| handle).clone() })
     }
 
-    /// The metrics in Prometheus' text format, with `stats` as the engine's part.
-    pub fn render(&self, stats: EngineStats) -> String {
+    /// The metrics in Prometheus' text format, with `stats` as the engine's part and the builds that run.
+    pub fn render(&self, stats: EngineStats, builds: &[JobEntry]) -> String {
         set_engine(stats);
         if let Some(bytes) = resident_bytes() {
             gauge!("process_resident_memory_bytes").set(bytes as f64);
         }
-        self.handle.render()
+        self.handle.render() + &jobs::render(builds)
     }
 
     /// Folds recorded request times into the histogram. To be called every few seconds, because

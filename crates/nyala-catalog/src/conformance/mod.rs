@@ -57,7 +57,11 @@ macro_rules! conformance_tests {
                 a_dropped_table_is_left_over_until_it_is_gone,
                 a_live_table_gets_other_columns,
             ],
-            jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
+            jobs: [
+                jobs_are_listed_newest_first,
+                a_missing_job_is_refused,
+                jobs_that_ended_are_forgotten_oldest_first,
+            ],
             history: [
                 queries_are_listed_by_when_they_were_asked,
                 queries_are_replaced_and_forgotten,

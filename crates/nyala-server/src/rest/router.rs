@@ -107,7 +107,10 @@ async fn index() -> Json<Value> {
 
 async fn render_metrics(State(shared): State<Shared>) -> ([(HeaderName, &'static str); 1], String) {
     let content_type = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, content_type)], shared.metrics.render(shared.engine.stats()))
+    (
+        [(header::CONTENT_TYPE, content_type)],
+        shared.metrics.render(shared.engine.stats(), &shared.engine.build_progress()),
+    )
 }
 
 async fn not_found(request: Request) -> ApiError {

@@ -14,7 +14,8 @@
 //! from cuboids it has where these hold what is needed, else from the rows.
 
 mod background;
-mod compact;
+mod batches;
+mod coded;
 mod extend;
 mod joins;
 mod keys;

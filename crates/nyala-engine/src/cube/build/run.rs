@@ -13,11 +13,12 @@ use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange};
 use object_store::ObjectStore;
+use tokio::sync::OnceCell;
 
 use super::background::Background;
-use super::joins::droppable_joins;
-use super::keys::key_bounds;
-use super::order::sort_order;
+use super::joins::{if_none_is_lost, keeping_joins, none_doubles, unique_joins};
+use super::keys::{FactRows, fact_rows};
+use super::order::{Order, sort_order};
 use super::progress::Progress;
 use super::segment::{NewSegment, SegmentFacts, WantedSegment};
 use super::work::{Home, Root, Work};
@@ -56,19 +57,41 @@ impl BuiltSegment {
 /// What is found out once for all segments of a job, since finding it reads all of their rows.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    /// Positions of the dimensions, fewest values first.
-    order: Vec<usize>,
-    /// Tables of the join that keep every row exactly once: if they do of all rows, then of those of each
-    /// segment.
-    droppable_joins: Vec<usize>,
+    order: Order,
+    range: SegmentRange,
+    /// Tables of the join with unique keys.
+    unique_joins: Vec<usize>,
+    /// Those that keep every row exactly once: if they do of all rows, then of those of each segment. Found
+    /// out when it is not clear without.
+    keeping_joins: OnceCell<Vec<usize>>,
+}
+
+impl Survey {
+    /// Tables that may be left out of queries over a segment with so many joined rows.
+    async fn droppable_joins(
+        &self,
+        cube: &ReadyCube,
+        (joined, fact): (u64, FactRows),
+        state: &SessionState,
+    ) -> Result<Vec<usize>> {
+        let all = compiled(cube)?;
+        if joined == fact.count && none_doubles(all, &self.unique_joins) {
+            return Ok(if_none_is_lost(all, &self.unique_joins));
+        }
+        let look = || async {
+            let rows = all.restricted(self.range)?;
+            keeping_joins(&rows, &self.unique_joins, state).await
+        };
+        self.keeping_joins.get_or_try_init(look).await.cloned()
+    }
 }
 
 /// Looks at the rows of `range`, which has those of every segment that is to be built.
 pub(crate) async fn survey(cube: &ReadyCube, range: SegmentRange, context: &BuildContext) -> Result<Survey> {
     let compiled = compiled(cube)?.restricted(range)?;
     let order = sort_order(&compiled, &context.state).await?;
-    let droppable_joins = droppable_joins(&compiled, &context.state).await?;
-    Ok(Survey { order, droppable_joins })
+    let unique_joins = unique_joins(&compiled, &context.state).await?;
+    Ok(Survey { order, range, unique_joins, keeping_joins: OnceCell::new() })
 }
 
 /// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
@@ -80,11 +103,9 @@ pub(crate) async fn build(
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?.restricted(wanted.range)?;
-    let Survey { order, droppable_joins } = survey;
-    let (order, droppable_joins) = (order.clone(), droppable_joins.clone());
-    let key_bounds = key_bounds(&compiled, &context.state).await?;
+    let fact = fact_rows(&compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
-    let work = Work::new((cube, &compiled), context, order, Home::New(&segment));
+    let work = Work::new((cube, &compiled), context, survey.order.clone(), Home::New(&segment));
     let filled = fill(cube, &work, finished, context).await;
     drop(work);
     let (segment, read) = settle(segment, wanted, filled)?;
@@ -92,7 +113,8 @@ pub(crate) async fn build(
         Some(rows) => rows,
         None => count_rows(&compiled, &context.state).await?,
     };
-    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds };
+    let droppable_joins = survey.droppable_joins(cube, (source_rows, fact), &context.state).await?;
+    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds: fact.bounds };
     Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
 }
 
