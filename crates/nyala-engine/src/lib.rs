@@ -24,7 +24,8 @@ pub use access::{Identity, ScramVerifier, check_password};
 pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
-    Answer, Completion, Engine, EngineStats, PlanCacheStats, Prepared, RowStream, Session, SessionOptions,
+    Answer, Completion, Engine, EngineStats, PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats,
+    RowStream, Session, SessionOptions,
 };
 pub use scan::HotStats;
 pub use session::SessionExtension;

@@ -30,6 +30,7 @@ mod property;
 mod python;
 mod query_path;
 mod recommend;
+mod results;
 mod rewrite;
 mod rewrite_joins;
 mod s3;

@@ -30,10 +30,11 @@ pub(super) enum Table {
     Segments,
     Settings,
     Stuck,
+    Tasks,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
@@ -45,6 +46,7 @@ impl Table {
         Self::Segments,
         Self::Settings,
         Self::Stuck,
+        Self::Tasks,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -60,6 +62,7 @@ impl Table {
             Self::Segments => "segments",
             Self::Settings => "settings",
             Self::Stuck => "stuck",
+            Self::Tasks => "tasks",
         }
     }
 
@@ -76,6 +79,7 @@ impl Table {
             Self::Segments => segments::schema(),
             Self::Settings => resources::settings_schema(),
             Self::Stuck => activity::stuck_schema(),
+            Self::Tasks => activity::tasks_schema(),
         }
     }
 
@@ -92,6 +96,7 @@ impl Table {
             Self::Segments => segments::segments(engine, None),
             Self::Settings => resources::settings(session.config_options()),
             Self::Stuck => activity::stuck(engine),
+            Self::Tasks => activity::tasks(engine),
         }
     }
 }
