@@ -34,6 +34,7 @@ mod python;
 mod query_path;
 mod random;
 mod recommend;
+mod results;
 mod rewrite;
 mod rewrite_joins;
 mod s3;

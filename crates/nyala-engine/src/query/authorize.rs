@@ -22,7 +22,7 @@ use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
 /// Tables of the system that show what others ask.
-const TELLS_OF_OTHERS: [&str; 4] = ["queries", "query_history", "query_log", "stuck"];
+const TELLS_OF_OTHERS: [&str; 5] = ["queries", "query_history", "query_log", "stuck", "tasks"];
 
 /// Checks every table that a plan reads, also in subqueries. It must be done whenever a plan is run, and not only
 /// when it was made: another session may have made it, and what was granted may have been taken.

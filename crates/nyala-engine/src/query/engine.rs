@@ -16,7 +16,7 @@ use nyala_model::{JobEntry, JobState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::activity::{self, Registry};
+use super::activity::{self, PhaseTimes, Registry};
 use super::admission::Admission;
 use super::answer::{Answer, Completion};
 use super::audit::Audit;
@@ -24,6 +24,7 @@ use super::freshness::{self, FileChecks};
 use super::history::History;
 use super::live;
 use super::plans::{PlanCache, PlanCacheStats};
+use super::results::{ResultCache, ResultCacheStats};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::system::SystemSchema;
@@ -65,6 +66,7 @@ pub struct Engine {
     pub(super) background: Background,
     pub(super) history: History,
     pub(super) plans: PlanCache,
+    pub(super) results: Arc<ResultCache>,
     pub(super) audit: Audit,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
@@ -99,6 +101,8 @@ pub struct EngineStats {
     pub hot_cuboids: HotStats,
     /// What the cache of plans did.
     pub plans: PlanCacheStats,
+    /// What the cache of answers did.
+    pub results: ResultCacheStats,
     /// What builds did.
     pub builds: BuildStats,
 }
@@ -142,6 +146,7 @@ impl Engine {
             audit: Audit::open(&config.server.audit_log)?,
             history: History::start(&catalog, &background, stopping.clone()),
             plans: PlanCache::new(config.cache.plans_bytes),
+            results: Arc::new(ResultCache::new(config.cache.results_bytes)),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
@@ -202,7 +207,13 @@ impl Engine {
             builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
             plans: self.plans.stats(),
+            results: self.results.stats(),
         }
+    }
+
+    /// How long statements were in each phase since the start.
+    pub fn phase_times(&self) -> Vec<PhaseTimes> {
+        self.registry.phases().read()
     }
 
     /// Lets running statements end for at most `grace`, then cancels them; new ones are refused.

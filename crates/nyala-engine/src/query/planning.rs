@@ -22,14 +22,15 @@ use super::answer::Answer;
 use super::engine::Engine;
 use super::history::Recorded;
 use super::memory;
-use super::plans::{Made, answers_of};
+use super::plans::{Made, answers_of, check_constant, is_fit};
+use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::{Session, in_order};
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveScanExec;
 use crate::scan::HotCuboidExec;
-use crate::session::{Settings, SnapshotContext, is_plain};
+use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -125,13 +126,13 @@ pub(super) async fn run(
     let context = engine.context();
     let state = context.state(settings);
     let task = state.task_ctx();
-    let query = bind(query.clone(), parameters)?;
+    let bound = bind(query.clone(), parameters)?;
     let begun = Instant::now();
-    let work = plan_query(query, Arc::clone(&context), state, settings.clone());
+    let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
     let mut plans = engine.threads.plan(work).await?;
     engine.plans.count(false);
     count(engine, &plans.report);
-    let answers = answers_of(&plans.report).filter(|_| is_plain(plans.physical.as_ref()));
+    let answers = answers_of(&plans.report, &plans.logical)?.filter(|_| is_fit(plans.physical.as_ref()));
     if let (Some(text), Some(answers)) = (text, answers) {
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
@@ -140,7 +141,9 @@ pub(super) async fn run(
     let is_small = plans.report.all_from_cuboids() || reads_little(plans.physical.as_ref());
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
+    let source = source_of(query, &plans.report, &asked, settings);
     let start = Start {
+        source,
         recording: engine.history.begin(asked, begun),
         deadline: deadline.clone(),
         slot: None,
@@ -153,6 +156,21 @@ pub(super) async fn run(
     let slot = Some(group.admit(running.entry()).await?);
     let task = memory::of_query(start.task, running.entry(), &group);
     Ok(Start { slot, task, ..start }.on(engine.threads.patient(), running))
+}
+
+/// Where an answer comes from, if the session wants answers again and this one does not change by itself.
+fn source_of(
+    query: &Unoptimized,
+    report: &Report,
+    asked: &Arc<Recorded>,
+    settings: &Settings,
+) -> Option<Source> {
+    let wanted = settings.nyala().result_cache && report.all_from_cuboids();
+    (wanted && check_constant(query.logical()).is_ok()).then(|| Source {
+        plan: Arc::new(query.clone()),
+        asked: Arc::clone(asked),
+        answered_from: report.answered_from().map(Into::into),
+    })
 }
 
 /// Whether nothing is read but memory, and little of it: such a query is over before others notice.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DfStatement;
@@ -17,7 +18,8 @@ use super::admission::Group;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
-use super::run::Deadline;
+use super::results::ResultKey;
+use super::run::{self, Deadline};
 use super::{
     alter, analyze, authorize, build, check, ddl, explain, history, live, recommend, roles, segments, show,
 };
@@ -176,7 +178,10 @@ impl Session {
 
     /// Splits a text into statements after checking its size and shape. An empty text has none.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
-        parse(sql, self.engine.limits())
+        let begun = Instant::now();
+        let parsed = parse(sql, self.engine.limits());
+        self.engine.registry.phases().parsed(begun.elapsed());
+        parsed
     }
 
     /// Plans a statement far enough to know its parameters and columns.
@@ -265,17 +270,65 @@ impl Session {
                 if settings.nyala().check_files {
                     self.engine.check_files(None).await?;
                 }
+                let key = self.result_key(prepared, &parameters, &settings);
                 let mut running = Some(running);
-                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
-                match (ready, running) {
-                    (Some(answer), _) => Ok(answer),
-                    (None, Some(running)) => {
-                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await
-                    }
-                    (None, None) => Err(QueryError::internal("a statement was lost")),
+                if let Some(key) = &key
+                    && let Some(answer) = self.answer_again(key, &settings, &mut running)?
+                {
+                    return Ok(answer);
                 }
+                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
+                let mut answer = match (ready, running) {
+                    (Some(answer), _) => answer,
+                    (None, Some(running)) => {
+                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await?
+                    }
+                    (None, None) => return Err(QueryError::internal("a statement was lost")),
+                };
+                if let (Some(key), Answer::Rows(rows)) = (key, &mut answer) {
+                    rows.keep(&self.engine.results, key);
+                }
+                Ok(answer)
             }
         }
+    }
+
+    /// Under what its answer would be kept; none if this session wants every answer computed.
+    fn result_key(
+        &self,
+        prepared: &Prepared,
+        parameters: &[ScalarValue],
+        settings: &Settings,
+    ) -> Option<ResultKey> {
+        if !settings.nyala().result_cache {
+            return None;
+        }
+        let text = match &prepared.taken {
+            Some(taken) => taken.sql.as_str(),
+            None => prepared.parts.statement.text()?,
+        };
+        Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
+    }
+
+    /// An answer that was given before, if this session may have it.
+    fn answer_again(
+        &self,
+        key: &ResultKey,
+        settings: &Settings,
+        running: &mut Option<Running>,
+    ) -> Result<Option<Answer>> {
+        let engine = &self.engine;
+        let known = engine.results.find(key);
+        engine.results.count(known.is_some());
+        let Some(known) = known else { return Ok(None) };
+        // Somebody else may have asked, and what was granted may have been taken.
+        authorize::plan(engine, &self.options.identity, known.from.plan.logical(), settings)?;
+        let Some(running) = running.take() else { return Ok(None) };
+        let rows = known.batches.iter().map(RecordBatch::num_rows).sum();
+        engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
+        engine.count_hits(known.from.asked.len());
+        running.gives_again(rows, known.from.answered_from.clone());
+        Ok(Some(run::ready(Arc::clone(&known.schema), known.batches.clone(), running)))
     }
 
     /// Runs a statement that no ready plan answers.

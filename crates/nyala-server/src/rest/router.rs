@@ -72,6 +72,7 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn(count));
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))
+        .route("/debug/tasks", get(queries::tasks))
         .route_layer(from_fn_with_state(shared.clone(), login::require));
     Router::new()
         .merge(api)
@@ -101,16 +102,14 @@ async fn index() -> Json<Value> {
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",
+            "tasks": "GET /debug/tasks",
         },
     }))
 }
 
 async fn render_metrics(State(shared): State<Shared>) -> ([(HeaderName, &'static str); 1], String) {
     let content_type = "text/plain; version=0.0.4; charset=utf-8";
-    (
-        [(header::CONTENT_TYPE, content_type)],
-        shared.metrics.render(shared.engine.stats(), &shared.engine.build_progress()),
-    )
+    ([(header::CONTENT_TYPE, content_type)], shared.metrics.render(&shared.engine))
 }
 
 async fn not_found(request: Request) -> ApiError {

@@ -33,10 +33,11 @@ pub(super) enum Table {
     Segments,
     Settings,
     Stuck,
+    Tasks,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
@@ -51,6 +52,7 @@ impl Table {
         Self::Segments,
         Self::Settings,
         Self::Stuck,
+        Self::Tasks,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -69,6 +71,7 @@ impl Table {
             Self::Segments => "segments",
             Self::Settings => "settings",
             Self::Stuck => "stuck",
+            Self::Tasks => "tasks",
         }
     }
 
@@ -88,6 +91,7 @@ impl Table {
             Self::Segments => segments::schema(),
             Self::Settings => resources::settings_schema(),
             Self::Stuck => activity::stuck_schema(),
+            Self::Tasks => activity::tasks_schema(),
         }
     }
 
@@ -107,6 +111,7 @@ impl Table {
             Self::Segments => segments::segments(engine, None),
             Self::Settings => resources::settings(session.config_options()),
             Self::Stuck => activity::stuck(engine),
+            Self::Tasks => activity::tasks(engine),
         }
     }
 }

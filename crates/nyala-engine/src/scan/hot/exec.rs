@@ -24,8 +24,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::StreamExt;
 
 use super::cache::{CuboidKey, HotCuboids};
+use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
-use super::prune::BlockFilter;
+use super::picked::Picked;
 use super::rows::RowFilter;
 
 /// Up to this many rows one partition is faster than any division of work.
@@ -36,9 +37,7 @@ const SINGLE_PARTITION_ROWS: usize = 131_072;
 pub(crate) struct HotScan {
     pub(crate) hot: Arc<HotCuboids>,
     pub(crate) keys: Vec<CuboidKey>,
-    /// Columns of the cuboids.
-    pub(crate) cuboid_schema: SchemaRef,
-    /// Positions in it of the columns that are read.
+    /// Positions in the schema of the cuboids of the columns that are read.
     pub(crate) columns: Vec<usize>,
     /// Those columns.
     pub(crate) schema: SchemaRef,
@@ -63,6 +62,8 @@ struct Piece {
 pub(crate) struct HotCuboidExec {
     scan: Arc<HotScan>,
     filter: Option<RowFilter>,
+    /// The same taken apart, for other values.
+    conditions: Option<Conditions>,
     /// Positions of the columns it gives, in the schema of the cuboids.
     output: Arc<[usize]>,
     schema: SchemaRef,
@@ -85,6 +86,7 @@ impl HotCuboidExec {
         let partitions = divide(pieces, rows, partitions);
         Self {
             filter: None,
+            conditions: None,
             output: scan.columns.as_slice().into(),
             schema: Arc::clone(&scan.schema),
             properties: properties(EquivalenceProperties::new(Arc::clone(&scan.schema)), partitions.len()),
@@ -101,7 +103,9 @@ impl HotCuboidExec {
         if self.filter.is_some() || filter.fetch().is_some() {
             return Ok(None);
         }
-        let rows = RowFilter::new(Arc::clone(filter.predicate()), &self.scan.columns, &self.scan.schema)?;
+        let (predicate, scan) = (filter.predicate(), &self.scan);
+        let rows = RowFilter::new(Arc::clone(predicate), &scan.columns, &scan.schema)?;
+        let conditions = Conditions::of(predicate, &scan.columns, &scan.schema)?;
         let output: Arc<[usize]> = match filter.projection() {
             Some(kept) => kept.iter().filter_map(|at| self.output.get(*at)).copied().collect(),
             None => Arc::clone(&self.output),
@@ -111,6 +115,7 @@ impl HotCuboidExec {
         let properties = properties(filter.properties().eq_properties.clone(), self.partitions.len());
         Ok(Some(Self {
             filter: Some(rows),
+            conditions: Some(conditions),
             output,
             schema,
             properties,
@@ -122,16 +127,20 @@ impl HotCuboidExec {
     /// is not there, or if there is so much that the work should be divided: then plan anew.
     pub(crate) fn refiltered(
         &self,
-        change: impl FnOnce(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
+        change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
     ) -> Result<Option<Self>> {
         let scan = &self.scan;
-        let predicate = self.filter.as_ref().map(|filter| change(&filter.predicate)).transpose()?;
-        let blocks = BlockFilter::of(predicate.as_ref(), scan);
+        let conditions = self.conditions.as_ref().map(|conditions| conditions.changed(change)).transpose()?;
+        let mut decided = conditions.as_ref().map(Conditions::undecided);
         let (mut pieces, mut total, mut rows) = (Vec::new(), 0, 0);
         for key in &scan.keys {
             let Some(cuboid) = scan.hot.peek(key, &scan.columns) else { return Ok(None) };
             total += cuboid.rows();
-            for piece in gather(&cuboid, blocks.ranges(&cuboid)?, scan.batch_rows) {
+            let ranges = match (&conditions, &mut decided) {
+                (Some(conditions), Some(decided)) => conditions.ranges(&cuboid, decided, scan.batch_rows)?,
+                _ => cuboid.all(scan.batch_rows),
+            };
+            for piece in gather(&cuboid, ranges, scan.batch_rows) {
                 rows += piece.rows;
                 pieces.push(piece);
             }
@@ -139,15 +148,19 @@ impl HotCuboidExec {
         if rows > SINGLE_PARTITION_ROWS {
             return Ok(None);
         }
-        let filter =
-            predicate.map(|predicate| RowFilter::new(predicate, &scan.columns, &scan.schema)).transpose()?;
-        Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
+        let left = match (&conditions, &decided) {
+            (Some(conditions), Some(decided)) => conditions.left(decided)?,
+            _ => None,
+        };
+        let filter = left.map(|left| RowFilter::new(left, &scan.columns, &scan.schema)).transpose()?;
+        Ok(Some(Self { filter, conditions: None, rows, total, ..self.fresh(vec![pieces]) }))
     }
 
     fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
             filter: self.filter.clone(),
+            conditions: self.conditions.clone(),
             output: Arc::clone(&self.output),
             schema: Arc::clone(&self.schema),
             partitions,
@@ -177,9 +190,10 @@ impl Piece {
         output: &[usize],
         schema: &SchemaRef,
     ) -> Result<Option<RecordBatch>> {
+        let rows = Picked::ranges(&self.ranges);
         match filter {
-            Some(filter) => filter.read(&self.cuboid, output, schema, &self.ranges),
-            None => self.cuboid.batch(schema, output, &self.ranges).map(Some),
+            Some(filter) => filter.read(&self.cuboid, output, schema, &rows),
+            None => self.cuboid.batch(schema, output, &rows).map(Some),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Which rows of a hot cuboid a filter keeps.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray};
@@ -13,6 +12,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use super::cuboid::HotCuboid;
+use super::picked::Picked;
 
 /// A condition on rows that is decided where they lie, so that of the columns it does not look at only
 /// the rows that it keeps are unfolded.
@@ -38,31 +38,31 @@ impl RowFilter {
         Ok(Self { predicate, local, looked_at, local_schema })
     }
 
-    /// The rows of `ranges` for which the condition holds, with the columns at `positions`; none if there is
-    /// no such row.
+    /// Those of `rows` for which the condition holds, with the columns at `positions`; none if there is no such row.
     pub(super) fn read(
         &self,
         cuboid: &HotCuboid,
         positions: &[usize],
         schema: &SchemaRef,
-        ranges: &[Range<usize>],
+        rows: &Picked,
     ) -> Result<Option<RecordBatch>> {
-        let seen = cuboid.batch(&self.local_schema, &self.looked_at, ranges)?;
+        let seen = cuboid.batch(&self.local_schema, &self.looked_at, rows)?;
         let kept = self.local.evaluate(&seen)?.into_array(seen.num_rows())?;
         let kept = without_nulls(as_boolean_array(&kept)?);
-        let rows = kept.true_count();
-        if rows == 0 {
+        let count = kept.true_count();
+        if count == 0 {
             return Ok(None);
         }
-        if rows == kept.len() {
-            return cuboid.batch(schema, positions, ranges).map(Some);
+        if count == kept.len() {
+            return cuboid.batch(schema, positions, rows).map(Some);
         }
+        let rows = rows.keep(&kept);
         let columns = positions.iter().map(|at| match self.looked_at.iter().position(|seen| seen == at) {
             Some(local) => Ok(arrow::compute::filter(seen.column(local), &kept)?),
-            None => cuboid.kept(*at, ranges, &kept),
+            None => cuboid.stored(*at)?.values(&rows),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
         Ok(Some(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?))
     }
 }
