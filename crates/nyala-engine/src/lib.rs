@@ -25,7 +25,7 @@ pub use access::{Identity, ScramVerifier, check_password};
 pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
-    Answer, Completion, Engine, EngineStats, Follower, Ingest, PhaseTimes, PlanCacheStats, Prepared,
+    Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, Ingest, PhaseTimes, PlanCacheStats, Prepared,
     ResultCacheStats, RowStream, Session, SessionOptions,
 };
 pub use scan::HotStats;

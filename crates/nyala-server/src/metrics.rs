@@ -1,6 +1,7 @@
 //! What Prometheus is told: engine counters, running builds, HTTP requests, process memory.
 
 mod jobs;
+mod stores;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -20,6 +21,11 @@ const SECONDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 /// The recorder is one for the process, as is the `metrics` facade that it serves.
 static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// A value of a label, which must not end it.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
 
 impl Metrics {
     /// Installs the recorder, or finds the one installed before.
@@ -45,7 +51,7 @@ impl Metrics {
         }
         let mut text = self.handle.render();
         write_phases(&mut text, &engine.phase_times());
-        text + &jobs::render(&engine.build_progress())
+        text + &jobs::render(&engine.build_progress()) + &stores::render(&engine.disk_stores())
     }
 
     /// Folds recorded request times into the histogram. To be called every few seconds, because

@@ -48,9 +48,16 @@ async fn only_what_cuboids_answered_is_given_again_and_only_on_demand() {
         "SELECT count(*) FROM system.settings",
         "SELECT now() > '2020-01-01', sum(a) FROM f WHERE year = 1993",
         "SELECT 1",
+        "SELECT n, f.a FROM (SELECT year, count(*) AS n FROM f GROUP BY year) g JOIN f ON f.year = g.year AND f.a < 9",
     ] {
         assert!(!is_given_again(&test, sql).await, "{sql}");
     }
+    test.run("CREATE LIVE TABLE names (city TEXT PRIMARY KEY, name TEXT)").await;
+    test.run("INSERT INTO names VALUES ('city 1', 'old')").await;
+    let joined = format!("SELECT name FROM ({SQL}) g JOIN names ON g.city = names.city");
+    assert_eq!(test.run(&joined).await, [["old"]]);
+    test.run("UPDATE names SET name = 'new'").await;
+    assert_eq!(test.run(&joined).await, [["new"]]);
     // Other values, other settings and other catalogs are other questions.
     let other = "SELECT city, sum(a) FROM f WHERE year = 1994 GROUP BY city";
     assert_ne!(sorted(test.run(SQL).await), sorted(test.run(other).await));

@@ -22,7 +22,7 @@ use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::freshness::{self, FileChecks};
 use super::history::History;
-use super::live;
+use super::live::{self, DiskStoreStats};
 use super::plans::{PlanCache, PlanCacheStats};
 use super::results::{ResultCache, ResultCacheStats};
 use super::run::Counters;
@@ -188,6 +188,11 @@ impl Engine {
     /// Running builds as they stand now.
     pub fn build_progress(&self) -> Vec<JobEntry> {
         self.builds.entries()
+    }
+
+    /// The disk stores as they stand now, by name.
+    pub fn disk_stores(&self) -> Vec<DiskStoreStats> {
+        self.live().all().iter().map(|store| live::stats(self, store)).collect()
     }
 
     /// Counts since the start.

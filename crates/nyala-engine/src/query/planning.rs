@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -29,7 +31,7 @@ use super::session::{Session, in_order};
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveScanExec;
-use crate::scan::HotCuboidExec;
+use crate::scan::{CuboidTable, HotCuboidExec};
 use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
@@ -138,10 +140,11 @@ pub(super) async fn run(
         engine.learn_plan(text, settings, &context, made);
     }
     // Cells are few beside rows, and dashboards wait for them: also while they still come from files.
-    let is_small = plans.report.all_from_cuboids() || reads_little(plans.physical.as_ref());
+    let from_cuboids = plans.report.all_from_cuboids() && reads_cuboids_only(&plans.logical)?;
+    let is_small = from_cuboids || reads_little(plans.physical.as_ref());
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
-    let source = source_of(query, &plans.report, &asked, settings);
+    let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
     let start = Start {
         source,
         recording: engine.history.begin(asked, begun),
@@ -158,6 +161,18 @@ pub(super) async fn run(
     Ok(Start { slot, task, ..start }.on(engine.threads.patient(), running))
 }
 
+/// Whether a plan reads no table, also beside its aggregations: `SELECT … FROM (SELECT sum(x) …) JOIN t …` may.
+fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
+    let mut only = true;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            only &= source_as_provider(&scan.source)?.is::<CuboidTable>();
+        }
+        Ok(if only { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(only)
+}
+
 /// Where an answer comes from, if the session wants answers again and this one does not change by itself.
 fn source_of(
     query: &Unoptimized,
@@ -165,7 +180,7 @@ fn source_of(
     asked: &Arc<Recorded>,
     settings: &Settings,
 ) -> Option<Source> {
-    let wanted = settings.nyala().result_cache && report.all_from_cuboids();
+    let wanted = settings.nyala().result_cache;
     (wanted && check_constant(query.logical()).is_ok()).then(|| Source {
         plan: Arc::new(query.clone()),
         asked: Arc::clone(asked),

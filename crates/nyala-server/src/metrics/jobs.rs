@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 use nyala_model::JobEntry;
 
+use super::escaped;
+
 /// Name, meaning, and how it is read.
 type Gauge = (&'static str, &'static str, fn(&JobEntry) -> u64);
 
@@ -39,10 +41,6 @@ pub(super) fn render(jobs: &[JobEntry]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

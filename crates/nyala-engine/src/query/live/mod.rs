@@ -6,6 +6,7 @@ mod copy;
 mod create;
 mod follow;
 mod ingest;
+mod stats;
 mod stores;
 mod values;
 mod write;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 pub use follow::Follower;
 pub use ingest::Ingest;
+pub use stats::DiskStoreStats;
+pub(super) use stats::stats;
 pub(super) use stores::{forget_leftovers, forget_leftovers_later};
 pub(super) use write::run as write;
 
