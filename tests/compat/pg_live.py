@@ -43,6 +43,13 @@ def blocks():
         cursor.execute("SELECT name FROM people WHERE id = 1000")
         assert cursor.fetchall() == [("x",)]
         connection.commit()
+        warnings = []
+        connection.add_notice_handler(lambda notice: warnings.append(notice.message_primary))
+        cursor.execute("DELETE FROM people WHERE id = 1000")
+        connection.rollback()
+        assert "stays" in warnings[0], warnings
+        cursor.execute("SELECT count(*) FROM people WHERE id = 1000")
+        assert cursor.fetchone() == (0,)
 
 
 @check

@@ -60,12 +60,7 @@ pub(crate) fn forget_leftover(base: &CatalogSnapshot, store: &str, stored_as: &s
     Ok(was_there.then(|| Edit::PutDiskStore(Arc::new(store))).into_iter().collect())
 }
 
-pub(crate) fn alter_table(
-    base: &CatalogSnapshot,
-    id: TableId,
-    schema_ipc: &[u8],
-    definition: &str,
-) -> Edits {
+pub(crate) fn alter_table(base: &CatalogSnapshot, id: TableId, schema_ipc: &[u8], definition: &str) -> Edits {
     let table = base.tables.values().find(|table| table.id == id && table.live().is_some());
     let table = table.ok_or_else(|| CatalogError::NotFound {
         what: "live table",

@@ -77,17 +77,18 @@ pub fn command(args: &DiskStoreArgs) -> anyhow::Result<()> {
             store.close()?;
             print(&verified(&found))
         }
-        Action::Restore { backup, folder } => print(&verified(&restore(exists(backup)?, folder, &environment)?)),
+        Action::Restore { backup, folder } => {
+            print(&verified(&restore(exists(backup)?, folder, &environment)?))
+        }
     }
 }
 
 /// A missing store must not be made by looking at it.
 fn exists(folder: &Path) -> anyhow::Result<&Path> {
-    let mut entries =
-        std::fs::read_dir(folder).with_context(|| format!("cannot read disk store `{}`", folder.display()))?;
-    let has_manifest = entries.any(|entry| {
-        entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("manifest-"))
-    });
+    let mut entries = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read disk store `{}`", folder.display()))?;
+    let has_manifest = entries
+        .any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("manifest-")));
     if !has_manifest {
         bail!("`{}` is not the folder of a disk store: it has no manifest", folder.display());
     }

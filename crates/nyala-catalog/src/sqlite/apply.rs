@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentEntry, SegmentId, SegmentState,
-    SnapshotVersion, TableEntry,
+    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentEntry, SegmentId,
+    SegmentState, SnapshotVersion, TableEntry,
 };
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{Connection, Error, SqlitePool};

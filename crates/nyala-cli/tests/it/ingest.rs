@@ -63,7 +63,12 @@ fn rows_come_in_every_format() {
     assert_eq!(loaded[2], ["3", "", "NULL", "-1000.0"]);
     server.query("TRUNCATE TABLE people");
     check(&server, "text/csv; charset=utf-8", b"name,id\r\nAda,1\r\n", 1);
-    check(&server, "application/x-ndjson", b"{\"id\": 2, \"name\": \"B\\no\", \"score\": 3}\n{\"id\":3}\n\n", 2);
+    check(
+        &server,
+        "application/x-ndjson",
+        b"{\"id\": 2, \"name\": \"B\\no\", \"score\": 3}\n{\"id\":3}\n\n",
+        2,
+    );
     let loaded = all(&server);
     assert_eq!(loaded[0], ["1", "Ada", "NULL", "NULL"]);
     assert_eq!(loaded[1], ["2", "B\no", "NULL", "3.0"]);
@@ -87,7 +92,8 @@ fn rows_come_in_every_format() {
 #[test]
 fn a_large_body_is_loaded_as_it_comes() {
     let server = server();
-    let lines: String = (0..300_000).map(|n| format!("{n},name {n} with some more text around it,,{n}.25\n")).collect();
+    let lines: String =
+        (0..300_000).map(|n| format!("{n},name {n} with some more text around it,,{n}.25\n")).collect();
     check(&server, "text/csv", format!("id,name,born,score\n{lines}").as_bytes(), 300_000);
     let sums = server.query("SELECT count(*), sum(id), sum(score) FROM people");
     assert_eq!(sums, [["300000", "44999850000", "44999925000.0"]]);
@@ -97,7 +103,13 @@ fn a_large_body_is_loaded_as_it_comes() {
 fn bad_rows_are_named() {
     let server = server();
     let csv = "text/csv";
-    check_refused(&server, csv, "id,name\n1,a\nx,b\n", 422, "line 3, column `id`: `x` is not a value of type Int64");
+    check_refused(
+        &server,
+        csv,
+        "id,name\n1,a\nx,b\n",
+        422,
+        "line 3, column `id`: `x` is not a value of type Int64",
+    );
     check_refused(&server, csv, "id,name\n1\n", 422, "line 2: 1 fields, not 2");
     check_refused(&server, csv, "id,nobody\n1,2\n", 400, "has no column `nobody`");
     check_refused(&server, csv, "id,id\n1,2\n", 400, "named twice");
@@ -210,7 +222,8 @@ fn changes_can_be_followed() {
     server.query("INSERT INTO people (id, more) VALUES (3, 4)");
     let all = server.query("SELECT _op, id, name, more FROM changes('people') ORDER BY _lsn, id");
     assert_eq!(all[0], ["upsert", "1", "Ada", "NULL"]);
-    let new = format!("SELECT _op, id, name, more FROM changes('public.people', {}) ORDER BY _lsn", seen[0][0]);
+    let new =
+        format!("SELECT _op, id, name, more FROM changes('public.people', {}) ORDER BY _lsn", seen[0][0]);
     let expected = [
         ["upsert", "1", "Eva", "NULL"],
         ["delete", "2", "NULL", "NULL"],

@@ -35,15 +35,22 @@ async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_are_there_again_after_a_restart() {
     let mut test = accounts().await;
-    assert_eq!(written(&test, "INSERT INTO accounts VALUES (1, 'Ada', 10, 'x'), (2, 'Bo', 20, NULL)").await, 2);
+    assert_eq!(
+        written(&test, "INSERT INTO accounts VALUES (1, 'Ada', 10, 'x'), (2, 'Bo', 20, NULL)").await,
+        2
+    );
     assert_eq!(written(&test, "INSERT INTO accounts (owner, id) VALUES ('Cy', 1 + 2), ('Di', 4)").await, 2);
     assert_eq!(written(&test, "UPDATE accounts SET amount = amount * 2 WHERE id <= 2").await, 2);
     assert_eq!(written(&test, "DELETE FROM accounts WHERE owner = 'Di' OR id = 99").await, 1);
     assert_eq!(written(&test, "INSERT INTO accounts VALUES (2, 'Bob', 7, 'new')").await, 1);
     for _ in 0..2 {
         let all = "SELECT * FROM accounts";
-        check(&test, all, &[&["1", "Ada", "20", "x"], &["2", "Bob", "7", "new"], &["3", "Cy", "NULL", "none"]])
-            .await;
+        check(
+            &test,
+            all,
+            &[&["1", "Ada", "20", "x"], &["2", "Bob", "7", "new"], &["3", "Cy", "NULL", "none"]],
+        )
+        .await;
         check(&test, "SELECT count(*), sum(amount) FROM accounts", &[&["3", "27"]]).await;
         check(&test, "SELECT owner FROM accounts WHERE id = 2", &[&["Bob"]]).await;
         test = test.reopen().await;
@@ -60,11 +67,24 @@ async fn rows_are_there_again_after_a_restart() {
 async fn statements_are_whole_or_nothing() {
     let test = accounts().await;
     test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, '')").await;
-    test.error("INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, NULL, 1, '')", ErrorKind::InvalidDefinition, "null in column `owner`")
-        .await;
-    test.error("INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (NULL, 'Cy', 1, '')", ErrorKind::InvalidDefinition, "null in column `id`")
-        .await;
-    test.error("INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, 'Cy', 'many', '')", ErrorKind::Data, "many").await;
+    test.error(
+        "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, NULL, 1, '')",
+        ErrorKind::InvalidDefinition,
+        "null in column `owner`",
+    )
+    .await;
+    test.error(
+        "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (NULL, 'Cy', 1, '')",
+        ErrorKind::InvalidDefinition,
+        "null in column `id`",
+    )
+    .await;
+    test.error(
+        "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, 'Cy', 'many', '')",
+        ErrorKind::Data,
+        "many",
+    )
+    .await;
     test.error("UPDATE accounts SET amount = 1 / (amount - 10)", ErrorKind::Data, "division by zero").await;
     check(&test, "SELECT id, amount FROM accounts", &[&["1", "10"]]).await;
     // Of several rows with one key the last one counts.
@@ -120,7 +140,8 @@ async fn no_change_is_lost() {
         let session = test.engine.session(SessionOptions::default());
         clients.spawn(async move {
             for _ in 0..EACH {
-                let moved = "UPDATE accounts SET amount = CASE WHEN id = 1 THEN amount + 1 ELSE amount - 1 END";
+                let moved =
+                    "UPDATE accounts SET amount = CASE WHEN id = 1 THEN amount + 1 ELSE amount - 1 END";
                 session.query(moved).await.unwrap();
             }
         });
@@ -141,7 +162,8 @@ async fn no_change_is_lost() {
 async fn keys_are_looked_up() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE t (a INT, b TEXT, v DOUBLE, PRIMARY KEY (b, a))").await;
-    test.run("INSERT INTO t SELECT value, 'k' || (value % 10), value / 2.0 FROM generate_series(1, 5000)").await;
+    test.run("INSERT INTO t SELECT value, 'k' || (value % 10), value / 2.0 FROM generate_series(1, 5000)")
+        .await;
     for (condition, keys, count) in [
         ("a = 7 AND b = 'k7'", Some(1), 1),
         ("b = 'k7' AND a = 8", Some(1), 0),
@@ -190,8 +212,11 @@ async fn tables_come_and_go() {
     let mut test = accounts().await;
     let store = test.path("elsewhere");
     test.run(&format!("CREATE DISK STORE fast DIR '{}' WITH (seal_bytes = 65536)", store.display())).await;
-    test.run("CREATE LIVE TABLE IF NOT EXISTS events (id INT, at TIMESTAMP, PRIMARY KEY (id)) \
-              WITH (disk_store = fast, buckets = 4, sync = 'interval', ttl = '30 days')").await;
+    test.run(
+        "CREATE LIVE TABLE IF NOT EXISTS events (id INT, at TIMESTAMP, PRIMARY KEY (id)) \
+              WITH (disk_store = fast, buckets = 4, sync = 'interval', ttl = '30 days')",
+    )
+    .await;
     test.run("CREATE LIVE TABLE IF NOT EXISTS events (id INT PRIMARY KEY)").await;
     test.run("INSERT INTO events SELECT value, now() FROM generate_series(1, 3000)").await;
     check(&test, "SELECT count(*), count(at) FROM events", &[&["3000", "3000"]]).await;
@@ -238,18 +263,32 @@ async fn rows_come_from_queries_and_files() {
     let update = "UPDATE owners SET n = n + (SELECT max(f.extra) FROM files f WHERE f.owner = owners.owner) \
                   WHERE owner IN (SELECT owner FROM files WHERE id < 2)";
     assert_eq!(written(&test, update).await, 2);
-    check(&test, "SELECT owner, n FROM owners WHERE n > 200", &[&["owner 0", "20100"], &["owner 1", "20101"]]).await;
+    check(
+        &test,
+        "SELECT owner, n FROM owners WHERE n > 200",
+        &[&["owner 0", "20100"], &["owner 1", "20101"]],
+    )
+    .await;
     test.error("UPDATE owners SET n = f.id FROM files f", ErrorKind::Unsupported, "FROM").await;
     std::fs::write(test.path("people.csv"), "owner,id\nAda,1\n\"B, o\",2\n").unwrap();
     let csv = test.path("people.csv").display().to_string();
     assert_eq!(written(&test, &format!("COPY accounts (id, owner) FROM '{csv}' (FORMAT csv)")).await, 2);
-    check(&test, "SELECT owner, amount FROM accounts WHERE id IN (1, 2)", &[&["Ada", "NULL"], &["B, o", "NULL"]])
+    check(
+        &test,
+        "SELECT owner, amount FROM accounts WHERE id IN (1, 2)",
+        &[&["Ada", "NULL"], &["B, o", "NULL"]],
+    )
+    .await;
+    test.error(&format!("COPY accounts FROM '{csv}'"), ErrorKind::UndefinedColumn, "has no column `amount`")
         .await;
-    test.error(&format!("COPY accounts FROM '{csv}'"), ErrorKind::UndefinedColumn, "has no column `amount`").await;
     test.error("COPY accounts FROM '/nowhere/x.csv'", ErrorKind::Unreadable, "nowhere").await;
     test.error("COPY files FROM '/nowhere/x.csv'", ErrorKind::Unsupported, "not a live table").await;
-    test.error("CREATE LIVE TABLE bad (PRIMARY KEY (v)) AS SELECT 1 / (id - 5) AS v FROM files", ErrorKind::Data, "zero")
-        .await;
+    test.error(
+        "CREATE LIVE TABLE bad (PRIMARY KEY (v)) AS SELECT 1 / (id - 5) AS v FROM files",
+        ErrorKind::Data,
+        "zero",
+    )
+    .await;
     test.error("SELECT * FROM bad", ErrorKind::UndefinedTable, "bad").await;
 }
 
@@ -264,10 +303,26 @@ async fn senseless_statements_are_refused() {
         ("CREATE LIVE TABLE t (_version INT PRIMARY KEY)", ErrorKind::InvalidDefinition, "_version"),
         ("CREATE LIVE TABLE t (a INT PRIMARY KEY, b INT UNIQUE)", ErrorKind::Unsupported, "UNIQUE"),
         ("CREATE LIVE TABLE t (a INT[] PRIMARY KEY)", ErrorKind::InvalidDefinition, "`a`"),
-        ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (disk_store = nowhere)", ErrorKind::UndefinedObject, "nowhere"),
-        ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (buckets = 0)", ErrorKind::InvalidDefinition, "buckets"),
-        ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (bucket = 1)", ErrorKind::InvalidDefinition, "`bucket`"),
-        ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (sync = 'never')", ErrorKind::InvalidDefinition, "never"),
+        (
+            "CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (disk_store = nowhere)",
+            ErrorKind::UndefinedObject,
+            "nowhere",
+        ),
+        (
+            "CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (buckets = 0)",
+            ErrorKind::InvalidDefinition,
+            "buckets",
+        ),
+        (
+            "CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (bucket = 1)",
+            ErrorKind::InvalidDefinition,
+            "`bucket`",
+        ),
+        (
+            "CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (sync = 'never')",
+            ErrorKind::InvalidDefinition,
+            "never",
+        ),
         ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (ttl = 'soon')", ErrorKind::InvalidDefinition, "soon"),
         ("CREATE LIVE TABLE accounts (a INT PRIMARY KEY)", ErrorKind::DuplicateObject, "accounts"),
         ("CREATE LIVE TABLE files (a INT PRIMARY KEY)", ErrorKind::DuplicateObject, "files"),
@@ -284,12 +339,23 @@ async fn senseless_statements_are_refused() {
         ("UPDATE accounts SET id = 2", ErrorKind::Unsupported, "primary key"),
         ("UPDATE accounts SET _version = 2", ErrorKind::Unsupported, "_version"),
         ("UPDATE accounts SET nothing = 2", ErrorKind::UndefinedColumn, "nothing"),
-        ("INSERT INTO accounts (id, owner) VALUES (1, 'x') RETURNING id", ErrorKind::Unsupported, "returning"),
+        (
+            "INSERT INTO accounts (id, owner) VALUES (1, 'x') RETURNING id",
+            ErrorKind::Unsupported,
+            "returning",
+        ),
         ("COPY accounts FROM STDIN", ErrorKind::Unsupported, "STDIN"),
-        ("CREATE CUBE c AS SELECT owner, sum(amount) FROM accounts GROUP BY owner", ErrorKind::InvalidDefinition, "accounts"),
+        (
+            "CREATE CUBE c AS SELECT owner, sum(amount) FROM accounts GROUP BY owner",
+            ErrorKind::InvalidDefinition,
+            "accounts",
+        ),
     ] {
         let error = test.try_run(sql).await.err().unwrap_or_else(|| panic!("{sql} was done"));
-        assert!(error.kind == kind && error.message.to_lowercase().contains(&words.to_lowercase()), "{sql}\n{error:?}");
+        assert!(
+            error.kind == kind && error.message.to_lowercase().contains(&words.to_lowercase()),
+            "{sql}\n{error:?}"
+        );
     }
     check(&test, "SELECT count(*) FROM accounts", &[&["0"]]).await;
 }
@@ -336,8 +402,10 @@ async fn statements_do_what_a_map_does() {
             _ => {}
         }
         let text = |value: Option<i64>| value.map_or("NULL".to_owned(), |value| value.to_string());
-        let expected: Vec<Vec<String>> =
-            model.iter().map(|(key, (value, other))| vec![key.clone(), text(*value), format!("{other:?}")]).collect();
+        let expected: Vec<Vec<String>> = model
+            .iter()
+            .map(|(key, (value, other))| vec![key.clone(), text(*value), format!("{other:?}")])
+            .collect();
         assert_eq!(test.run("SELECT k, v, w FROM t ORDER BY k").await, expected, "step {step}");
         let one = model.get(&bound).map(|(value, _)| vec![text(*value)]);
         let found = test.run(&format!("SELECT v FROM t WHERE k = '{bound}'")).await;
@@ -368,7 +436,8 @@ async fn what_cannot_be_opened_stops_nobody_else() {
     test.error("INSERT INTO b VALUES (2)", ErrorKind::Unreadable, "manifest").await;
     let states = "SELECT disk_store, state FROM system.disk_stores";
     check(&test, states, &[&["main", "open"], &["broken", "failed"]]).await;
-    check(&test, "SELECT \"table\", rows FROM system.live_tables", &[&["accounts", "2"], &["b", "NULL"]]).await;
+    check(&test, "SELECT \"table\", rows FROM system.live_tables", &[&["accounts", "2"], &["b", "NULL"]])
+        .await;
 }
 
 /// Parts whose bounds rule them out are not read, and nothing is missed.

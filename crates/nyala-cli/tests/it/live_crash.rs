@@ -86,7 +86,9 @@ fn what_was_acknowledged_outlives_the_process() {
 fn write(url: &str, id: i64, next: &AtomicI64, stop: &AtomicBool, mut told: Told) -> Told {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let Ok((client, connection)) = tokio_postgres::connect(url, tokio_postgres::NoTls).await else { return };
+        let Ok((client, connection)) = tokio_postgres::connect(url, tokio_postgres::NoTls).await else {
+            return;
+        };
         let _connection = tokio::spawn(connection);
         let insert = "INSERT INTO batches VALUES ($1, 0, $2), ($1, 1, $2), ($1, 2, $2)";
         let count = "UPDATE counters SET n = n + 1 WHERE id = $1";
@@ -121,7 +123,9 @@ fn write(url: &str, id: i64, next: &AtomicI64, stop: &AtomicBool, mut told: Told
 
 /// Compares what is there with what clients were told.
 fn verify(server: &Server, told: Vec<Told>) -> Vec<Told> {
-    let parts = format!("SELECT count(*) FROM (SELECT statement FROM batches GROUP BY statement HAVING count(*) <> {TOGETHER})");
+    let parts = format!(
+        "SELECT count(*) FROM (SELECT statement FROM batches GROUP BY statement HAVING count(*) <> {TOGETHER})"
+    );
     assert_eq!(psql(server, &parts).trim(), "0", "a statement is there in part");
     let there: BTreeSet<i64> = psql(server, "SELECT DISTINCT statement FROM batches")
         .lines()

@@ -17,6 +17,7 @@ mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod disk_store;
 mod encryption;
 mod functions;
 mod harness;

@@ -13,8 +13,8 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::Expr;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use futures::{StreamExt, TryStreamExt};
 use nyala_storage::oplog::{Change, ChangeFeed};
@@ -29,7 +29,8 @@ const OPERATION: &str = "_op";
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Finds a live table by what a statement calls it.
-pub(crate) type Finder = Box<dyn Fn(&str) -> std::result::Result<(Arc<LiveRef>, Schema), QueryError> + Send + Sync>;
+pub(crate) type Finder =
+    Box<dyn Fn(&str) -> std::result::Result<(Arc<LiveRef>, Schema), QueryError> + Send + Sync>;
 
 /// The function.
 pub(crate) struct Changes {
@@ -147,13 +148,17 @@ impl PartitionStream for ChangeStream {
         let (table, schema, after) = (Arc::clone(&self.table), Arc::clone(&self.schema), self.after);
         let begin = async move {
             let feed = table.opened().await?.changes(after);
-            Ok::<_, DataFusionError>(futures::stream::try_unfold((feed, schema), |(feed, schema)| async move {
-                let (feed, batches) = step(feed, Arc::clone(&schema)).await?;
-                Ok::<_, DataFusionError>(batches.map(|batches| (batches, (feed, schema))))
-            }))
+            Ok::<_, DataFusionError>(futures::stream::try_unfold(
+                (feed, schema),
+                |(feed, schema)| async move {
+                    let (feed, batches) = step(feed, Arc::clone(&schema)).await?;
+                    Ok::<_, DataFusionError>(batches.map(|batches| (batches, (feed, schema))))
+                },
+            ))
         };
         let batches = futures::stream::once(begin).try_flatten();
-        let batches = batches.map_ok(|batches: Vec<RecordBatch>| futures::stream::iter(batches.into_iter().map(Ok)));
+        let batches =
+            batches.map_ok(|batches: Vec<RecordBatch>| futures::stream::iter(batches.into_iter().map(Ok)));
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches.try_flatten().boxed()))
     }
 }
@@ -162,7 +167,8 @@ impl PartitionStream for ChangeStream {
 async fn step(mut feed: ChangeFeed, schema: SchemaRef) -> Result<(ChangeFeed, Option<Vec<RecordBatch>>)> {
     let read = tokio::task::spawn_blocking(move || {
         let changes = feed.next(STEP_BYTES).map_err(QueryError::from)?;
-        let batches = changes.iter().map(|change| change_rows(change, &schema)).collect::<Result<Vec<_>>>()?;
+        let batches =
+            changes.iter().map(|change| change_rows(change, &schema)).collect::<Result<Vec<_>>>()?;
         Ok((feed, (!batches.is_empty()).then_some(batches)))
     });
     read.await.map_err(QueryError::internal)?

@@ -94,9 +94,8 @@ fn literal(expression: &Expr, data_type: &DataType) -> Option<ScalarValue> {
     if value.data_type() == *data_type {
         return Some(value.clone());
     }
-    let is_text = |data_type: &DataType| {
-        matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
-    };
+    let is_text =
+        |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     (is_text(&value.data_type()) && is_text(data_type)).then(|| value.cast_to(data_type).ok()).flatten()
 }
 

@@ -73,8 +73,7 @@ fn parse<T: FromStr>(name: &str, value: &str) -> Result<T> {
 }
 
 fn unknown(name: &str) -> QueryError {
-    let error =
-        QueryError::new(ErrorKind::InvalidDefinition, format!("a disk store has no option `{name}`"));
+    let error = QueryError::new(ErrorKind::InvalidDefinition, format!("a disk store has no option `{name}`"));
     match nearest(name, NAMES) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint(format!("there are: {}", NAMES.join(", "))),
@@ -87,8 +86,10 @@ pub(crate) fn durability(word: &str) -> Result<Durability> {
         "group" => Ok(Durability::Group),
         "interval" => Ok(Durability::Interval),
         "os" => Ok(Durability::Os),
-        _ => Err(QueryError::new(ErrorKind::InvalidDefinition, format!("`{word}` is not a value for `sync`"))
-            .hint("use 'group' (on disk before the acknowledgement), 'interval' or 'os'")),
+        _ => {
+            Err(QueryError::new(ErrorKind::InvalidDefinition, format!("`{word}` is not a value for `sync`"))
+                .hint("use 'group' (on disk before the acknowledgement), 'interval' or 'os'"))
+        }
     }
 }
 

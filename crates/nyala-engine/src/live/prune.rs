@@ -30,7 +30,11 @@ pub(super) fn predicate(
 }
 
 /// The parts that may have rows that fulfil `predicate`. No value is read for it.
-pub(super) fn matching(version: &Version, parts: Vec<Part>, predicate: &PruningPredicate) -> Result<Vec<Part>> {
+pub(super) fn matching(
+    version: &Version,
+    parts: Vec<Part>,
+    predicate: &PruningPredicate,
+) -> Result<Vec<Part>> {
     let keep = predicate.prune(&Parts { version, schema: version.schema(), parts: &parts })?;
     Ok(parts.into_iter().zip(keep).filter_map(|(part, keep)| keep.then_some(part)).collect())
 }

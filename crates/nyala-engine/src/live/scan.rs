@@ -25,8 +25,8 @@ use futures::{StreamExt, TryStreamExt};
 use nyala_storage::oplog::{LiveTable, Part, Projection, RowId, Version};
 
 use super::pins::Pins;
-use super::prune::matching;
 use super::provider::ROW_VERSION;
+use super::prune::matching;
 use super::table::LiveRef;
 use crate::error::{ErrorKind, QueryError};
 
@@ -94,8 +94,11 @@ impl LiveScan {
     fn projection(&self, version: &Version) -> Result<Projection> {
         let known = version.schema();
         let altered = || {
-            QueryError::new(ErrorKind::InUse, format!("table `{}` was altered meanwhile", self.table.entry().name))
-                .hint("try again")
+            QueryError::new(
+                ErrorKind::InUse,
+                format!("table `{}` was altered meanwhile", self.table.entry().name),
+            )
+            .hint("try again")
         };
         let (mut columns, mut row_version) = (Vec::new(), false);
         for field in self.schema.fields() {

@@ -65,8 +65,7 @@ impl OpenStore {
     /// Runs on a thread of its own, since it blocks until all keys are known.
     fn open(&self) {
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let options =
-                StoreOptions { holder: holder(), ..store_options(&self.entry.options)? };
+            let options = StoreOptions { holder: holder(), ..store_options(&self.entry.options)? };
             let environment = Environment::default();
             let progress = Arc::clone(&self.progress);
             Ok(DiskStore::open_watched(&self.folder, options, environment, progress)?)

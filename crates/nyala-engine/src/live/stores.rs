@@ -26,7 +26,11 @@ impl LiveStores {
             (name.clone(), OpenStore::start(Arc::clone(entry), data_dir))
         };
         let stores: ByName = snapshot.disk_stores.iter().map(start).collect();
-        Self { data_dir: data_dir.to_owned(), stores: ArcSwap::from_pointee(stores), changing: Mutex::new(()) }
+        Self {
+            data_dir: data_dir.to_owned(),
+            stores: ArcSwap::from_pointee(stores),
+            changing: Mutex::new(()),
+        }
     }
 
     /// The store of this name.

@@ -47,7 +47,8 @@ pub(super) async fn run(
         }
         DdlStatement::DropTable(drop) => {
             let name = table_name(&drop.name, settings.schema())?;
-            let done = commit(engine, Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await?;
+            let done =
+                commit(engine, Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await?;
             live::forget_leftovers(engine).await?;
             Ok(done)
         }

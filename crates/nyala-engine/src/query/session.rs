@@ -25,8 +25,8 @@ use super::{
 };
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::{Settings, SnapshotContext};
 use crate::live::ROW_VERSION;
+use crate::session::{Settings, SnapshotContext};
 use crate::statement::{IfExists, Kind, Nyala, Statement, Writing, parse};
 
 /// Who a session belongs to, for logs and limits.
@@ -214,7 +214,8 @@ impl Session {
         let allowed = authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings);
         self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
         allowed?;
-        let parts = Parts { if_exists: writing.if_exists, ..Parts::of(statement, planned, &context, settings)? };
+        let parts =
+            Parts { if_exists: writing.if_exists, ..Parts::of(statement, planned, &context, settings)? };
         Ok(Prepared::from_parts(Arc::new(parts)))
     }
 

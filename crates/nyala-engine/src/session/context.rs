@@ -121,9 +121,10 @@ impl SnapshotContext {
     pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
             Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
-            Some(Ok(Table::Live(_))) => {
-                Err(QueryError::new(ErrorKind::Unsupported, format!("table `{table}` is live: it has no files")))
-            }
+            Some(Ok(Table::Live(_))) => Err(QueryError::new(
+                ErrorKind::Unsupported,
+                format!("table `{table}` is live: it has no files"),
+            )),
             Some(Err(error)) => Err(error.clone()),
             None => {
                 Err(QueryError::new(ErrorKind::UndefinedTable, format!("table `{table}` does not exist")))
@@ -205,10 +206,7 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
 }
 
 /// A state whose database has these schemas, and those of the extensions.
-fn state_over(
-    schemas: BTreeMap<String, SnapshotSchema>,
-    source: &ContextSource,
-) -> Result<SessionState> {
+fn state_over(schemas: BTreeMap<String, SnapshotSchema>, source: &ContextSource) -> Result<SessionState> {
     // From the beginning, because copies of a state share their lists of tables.
     let context = SessionContext::new_with_state(source.base_state());
     let database = Arc::new(MemoryCatalogProvider::new());
@@ -294,7 +292,8 @@ fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
             }
             None => {
                 let known = tables.keys().map(|table| table.name.as_str());
-                let error = QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
+                let error =
+                    QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
                 Err(match nearest(&name.name, known) {
                     Some(near) => error.hint(format!("did you mean `{near}`?")),
                     None => error,

@@ -121,8 +121,7 @@ fn parse_create_store(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
 
 /// What stands after `CREATE TABLE`.
 fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
-    let mut create =
-        parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
+    let mut create = parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
     let options = match std::mem::take(&mut create.table_options) {
         CreateTableOptions::None => Vec::new(),
         CreateTableOptions::With(options) => options.iter().map(named_option).collect::<Result<_>>()?,

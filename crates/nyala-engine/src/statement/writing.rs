@@ -39,8 +39,9 @@ impl Writing {
                 refuse_returning(update.returning.is_some())?;
                 if update.from.is_some() {
                     let message = "UPDATE … FROM is not supported";
-                    return Err(QueryError::new(ErrorKind::Unsupported, message)
-                        .hint("take the values from a subquery: SET a = (SELECT …) WHERE key IN (SELECT …)"));
+                    return Err(QueryError::new(ErrorKind::Unsupported, message).hint(
+                        "take the values from a subquery: SET a = (SELECT …) WHERE key IN (SELECT …)",
+                    ));
                 }
                 Ok(Self { versions: true, ..Self::default() })
             }
@@ -108,7 +109,8 @@ fn check_replaces(conflict: &OnConflict, insert: &Insert) -> Result<()> {
     let replaced: Option<Vec<&str>> = update.assignments.iter().map(excluded).collect();
     let covers = |replaced: &Vec<&str>| {
         let mut columns = insert.columns.iter().filter_map(last);
-        !insert.columns.is_empty() && columns.all(|column| key.contains(&column) || replaced.contains(&column))
+        !insert.columns.is_empty()
+            && columns.all(|column| key.contains(&column) || replaced.contains(&column))
     };
     if update.selection.is_none() && replaced.as_ref().is_some_and(covers) {
         return Ok(());

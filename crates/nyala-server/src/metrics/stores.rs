@@ -12,13 +12,19 @@ type Gauge = (&'static str, &'static str, fn(&DiskStoreStats) -> Option<u64>);
 const GAUGES: &[Gauge] = &[
     ("nyala_disk_store_open", "1 if it serves reads.", |store| Some(store.open.into())),
     ("nyala_disk_store_writable", "1 if it takes writes.", |store| Some(store.writable.into())),
-    ("nyala_disk_store_ready", "1 if all its values are in memory that shall be.", |store| Some(store.ready.into())),
+    ("nyala_disk_store_ready", "1 if all its values are in memory that shall be.", |store| {
+        Some(store.ready.into())
+    }),
     ("nyala_disk_store_rows", "Rows of its live tables.", |store| Some(store.rows)),
     ("nyala_disk_store_keys_ready_milliseconds", "How long its start took until keys were known.", |store| {
         store.keys_ready_ms
     }),
-    ("nyala_disk_store_value_bytes_total", "Bytes of values that its start reads.", |store| Some(store.value_bytes.0)),
-    ("nyala_disk_store_value_bytes_done", "Bytes of values that its start has read.", |store| Some(store.value_bytes.1)),
+    ("nyala_disk_store_value_bytes_total", "Bytes of values that its start reads.", |store| {
+        Some(store.value_bytes.0)
+    }),
+    ("nyala_disk_store_value_bytes_done", "Bytes of values that its start has read.", |store| {
+        Some(store.value_bytes.1)
+    }),
 ];
 
 /// In Prometheus' text format; empty when there are none.
@@ -55,7 +61,8 @@ mod tests {
             ready: false,
             rows: 0,
         };
-        let open = DiskStoreStats { name: "c".to_owned(), open: true, keys_ready_ms: Some(9), ..opening.clone() };
+        let open =
+            DiskStoreStats { name: "c".to_owned(), open: true, keys_ready_ms: Some(9), ..opening.clone() };
         let text = render(&[opening, open]);
         assert!(text.contains("nyala_disk_store_open{disk_store=\"a\\\"b\"} 0\n"), "{text}");
         assert!(text.contains("nyala_disk_store_open{disk_store=\"c\"} 1\n"), "{text}");

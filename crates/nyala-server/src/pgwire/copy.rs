@@ -24,7 +24,8 @@ impl Connection {
             return Err(Failure::protocol("a statement takes no rows").into());
         };
         let columns: Vec<String> = copy.columns.iter().map(name).collect();
-        let table: Vec<String> = copy.table.0.iter().filter_map(ObjectNamePart::as_ident).map(quoted).collect();
+        let table: Vec<String> =
+            copy.table.0.iter().filter_map(ObjectNamePart::as_ident).map(quoted).collect();
         let format = RowFormat::Text(Dialect::of_copy(&copy.options)?);
         let mut load = Load::begin(Arc::clone(&self.session), table.join("."), columns, &format, 0)?;
         let response = CopyInResponse::new(0, 0, Vec::new());
@@ -33,7 +34,10 @@ impl Connection {
         loop {
             match self.input.next(MAX_PIECE_BYTES).await? {
                 Request::CopyData(bytes) => load.push(&bytes).await?,
-                Request::CopyDone => return Ok(load.finish().await?.rows),
+                Request::CopyDone => {
+                    self.transaction.change();
+                    return Ok(load.finish().await?.rows);
+                }
                 Request::CopyFail(reason) => {
                     let message = format!("COPY from stdin failed: {reason}");
                     return Err(Failure::error(sqlstate::QUERY_CANCELED, message).into());

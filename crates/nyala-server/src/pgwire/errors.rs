@@ -8,6 +8,7 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 ///
 /// Source: PostgreSQL documentation, appendix A, "Error Codes".
 pub(super) mod sqlstate {
+    pub const WARNING: &str = "01000";
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub const INVALID_CHARACTERS: &str = "22021";

@@ -75,12 +75,14 @@ fn failure(error: &QueryError) -> Event {
 }
 
 fn events(batch: &RecordBatch) -> Result<Vec<Event>, ArrowError> {
-    let (lsns, operations) = (batch.column(0).as_primitive::<UInt64Type>(), batch.column(1).as_string::<i32>());
+    let (lsns, operations) =
+        (batch.column(0).as_primitive::<UInt64Type>(), batch.column(1).as_string::<i32>());
     let columns: Vec<usize> = (2..batch.num_columns()).collect();
     let mut writer = WriterBuilder::new().build::<_, LineDelimited>(Vec::new());
     writer.write(&batch.project(&columns)?)?;
     writer.finish()?;
-    let text = String::from_utf8(writer.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
+    let text =
+        String::from_utf8(writer.into_inner()).map_err(|error| ArrowError::JsonError(error.to_string()))?;
     let rows = text.lines().zip(lsns.iter()).zip(operations.iter());
     let event = |((row, lsn), operation): ((&str, Option<u64>), Option<&str>)| {
         let event = Event::default().event(operation.unwrap_or_default()).data(row);

@@ -13,8 +13,12 @@ use super::{ApiError, Peer, Shared};
 use crate::rows::{Dialect, Load, Reject, RowFormat};
 
 /// Formats by their media types.
-const FORMATS: [&str; 4] =
-    ["text/csv", "application/x-ndjson", "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet"];
+const FORMATS: [&str; 4] = [
+    "text/csv",
+    "application/x-ndjson",
+    "application/vnd.apache.arrow.stream",
+    "application/vnd.apache.parquet",
+];
 
 /// What the request may say besides.
 #[derive(Debug, Deserialize)]

@@ -36,7 +36,11 @@ impl Decode for ArrowStream {
         Ok(batches)
     }
 
-    fn finish(&mut self, _target: &mut Target, _rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError> {
+    fn finish(
+        &mut self,
+        _target: &mut Target,
+        _rejects: &mut Rejects,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
         self.decoder.finish().map_err(malformed)?;
         Ok(Vec::new())
     }
@@ -70,7 +74,11 @@ impl Decode for ParquetFile {
         Ok(Vec::new())
     }
 
-    fn finish(&mut self, target: &mut Target, _rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError> {
+    fn finish(
+        &mut self,
+        target: &mut Target,
+        _rejects: &mut Rejects,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
         let bytes = Bytes::from(std::mem::take(&mut self.bytes));
         let unreadable = |error: &dyn std::fmt::Display| {
             QueryError::new(ErrorKind::Data, format!("the body is not a readable Parquet file: {error}"))
@@ -91,9 +99,8 @@ fn conform(batch: &RecordBatch, target: &mut Target) -> Result<RecordBatch, Quer
     let schema = target.columns(&names)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| {
-        cast_with_options(column, field.data_type(), &options).map_err(|error| {
-            QueryError::new(ErrorKind::Data, format!("column `{}`: {error}", field.name()))
-        })
+        cast_with_options(column, field.data_type(), &options)
+            .map_err(|error| QueryError::new(ErrorKind::Data, format!("column `{}`: {error}", field.name())))
     });
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

@@ -55,8 +55,9 @@ impl Dialect {
                 CopyOption::Encoding(name) if is_utf8(name) => {}
                 other => {
                     let message = format!("COPY option `{other}` is not supported");
-                    return Err(QueryError::new(ErrorKind::Unsupported, message)
-                        .hint("there are FORMAT, DELIMITER, NULL, HEADER, QUOTE and ESCAPE; rows are in UTF-8"));
+                    return Err(QueryError::new(ErrorKind::Unsupported, message).hint(
+                        "there are FORMAT, DELIMITER, NULL, HEADER, QUOTE and ESCAPE; rows are in UTF-8",
+                    ));
                 }
             }
         }

@@ -44,7 +44,9 @@ impl Rejects {
             };
             let message = match self.most {
                 0 => format!("{place}: {}", reject.reason),
-                most => format!("more than {most} rows cannot be read; the last at {place}: {}", reject.reason),
+                most => {
+                    format!("more than {most} rows cannot be read; the last at {place}: {}", reject.reason)
+                }
             };
             return Err(QueryError::new(ErrorKind::Data, message).hint(
                 "rows before it may have been written; correct the row and load all again, which replaces them",

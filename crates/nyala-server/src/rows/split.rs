@@ -46,7 +46,8 @@ impl Splitter {
         }
         if left.len() > MAX_RECORD_BYTES {
             let message = format!("line {}: a row of more than {} MiB", self.line, MAX_RECORD_BYTES >> 20);
-            return Err(QueryError::new(ErrorKind::LimitExceeded, message).hint("look for a quote that is not closed"));
+            return Err(QueryError::new(ErrorKind::LimitExceeded, message)
+                .hint("look for a quote that is not closed"));
         }
         self.rest = left.to_vec();
         Ok(())
@@ -198,7 +199,13 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
                 let more = number(&mut bytes, 8, 2);
                 let digits = more.map_or(0, u32::from);
                 // At most three octal digits, of which the first was read.
-                let places = if more.is_none() { 1 } else if digits < 8 { 8 } else { 64 };
+                let places = if more.is_none() {
+                    1
+                } else if digits < 8 {
+                    8
+                } else {
+                    64
+                };
                 value.push(((u32::from(digit - b'0') * places + digits) & 0xff) as u8);
             }
             Some(other) => value.push(other),

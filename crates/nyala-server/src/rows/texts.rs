@@ -103,7 +103,9 @@ impl Gathered {
     fn begin(&mut self, schema: SchemaRef) -> Result<(), QueryError> {
         if let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested()) {
             let message = format!("column `{}` of type {} has no text form", field.name(), field.data_type());
-            return Err(QueryError::new(ErrorKind::Unsupported, message).hint("send NDJSON, Arrow or Parquet"));
+            return Err(
+                QueryError::new(ErrorKind::Unsupported, message).hint("send NDJSON, Arrow or Parquet")
+            );
         }
         self.columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
         self.schema = Some(schema);
@@ -179,5 +181,10 @@ fn binary(text: &str) -> Option<Vec<u8>> {
     let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
     let digits: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(16)).collect();
     let pairs = digits.filter(|digits| digits.len() % 2 == 0)?;
-    Some(pairs.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8)).collect())
+    Some(
+        pairs
+            .chunks_exact(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
+            .collect(),
+    )
 }

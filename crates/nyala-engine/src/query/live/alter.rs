@@ -56,11 +56,10 @@ fn check_unread(engine: &Engine, name: &QualifiedName) -> Result<()> {
     let snapshot = engine.context();
     let reads = snapshot.snapshot().cubes.values().find(|cube| cube.definition.sources.contains(name));
     match reads {
-        Some(cube) => Err(QueryError::new(
-            ErrorKind::InUse,
-            format!("table `{name}` is used by cube `{}`", cube.name),
-        )
-        .hint("drop the cube first")),
+        Some(cube) => {
+            Err(QueryError::new(ErrorKind::InUse, format!("table `{name}` is used by cube `{}`", cube.name))
+                .hint("drop the cube first"))
+        }
         None => Ok(()),
     }
 }
@@ -112,8 +111,10 @@ async fn alterations(
             }
             Ok(vec![Alteration::RenameColumn { from, to }])
         }
-        other => Err(QueryError::new(ErrorKind::Unsupported, format!("`ALTER TABLE … {other}` is not supported"))
-            .hint("columns can be added, dropped and renamed")),
+        other => {
+            Err(QueryError::new(ErrorKind::Unsupported, format!("`ALTER TABLE … {other}` is not supported"))
+                .hint("columns can be added, dropped and renamed"))
+        }
     }
 }
 

@@ -32,8 +32,11 @@ pub(super) async fn run(
     running: Running,
 ) -> Result<Answer> {
     let Some(location) = &copy.location else {
-        return Err(QueryError::new(ErrorKind::Unsupported, "this door takes no rows with COPY … FROM STDIN")
-            .hint("use a PostgreSQL client, such as psql's \\copy, or POST the rows over HTTP"));
+        return Err(QueryError::new(
+            ErrorKind::Unsupported,
+            "this door takes no rows with COPY … FROM STDIN",
+        )
+        .hint("use a PostgreSQL client, such as psql's \\copy, or POST the rows over HTTP"));
     };
     let engine = &session.engine;
     let name = name_of(&copy.table, settings.schema())?;
@@ -76,7 +79,8 @@ pub(super) async fn run(
                 return Err(QueryError::new(ErrorKind::UndefinedColumn, message)
                     .hint("name the columns that are in it: COPY table (a, b) FROM …"));
             }
-            projected.push(Expr::Column(column).cast_to(field.data_type(), known.as_ref())?.alias(field.name()));
+            projected
+                .push(Expr::Column(column).cast_to(field.data_type(), known.as_ref())?.alias(field.name()));
         }
         Ok(scan.project(projected)?.build()?)
     };
@@ -115,8 +119,11 @@ fn options(location: &str, given: &[CopyOption]) -> Result<(String, HashMap<Stri
             CopyOption::Quote(quote) => set("quote", quote.to_string()),
             CopyOption::Escape(escape) => set("escape", escape.to_string()),
             other => {
-                return Err(QueryError::new(ErrorKind::Unsupported, format!("COPY option `{other}` is not supported"))
-                    .hint("there are FORMAT, HEADER, DELIMITER, QUOTE and ESCAPE"));
+                return Err(QueryError::new(
+                    ErrorKind::Unsupported,
+                    format!("COPY option `{other}` is not supported"),
+                )
+                .hint("there are FORMAT, HEADER, DELIMITER, QUOTE and ESCAPE"));
             }
         }
     }

@@ -61,7 +61,8 @@ pub(super) async fn table(
     let schema = columns(planned.input.schema().as_arrow(), &key, &name)?;
     check_constraints(&planned)?;
     let definition =
-        LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }.to_string();
+        LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }
+            .to_string();
     let parts = Parts { name: table_name(&planned.name, settings.schema())?, schema, key, definition };
     let made = parts.make(engine, create, options_given).await?;
     if let (true, Some(input)) = (made, first_rows) {
@@ -135,7 +136,8 @@ fn without_key(create: &CreateTable, name: &QualifiedName) -> Result<(CreateTabl
         (Some(key), true) => Ok((plain, key)),
         (Some(_), false) => {
             let message = format!("table `{name}` has two primary keys");
-            Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("write PRIMARY KEY (a, b) for one of two columns"))
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("write PRIMARY KEY (a, b) for one of two columns"))
         }
         (None, _) => {
             let message = format!("table `{name}` has no primary key");
@@ -172,6 +174,8 @@ impl Parts {
     async fn make(&self, engine: &Arc<Engine>, create: &CreateTable, options: Options) -> Result<bool> {
         let store = stores::find_or_make(engine, options.store.as_deref()).await?;
         let open = store.opened().await?;
+        // Until the catalog knows the table it must not be taken for one that a crash left behind.
+        let _one_at_a_time = engine.stores_change.lock().await;
         let spec = TableSpec {
             name: String::new(),
             schema: Arc::new(self.schema.clone()),
@@ -305,5 +309,10 @@ fn ttl(name: &str, value: &str) -> Result<Option<u64>> {
         Some(Width::Step(Step::Days(days))) => days.checked_mul(86_400).ok_or_else(refused)?,
         _ => return Err(refused()),
     };
-    u64::try_from(seconds).ok().and_then(|s| s.checked_mul(1000)).filter(|ms| *ms > 0).map(Some).ok_or_else(refused)
+    u64::try_from(seconds)
+        .ok()
+        .and_then(|s| s.checked_mul(1000))
+        .filter(|ms| *ms > 0)
+        .map(Some)
+        .ok_or_else(refused)
 }

@@ -57,8 +57,11 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 }
 
 fn not_live(name: &str) -> QueryError {
-    QueryError::new(ErrorKind::Unsupported, format!("`{name}` is not a live table: its rows cannot be changed"))
-        .hint("external tables change with their files; CREATE LIVE TABLE makes one that takes rows")
+    QueryError::new(
+        ErrorKind::Unsupported,
+        format!("`{name}` is not a live table: its rows cannot be changed"),
+    )
+    .hint("external tables change with their files; CREATE LIVE TABLE makes one that takes rows")
 }
 
 /// The engine's way to a live table by its name.

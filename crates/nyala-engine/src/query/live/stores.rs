@@ -57,8 +57,11 @@ pub(super) async fn find_or_make(engine: &Arc<Engine>, name: Option<&str>) -> Re
         return Ok(store);
     }
     if name.is_some() {
-        let error = QueryError::new(ErrorKind::UndefinedObject, format!("disk store `{wanted}` does not exist"));
-        return Err(error.hint("CREATE DISK STORE makes one; a table that names none lives in the default one"));
+        let error =
+            QueryError::new(ErrorKind::UndefinedObject, format!("disk store `{wanted}` does not exist"));
+        return Err(
+            error.hint("CREATE DISK STORE makes one; a table that names none lives in the default one")
+        );
     }
     let entry = DiskStoreEntry {
         name: wanted.to_owned(),
@@ -130,7 +133,8 @@ pub(in crate::query) async fn forget_leftovers(engine: &Engine) -> Result<()> {
     let snapshot: Arc<CatalogSnapshot> = engine.catalog().snapshot();
     for entry in snapshot.disk_stores.values().filter(|store| !store.leftovers.is_empty()) {
         let Some(store) = engine.live().find(&entry.name) else { continue };
-        let open = store.opened().await?;
+        // One that cannot be opened keeps its leftovers until it can.
+        let Ok(open) = store.opened().await else { continue };
         for stored_as in entry.leftovers.clone() {
             let (open, name) = (Arc::clone(&open), stored_as.clone());
             blocking(move || match open.table(&name).and_then(|table| table.drop_table()) {
@@ -153,5 +157,31 @@ pub(in crate::query) fn forget_leftovers_later(engine: &Arc<Engine>) {
         if let Err(error) = forget_leftovers(&engine).await {
             tracing::warn!(%error, "rows of dropped tables are still in their disk stores");
         }
+        if let Err(error) = forget_unborn(&engine).await {
+            tracing::warn!(%error, "disk stores may have tables that nobody knows");
+        }
     }));
+}
+
+/// Removes tables that a crash kept from getting into the catalog. Nobody was told of them, so they have no rows;
+/// one that has is of another catalog, and stays.
+async fn forget_unborn(engine: &Engine) -> Result<()> {
+    for store in engine.live().all() {
+        let Ok(open) = store.opened().await else { continue };
+        let _one_at_a_time = engine.stores_change.lock().await;
+        let snapshot = engine.catalog().snapshot();
+        let lives = snapshot.tables.values().filter_map(|table| table.live());
+        let mut known: BTreeSet<String> =
+            lives.filter(|live| live.store == store.name()).map(|live| live.stored_as.clone()).collect();
+        known.extend(snapshot.disk_stores.get(store.name()).into_iter().flat_map(|s| s.leftovers.clone()));
+        for table in open.tables().into_iter().filter(|table| !known.contains(&table.name())) {
+            let (name, rows) = (table.name(), table.version().rows());
+            if rows > 0 || !table.version().damage().is_empty() {
+                tracing::warn!(store = %store.name(), table = %name, rows, "a disk store has a table that is in no catalog");
+                continue;
+            }
+            blocking(move || Ok(table.drop_table()?)).await?;
+        }
+    }
+    Ok(())
 }

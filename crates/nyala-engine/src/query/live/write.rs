@@ -130,8 +130,7 @@ impl Work<'_> {
     fn deleted(&self, input: Unoptimized) -> Result<Reading> {
         let names = self.provider.key().fields().iter().map(|field| field.name().as_str());
         let columns = names.chain([ROW_VERSION]);
-        let columns =
-            columns.map(|name| Expr::Column(Column::new(Some(self.dml.table_name.clone()), name)));
+        let columns = columns.map(|name| Expr::Column(Column::new(Some(self.dml.table_name.clone()), name)));
         let columns: Vec<Expr> = columns.collect();
         let query = LogicalPlanBuilder::from(input.logical().clone()).project(columns)?.build()?;
         Ok(Reading { query, deletes: true })
@@ -208,8 +207,10 @@ fn missing(table: &LiveTable, rows: &RecordBatch) -> nyala_storage::oplog::Resul
     let converter = arrow::row::RowConverter::new(
         keys.schema().fields().iter().map(|f| arrow::row::SortField::new(f.data_type().clone())).collect(),
     );
-    let as_rows = converter.and_then(|converter| converter.convert_columns(keys.columns())).map_err(failed)?;
-    let new = found.iter().zip(as_rows.iter()).map(|(version, key)| *version == 0 && seen.insert(key.owned()));
+    let as_rows =
+        converter.and_then(|converter| converter.convert_columns(keys.columns())).map_err(failed)?;
+    let new =
+        found.iter().zip(as_rows.iter()).map(|(version, key)| *version == 0 && seen.insert(key.owned()));
     let new: arrow::array::BooleanArray = new.map(Some).collect();
     arrow::compute::filter_record_batch(rows, &new).map_err(failed)
 }

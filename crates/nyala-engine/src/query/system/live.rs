@@ -30,7 +30,8 @@ pub(super) async fn disk_stores(engine: &Engine) -> Result<RecordBatch> {
     let stores = engine.live().all();
     let asked = stores.clone();
     // Waits for a group of statements that is being committed.
-    let stats = tokio::task::spawn_blocking(move || asked.iter().map(|store| stats(store)).collect::<Vec<_>>());
+    let stats =
+        tokio::task::spawn_blocking(move || asked.iter().map(|store| stats(store)).collect::<Vec<_>>());
     let stats = stats.await.map_err(QueryError::internal)?;
     let count = |of: fn(&StoreStats) -> u64| numbers(stats.iter().map(move |stats| stats.as_ref().map(of)));
     let folders: Vec<String> = stores.iter().map(|store| store.folder().display().to_string()).collect();
