@@ -11,9 +11,9 @@ use nyala_storage::oplog::{DiskStore, LiveTable, TableSpec, Ticket, Write};
 use crate::process::{open, run_again, usage};
 use crate::rows::{wide_rows, wide_schema};
 
-/// How a store was left. The last two ended when a checkpoint was nearly due, which is the worst moment: their last rows
-/// were written in statements of 1,000 or of one.
-const ENDS: &[&str] = &["closed", "crashed", "crashed-singles"];
+/// How a store was left. The last two ended when a checkpoint was nearly due, which is the worst moment. Their last
+/// statements had 1,000 new rows each, or replaced one row anywhere.
+const ENDS: &[&str] = &["closed", "crashed", "crashed-updates"];
 const RUNS: usize = 3;
 const STATEMENT_ROWS: u64 = 10_000;
 /// The last rows are written in smaller steps, and not all of them.
@@ -72,7 +72,7 @@ fn measure(folder: &Path, stores: u64, rows: u64, end: &str, all: &mut Vec<Measu
 pub fn fill(folder: &Path, rows: u64, end: &str) {
     let store = open(folder);
     let table = store.create_table(TableSpec::new("t", wide_schema(), &["key"])).unwrap();
-    let tail = if end == "closed" { 0 } else { TAIL_ROWS.min(rows) };
+    let tail = if end == "closed" { 0 } else { TAIL_ROWS.min(rows / 2) };
     write(&table, 0, rows - tail, STATEMENT_ROWS);
     if end == "closed" {
         store.close().unwrap();
@@ -81,7 +81,10 @@ pub fn fill(folder: &Path, rows: u64, end: &str) {
     store.checkpoint().unwrap();
     let mut longest = 0;
     for from in (rows - tail..rows).step_by(TAIL_STEP as usize) {
-        write(&table, from, from + TAIL_STEP, if end == "crashed" { TAIL_STEP } else { 1 });
+        match end {
+            "crashed" => write(&table, from, from + TAIL_STEP, TAIL_STEP),
+            _ => replace(&table, from, rows - tail),
+        }
         let log = store.stats().log_bytes;
         if log > longest * 9 / 10 && from > rows - tail / 2 {
             break;
@@ -100,6 +103,14 @@ fn write(table: &LiveTable, from: u64, to: u64, step: u64) {
         }
     }
     tickets.into_iter().for_each(|ticket| assert!(ticket.wait().is_ok()));
+}
+
+/// Replaces single rows anywhere among the first `rows`.
+fn replace(table: &LiveTable, from: u64, rows: u64) {
+    let places = (from..from + TAIL_STEP).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % rows);
+    let statements = places.map(|row| table.submit(Write::upsert(wide_rows(row, row + 1))).unwrap());
+    let tickets: Vec<Ticket> = statements.collect();
+    tickets.into_iter().for_each(|ticket| assert_eq!(ticket.wait().unwrap().replaced, 1));
 }
 
 /// One start: time to keys, to values, processor time, memory.

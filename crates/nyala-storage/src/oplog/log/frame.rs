@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     DropTable,
     AlterTable,
     Clock,
+    /// A write with a key that has the hash of another key: who replays it has to compare keys.
+    WriteExact,
 }
 
 const KINDS: &[Kind] = &[
@@ -27,9 +29,15 @@ const KINDS: &[Kind] = &[
     Kind::DropTable,
     Kind::AlterTable,
     Kind::Clock,
+    Kind::WriteExact,
 ];
 
 impl Kind {
+    /// Whether a frame has rows.
+    pub(crate) fn is_write(self) -> bool {
+        matches!(self, Self::Write | Self::WriteExact)
+    }
+
     fn number(self) -> u32 {
         KINDS.iter().position(|kind| *kind == self).map_or(0, |at| at as u32 + 1)
     }

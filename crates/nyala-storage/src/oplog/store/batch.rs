@@ -4,7 +4,6 @@ use super::replay::Replayed;
 use crate::oplog::codec::{In, read_count};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::Frame;
-use crate::oplog::table::TableState;
 use crate::oplog::unit::Lsns;
 use crate::oplog::write::{GrowingRows, HashedRows};
 
@@ -66,7 +65,6 @@ impl Replayed {
         let columns = batch.rows.finish().ok_or_else(senseless)?;
         let rows = HashedRows::new(columns, &schema.key, self.seed).ok_or_else(senseless)?;
         let table = self.tables.get_mut(&batch.table).ok_or_else(senseless)?;
-        load_keys(table, rows.hashes.iter())?;
         if rows.len() > 0 {
             table.insert(&schema, &rows, batch.lsns, &mut self.next_unit, batch.log);
         }
@@ -80,19 +78,4 @@ fn schema_of_upsert(payload: &[u8]) -> Option<u32> {
     let mut input = In(payload);
     let number = input.small()?;
     (read_count(&mut input)? == 0).then_some(number)
-}
-
-/// Reads the keys that rows with these hashes must be compared with. If they are damaged, so is the table.
-pub(super) fn load_keys<'a>(table: &mut TableState, hashes: impl Iterator<Item = &'a u64>) -> Result<()> {
-    for base in table.keys_needed(hashes) {
-        match base.load_keys() {
-            Ok(_) => {}
-            Err(OplogError::Damaged(damage)) => {
-                table.note(damage);
-                table.incomplete = true;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

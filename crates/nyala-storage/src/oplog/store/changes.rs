@@ -159,7 +159,7 @@ impl ChangeFeed {
         let lsn = frame.lsn;
         let senseless = || file.damaged(offset, "the frame makes no sense");
         match frame.kind {
-            Kind::Write => return self.decode_rows(frame, changes).ok_or_else(senseless),
+            Kind::Write | Kind::WriteExact => return self.decode_rows(frame, changes).ok_or_else(senseless),
             Kind::Truncate => changes.push(Change::Truncated { lsn }),
             Kind::Expire => {
                 let up_to = In(frame.payload).var().ok_or_else(senseless)?;

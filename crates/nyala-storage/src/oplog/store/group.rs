@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::inner::Inner;
 use super::queue::{Pending, Request};
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::log::Kind;
 use crate::oplog::meta::Durability;
 use crate::oplog::table::SharedTable;
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
@@ -51,19 +52,23 @@ fn hashes(write: &PreparedWrite) -> impl Iterator<Item = &u64> {
     write.deletes.iter().chain(&write.upserts).flat_map(|rows: &HashedRows| &rows.hashes)
 }
 
-/// Whether a write may be done now.
-pub(super) fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWrite) -> Result<()> {
+/// Whether a write may be done now; if so, the kind of its frame.
+///
+/// A start does not read the keys of units to replay a log: it takes keys of one hash for one key, unless the frame says
+/// that they may differ. Only keys of units matter here. Those of statements that are not in a unit yet are in the log
+/// too, and compared.
+pub(super) fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWrite) -> Result<Kind> {
     inner.check_there(table)?;
     inner.check_writable(write.upserts.is_none())?;
-    let all: Vec<&[u64]> =
-        write.deletes.iter().chain(&write.upserts).map(|rows| rows.hashes.as_slice()).collect();
-    table.load_keys(&all)?;
+    let rows = || write.deletes.iter().chain(&write.upserts);
+    rows().try_for_each(|rows| table.settle_keys(rows))?;
     let state = table.read();
     state.check_whole()?;
     if state.meta.current()?.number != write.schema.number {
         return Err(OplogError::SchemaChanged { table: state.meta.name.clone() });
     }
-    state.check_condition(write)
+    state.check_condition(write)?;
+    Ok(if rows().any(|rows| state.collides(rows)) { Kind::WriteExact } else { Kind::Write })
 }
 
 /// Whether the group must be on disk before it is acknowledged.

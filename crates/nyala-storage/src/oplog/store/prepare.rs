@@ -54,8 +54,8 @@ impl Committer {
         let record = |kind, table: &SharedTable, payload| Record::new(kind, table.meta().id, payload);
         let mut out = Out::default();
         Ok(Some(match request {
-            Request::Write { table, write, record } => {
-                check(inner, &table, &write)?;
+            Request::Write { table, write, mut record } => {
+                record.kind = check(inner, &table, &write)?;
                 if write.deletes.is_none() && write.upserts.is_none() {
                     return Ok(None);
                 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::batch::{Batch, load_keys};
+use super::batch::Batch;
 use super::commit::mark;
 use super::progress::{Phase, Progress};
 use super::recover::missing_log;
@@ -215,7 +215,7 @@ impl Replayed {
     }
 
     fn apply(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
-        if !matches!(frame.kind, Kind::Write | Kind::Clock) {
+        if !(frame.kind.is_write() || frame.kind == Kind::Clock) {
             self.apply_batch()?;
         }
         let understood = match frame.kind {
@@ -242,11 +242,13 @@ impl Replayed {
         let senseless = || OplogError::damaged(&self.file, log.1, "the frame makes no sense");
         let table = self.tables.get_mut(&frame.table).ok_or_else(senseless)?;
         match frame.kind {
-            Kind::Write => {
+            Kind::Write | Kind::WriteExact => {
                 let write =
                     PreparedWrite::decode(frame.payload, &table.meta, self.seed).ok_or_else(senseless)?;
                 let rows = write.deletes.iter().chain(&write.upserts);
-                load_keys(table, rows.flat_map(|rows| &rows.hashes))?;
+                if frame.kind == Kind::WriteExact {
+                    load_keys(table, rows.flat_map(|rows| &rows.hashes))?;
+                }
                 table.apply(&write, frame.lsn, &mut self.next_unit, log);
             }
             Kind::Truncate => drop(table.truncate(frame.lsn)),
@@ -262,4 +264,19 @@ impl Replayed {
         }
         Ok(())
     }
+}
+
+/// Reads the keys that rows with these hashes must be compared with. If they are damaged, so is the table.
+fn load_keys<'a>(table: &mut TableState, hashes: impl Iterator<Item = &'a u64>) -> Result<()> {
+    for base in table.keys_needed(hashes) {
+        match base.load_keys() {
+            Ok(_) => {}
+            Err(OplogError::Damaged(damage)) => {
+                table.note(damage);
+                table.incomplete = true;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }

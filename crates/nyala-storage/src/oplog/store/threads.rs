@@ -24,16 +24,29 @@ const AFTER_FAILURE: Duration = Duration::from_secs(2);
 #[derive(Debug, Default)]
 struct Stop {
     stopped: AtomicBool,
+    /// Whether there is something to do before it is time.
+    due: AtomicBool,
     sleeping: Mutex<()>,
     wake: Condvar,
 }
 
 impl Stop {
-    fn sleep(&self, time: Duration) {
-        let guard = lock(&self.sleeping);
-        if !self.stopped.load(Relaxed) {
-            drop(self.wake.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner));
+    /// Sleeps until it is time, until there is something to do if `awaiting` that, or until all stops.
+    fn sleep(&self, time: Duration, awaiting: bool) {
+        let end = Instant::now() + time;
+        let mut guard = lock(&self.sleeping);
+        while !self.stopped.load(Relaxed) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || (awaiting && self.due.swap(false, Relaxed)) {
+                return;
+            }
+            (guard, _) = self.wake.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn awake(&self) {
+        self.due.store(true, Relaxed);
+        self.wake.notify_all();
     }
 }
 
@@ -55,14 +68,14 @@ impl Threads {
         threads.spawn("nyala-upkeep", move || {
             let started = Instant::now();
             while !stopping.stopped.load(Relaxed) {
-                stopping.sleep(UPKEEP);
+                stopping.sleep(UPKEEP, true);
                 let reading = own.progress.report().phase < Phase::Ready && started.elapsed() < VALUES_FIRST;
                 if reading && !own.log_is_long() {
                     continue;
                 }
                 if let Err(error) = own.maintain(Effort::Due) {
                     tracing::warn!(%error, store = %own.folder.path().display(), "upkeep of a disk store failed");
-                    stopping.sleep(AFTER_FAILURE);
+                    stopping.sleep(AFTER_FAILURE, false);
                 }
             }
         })?;
@@ -113,7 +126,7 @@ fn commit_loop(inner: &Inner, upkeep: &Stop) {
     while inner.queue.wait(interval) {
         inner.commit_waiting();
         if inner.log_is_long() {
-            upkeep.wake.notify_all();
+            upkeep.awake();
         }
         if synced.elapsed() < interval {
             continue;

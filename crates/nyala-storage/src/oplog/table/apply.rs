@@ -62,6 +62,22 @@ impl TableState {
         Ok(())
     }
 
+    /// Whether one of these keys has the hash of another key that is there. Keys that are not in memory are known to be
+    /// the same.
+    pub(crate) fn collides(&self, rows: &HashedRows) -> bool {
+        rows.hashes.iter().enumerate().any(|(row, hash)| {
+            let mut other = false;
+            // The closure looks at every entry of the hash and finds none.
+            self.index.find(*hash, |at| {
+                let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
+                let key = unit.and_then(|unit| unit.data.key(at.row));
+                other |= key.is_some_and(|(own, own_row)| !own.same(own_row, &rows.keys, row));
+                false
+            });
+            other
+        })
+    }
+
     /// Applies a write. `new_unit` is the number of the unit that is begun if none grows, and `log` where in
     /// the log the write is.
     pub(crate) fn apply(

@@ -54,8 +54,9 @@ impl ColdKeys {
         unknown
     }
 
-    /// Reads the keys of these rows and compares them.
-    pub(super) fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<()> {
+    /// Reads the keys of these rows and compares them; whether all are the same.
+    pub(super) fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<bool> {
+        let mut all = true;
         candidates.sort_by_key(|candidate| (candidate.at.slot, candidate.at.row));
         for group in candidates.chunk_by(|one, next| one.at.slot == next.at.slot) {
             let Some(first) = group.first() else { continue };
@@ -63,10 +64,11 @@ impl ColdKeys {
             let stored = read_keys(&first.base, &rows)?;
             for (row, candidate) in group.iter().enumerate() {
                 let same = stored.same(row, keys, candidate.asked);
+                all &= same;
                 self.same.insert((candidate.at.slot, candidate.at.row, candidate.asked), same);
             }
         }
-        Ok(())
+        Ok(all)
     }
 }
 

@@ -4,9 +4,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use arc_swap::ArcSwap;
 
+use super::cold::ColdKeys;
 use super::{TableState, Version};
 use crate::oplog::error::Result;
 use crate::oplog::meta::TableMeta;
+use crate::oplog::write::HashedRows;
+
+/// So many keys are read one by one at most.
+const FEW_KEYS: usize = 16;
 
 /// A table. Scans load a pointer; lookups and the writer pass the gate, which nobody holds across a disk
 /// access.
@@ -47,9 +52,20 @@ impl SharedTable {
         result
     }
 
-    /// Reads the keys that are needed to tell rows with these hashes apart, outside of the gate.
-    pub(crate) fn load_keys(&self, hashes: &[&[u64]]) -> Result<()> {
-        let needed = self.read().keys_needed(hashes.iter().copied().flatten());
-        needed.iter().try_for_each(|base| base.load_keys().map(drop))
+    /// Reads the keys that are needed to tell whether keys with these hashes are the same, outside of the gate: those
+    /// of single rows, and if they are many or one is another key, those of their units. Afterwards, keys with one
+    /// hash are in memory or the same.
+    pub(crate) fn settle_keys(&self, rows: &HashedRows) -> Result<()> {
+        let mut cold = ColdKeys::default();
+        loop {
+            let unknown = cold.unknown(&self.read(), &rows.hashes);
+            if unknown.is_empty() {
+                return Ok(());
+            }
+            if unknown.len() > FEW_KEYS || !cold.compare(unknown, &rows.keys)? {
+                let needed = self.read().keys_needed(rows.hashes.iter());
+                return needed.iter().try_for_each(|base| base.load_keys().map(drop));
+            }
+        }
     }
 }

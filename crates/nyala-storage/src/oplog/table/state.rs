@@ -78,8 +78,8 @@ impl TableState {
         }
     }
 
-    /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same,
-    /// since all 64 bits of the hash are; callers see to it that it is.
+    /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same, since all 64
+    /// bits of the hash are; callers see to it that it is, or know from the log that it was.
     pub(crate) fn same(&self, at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
         same(&self.units, at, hash, keys, row)
     }

@@ -3,6 +3,7 @@
 //! `NYALA_SEED` begins elsewhere. A failure names its seed.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, cast::AsArray, types::Int64Type};
@@ -76,6 +77,10 @@ impl Scene {
             assert_eq!(found.rows, self.expected(&known), "{context}");
             self.take(&table, &asked, &known, &context);
         }
+        self.store.take().unwrap().seal().unwrap();
+        let environment = environment(&self.disk, &ManualClock::default());
+        let found = verify(Path::new(FOLDER), &environment).unwrap();
+        assert_eq!(found.damage().next(), None, "NYALA_SEED={seed}, {:?}", self.schema);
     }
 
     /// Reads some columns of rows by where they are, each row twice.

@@ -11,6 +11,7 @@ mod durability;
 mod faults;
 mod feed;
 mod fixture;
+mod isolation;
 mod killed;
 mod memory;
 mod points;

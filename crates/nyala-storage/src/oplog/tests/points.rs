@@ -95,6 +95,25 @@ fn rows_are_the_same_wherever_their_blocks_end() {
 }
 
 #[test]
+fn a_start_after_a_crash_reads_no_keys_of_units() {
+    let (disk, store, table) = cold_store();
+    table.write(Write::upsert(batch(500..600))).unwrap();
+    table.write(Write::delete(keys_of(&[3, 77_777]))).unwrap();
+    drop((table, store));
+    let before = disk.read_bytes();
+    let store = open(&disk);
+    let (table, read) = (store.table("t").unwrap(), disk.read_bytes() - before);
+    assert!(read < (ROWS * 8) as u64 * 3 / 2, "{read} bytes were read, the hashes are {}", ROWS * 8);
+    assert_eq!(table.version().rows(), ROWS as u64 - 2);
+    let before = disk.read_bytes();
+    assert_eq!(table.write(Write::delete(keys_of(&[3, 4, 505, 99_000]))).unwrap().deleted, 3);
+    let read = disk.read_bytes() - before;
+    assert!(read < 1 << 20, "a write of few rows reads few keys, not {read} bytes");
+    let found = table.lookup(&keys_of(&[2, 3, 4, 505, 506, 77_777])).unwrap();
+    assert_eq!(found.positions, [Some(0), None, None, None, Some(1), None]);
+}
+
+#[test]
 fn a_row_beside_damage_is_read_and_a_damaged_one_is_not() {
     let (disk, store, table) = cold_store();
     drop((store, table));

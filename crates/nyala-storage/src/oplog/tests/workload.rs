@@ -190,7 +190,11 @@ fn widened(batch: arrow_array::RecordBatch, table: &LiveTable) -> arrow_array::R
 }
 
 fn random_write(rng: &mut Rng, number: u64) -> Action {
-    let key = |rng: &mut Rng| format!("key {}", rng.below(KEYS));
+    let key = |rng: &mut Rng| match rng.below(KEYS) {
+        // These have one hash.
+        number @ 0..3 => format!("collide {number}"),
+        number => format!("key {number}"),
+    };
     let deletes = (0..rng.below(3)).map(|_| key(rng)).collect();
     // Some statements reach over several sectors.
     let most = if rng.one_in(6) { 60 } else { 5 };

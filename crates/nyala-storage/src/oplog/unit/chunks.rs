@@ -19,20 +19,20 @@ pub(crate) struct Chunk {
     pub(crate) columns: Vec<ArrayRef>,
     pub(crate) keys: Keys,
     pub(crate) lsns: Lsns,
-    /// Found when they are first asked for.
-    zones: Vec<OnceLock<Option<Zones>>>,
+    /// Of each column, found when they are first asked for: most chunks are small and merged before.
+    zones: OnceLock<Vec<OnceLock<Option<Zones>>>>,
 }
 
 impl Chunk {
     pub(crate) fn new(columns: Vec<ArrayRef>, keys: Keys, lsns: Lsns) -> Self {
         let rows = columns.first().map_or(0, |column| column.len()) as u32;
-        let zones = columns.iter().map(|_| OnceLock::new()).collect();
-        Self { rows, columns, keys, lsns, zones }
+        Self { rows, columns, keys, lsns, zones: OnceLock::new() }
     }
 
     pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
         let column = self.columns.get(position)?;
-        self.zones.get(position)?.get_or_init(|| Zones::of(column)).as_ref()
+        let zones = self.zones.get_or_init(|| self.columns.iter().map(|_| OnceLock::new()).collect());
+        zones.get(position)?.get_or_init(|| Zones::of(column)).as_ref()
     }
 
     fn joined(chunks: &[(u32, Arc<Chunk>)], key: &[usize]) -> Option<Self> {

@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 
 use super::Lsns;
 use crate::oplog::error::Result;
-use crate::oplog::log::{Frame, Kind, scan_around_damage};
+use crate::oplog::log::{Frame, scan_around_damage};
 use crate::oplog::meta::SchemaVersion;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::GrowingRows;
@@ -38,7 +38,7 @@ impl LogRange {
         let mut found = GrowingRows::new(schema).ok_or_else(misfit)?;
         let mut sampled = false;
         let mut visit = |offset: u64, frame: Frame<'_>| {
-            if frame.kind != Kind::Write || frame.table != table {
+            if !frame.kind.is_write() || frame.table != table {
                 return Ok(());
             }
             found.append(frame.payload).ok_or_else(|| self.file.damaged(offset, "the rows make no sense"))?;
