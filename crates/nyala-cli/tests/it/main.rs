@@ -29,6 +29,7 @@ mod program;
 mod property;
 mod python;
 mod query_path;
+mod ranges;
 mod recommend;
 mod rewrite;
 mod rewrite_joins;

@@ -16,6 +16,7 @@ mod explain;
 mod freshness;
 mod history;
 mod job;
+mod maker;
 mod memory;
 mod planning;
 mod plans;
