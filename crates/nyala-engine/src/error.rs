@@ -128,10 +128,12 @@ impl From<StorageError> for QueryError {
             StorageError::Open { .. }
             | StorageError::NoBucket { .. }
             | StorageError::Refused { .. }
+            | StorageError::Unavailable { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::InUse { .. } => ErrorKind::InUse,
         };
-        Self::new(kind, error.to_string())
+        let transient = matches!(error, StorageError::Unavailable { .. });
+        Self { transient, ..Self::new(kind, error.to_string()) }
     }
 }
 

@@ -10,6 +10,8 @@
 //! ranks, words compare as the values of their dimensions do, one after the other. These loops run once
 //! for each row and cuboid of a build.
 
+use crate::range::KeyRange;
+
 /// Bits of a word.
 const WORD_BITS: u32 = u64::BITS;
 
@@ -20,10 +22,26 @@ pub fn code_bits(values: u64) -> u32 {
     WORD_BITS - room.leading_zeros()
 }
 
+/// How many bits the codes from 1 to `most` need, from 1 to 32.
+pub fn bits_of(most: u32) -> u32 {
+    (u32::BITS - most.leading_zeros()).max(1)
+}
+
+/// Gives each key the code of its range: its position from 1 on, or 0 if it is in none. Ranges are ascending
+/// and do not overlap.
+pub fn range_codes(ranges: &[KeyRange], keys: &[i64]) -> Vec<u32> {
+    let code = |key: &i64| {
+        let after = ranges.partition_point(|range| range.from <= *key);
+        let inside = after.checked_sub(1).and_then(|last| ranges.get(last)).is_some_and(|r| *key < r.to);
+        if inside { u32::try_from(after).unwrap_or(u32::MAX) } else { 0 }
+    };
+    keys.iter().map(code).collect()
+}
+
 /// Where the codes of one dimension lie in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyField {
-    /// Position of the dimension in its cube.
+    /// Position of the column that has the codes.
     pub dimension: usize,
     shift: u32,
     bits: u32,
@@ -108,6 +126,16 @@ mod tests {
             assert_eq!(code_bits(values), bits, "{values}");
         }
         assert_eq!(code_bits(u64::MAX), 64);
+    }
+
+    #[test]
+    fn keys_have_the_codes_of_their_ranges() {
+        let ranges =
+            [(i64::MIN, 0), (10, 20), (20, 21), (30, i64::MAX)].map(|(from, to)| KeyRange { from, to });
+        let keys = [i64::MIN, -1, 0, 9, 10, 19, 20, 21, 29, 30, i64::MAX - 1, i64::MAX];
+        assert_eq!(range_codes(&ranges, &keys), [1, 1, 0, 0, 2, 2, 3, 0, 0, 4, 4, 0]);
+        assert_eq!(range_codes(&[], &[1]), [0]);
+        assert_eq!([1, 2, 3, 4, 255, 256, u32::MAX].map(bits_of), [1, 2, 2, 3, 8, 9, 32]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub use catalog::{
     CatalogSnapshot, CuboidEntry, CuboidFile, DiskStoreEntry, ExternalSource, FileFormat, LiveSource,
     SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry, TableSource,
 };
-pub use cell_key::{KeyField, KeyPart, cell_key, code_bits};
+pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes};
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};

@@ -34,6 +34,7 @@ mod property;
 mod python;
 mod query_path;
 mod random;
+mod ranges;
 mod recommend;
 mod results;
 mod rewrite;

@@ -317,8 +317,11 @@ fn follow(cube: &mut Cube, action: &str) {
 
 fn from_all(random: &mut Random) -> String {
     if random.chance(50) {
-        let joins: Vec<String> = JOINS.iter().map(|(table, on, _)| format!("JOIN {table} ON {on}")).collect();
-        format!("sales {}", joins.join(" "))
+        let joins = JOINS.iter().map(|(table, on, _)| {
+            let side = if random.chance(12) { "LEFT " } else { "" };
+            format!("{side}JOIN {table} ON {on}")
+        });
+        format!("sales {}", joins.collect::<Vec<_>>().join(" "))
     } else {
         "sales JOIN product ON product_id = product JOIN place ON place = place_id".to_owned()
     }

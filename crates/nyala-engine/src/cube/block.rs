@@ -197,6 +197,13 @@ impl Block {
     }
 }
 
+/// The column of `plan`, a join of tables, that is the base column `wanted`, if it has one.
+pub(crate) fn output_of(plan: &LogicalPlan, wanted: &Column) -> Option<Column> {
+    let outputs = Block::default().flatten(plan).ok()?;
+    let found = outputs.into_iter().find(|(_, base)| matches!(base, Expr::Column(base) if base == wanted));
+    found.map(|(output, _)| output)
+}
+
 fn substitute_all(exprs: &[Expr], columns: &Columns) -> Result<Vec<Expr>, Miss> {
     exprs.iter().map(|expr| substitute(expr, columns)).collect()
 }

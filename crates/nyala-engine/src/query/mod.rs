@@ -18,6 +18,7 @@ mod history;
 mod job;
 mod line;
 mod live;
+mod maker;
 mod memory;
 mod planning;
 mod plans;

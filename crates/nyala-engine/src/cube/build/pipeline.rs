@@ -201,7 +201,12 @@ pub(super) fn gather(keys: usize, input: Plan, partitions: usize) -> Result<Plan
     let schema = input.schema();
     let keys = schema.fields().iter().take(keys).enumerate();
     let keys = keys.map(|(i, field)| Arc::new(Column::new(field.name(), i)) as Arc<dyn PhysicalExpr>);
-    let partitioning = Partitioning::Hash(keys.collect(), partitions);
+    gather_by(keys.collect(), input, partitions)
+}
+
+/// Brings cells for which these expressions are equal into the same partition.
+pub(super) fn gather_by(keys: Vec<Arc<dyn PhysicalExpr>>, input: Plan, partitions: usize) -> Result<Plan> {
+    let partitioning = Partitioning::Hash(keys, partitions);
     Ok(Arc::new(RepartitionExec::try_new(input, partitioning)?))
 }
 

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
 use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
-use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange};
+use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
@@ -57,7 +57,7 @@ impl BuiltSegment {
 /// What is found out once for all segments of a job, since finding it reads all of their rows.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    order: Order,
+    pub(super) order: Order,
     range: SegmentRange,
     /// Tables of the join with unique keys.
     unique_joins: Vec<usize>,
@@ -94,22 +94,47 @@ pub(crate) async fn survey(cube: &ReadyCube, range: SegmentRange, context: &Buil
     Ok(Survey { order, range, unique_joins, keeping_joins: OnceCell::new() })
 }
 
+/// What [`build_roots_together`](super::together::build_roots_together) found out of one segment.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeFacts {
+    pub(super) range: SegmentRange,
+    /// The files in which the rows lay then.
+    pub(super) sources: Vec<SourceFiles>,
+    /// Joined rows.
+    pub(super) joined: u64,
+    pub(super) fact: FactRows,
+}
+
+impl RangeFacts {
+    /// The segment's range.
+    pub(crate) fn range(&self) -> SegmentRange {
+        self.range
+    }
+}
+
 /// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
 /// visible and the space is given back. The files must be those of the `survey`.
 pub(crate) async fn build(
     cube: &ReadyCube,
     wanted: &WantedSegment,
-    survey: &Survey,
+    (survey, known): (&Survey, Option<&RangeFacts>),
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?.restricted(wanted.range)?;
-    let fact = fact_rows(&compiled, &context.state).await?;
+    let known = known.filter(|known| known.sources == wanted.sources);
+    let fact = match known {
+        Some(known) => known.fact,
+        None => fact_rows(&compiled, &context.state).await?,
+    };
     let (segment, finished) = begin(cube, wanted, context).await?;
+    if known.is_none() {
+        count_finished(&finished, context);
+    }
     let work = Work::new((cube, &compiled), context, survey.order.clone(), Home::New(&segment));
     let filled = fill(cube, &work, finished, context).await;
     drop(work);
     let (segment, read) = settle(segment, wanted, filled)?;
-    let source_rows = match read {
+    let source_rows = match known.map(|known| known.joined).or(read) {
         Some(rows) => rows,
         None => count_rows(&compiled, &context.state).await?,
     };
@@ -159,6 +184,7 @@ pub(crate) async fn merge(
     let compiled = compiled(cube)?;
     let order = sort_order(compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
+    count_finished(&finished, context);
     let work = Work::new((cube, compiled), context, order, Home::New(&segment));
     let merged = merge_all(cube, &work, &finished, segments).await;
     drop(work);
@@ -189,7 +215,7 @@ async fn merge_all(
 }
 
 /// A new segment, or one that was left half-built, and its finished cuboids.
-async fn begin(
+pub(super) async fn begin(
     cube: &ReadyCube,
     wanted: &WantedSegment,
     context: &BuildContext,
@@ -198,13 +224,17 @@ async fn begin(
     let (segment, mut finished) =
         NewSegment::begin_or_resume(name, wanted, catalog, &context.data_dir, &context.background).await?;
     finished.retain(|cuboid| cube.entry.definition.grouping_sets.contains(&cuboid.dimensions));
-    for cuboid in &finished {
-        context.progress.add_cuboid(cuboid.bytes);
-    }
     Ok((segment, finished))
 }
 
-fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
+/// What was finished before counts as progress too.
+pub(super) fn count_finished(finished: &[CuboidEntry], context: &BuildContext) {
+    for cuboid in finished {
+        context.progress.add_cuboid(cuboid.bytes);
+    }
+}
+
+pub(super) fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
     cuboids.iter().any(|cuboid| cuboid.dimensions == set)
 }
 

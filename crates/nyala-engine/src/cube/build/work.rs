@@ -124,7 +124,7 @@ impl<'a> Work<'a> {
             passes += 1;
             match self.one_pass(&roots, passes, Manner::Fast, &mut cuboids).await {
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
-                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), "memory is short; building fewer at once");
+                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), %error, "memory is short; building fewer at once");
                     let later = roots.split_off(roots.len() / 2);
                     waiting.extend([later, roots]);
                 }

@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
+use datafusion::common::Column;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::{DimensionSet, KeyPart, cell_key, code_bits};
 
 use super::dictionary::Dictionary;
 use super::function::code_of;
-use super::key::{CodedField, PackedWord, ranked, values};
-use crate::cube::build::batches::{map_batches, own_column};
+use super::key::{Key, Part};
+use super::segments::{SegmentCodes, segment_of};
+use crate::cube::block::instances_of;
+use crate::cube::build::batches::map_batches;
 use crate::cube::build::order::Order;
-use crate::cube::build::pipeline::{Groups, aggregate_rows, gather, merge_states, sort};
+use crate::cube::build::pipeline::{Groups, aggregate_rows, gather, gather_by, merge_states, sort};
 use crate::cube::compile::CompiledCube;
 use crate::error::{QueryError, Result};
 
@@ -35,7 +34,12 @@ pub(in crate::cube::build) struct Coding {
     order: Vec<usize>,
     /// The flat rows with codes.
     rows: SchemaRef,
+    /// The segments that are made at once, and the column of joined rows that tells them apart.
+    segments: Option<(Arc<SegmentCodes>, Column)>,
 }
+
+/// The column that tells the segments of rows and cells, after all others.
+const SEGMENT: &str = "@segment";
 
 impl Coding {
     /// Codes for the dimensions of which the `order` says that they have few values.
@@ -59,10 +63,17 @@ impl Coding {
             }
         });
         let rows = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok(Self { dictionaries, order: order.dimensions.clone(), rows })
+        Ok(Self { dictionaries, order: order.dimensions.clone(), rows, segments: None })
     }
 
-    /// The flat rows with codes. Dimensions are their first columns.
+    /// The same for several segments, told apart by this column of the joined rows.
+    pub(in crate::cube::build) fn by_segment(mut self, codes: &Arc<SegmentCodes>, key: Column) -> Self {
+        self.rows = with_segment(&self.rows);
+        self.segments = Some((Arc::clone(codes), key));
+        self
+    }
+
+    /// The flat rows with codes. Dimensions are their first columns, the segment is the last.
     pub(in crate::cube::build) fn flat(&self, cube: &CompiledCube) -> Result<LogicalPlan> {
         let LogicalPlan::Projection(flat) = &cube.flat else {
             return Err(QueryError::internal("the flat rows of a cube are not a projection"));
@@ -70,16 +81,22 @@ impl Coding {
         let columns =
             flat.expr.iter().zip(self.rows.fields()).enumerate().map(|(i, (expr, field))| {
                 match self.dictionaries.get(i).and_then(Option::as_ref) {
-                    Some(dictionary) => code_of(expr.clone().unalias(), dictionary).alias(field.name()),
+                    Some(dictionary) => {
+                        let codes = code_of(expr.clone().unalias(), dictionary, is_joined(cube, i));
+                        codes.alias(field.name())
+                    }
                     None => expr.clone(),
                 }
             });
-        let columns: Vec<Expr> = columns.collect();
+        let segment = self.segments.iter();
+        let segment = segment.map(|(codes, key)| segment_of(Expr::Column(key.clone()), codes).alias(SEGMENT));
+        let columns: Vec<Expr> = columns.chain(segment).collect();
         Ok(LogicalPlanBuilder::from(flat.input.as_ref().clone()).project(columns)?.build()?)
     }
 
-    /// Plans the cuboid over `set`, which is not empty, from such rows, as
-    /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from others.
+    /// Plans the cuboid over `set` from such rows, as
+    /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from others. The set is not empty, or
+    /// there are segments; then each cell tells its own, in whose order they come.
     pub(in crate::cube::build) fn cuboid_plan(
         &self,
         cube: &CompiledCube,
@@ -87,39 +104,53 @@ impl Coding {
         rows: Plan,
         partitions: usize,
     ) -> Result<Plan> {
-        let key = Arc::new(self.key(set)?);
+        let key = Arc::new(self.key(set));
         let groups = Groups { columns: key.expressions(&self.rows), flat: Arc::clone(&self.rows) };
         let states = aggregate_rows(cube, groups.clone(), rows, 0)?;
-        let gathered = gather(key.parts.len(), states, partitions)?;
+        let many = self.segments.as_ref().filter(|(codes, _)| codes.len() >= partitions);
+        let gathered = match many.and_then(|_| key.segment_expression()) {
+            // Whole segments in each partition make one file of each.
+            Some(segment) => gather_by(vec![segment], states, partitions)?,
+            None => gather(key.parts.len(), states, partitions)?,
+        };
         let merged = merge_states(cube, groups.names(), &self.rows, gathered)?;
         let (schema, by_rank) = (merged.schema(), Arc::clone(&key));
         let in_order = map_batches(&merged, schema, move |batch| by_rank.ranked(batch))?;
         let sorted = sort(0..key.parts.len(), in_order)?;
-        let stored = cube.cuboid_schema(set);
-        let schema = Arc::clone(&stored);
-        Ok(map_batches(&sorted, schema, move |batch| key.values(batch, set, &stored))?)
+        let cells = cube.cuboid_schema(set);
+        let cells = if self.segments.is_some() { with_segment(&cells) } else { cells };
+        let schema = Arc::clone(&cells);
+        Ok(map_batches(&sorted, schema, move |batch| key.values(batch, set, &cells))?)
     }
 
-    fn key(&self, set: DimensionSet) -> Result<Key> {
+    fn key(&self, set: DimensionSet) -> Key {
         let dictionary = |dimension: usize| self.dictionaries.get(dimension).and_then(Option::as_ref);
         let dimensions = self.order.iter().copied().filter(|dimension| set.contains(*dimension));
         let dimensions = dimensions.map(|i| (i, dictionary(i).map(|codes| codes.bits())));
-        let mut parts = Vec::new();
-        for part in cell_key(dimensions) {
-            parts.push(match part {
-                KeyPart::Plain(dimension) => Part::Plain(dimension),
-                KeyPart::Word(fields) => {
-                    let coded = fields.into_iter().map(|field| {
-                        let codes = dictionary(field.dimension).map(Arc::clone);
-                        Some((field, codes?))
-                    });
-                    let coded = coded.collect::<Option<Vec<_>>>();
-                    Part::Word(coded.ok_or_else(|| QueryError::internal("a dimension lost its codes"))?)
-                }
-            });
-        }
-        Ok(Key { parts })
+        let segment =
+            self.segments.as_ref().map(|(codes, _)| (self.rows.fields().len() - 1, Some(codes.bits())));
+        let parts = cell_key(segment.into_iter().chain(dimensions)).into_iter().map(|part| match part {
+            KeyPart::Plain(dimension) => Part::Plain(dimension),
+            KeyPart::Word(fields) => {
+                let coded =
+                    fields.into_iter().map(|field| (field, dictionary(field.dimension).map(Arc::clone)));
+                Part::Word(coded.collect())
+            }
+        });
+        Key { parts: parts.collect(), segment: segment.map(|(position, _)| position) }
     }
+}
+
+/// Whether a dimension is one of a table that is joined. There each of its rows is looked up once, and codes are
+/// smaller to carry through joins. In the fact table values would be looked up, and kept, of rows that belong
+/// to other ranges.
+fn is_joined(cube: &CompiledCube, dimension: usize) -> bool {
+    cube.block.group.get(dimension).is_some_and(|expr| !instances_of(expr).contains(&0))
+}
+
+fn with_segment(schema: &SchemaRef) -> SchemaRef {
+    let segment = Arc::new(Field::new(SEGMENT, DataType::UInt32, true));
+    Arc::new(Schema::new(schema.fields().iter().cloned().chain([segment]).collect::<Vec<_>>()))
 }
 
 /// Types that grouping has a fast table for. What else there is is rare.
@@ -145,65 +176,4 @@ fn has_codes(data_type: &DataType) -> bool {
                 | LargeBinary
                 | BinaryView
         )
-}
-
-/// The key of one cuboid.
-struct Key {
-    parts: Vec<Part>,
-}
-
-enum Part {
-    Word(Vec<CodedField>),
-    Plain(usize),
-}
-
-impl Key {
-    /// What flat rows with codes are grouped by.
-    fn expressions(&self, rows: &SchemaRef) -> Vec<(Arc<dyn PhysicalExpr>, String)> {
-        let expressions = self.parts.iter().enumerate().map(|(i, part)| {
-            let expr: Arc<dyn PhysicalExpr> = match part {
-                Part::Plain(dimension) => Arc::new(Column::new(rows.field(*dimension).name(), *dimension)),
-                Part::Word(fields) => {
-                    let fields = fields.iter().map(|(field, _)| (*field, field.dimension)).collect();
-                    Arc::new(PackedWord { fields })
-                }
-            };
-            (expr, format!("key{i}"))
-        });
-        expressions.collect()
-    }
-
-    /// Merged cells in batches of their own, with ranks.
-    fn ranked(&self, batch: &RecordBatch) -> datafusion::error::Result<RecordBatch> {
-        let columns = batch.columns().iter().enumerate().map(|(i, column)| match self.parts.get(i) {
-            Some(Part::Word(fields)) => ranked(column, fields),
-            _ => own_column(column),
-        });
-        let columns: datafusion::error::Result<Vec<ArrayRef>> = columns.collect();
-        Ok(RecordBatch::try_new(batch.schema(), columns?)?)
-    }
-
-    /// The cells of the cuboid over `set`: dimensions as they are defined, then states.
-    fn values(
-        &self,
-        batch: &RecordBatch,
-        set: DimensionSet,
-        stored: &SchemaRef,
-    ) -> datafusion::error::Result<RecordBatch> {
-        let mut columns = Vec::with_capacity(stored.fields().len());
-        for dimension in set.iter() {
-            for (part, column) in self.parts.iter().zip(batch.columns()) {
-                match part {
-                    Part::Plain(plain) if *plain == dimension => columns.push(Arc::clone(column)),
-                    Part::Plain(_) => {}
-                    Part::Word(fields) => {
-                        let field = fields.iter().find(|(field, _)| field.dimension == dimension);
-                        columns.extend(field.map(|field| values(column, field)).transpose()?);
-                    }
-                }
-            }
-        }
-        columns.extend(batch.columns().iter().skip(self.parts.len()).cloned());
-        Ok(RecordBatch::try_new(Arc::clone(stored), columns)?)
-    }
 }

@@ -28,7 +28,8 @@ enum State {
         groups: Vec<usize>,
         memory: MemoryReservation,
     },
-    Closed(Arc<Ranks>),
+    /// The memory is given back with the dictionary.
+    Closed(Arc<Ranks>, MemoryReservation),
     /// Closing failed.
     Broken,
 }
@@ -86,16 +87,16 @@ impl Dictionary {
     /// The ranks of all values. No further value can come.
     pub(super) fn ranks(&self) -> Result<Arc<Ranks>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let ranks = match std::mem::replace(&mut *state, State::Broken) {
-            State::Open { mut values, .. } => {
+        let (ranks, memory) = match std::mem::replace(&mut *state, State::Broken) {
+            State::Open { mut values, memory, .. } => {
                 let values = values.emit(EmitTo::All)?;
                 let values = values.first().ok_or_else(|| self.internal("has no values"))?;
-                Arc::new(Ranks::of(values)?)
+                (Arc::new(Ranks::of(values)?), memory)
             }
-            State::Closed(ranks) => ranks,
+            State::Closed(ranks, memory) => (ranks, memory),
             State::Broken => return Err(self.internal("was not closed")),
         };
-        *state = State::Closed(Arc::clone(&ranks));
+        *state = State::Closed(Arc::clone(&ranks), memory);
         Ok(ranks)
     }
 

@@ -13,22 +13,18 @@ use datafusion::logical_expr::{
 
 use super::dictionary::Dictionary;
 
-/// The codes of `values`.
-pub(super) fn code_of(values: Expr, dictionary: &Arc<Dictionary>) -> Expr {
-    ScalarUDF::from(Code::new(dictionary)).call(vec![values])
+/// The codes of `values`; where they are a column, taken as `early` as possible or once rows are joined.
+pub(super) fn code_of(values: Expr, dictionary: &Arc<Dictionary>, early: bool) -> Expr {
+    // Within the life of its dictionary it always gives the same code for the same value.
+    let signature = Signature::any(1, Volatility::Immutable);
+    ScalarUDF::from(Code { dictionary: Arc::clone(dictionary), early, signature }).call(vec![values])
 }
 
 #[derive(Debug)]
 struct Code {
     dictionary: Arc<Dictionary>,
+    early: bool,
     signature: Signature,
-}
-
-impl Code {
-    fn new(dictionary: &Arc<Dictionary>) -> Self {
-        // Within the life of its dictionary it always gives the same code for the same value.
-        Self { dictionary: Arc::clone(dictionary), signature: Signature::any(1, Volatility::Immutable) }
-    }
 }
 
 impl PartialEq for Code {
@@ -58,11 +54,10 @@ impl ScalarUDFImpl for Code {
         Ok(DataType::UInt32)
     }
 
-    /// Below joins there are fewer rows, and codes are smaller to carry through them. A computed dimension
-    /// stays, because an outer join gives it nulls to compute with.
+    /// A computed dimension stays where it is, because an outer join gives it nulls to compute with.
     fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
         match arguments {
-            [ExpressionPlacement::Column] => ExpressionPlacement::MoveTowardsLeafNodes,
+            [ExpressionPlacement::Column] if self.early => ExpressionPlacement::MoveTowardsLeafNodes,
             _ => ExpressionPlacement::KeepInPlace,
         }
     }

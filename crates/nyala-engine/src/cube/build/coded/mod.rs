@@ -12,10 +12,16 @@
 //! exchanged and sorted several times faster than by texts. It needs an estimate of how many values there are:
 //! dimensions with more than some million keep their values, and what turns out to have more than there is
 //! room for is built without codes.
+//!
+//! Several segments are one more dimension, the first of the key: their cells come out of one pass over the
+//! rows, one segment after the other.
 
 mod coding;
 mod dictionary;
+mod expressions;
 mod function;
 mod key;
+mod segments;
 
 pub(super) use coding::Coding;
+pub(super) use segments::{SegmentCodes, segment_of};
