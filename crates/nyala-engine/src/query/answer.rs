@@ -50,8 +50,8 @@ pub struct RowStream {
     /// Watched here and not by the computation, which may be deep in work that does not look up.
     reached: Option<BoxFuture<'static, QueryError>>,
     /// If it may be given again.
-    source: Option<Source>,
-    keeping: Option<Keeping>,
+    source: Option<Box<Source>>,
+    keeping: Option<Box<Keeping>>,
     ended: bool,
 }
 
@@ -82,13 +82,14 @@ impl RowStream {
 
     /// The same rows, which may be given again.
     pub(super) fn from(mut self, source: Option<Source>) -> Self {
-        self.source = source;
+        self.source = source.map(Box::new);
         self
     }
 
     /// Keeps the rows for who asks the same, if they may be given again.
     pub(super) fn keep(&mut self, cache: &Arc<ResultCache>, key: ResultKey) {
-        self.keeping = self.source.take().map(|source| Keeping::new(cache, key, source));
+        let keeping = self.source.take().map(|source| Keeping::new(cache, key, *source));
+        self.keeping = keeping.map(Box::new);
     }
 
     /// Columns of every batch.
@@ -126,7 +127,9 @@ impl Stream for RowStream {
         };
         match &next {
             Poll::Ready(Some(Ok(batch))) => {
-                this.keeping = this.keeping.take().and_then(|keeping| keeping.add(batch));
+                if this.keeping.as_mut().is_some_and(|keeping| !keeping.add(batch)) {
+                    this.keeping = None;
+                }
             }
             Poll::Ready(None) => {
                 this.running.finish();

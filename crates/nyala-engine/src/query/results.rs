@@ -141,11 +141,11 @@ impl Keeping {
         Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes: 0 }
     }
 
-    /// Takes note of a batch; none if the answer has become too large.
-    pub(super) fn add(mut self, batch: &RecordBatch) -> Option<Self> {
+    /// Takes note of a batch. False if the answer has become too large to be kept.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> bool {
         self.bytes += batch.get_array_memory_size();
         self.batches.push(batch.clone());
-        (self.bytes <= self.cache.most_bytes).then_some(self)
+        self.bytes <= self.cache.most_bytes
     }
 
     /// The answer is whole.

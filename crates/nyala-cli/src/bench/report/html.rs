@@ -116,7 +116,7 @@ fn courses(report: &Report) -> String {
     let mut out = String::new();
     for run in report.runs.iter().filter(|run| !run.course.is_empty()) {
         let last = run.course.len() - 1;
-        let at = |place: usize, held: &Held| match place == 0 || place == last || place % 20 == 0 {
+        let at = |place: usize, held: &Held| match place == 0 || place == last || place.is_multiple_of(20) {
             true => format!("{:.0}", held.at_seconds),
             false => String::new(),
         };

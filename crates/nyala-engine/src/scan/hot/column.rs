@@ -5,11 +5,12 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
-    downcast_temporal_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt16Array, UInt32Array,
+    UInt64Array, downcast_integer_array, downcast_temporal_array, new_null_array,
 };
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::{cast, concat, take};
-use arrow::datatypes::{DataType, Decimal128Type};
+use arrow::datatypes::{DataType, Decimal128Type, UInt8Type, UInt16Type};
 use datafusion::common::{ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
@@ -71,6 +72,50 @@ impl Chunk {
             Self::Folded { keys, values } => take(values, &picked(keys)?, None)?,
         })
     }
+
+    /// Decides for each value of a dictionary, unless there are fewer rows than that.
+    fn holds(&self, part: &Part, decide: impl Fn(&ArrayRef) -> Option<BooleanArray>) -> Option<BooleanArray> {
+        let (keys, values) = match self {
+            Self::Folded { keys, values } if values.len() < part.len() => (keys, values),
+            _ => return decide(&self.values(part).ok()?),
+        };
+        let values = if keys.null_count() == 0 {
+            Arc::clone(values)
+        } else {
+            let null = new_null_array(values.data_type(), 1);
+            concat(&[values.as_ref(), null.as_ref()]).ok()?
+        };
+        let kept: Vec<bool> = decide(&values)?.iter().map(|kept| kept.unwrap_or(false)).collect();
+        match keys.data_type() {
+            DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), &kept, part)),
+            _ => Some(look_up(keys.as_primitive_opt::<UInt16Type>()?, &kept, part)),
+        }
+    }
+}
+
+/// What is said of the value that each key points to. That of NULL is the last.
+fn look_up<T>(keys: &PrimitiveArray<T>, kept: &[bool], part: &Part) -> BooleanArray
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<usize>,
+{
+    let of = |row: usize| {
+        let key = match keys.is_null(row) {
+            true => kept.len().saturating_sub(1),
+            false => keys.values().get(row).map_or(usize::MAX, |key| (*key).into()),
+        };
+        kept.get(key).copied().unwrap_or(false)
+    };
+    let held = match part {
+        Part::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
+        Part::Places(places) => {
+            let places = places.values();
+            BooleanBuffer::collect_bool(places.len(), |at| {
+                places.get(at).is_some_and(|row| of(*row as usize))
+            })
+        }
+    };
+    BooleanArray::new(held, None)
 }
 
 /// A value for each block.
@@ -100,6 +145,29 @@ impl HotColumn {
             }
             (None, _, Some(chunk)) => chunk.values(&Part::Range(0..0)),
             (None, _, None) => Err(internal_datafusion_err!("a hot column has no chunks")),
+        }
+    }
+}
+
+impl HotColumn {
+    /// For which of some rows a condition on this column holds. `decide` tells for which of some values; if it cannot,
+    /// there is no answer.
+    pub(super) fn holds(
+        &self,
+        rows: &Picked,
+        decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
+    ) -> Option<BooleanArray> {
+        let mut parts = Vec::with_capacity(rows.parts.len());
+        for (number, part) in &rows.parts {
+            parts.push(self.chunks.get(*number)?.holds(part, &decide)?);
+        }
+        match &parts[..] {
+            [] => Some(BooleanArray::new_null(0)),
+            [only] => Some(only.clone()),
+            parts => {
+                let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
+                concat(&parts).ok()?.as_boolean_opt().cloned()
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::prep_null_mask_filter;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::DFSchema;
@@ -15,42 +16,35 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{
-    collect_columns, conjunction_opt, reassign_expr_columns, split_conjunction,
+    collect_columns, conjunction as physical_conjunction, reassign_expr_columns, split_conjunction,
 };
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 
 use super::cuboid::HotCuboid;
+use super::picked::Picked;
 use super::prune::BlockFilter;
 use super::runs::Runs;
 
 /// More rows than this are worth a look at the extremes of their blocks.
-const FEW_ROWS: usize = 2048;
+const FEW_ROWS: usize = 16_384;
 
 /// Conditions that all hold of the rows that a filter keeps.
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions {
     all: Vec<Condition>,
-    /// The columns that the conditions are over, and their positions in the cuboid's schema.
+    /// The columns that the filter is over, and their positions in the cuboid's schema.
     schema: SchemaRef,
     columns: Arc<[usize]>,
 }
 
+/// One of them, over the columns alone that it looks at: mostly one.
 #[derive(Debug, Clone)]
-enum Condition {
-    One(OneColumn),
-    /// On several columns, or on none.
-    Other(Arc<dyn PhysicalExpr>),
-}
-
-/// A condition on one column.
-#[derive(Debug, Clone)]
-struct OneColumn {
-    /// Of the column, in the schema of the conditions.
-    place: usize,
-    /// Over that column alone.
-    expr: Arc<dyn PhysicalExpr>,
+struct Condition {
+    /// Of these columns in the schema of the filter.
+    places: Vec<usize>,
     alone: SchemaRef,
+    expr: Arc<dyn PhysicalExpr>,
 }
 
 /// Which conditions hold of all rows that are left of all cuboids looked at.
@@ -87,14 +81,8 @@ impl Conditions {
         &self,
         change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
     ) -> Result<Self> {
-        let all = self.all.iter().map(|condition| {
-            Ok(match condition {
-                Condition::One(one) => Condition::One(OneColumn { expr: change(&one.expr)?, ..one.clone() }),
-                Condition::Other(expr) => Condition::Other(change(expr)?),
-            })
-        });
-        let all = all.collect::<Result<_>>()?;
-        Ok(Self { all, schema: Arc::clone(&self.schema), columns: Arc::clone(&self.columns) })
+        let all = self.all.iter().map(|one| Ok(Condition { expr: change(&one.expr)?, ..one.clone() }));
+        Ok(Self { all: all.collect::<Result<_>>()?, ..self.clone() })
     }
 
     /// Before any cuboid has been looked at, nothing speaks against a condition.
@@ -110,94 +98,124 @@ impl Conditions {
         decided: &mut Decided,
         batch_rows: usize,
     ) -> Result<Vec<Range<usize>>> {
-        let mut with_runs: Vec<(usize, &OneColumn, &Runs)> = Vec::new();
-        let mut here = vec![false; self.all.len()];
-        for (number, condition) in self.all.iter().enumerate() {
-            if let Some((one, runs)) = self.runs_of(condition, cuboid) {
-                with_runs.push((number, one, runs));
-            }
-        }
-        with_runs.sort_by_key(|(_, _, runs)| runs.len());
-        let mut ranges = vec![0..cuboid.rows()];
-        for (number, one, runs) in with_runs {
+        let mut here = Decided(vec![false; self.all.len()]);
+        let mut with_runs: Vec<_> = (self.all.iter().zip(&mut here.0))
+            .filter_map(|(condition, done)| Some((condition, self.runs_of(condition, cuboid)?, done)))
+            .collect();
+        with_runs.sort_by_key(|(_, runs, _)| runs.len());
+        let mut ranges: Vec<Range<usize>> = std::iter::once(0..cuboid.rows()).collect();
+        for (condition, runs, done) in with_runs {
             // What cannot be said of values apart from their rows is said of the rows.
-            let Some(kept) = one.decide(runs) else { continue };
+            let Some(kept) = condition.decide(&runs.values) else { continue };
             ranges = runs.narrow(&ranges, &kept);
-            if let Some(here) = here.get_mut(number) {
-                *here = true;
-            }
+            *done = true;
         }
         let rows: usize = ranges.iter().map(Range::len).sum();
-        if rows > FEW_ROWS && here.contains(&false) {
-            let rest = self.left(&Decided(here.clone()))?;
-            let blocks = BlockFilter::of(rest, &self.schema, cuboid, &self.columns).ranges()?;
-            ranges = common(&ranges, &blocks);
+        if rows > FEW_ROWS
+            && let Some(left) = self.left(&here)
+        {
+            let filter = BlockFilter::of(left.whole()?, &self.schema, cuboid, &self.columns);
+            ranges = common(&ranges, &filter.ranges()?);
         }
         if rows > 0 {
-            for (decided, here) in decided.0.iter_mut().zip(here) {
-                *decided &= here;
-            }
+            decided.0.iter_mut().zip(here.0).for_each(|(decided, here)| *decided &= here);
         }
         Ok(cuboid.split(&ranges, batch_rows))
     }
 
-    /// What has to be evaluated on the rows; none if nothing has to.
-    pub(super) fn left(&self, decided: &Decided) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    /// Those that have to be evaluated on the rows; none if nothing has to.
+    pub(super) fn left(&self, decided: &Decided) -> Option<Self> {
         let left = self.all.iter().zip(&decided.0).filter(|(_, decided)| !**decided);
-        let left = left.map(|(condition, _)| condition.whole(&self.schema)).collect::<Result<Vec<_>>>()?;
-        Ok(conjunction_opt(left))
+        let all: Vec<Condition> = left.map(|(condition, _)| condition.clone()).collect();
+        (!all.is_empty()).then(|| Self { all, ..self.clone() })
     }
 
-    fn runs_of<'a>(
+    /// All of them as one, over the columns of the filter.
+    pub(super) fn whole(&self) -> Result<Arc<dyn PhysicalExpr>> {
+        let all = self.all.iter().map(|condition| condition.over(&self.schema));
+        Ok(physical_conjunction(all.collect::<Result<Vec<_>>>()?))
+    }
+
+    /// Each of them.
+    pub(super) fn exprs(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
+        self.all.iter().map(|condition| &condition.expr)
+    }
+
+    /// Those of `rows` for which all hold, with the columns at `positions`; none if there is no such row.
+    pub(super) fn read(
         &self,
-        condition: &'a Condition,
-        cuboid: &'a HotCuboid,
-    ) -> Option<(&'a OneColumn, &'a Runs)> {
-        let Condition::One(one) = condition else { return None };
-        let position = self.columns.get(one.place)?;
-        Some((one, cuboid.column(*position)?.runs.as_ref()?))
+        cuboid: &HotCuboid,
+        positions: &[usize],
+        schema: &SchemaRef,
+        mut rows: Picked,
+    ) -> Result<Option<RecordBatch>> {
+        for condition in &self.all {
+            let kept = condition.holds(cuboid, &self.columns, &rows)?;
+            match kept.true_count() {
+                0 => return Ok(None),
+                all if all == rows.rows() => {}
+                _ => rows = rows.keep(&kept),
+            }
+        }
+        cuboid.batch(schema, positions, &rows).map(Some)
+    }
+
+    fn runs_of<'a>(&self, condition: &Condition, cuboid: &'a HotCuboid) -> Option<&'a Runs> {
+        let [place] = condition.places[..] else { return None };
+        cuboid.column(*self.columns.get(place)?)?.runs.as_ref()
     }
 }
 
 impl Condition {
     fn of(expr: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Self> {
-        let columns = collect_columns(expr);
-        let mut places = columns.iter().map(Column::index);
-        let (Some(place), None) = (places.next(), places.next()) else {
-            return Ok(Self::Other(Arc::clone(expr)));
-        };
-        let alone = Arc::new(schema.project(&[place])?);
+        let mut places: Vec<usize> = collect_columns(expr).iter().map(Column::index).collect();
+        places.sort_unstable();
+        let alone = Arc::new(schema.project(&places)?);
         let expr = reassign_expr_columns(Arc::clone(expr), &alone)?;
-        Ok(Self::One(OneColumn { place, expr, alone }))
+        Ok(Self { places, alone, expr })
     }
 
     /// The condition over all columns.
-    fn whole(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
-        let one = match self {
-            Self::One(one) => one,
-            Self::Other(expr) => return Ok(Arc::clone(expr)),
-        };
-        let whole = Arc::clone(&one.expr).transform_up(|expr| {
-            if expr.downcast_ref::<Column>().is_none() {
-                return Ok(Transformed::no(expr));
-            }
-            let column = Column::new(schema.field(one.place).name(), one.place);
+    fn over(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+        let over = Arc::clone(&self.expr).transform_up(|expr| {
+            let place = expr.downcast_ref::<Column>().and_then(|column| self.places.get(column.index()));
+            let Some(place) = place else { return Ok(Transformed::no(expr)) };
+            let column = Column::new(schema.field(*place).name(), *place);
             Ok(Transformed::yes(Arc::new(column) as Arc<dyn PhysicalExpr>))
         });
-        whole.data()
+        over.data()
     }
-}
 
-impl OneColumn {
-    /// For which of the values it holds; none if that cannot be said.
-    fn decide(&self, runs: &Runs) -> Option<BooleanArray> {
-        if is_volatile(&self.expr) {
-            return None;
-        }
-        let values = RecordBatch::try_new(Arc::clone(&self.alone), vec![Arc::clone(&runs.values)]).ok()?;
+    /// For which of some values of its only column it holds; none if that cannot be said.
+    fn decide(&self, values: &ArrayRef) -> Option<BooleanArray> {
         // An error may be of a value that no row has which the query wants.
-        let kept = self.expr.evaluate(&values).ok()?.into_array(runs.values.len()).ok()?;
-        as_boolean_array(&kept).ok().cloned()
+        if is_volatile(&self.expr) {
+            None
+        } else {
+            self.evaluate(vec![Arc::clone(values)], values.len()).ok()
+        }
+    }
+
+    /// For which of `rows` it holds.
+    fn holds(&self, cuboid: &HotCuboid, columns: &[usize], rows: &Picked) -> Result<BooleanArray> {
+        let positions = self.places.iter().filter_map(|place| columns.get(*place).copied());
+        let positions: Vec<usize> = positions.collect();
+        if let [position] = positions[..]
+            && let Some(kept) = cuboid.stored(position)?.holds(rows, |values| self.decide(values))
+        {
+            return Ok(kept);
+        }
+        let seen = cuboid.batch(&self.alone, &positions, rows)?;
+        self.evaluate(seen.columns().to_vec(), seen.num_rows())
+    }
+
+    fn evaluate(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<BooleanArray> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.alone), columns, &options)?;
+        let kept = self.expr.evaluate(&rows)?.into_array(rows.num_rows())?;
+        let kept = as_boolean_array(&kept)?;
+        // Unknown is not true.
+        Ok(if kept.null_count() == 0 { kept.clone() } else { prep_null_mask_filter(kept) })
     }
 }
 
@@ -221,6 +239,7 @@ fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init)]
     use super::*;
 
     #[test]

@@ -27,7 +27,6 @@ use super::cache::{CuboidKey, HotCuboids};
 use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
 use super::picked::Picked;
-use super::rows::RowFilter;
 
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
@@ -61,9 +60,7 @@ struct Piece {
 #[derive(Debug)]
 pub(crate) struct HotCuboidExec {
     scan: Arc<HotScan>,
-    filter: Option<RowFilter>,
-    /// The same taken apart, for other values.
-    conditions: Option<Conditions>,
+    filter: Option<Conditions>,
     /// Positions of the columns it gives, in the schema of the cuboids.
     output: Arc<[usize]>,
     schema: SchemaRef,
@@ -86,7 +83,6 @@ impl HotCuboidExec {
         let partitions = divide(pieces, rows, partitions);
         Self {
             filter: None,
-            conditions: None,
             output: scan.columns.as_slice().into(),
             schema: Arc::clone(&scan.schema),
             properties: properties(EquivalenceProperties::new(Arc::clone(&scan.schema)), partitions.len()),
@@ -103,9 +99,7 @@ impl HotCuboidExec {
         if self.filter.is_some() || filter.fetch().is_some() {
             return Ok(None);
         }
-        let (predicate, scan) = (filter.predicate(), &self.scan);
-        let rows = RowFilter::new(Arc::clone(predicate), &scan.columns, &scan.schema)?;
-        let conditions = Conditions::of(predicate, &scan.columns, &scan.schema)?;
+        let rows = Conditions::of(filter.predicate(), &self.scan.columns, &self.scan.schema)?;
         let output: Arc<[usize]> = match filter.projection() {
             Some(kept) => kept.iter().filter_map(|at| self.output.get(*at)).copied().collect(),
             None => Arc::clone(&self.output),
@@ -115,7 +109,6 @@ impl HotCuboidExec {
         let properties = properties(filter.properties().eq_properties.clone(), self.partitions.len());
         Ok(Some(Self {
             filter: Some(rows),
-            conditions: Some(conditions),
             output,
             schema,
             properties,
@@ -130,7 +123,7 @@ impl HotCuboidExec {
         change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
     ) -> Result<Option<Self>> {
         let scan = &self.scan;
-        let conditions = self.conditions.as_ref().map(|conditions| conditions.changed(change)).transpose()?;
+        let conditions = self.filter.as_ref().map(|filter| filter.changed(change)).transpose()?;
         let mut decided = conditions.as_ref().map(Conditions::undecided);
         let (mut pieces, mut total, mut rows) = (Vec::new(), 0, 0);
         for key in &scan.keys {
@@ -148,19 +141,14 @@ impl HotCuboidExec {
         if rows > SINGLE_PARTITION_ROWS {
             return Ok(None);
         }
-        let left = match (&conditions, &decided) {
-            (Some(conditions), Some(decided)) => conditions.left(decided)?,
-            _ => None,
-        };
-        let filter = left.map(|left| RowFilter::new(left, &scan.columns, &scan.schema)).transpose()?;
-        Ok(Some(Self { filter, conditions: None, rows, total, ..self.fresh(vec![pieces]) }))
+        let filter = conditions.zip(decided).and_then(|(conditions, decided)| conditions.left(&decided));
+        Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
     }
 
     fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
             filter: self.filter.clone(),
-            conditions: self.conditions.clone(),
             output: Arc::clone(&self.output),
             schema: Arc::clone(&self.schema),
             partitions,
@@ -186,13 +174,13 @@ impl Piece {
     /// The rows that `filter` keeps; none if it keeps none.
     fn read(
         &self,
-        filter: Option<&RowFilter>,
+        filter: Option<&Conditions>,
         output: &[usize],
         schema: &SchemaRef,
     ) -> Result<Option<RecordBatch>> {
         let rows = Picked::ranges(&self.ranges);
         match filter {
-            Some(filter) => filter.read(&self.cuboid, output, schema, &rows),
+            Some(filter) => filter.read(&self.cuboid, output, schema, rows),
             None => self.cuboid.batch(schema, output, &rows).map(Some),
         }
     }
@@ -248,8 +236,8 @@ impl DisplayAs for HotCuboidExec {
                     self.partitions.len(),
                     names.join(", ")
                 )?;
-                match &self.filter {
-                    Some(filter) => write!(f, ", filter={}", filter.predicate),
+                match self.filter.as_ref().map(Conditions::whole) {
+                    Some(filter) => write!(f, ", filter={}", filter.map_err(|_| fmt::Error)?),
                     None => Ok(()),
                 }
             }
@@ -275,10 +263,11 @@ impl ExecutionPlan for HotCuboidExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        match &self.filter {
-            Some(filter) => visit(&filter.predicate),
-            None => Ok(TreeNodeRecursion::Continue),
-        }
+        let mut exprs = self.filter.iter().flat_map(Conditions::exprs);
+        exprs.try_fold(TreeNodeRecursion::Continue, |recursion, expr| match recursion {
+            TreeNodeRecursion::Stop => Ok(recursion),
+            _ => visit(expr),
+        })
     }
 
     fn replace_children(

@@ -30,7 +30,6 @@ mod exec;
 mod load;
 mod picked;
 mod prune;
-mod rows;
 mod runs;
 
 pub(crate) use cache::HotCuboids;

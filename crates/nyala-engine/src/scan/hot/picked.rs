@@ -72,7 +72,7 @@ impl Picked {
 }
 
 impl Part {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         match self {
             Self::Range(range) => range.len(),
             Self::Places(places) => arrow::array::Array::len(places),
@@ -82,6 +82,7 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init)]
     use super::*;
 
     fn places(places: &[u32]) -> Part {

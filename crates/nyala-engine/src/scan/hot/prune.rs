@@ -28,14 +28,13 @@ impl<'a> BlockFilter<'a> {
     /// `filter` is over the columns of `schema`. One that says nothing about extremes keeps every block; all are
     /// evaluated on the rows again.
     pub(super) fn of(
-        filter: Option<Arc<dyn PhysicalExpr>>,
+        filter: Arc<dyn PhysicalExpr>,
         schema: &'a SchemaRef,
         cuboid: &'a HotCuboid,
         columns: &'a [usize],
     ) -> Self {
-        let build =
-            |filter| PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter);
-        Self { cuboid, schema, columns, predicate: filter.and_then(build) }
+        let predicate = PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter);
+        Self { cuboid, schema, columns, predicate }
     }
 
     /// Ranges of rows that may match.

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow::array::{ArrayRef, BooleanArray};
 use arrow::compute::partition;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -44,10 +44,8 @@ impl Runs {
     /// The rows of `ranges` whose values are `kept`, which says so of each of `values`. Ranges are in order and apart,
     /// and so is what is left of them.
     pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &BooleanArray) -> Vec<Range<usize>> {
-        let keeps = |code: u16| {
-            let code = usize::from(code);
-            code < kept.len() && kept.is_valid(code) && kept.value(code)
-        };
+        let kept: Vec<bool> = kept.iter().map(|kept| kept.unwrap_or(false)).collect();
+        let keeps = |code: u16| kept.get(usize::from(code)).is_some_and(|kept| *kept);
         let mut left: Vec<Range<usize>> = Vec::new();
         for range in ranges {
             let first = self.ends.partition_point(|end| *end as usize <= range.start);
@@ -137,10 +135,10 @@ impl RunsBuilder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
     use std::sync::Arc;
 
-    use arrow::array::{Int64Array, StringViewArray};
+    use arrow::array::{Array, Int64Array, StringViewArray};
 
     use super::*;
 
