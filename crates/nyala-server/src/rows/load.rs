@@ -142,7 +142,9 @@ impl Load {
             Some(ingest) => ingest.finish().await?,
             None => 0,
         };
-        Ok(Loaded { rows, rejected: rejects.count, rejects: rejects.shown })
+        let mut shown = rejects.shown;
+        shown.sort_by_key(|reject| reject.line);
+        Ok(Loaded { rows, rejected: rejects.count, rejects: shown })
     }
 
     /// Decodes on a thread that serves no network, then hands over the rows.
