@@ -108,6 +108,11 @@ impl Catalog {
         self.shared.store.update_job(job).await
     }
 
+    /// Forgets all jobs that have ended but the `keep` newest.
+    pub async fn forget_jobs(&self, keep: u32) -> Result<(), CatalogError> {
+        self.shared.store.forget_jobs(keep).await
+    }
+
     /// All jobs, newest first. Reads the store: jobs are not part of a snapshot.
     pub async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError> {
         self.shared.store.jobs().await

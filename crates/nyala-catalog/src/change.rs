@@ -1,12 +1,12 @@
 //! What may be asked of the catalog, and what comes back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nyala_model::access::{Grant, PasswordEntry, RoleEntry};
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, FileFormat, QualifiedName,
-    SegmentId, SegmentRange, SourceFiles, TableEntry, TableId,
+    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, DiskStoreEntry, QualifiedName,
+    SegmentId, SegmentRange, SourceFiles, TableEntry, TableId, TableSource,
 };
 
 /// One change of the catalog: made in one transaction, as a whole or not at all.
@@ -38,12 +38,43 @@ pub enum Change {
         /// Whether an existing table of this name is fine. A cube of this name never is.
         if_not_exists: bool,
     },
-    /// Forgets a table that no cube reads. Its files are not touched.
+    /// Forgets a table that no cube reads. Its files are not touched. A live table becomes a leftover of its
+    /// disk store.
     DropTable {
         /// Its name.
         name: QualifiedName,
         /// Whether a missing table is fine.
         if_exists: bool,
+    },
+    /// Gives a live table other columns than it had. No cube may read one that is gone.
+    AlterTable {
+        /// The table.
+        table: TableId,
+        /// The schema it has now, as an Arrow IPC schema message.
+        schema_ipc: Vec<u8>,
+        /// The statement that would create it as it is now, for people.
+        definition: String,
+    },
+    /// Registers a disk store.
+    CreateDiskStore {
+        /// The store; nothing is left over in it.
+        store: DiskStoreEntry,
+        /// Whether an existing store of this name is fine.
+        if_not_exists: bool,
+    },
+    /// Forgets a disk store that no table lives in. Its folder is not touched.
+    DropDiskStore {
+        /// Its name.
+        name: String,
+        /// Whether a missing store is fine.
+        if_exists: bool,
+    },
+    /// A dropped table is gone from its disk store, too.
+    ForgetLeftover {
+        /// The store.
+        store: String,
+        /// The name that the table had there.
+        stored_as: String,
     },
     /// Registers a cube without segments. Its schema and every table it reads must exist.
     CreateCube {
@@ -187,14 +218,8 @@ pub struct RoleChange {
 pub struct NewTable {
     /// Where users will find it.
     pub name: QualifiedName,
-    /// How its files are read.
-    pub format: FileFormat,
-    /// Absolute URL of a file or of a folder (then with a trailing slash).
-    pub location: String,
-    /// Columns taken from `name=value` folder names, outermost first.
-    pub partition_columns: Vec<String>,
-    /// Format options as the user wrote them, keys in lower case.
-    pub options: BTreeMap<String, String>,
+    /// Where its rows are.
+    pub source: TableSource,
     /// Full schema, partition columns included, as an Arrow IPC schema message.
     pub schema_ipc: Vec<u8>,
     /// The statement that creates it, for people.
@@ -204,8 +229,8 @@ pub struct NewTable {
 impl NewTable {
     /// The entry this table becomes.
     pub(crate) fn into_entry(self, id: TableId) -> TableEntry {
-        let Self { name, format, location, partition_columns, options, schema_ipc, definition } = self;
-        TableEntry { id, name, format, location, partition_columns, options, schema_ipc, definition }
+        let Self { name, source, schema_ipc, definition } = self;
+        TableEntry { id, name, source, schema_ipc, definition }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry,
-    SegmentId, SegmentState, TableEntry,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, QualifiedName,
+    SegmentEntry, SegmentId, SegmentState, TableEntry,
 };
 
 /// One row added, changed or removed. Everything an edit names has been found to exist.
@@ -18,7 +18,12 @@ pub(crate) enum Edit {
     /// The schema is empty by then.
     RemoveSchema(String),
     AddTable(Arc<TableEntry>),
+    /// The row is one of this id.
+    SetTable(Arc<TableEntry>),
     RemoveTable(Arc<TableEntry>),
+    /// A store of the same name is replaced.
+    PutDiskStore(Arc<DiskStoreEntry>),
+    RemoveDiskStore(String),
     /// A cube without segments.
     AddCube(Arc<CubeEntry>),
     /// Its segments stay.
@@ -62,11 +67,17 @@ impl Edit {
             Self::RemoveSchema(name) => {
                 snapshot.schemas.remove(name);
             }
-            Self::AddTable(table) => {
+            Self::AddTable(table) | Self::SetTable(table) => {
                 snapshot.tables.insert(table.name.clone(), Arc::clone(table));
             }
             Self::RemoveTable(table) => {
                 snapshot.tables.remove(&table.name);
+            }
+            Self::PutDiskStore(store) => {
+                snapshot.disk_stores.insert(store.name.clone(), Arc::clone(store));
+            }
+            Self::RemoveDiskStore(name) => {
+                snapshot.disk_stores.remove(name);
             }
             Self::AddCube(cube) => {
                 snapshot.cubes.insert(cube.name.clone(), Arc::clone(cube));

@@ -21,6 +21,7 @@ mod catalog;
 mod change;
 mod edit;
 mod error;
+mod live;
 mod roles;
 mod rules;
 mod sqlite;

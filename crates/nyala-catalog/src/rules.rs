@@ -12,13 +12,14 @@ use nyala_model::suggest::nearest;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionMoves, QualifiedName,
     SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, SourceFiles, TableEntry, TableId,
+    TableSource,
 };
 
 use crate::DEFAULT_SCHEMA;
 use crate::change::{Change, NewTable};
 use crate::edit::Edit;
 use crate::error::CatalogError;
-use crate::roles;
+use crate::{live, roles};
 
 /// What a change amounts to.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Decision {
     pub(crate) segment: Option<SegmentId>,
 }
 
-type Edits = Result<Vec<Edit>, CatalogError>;
+pub(crate) type Edits = Result<Vec<Edit>, CatalogError>;
 
 /// Decides on `change` in the light of everything that is stored.
 pub(crate) fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
@@ -57,6 +58,12 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             create_table(base, TableId(id), table, *if_not_exists)
         }
         Change::DropTable { name, if_exists } => drop_table(base, name, *if_exists),
+        Change::AlterTable { table, schema_ipc, definition } => {
+            live::alter_table(base, *table, schema_ipc, definition)
+        }
+        Change::CreateDiskStore { store, if_not_exists } => live::create_store(base, store, *if_not_exists),
+        Change::DropDiskStore { name, if_exists } => live::drop_store(base, name, *if_exists),
+        Change::ForgetLeftover { store, stored_as } => live::forget_leftover(base, store, stored_as),
         Change::CreateCube { name, definition, statement, if_not_exists } => {
             let cube = new_cube(CubeId(id), name, definition, statement);
             create_cube(base, cube, *if_not_exists)
@@ -120,8 +127,9 @@ fn drop_schema(base: &CatalogSnapshot, name: &str, if_exists: bool, cascade: boo
         check_unused(base, table, |cube| cube.name.schema != name)?;
     }
     let cubes = cubes.into_iter().cloned().map(Edit::RemoveCube);
+    let stores = live::leave_over(base, &tables);
     let tables = tables.into_iter().cloned().map(Edit::RemoveTable);
-    Ok(cubes.chain(tables).chain([Edit::RemoveSchema(name.to_owned())]).collect())
+    Ok(cubes.chain(tables).chain(stores).chain([Edit::RemoveSchema(name.to_owned())]).collect())
 }
 
 fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_exists: bool) -> Edits {
@@ -129,6 +137,9 @@ fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_ex
         return Ok(Vec::new());
     }
     check_name_is_free(base, &table.name)?;
+    if let TableSource::Live(source) = &table.source {
+        live::find_store(base, &source.store)?;
+    }
     Ok(vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))])
 }
 
@@ -136,7 +147,8 @@ fn drop_table(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> 
     match find_table(base, name) {
         Ok(table) => {
             check_unused(base, table, |_| true)?;
-            Ok(vec![Edit::RemoveTable(Arc::clone(table))])
+            let stores = live::leave_over(base, &[table]);
+            Ok(stores.chain([Edit::RemoveTable(Arc::clone(table))]).collect())
         }
         Err(error) => missing(error, if_exists),
     }
@@ -305,7 +317,7 @@ fn check_unused(
 }
 
 /// `table `s.a`, cube `s.b``; beyond the first few only their number, to keep messages readable.
-fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>) -> String {
+pub(crate) fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>) -> String {
     const NAMED: usize = 5;
     let names: Vec<_> = objects.map(|(what, name)| format!("{what} `{name}`")).collect();
     let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");

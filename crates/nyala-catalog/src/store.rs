@@ -42,6 +42,9 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// Stores the state, progress, end and error of a job; its kind, cube and start stay.
     async fn update_job(&self, job: &JobEntry) -> Result<(), CatalogError>;
 
+    /// Forgets all jobs that have ended but the `keep` newest. Ids are not given again.
+    async fn forget_jobs(&self, keep: u32) -> Result<(), CatalogError>;
+
     /// All jobs, newest first.
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError>;
 

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
 use crate::config::Flag;
+use crate::disk_store::DiskStoreArgs;
 use crate::generate::GenerateArgs;
 
 /// An analytics database that answers from cubes.
@@ -32,6 +33,8 @@ pub enum Command {
     Gen(GenArgs),
     /// Loads a server with queries of many clients and reports throughput and latencies
     Bench(BenchArgs),
+    /// Verifies, saves and repairs the folder of a disk store that no server has open
+    DiskStore(DiskStoreArgs),
     /// Prints the effective configuration and where each value comes from
     Config(ServeArgs),
     /// Prints a script that completes this command line in your shell

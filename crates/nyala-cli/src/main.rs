@@ -8,6 +8,7 @@ mod bench;
 mod build_progress;
 mod config;
 mod demo;
+mod disk_store;
 mod generate;
 mod greeting;
 mod log;
@@ -65,6 +66,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
             generate::command(args.generate, storage).await
         }
         Command::Bench(args) => bench::command(args).await,
+        Command::DiskStore(args) => disk_store::command(&args),
         Command::Config(args) => config::command(&args),
         Command::Completions(args) => args::completions(args.shell),
     }

@@ -4,6 +4,7 @@
 //! through DataFusion (as `External`) and are recovered by type.
 
 mod foreign;
+mod live;
 
 use std::fmt;
 
@@ -59,6 +60,14 @@ pub enum ErrorKind {
     PermissionDenied,
     /// Something else needs the object or works on it: wait, or end that first.
     InUse,
+    /// Another statement changed the rows first: read them again and retry.
+    Conflict,
+    /// The store takes no writes, because of its disk: look at that.
+    ReadOnly,
+    /// Nobody knows whether the write will be found after a restart: look before you write it again.
+    Unconfirmed,
+    /// What was asked for is no longer kept: begin anew.
+    Gone,
     /// The server is stopping: connect again later.
     ShuttingDown,
     /// A fault of Nyala's own: report it.
@@ -119,10 +128,12 @@ impl From<StorageError> for QueryError {
             StorageError::Open { .. }
             | StorageError::NoBucket { .. }
             | StorageError::Refused { .. }
+            | StorageError::Unavailable { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::InUse { .. } => ErrorKind::InUse,
         };
-        Self::new(kind, error.to_string())
+        let transient = matches!(error, StorageError::Unavailable { .. });
+        Self { transient, ..Self::new(kind, error.to_string()) }
     }
 }
 

@@ -15,6 +15,7 @@ mod access;
 mod cube;
 mod error;
 mod functions;
+mod live;
 mod query;
 mod scan;
 mod session;
@@ -24,7 +25,8 @@ pub use access::{Identity, ScramVerifier, check_password};
 pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
-    Answer, Completion, Engine, EngineStats, PlanCacheStats, Prepared, RowStream, Session, SessionOptions,
+    Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, Ingest, PhaseTimes, PlanCacheStats,
+    Prepared, ResultCacheStats, RowStream, Session, SessionOptions,
 };
 pub use scan::HotStats;
 pub use session::SessionExtension;

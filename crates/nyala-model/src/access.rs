@@ -53,13 +53,20 @@ pub enum Privilege {
     Select,
     /// Building, refreshing, merging, checking and analysing a cube.
     Build,
-    /// Creating and dropping tables and cubes in a schema.
+    /// Creating, altering and dropping tables and cubes in a schema.
     Create,
+    /// Adding rows to a live table, or replacing them.
+    Insert,
+    /// Changing rows of a live table.
+    Update,
+    /// Deleting rows of a live table, also all of them.
+    Delete,
 }
 
 impl Privilege {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Select, Self::Build, Self::Create];
+    pub const ALL: [Self; 6] =
+        [Self::Select, Self::Build, Self::Create, Self::Insert, Self::Update, Self::Delete];
 
     /// The word for it in SQL.
     pub fn word(self) -> &'static str {
@@ -67,6 +74,9 @@ impl Privilege {
             Self::Select => "SELECT",
             Self::Build => "BUILD",
             Self::Create => "CREATE",
+            Self::Insert => "INSERT",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
         }
     }
 }

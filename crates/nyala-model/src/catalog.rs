@@ -1,4 +1,4 @@
-//! What the catalog holds: one immutable [`CatalogSnapshot`] of tables, cubes and their segments.
+//! What the catalog holds: one immutable [`CatalogSnapshot`] of tables, disk stores, cubes and their segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,14 +24,36 @@ pub enum FileFormat {
     NdJson,
 }
 
-/// An external table: files under a location.
+/// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TableEntry {
     /// Identity, stable over renames.
     pub id: TableId,
     /// Where users find it.
     pub name: QualifiedName,
-    /// How its files are read.
+    /// Where its rows are.
+    pub source: TableSource,
+    /// Full schema, partition columns included, as an Arrow IPC schema message.
+    #[serde(with = "crate::catalog::hex_bytes")]
+    pub schema_ipc: Vec<u8>,
+    /// The statement that created it, for people.
+    pub definition: String,
+}
+
+/// Where the rows of a table are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TableSource {
+    /// Files that others write.
+    External(ExternalSource),
+    /// A disk store.
+    Live(LiveSource),
+}
+
+/// Files under a location.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalSource {
+    /// How the files are read.
     pub format: FileFormat,
     /// Absolute URL of a file or of a folder (then with a trailing slash).
     pub location: String,
@@ -39,11 +61,50 @@ pub struct TableEntry {
     pub partition_columns: Vec<String>,
     /// Format options as the user wrote them, keys in lower case (`format.delimiter`, …).
     pub options: BTreeMap<String, String>,
-    /// Full schema, partition columns included, as an Arrow IPC schema message.
-    #[serde(with = "crate::catalog::hex_bytes")]
-    pub schema_ipc: Vec<u8>,
-    /// The statement that created it, for people.
-    pub definition: String,
+}
+
+/// Rows with a primary key, in memory and in a disk store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveSource {
+    /// Name of the disk store.
+    pub store: String,
+    /// Its name in that store, which no other table of the store ever had.
+    pub stored_as: String,
+    /// Columns of the primary key, in order.
+    pub key: Vec<String>,
+    /// What columns get that an INSERT does not name, as SQL; the others get null.
+    pub defaults: BTreeMap<String, String>,
+}
+
+/// A folder that live tables persist to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskStoreEntry {
+    /// Unique in the database.
+    pub name: String,
+    /// The folder: absolute, or relative to the data folder.
+    pub folder: String,
+    /// Options as the user wrote them, keys in lower case.
+    pub options: BTreeMap<String, String>,
+    /// Names, in the store, of tables that were dropped here and perhaps not yet there.
+    pub leftovers: BTreeSet<String>,
+}
+
+impl TableEntry {
+    /// Its files, if that is what it is made of.
+    pub fn external(&self) -> Option<&ExternalSource> {
+        match &self.source {
+            TableSource::External(source) => Some(source),
+            TableSource::Live(_) => None,
+        }
+    }
+
+    /// Where it lives, if its rows can be changed.
+    pub fn live(&self) -> Option<&LiveSource> {
+        match &self.source {
+            TableSource::Live(source) => Some(source),
+            TableSource::External(_) => None,
+        }
+    }
 }
 
 /// How far a segment has come.
@@ -165,6 +226,8 @@ pub struct CatalogSnapshot {
     pub schemas: BTreeSet<String>,
     /// Tables by name.
     pub tables: BTreeMap<QualifiedName, Arc<TableEntry>>,
+    /// Disk stores by name.
+    pub disk_stores: BTreeMap<String, Arc<DiskStoreEntry>>,
     /// Cubes by name.
     pub cubes: BTreeMap<QualifiedName, Arc<CubeEntry>>,
     /// Users and groups by name.

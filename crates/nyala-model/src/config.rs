@@ -113,6 +113,11 @@ pub struct QueryConfig {
 pub struct AdmissionConfig {
     /// Resource groups by name. `default` is that of whoever is in no other. Default none.
     pub groups: BTreeMap<String, GroupConfig>,
+    /// Large queries that compute at once in all groups together, which divide them by weight; 0 means as many as
+    /// the groups have slots. Default 0.
+    pub slots: usize,
+    /// Large queries of one user that compute at once; others of it wait. 0 means no such limit. Default 0.
+    pub user_slots: usize,
 }
 
 /// Queries that share slots. Those that cuboids answer need none.
@@ -121,6 +126,8 @@ pub struct AdmissionConfig {
 pub struct GroupConfig {
     /// Queries that compute at once; 0 means two for each thread. More share memory and time. Default 0.
     pub slots: usize,
+    /// Its part of the slots that all groups share, beside that of others, at least 1. Default 1.
+    pub weight: usize,
     /// Queries that may wait for a slot; more are refused. Default 1000.
     pub queue_length: usize,
     /// How long a query waits for a slot before it is refused, in milliseconds. Default 60000.
@@ -151,6 +158,8 @@ pub struct BuildConfig {
     /// How often a segment is tried again after a store or network failed for a moment; waits grow from 1
     /// to 125 seconds. 0 never tries again. Default 3.
     pub retries: u32,
+    /// How many jobs that have ended stay listed; older ones are forgotten. Default 1000.
+    pub keep_jobs: u32,
 }
 
 /// How cubes are kept current.
@@ -173,6 +182,9 @@ pub struct CacheConfig {
     /// Memory for plans of queries that come again and again, in bytes. It is estimated, and taken beside
     /// the memory limit. 0 keeps none, so that every query is planned. Default 64 MiB.
     pub plans_bytes: usize,
+    /// Memory for answers that sessions want again (`SET nyala.result_cache = on`), in bytes, beside the memory
+    /// limit. 0 keeps none. Default 64 MiB.
+    pub results_bytes: usize,
 }
 
 /// Which locations tables may name, and how S3 is reached.
@@ -269,7 +281,14 @@ impl Default for CubesConfig {
 
 impl Default for BuildConfig {
     fn default() -> Self {
-        Self { batch_rows: 65_536, row_group_rows: 131_072, page_rows: 2048, zstd_level: 1, retries: 3 }
+        Self {
+            batch_rows: 65_536,
+            row_group_rows: 131_072,
+            page_rows: 2048,
+            zstd_level: 1,
+            retries: 3,
+            keep_jobs: 1000,
+        }
     }
 }
 
@@ -277,6 +296,7 @@ impl Default for GroupConfig {
     fn default() -> Self {
         Self {
             slots: 0,
+            weight: 1,
             queue_length: 1000,
             queue_timeout_ms: 60_000,
             query_memory_bytes: 0,
@@ -288,7 +308,7 @@ impl Default for GroupConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { hot_cuboids_percent: 20, plans_bytes: 64 << 20 }
+        Self { hot_cuboids_percent: 20, plans_bytes: 64 << 20, results_bytes: 64 << 20 }
     }
 }
 
@@ -345,6 +365,9 @@ impl Config {
             "between 1 and 5000",
             &query.max_set_operations,
         )?;
+        for group in self.admission.groups.values() {
+            check(group.weight > 0, "admission.groups.NAME.weight", "at least 1", &group.weight)?;
+        }
         check(build.batch_rows >= 16, "build.batch_rows", "at least 16", &build.batch_rows)?;
         check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
         check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;
@@ -355,6 +378,7 @@ impl Config {
             &build.zstd_level,
         )?;
         check(build.retries <= 20, "build.retries", "at most 20", &build.retries)?;
+        check(build.keep_jobs >= 1, "build.keep_jobs", "at least 1", &build.keep_jobs)?;
         let check_files = self.cubes.check_files_ms;
         check(check_files >= 100, "cubes.check_files_ms", "at least 100", &check_files)?;
         check(

@@ -6,6 +6,7 @@
 
 pub mod access;
 pub mod catalog;
+pub mod cell_key;
 pub mod config;
 pub mod coverage;
 pub mod cube;
@@ -19,9 +20,10 @@ pub mod suggest;
 pub mod upkeep;
 
 pub use catalog::{
-    CatalogSnapshot, CuboidEntry, CuboidFile, FileFormat, SegmentEntry, SegmentRange, SegmentState,
-    SourceFiles, TableEntry,
+    CatalogSnapshot, CuboidEntry, CuboidFile, DiskStoreEntry, ExternalSource, FileFormat, LiveSource,
+    SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry, TableSource,
 };
+pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes};
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};

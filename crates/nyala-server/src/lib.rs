@@ -8,5 +8,6 @@ pub mod auth;
 pub mod metrics;
 pub mod pgwire;
 pub mod rest;
+mod rows;
 pub mod serve;
 pub mod tls;

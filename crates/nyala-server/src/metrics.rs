@@ -1,11 +1,14 @@
-//! What Prometheus is told: engine counters, HTTP requests, process memory.
+//! What Prometheus is told: engine counters, running builds, HTTP requests, process memory.
+
+mod jobs;
+mod stores;
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use ::metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
-use nyala_engine::{BuildStats, EngineStats, HotStats, PlanCacheStats};
+use nyala_engine::{BuildStats, Engine, EngineStats, HotStats, PhaseTimes, PlanCacheStats, ResultCacheStats};
 
 /// Renders the process's metrics; clones share them.
 #[derive(Debug, Clone)]
@@ -18,6 +21,11 @@ const SECONDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 
 /// The recorder is one for the process, as is the `metrics` facade that it serves.
 static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// A value of a label, which must not end it.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
 
 impl Metrics {
     /// Installs the recorder, or finds the one installed before.
@@ -35,13 +43,15 @@ impl Metrics {
         Ok(Self { handle: INSTALLED.get_or_init(|| handle).clone() })
     }
 
-    /// The metrics in Prometheus' text format, with `stats` as the engine's part.
-    pub fn render(&self, stats: EngineStats) -> String {
-        set_engine(stats);
+    /// The metrics in Prometheus' text format, those of the engine with them.
+    pub fn render(&self, engine: &Engine) -> String {
+        set_engine(engine.stats());
         if let Some(bytes) = resident_bytes() {
             gauge!("process_resident_memory_bytes").set(bytes as f64);
         }
-        self.handle.render()
+        let mut text = self.handle.render();
+        write_phases(&mut text, &engine.phase_times());
+        text + &jobs::render(&engine.build_progress()) + &stores::render(&engine.disk_stores())
     }
 
     /// Folds recorded request times into the histogram. To be called every few seconds, because
@@ -57,6 +67,24 @@ pub fn http_request(status: u16, duration: Duration) {
     histogram!("nyala_http_request_seconds").record(duration.as_secs_f64());
 }
 
+/// The engine counts times itself: the recorder's histograms would want each of them, one by one, under a lock.
+fn write_phases(text: &mut String, phases: &[PhaseTimes]) {
+    const NAME: &str = "nyala_query_phase_seconds";
+    let help = "How long statements were in a phase: parsing, planning, queued, running, sending.";
+    let mut lines = vec![format!("# HELP {NAME} {help}"), format!("# TYPE {NAME} histogram")];
+    for times in phases {
+        let (phase, count) = (times.phase, times.count());
+        for (bound, count) in times.cumulative() {
+            lines.push(format!("{NAME}_bucket{{phase=\"{phase}\",le=\"{bound}\"}} {count}"));
+        }
+        lines.push(format!("{NAME}_bucket{{phase=\"{phase}\",le=\"+Inf\"}} {count}"));
+        lines.push(format!("{NAME}_sum{{phase=\"{phase}\"}} {}", times.sum_us as f64 / 1e6));
+        lines.push(format!("{NAME}_count{{phase=\"{phase}\"}} {count}"));
+    }
+    text.push_str(&lines.join("\n"));
+    text.push('\n');
+}
+
 fn set_engine(stats: EngineStats) {
     counter!("nyala_queries_total").absolute(stats.queries_total);
     counter!("nyala_queries_failed_total").absolute(stats.queries_failed);
@@ -68,6 +96,7 @@ fn set_engine(stats: EngineStats) {
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
     set_hot_cuboids(stats.hot_cuboids);
     set_plans(stats.plans);
+    set_results(stats.results);
     set_builds(stats.builds);
 }
 
@@ -76,6 +105,13 @@ fn set_plans(stats: PlanCacheStats) {
     counter!("nyala_plan_cache_misses_total").absolute(stats.misses);
     gauge!("nyala_plan_cache_entries").set(stats.entries as f64);
     gauge!("nyala_plan_cache_bytes").set(stats.bytes as f64);
+}
+
+fn set_results(stats: ResultCacheStats) {
+    counter!("nyala_result_cache_hits_total").absolute(stats.hits);
+    counter!("nyala_result_cache_misses_total").absolute(stats.misses);
+    gauge!("nyala_result_cache_entries").set(stats.entries as f64);
+    gauge!("nyala_result_cache_bytes").set(stats.bytes as f64);
 }
 
 fn set_builds(stats: BuildStats) {
@@ -112,6 +148,7 @@ fn describe() {
     describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
     describe_hot_cuboids();
     describe_plans();
+    describe_results();
     describe_builds();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
@@ -147,6 +184,16 @@ fn describe_plans() {
     describe_counter!("nyala_plan_cache_misses_total", "Queries that were planned.");
     describe_gauge!("nyala_plan_cache_entries", "Shapes and texts of queries that are known.");
     describe_gauge!("nyala_plan_cache_bytes", Unit::Bytes, "About the memory that ready plans take.");
+}
+
+fn describe_results() {
+    describe_counter!("nyala_result_cache_hits_total", "Queries whose answer had been given before.");
+    describe_counter!(
+        "nyala_result_cache_misses_total",
+        "Queries that were to be answered again, and were not."
+    );
+    describe_gauge!("nyala_result_cache_entries", "Answers that are kept.");
+    describe_gauge!("nyala_result_cache_bytes", Unit::Bytes, "Memory that kept answers take.");
 }
 
 /// Resident memory of this process; none where the system has no `/proc`.

@@ -43,6 +43,14 @@ pub enum StorageError {
         /// What the server said.
         reason: String,
     },
+    /// The S3 server cannot answer now, and went on saying so.
+    #[error("bucket `{bucket}` cannot be read for the moment: {reason}; try again later")]
+    Unavailable {
+        /// The bucket's name.
+        bucket: String,
+        /// What the server said.
+        reason: String,
+    },
     /// Another process works on the data folder.
     #[error("data folder `{}` is in use by {holder}; stop it, or choose another with `--data-dir`", path.display())]
     InUse {

@@ -1,12 +1,13 @@
 //! A small world to change, and a catalog that is checked after every change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet, FileFormat,
-    KeyKind, Measure, QualifiedName, RangePartition, SegmentId, SegmentRange, SourceFiles, StateColumn, Step,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet,
+    DiskStoreEntry, ExternalSource, FileFormat, KeyKind, LiveSource, Measure, QualifiedName, RangePartition,
+    SegmentId, SegmentRange, SourceFiles, StateColumn, Step, TableSource,
 };
 
 use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
@@ -42,6 +43,7 @@ impl Subject {
             changed,
             after.schemas != before.schemas
                 || after.tables != before.tables
+                || after.disk_stores != before.disk_stores
                 || after.cubes != before.cubes
                 || after.roles != before.roles
         );
@@ -147,6 +149,8 @@ pub(crate) fn lenient(mut change: Change) -> Change {
         | Change::CreateCube { if_not_exists: flag, .. }
         | Change::DropSchema { if_exists: flag, .. }
         | Change::DropTable { if_exists: flag, .. }
+        | Change::CreateDiskStore { if_not_exists: flag, .. }
+        | Change::DropDiskStore { if_exists: flag, .. }
         | Change::DropCube { if_exists: flag, .. } => *flag = true,
         other => panic!("{other:?} has no such clause"),
     }
@@ -156,13 +160,45 @@ pub(crate) fn lenient(mut change: Change) -> Change {
 pub(crate) fn new_table(table: &str) -> NewTable {
     NewTable {
         name: name(table),
+        source: TableSource::External(files(table)),
+        schema_ipc: (0..=255).collect(),
+        definition: format!("CREATE EXTERNAL TABLE {table}"),
+    }
+}
+
+pub(crate) fn files(table: &str) -> ExternalSource {
+    ExternalSource {
         format: FileFormat::Parquet,
         location: format!("file:///data/{table}/"),
         partition_columns: vec!["year".to_owned()],
         options: BTreeMap::from([("format.delimiter".to_owned(), "|".to_owned())]),
-        schema_ipc: (0..=255).collect(),
-        definition: format!("CREATE EXTERNAL TABLE {table}"),
     }
+}
+
+pub(crate) fn create_store(store: &str) -> Change {
+    let store = DiskStoreEntry {
+        name: store.to_owned(),
+        folder: format!("stores/{store}"),
+        options: BTreeMap::from([("seal_bytes".to_owned(), "4096".to_owned())]),
+        leftovers: BTreeSet::new(),
+    };
+    Change::CreateDiskStore { store, if_not_exists: false }
+}
+
+pub(crate) fn drop_store(store: &str) -> Change {
+    Change::DropDiskStore { name: store.to_owned(), if_exists: false }
+}
+
+/// A live table in `store`.
+pub(crate) fn create_live_table(table: &str, store: &str) -> Change {
+    let source = LiveSource {
+        store: store.to_owned(),
+        stored_as: format!("{table}-1"),
+        key: vec!["year".to_owned(), "id".to_owned()],
+        defaults: BTreeMap::from([("id".to_owned(), "7 + 1".to_owned())]),
+    };
+    let table = NewTable { source: TableSource::Live(source), ..new_table(table) };
+    Change::CreateTable { table, if_not_exists: false }
 }
 
 pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {

@@ -35,6 +35,27 @@ pub(crate) async fn a_missing_job_is_refused(backend: &dyn Backend) {
     assert!(subject.catalog.jobs().await.unwrap().is_empty());
 }
 
+pub(crate) async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Backend) {
+    let subject = Subject::open(backend).await;
+    let mut ids = Vec::new();
+    for started in 0..6 {
+        let id = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, started).await.unwrap();
+        // The first and the fourth go on running.
+        if started % 3 != 0 {
+            let state = if started == 1 { JobState::Failed } else { JobState::Done };
+            subject.catalog.update_job(&JobEntry { state, ..running(id, started) }).await.unwrap();
+        }
+        ids.push(id);
+    }
+    subject.catalog.forget_jobs(2).await.unwrap();
+    let listed = |jobs: Vec<JobEntry>| jobs.into_iter().map(|job| job.id).collect::<Vec<_>>();
+    assert_eq!(listed(subject.catalog.jobs().await.unwrap()), [ids[5], ids[4], ids[3], ids[0]]);
+    subject.catalog.forget_jobs(0).await.unwrap();
+    assert_eq!(listed(subject.catalog.jobs().await.unwrap()), [ids[3], ids[0]]);
+    let next = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, 9).await.unwrap();
+    assert!(next > ids[5], "an id is given again");
+}
+
 fn running(id: JobId, started_at_ms: u64) -> JobEntry {
     JobEntry {
         id,

@@ -8,6 +8,7 @@ pub(crate) mod commits;
 pub(crate) mod fixtures;
 pub(crate) mod history;
 pub(crate) mod jobs;
+pub(crate) mod live;
 pub(crate) mod objects;
 pub(crate) mod roles;
 pub(crate) mod segments;
@@ -50,7 +51,17 @@ macro_rules! conformance_tests {
                 senseless_grants_are_refused,
                 grants_end_with_what_they_are_about,
             ],
-            jobs: [jobs_are_listed_newest_first, a_missing_job_is_refused],
+            live: [
+                stores_and_live_tables_come_and_go,
+                a_store_is_not_dropped_under_its_tables,
+                a_dropped_table_is_left_over_until_it_is_gone,
+                a_live_table_gets_other_columns,
+            ],
+            jobs: [
+                jobs_are_listed_newest_first,
+                a_missing_job_is_refused,
+                jobs_that_ended_are_forgotten_oldest_first,
+            ],
             history: [
                 queries_are_listed_by_when_they_were_asked,
                 queries_are_replaced_and_forgotten,

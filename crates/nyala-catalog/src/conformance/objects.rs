@@ -23,7 +23,7 @@ pub(crate) async fn tables_and_cubes_come_and_go(backend: &dyn Backend) {
     subject.make(create_table("shop.sales")).await;
     subject.make(create_cube("shop.revenue", &["shop.sales"])).await;
     let full = Subject::open(backend).await.catalog.snapshot();
-    assert_eq!(full.tables[&name("shop.sales")].location, "file:///data/shop.sales/");
+    assert_eq!(full.tables[&name("shop.sales")].external(), Some(&files("shop.sales")));
     assert_eq!(full.cubes[&name("shop.revenue")].definition, definition(&["shop.sales"]));
     subject.make(drop_cube("shop.revenue")).await;
     subject.make(drop_table("shop.sales")).await;
@@ -35,9 +35,11 @@ pub(crate) async fn tables_and_cubes_come_and_go(backend: &dyn Backend) {
 pub(crate) async fn entries_come_back_as_they_were(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let mut table = new_table("odd \"name\" with 'quotes', ünïcode 🦌 and\nlines; DROP TABLE tables");
-    table.options.insert("{json}".to_owned(), "\\ \u{1} \"".to_owned());
+    let mut source = files("sales");
+    source.options.insert("{json}".to_owned(), "\\ \u{1} \"".to_owned());
     for format in [FileFormat::Csv, FileFormat::NdJson, FileFormat::Parquet] {
-        table.format = format;
+        source.format = format;
+        table.source = nyala_model::TableSource::External(source.clone());
         table.name.name.push('.');
         table.schema_ipc.clear();
         subject.make(Change::CreateTable { table: table.clone(), if_not_exists: false }).await;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, SegmentEntry, SegmentId, SegmentState,
-    SnapshotVersion, TableEntry,
+    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentEntry, SegmentId,
+    SegmentState, SnapshotVersion, TableEntry,
 };
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{Connection, Error, SqlitePool};
@@ -64,6 +64,9 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
         Edit::AddSchema(name) => sqlx::query("INSERT INTO schemas (name) VALUES (?)").bind(name),
         Edit::RemoveSchema(name) => sqlx::query("DELETE FROM schemas WHERE name = ?").bind(name),
         Edit::AddTable(table) => add_table(table)?,
+        Edit::SetTable(table) => set_table(table)?,
+        Edit::PutDiskStore(store) => put_disk_store(store)?,
+        Edit::RemoveDiskStore(name) => sqlx::query("DELETE FROM disk_stores WHERE name = ?").bind(name),
         Edit::RemoveTable(table) => by_id("DELETE FROM tables WHERE id = ?", table.id.0),
         Edit::AddCube(cube) => add_cube(cube)?,
         Edit::SetDefinition { cube, definition, statement } => {
@@ -105,17 +108,23 @@ fn by_id<'q>(sql: &'static str, id: u64) -> Statement<'q> {
 }
 
 fn add_table(table: &TableEntry) -> Result<Statement<'_>, Error> {
-    let insert = "INSERT INTO tables (id, schema, name, format, location, partition_columns, options, \
-                  schema_ipc, definition) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    let insert =
+        "INSERT INTO tables (id, schema, name, source, schema_ipc, definition) VALUES (?, ?, ?, ?, ?, ?)";
     Ok(by_id(insert, table.id.0)
         .bind(&table.name.schema)
         .bind(&table.name.name)
-        .bind(to_word(&table.format)?)
-        .bind(&table.location)
-        .bind(to_json(&table.partition_columns)?)
-        .bind(to_json(&table.options)?)
+        .bind(to_json(&table.source)?)
         .bind(&table.schema_ipc)
         .bind(&table.definition))
+}
+
+fn set_table(table: &TableEntry) -> Result<Statement<'_>, Error> {
+    let update = "UPDATE tables SET source = ?, schema_ipc = ?, definition = ? WHERE id = ?";
+    Ok(sqlx::query(update)
+        .bind(to_json(&table.source)?)
+        .bind(&table.schema_ipc)
+        .bind(&table.definition)
+        .bind(table.id.0.cast_signed()))
 }
 
 fn add_cube(cube: &CubeEntry) -> Result<Statement<'_>, Error> {
@@ -175,6 +184,12 @@ fn move_cuboid<'q>(segment: SegmentId, before: DimensionSet, cuboid: &CuboidEntr
 fn put_role(role: &RoleEntry) -> Result<Statement<'_>, Error> {
     let upsert = "INSERT INTO roles (name, entry) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET entry = excluded.entry";
     Ok(sqlx::query(upsert).bind(&role.name).bind(to_json(role)?))
+}
+
+fn put_disk_store(store: &DiskStoreEntry) -> Result<Statement<'_>, Error> {
+    let upsert = "INSERT INTO disk_stores (name, entry) VALUES (?, ?) \
+                  ON CONFLICT (name) DO UPDATE SET entry = excluded.entry";
+    Ok(sqlx::query(upsert).bind(&store.name).bind(to_json(store)?))
 }
 
 fn set_ready<'q>(

@@ -52,6 +52,14 @@ pub(super) async fn update(writer: &SqlitePool, job: &JobEntry) -> Result<(), Ca
     }
 }
 
+pub(super) async fn forget(writer: &SqlitePool, keep: u32) -> Result<(), Error> {
+    let running = to_word(&JobState::Running)?;
+    let forget = "DELETE FROM jobs WHERE state <> ?1 AND id NOT IN \
+                  (SELECT id FROM jobs WHERE state <> ?1 ORDER BY id DESC LIMIT ?2)";
+    sqlx::query(forget).bind(running).bind(keep).execute(writer).await?;
+    Ok(())
+}
+
 pub(super) async fn list(readers: &SqlitePool) -> Result<Vec<JobEntry>, Error> {
     let rows = sqlx::query("SELECT * FROM jobs ORDER BY id DESC").fetch_all(readers).await?;
     rows.iter().map(job).collect()

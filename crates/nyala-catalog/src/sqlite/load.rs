@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nyala_model::access::{RoleEntry, Roles};
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentId,
-    SnapshotVersion, TableEntry, TableId,
+    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry, QualifiedName,
+    SegmentEntry, SegmentId, SnapshotVersion, TableEntry, TableId,
 };
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Error, Row, SqlitePool};
@@ -31,6 +31,7 @@ pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<Catalo
         version: version(connection).await?,
         schemas: schemas(connection).await?,
         tables: tables(connection).await?,
+        disk_stores: disk_stores(connection).await?,
         cubes: cubes(connection).await?,
         roles: roles(connection).await?,
     })
@@ -54,6 +55,14 @@ async fn tables(
     let rows = sqlx::query("SELECT * FROM tables").fetch_all(connection).await?;
     let tables = rows.iter().map(table);
     tables.map(|table| table.map(|table| (table.name.clone(), Arc::new(table)))).collect()
+}
+
+async fn disk_stores(
+    connection: &mut SqliteConnection,
+) -> Result<BTreeMap<String, Arc<DiskStoreEntry>>, Error> {
+    let rows = sqlx::query("SELECT entry FROM disk_stores").fetch_all(connection).await?;
+    let stores = rows.iter().map(|row| json::<DiskStoreEntry>(row, "entry"));
+    stores.map(|store| store.map(|store| (store.name.clone(), Arc::new(store)))).collect()
 }
 
 async fn cubes(connection: &mut SqliteConnection) -> Result<BTreeMap<QualifiedName, Arc<CubeEntry>>, Error> {
@@ -94,10 +103,7 @@ fn table(row: &SqliteRow) -> Result<TableEntry, Error> {
     Ok(TableEntry {
         id: TableId(unsigned(row, "id")?),
         name: name(row)?,
-        format: word(row, "format")?,
-        location: row.try_get("location")?,
-        partition_columns: json(row, "partition_columns")?,
-        options: json(row, "options")?,
+        source: json(row, "source")?,
         schema_ipc: row.try_get("schema_ipc")?,
         definition: row.try_get("definition")?,
     })

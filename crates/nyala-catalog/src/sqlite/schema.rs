@@ -8,7 +8,7 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 6] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6];
+const STEPS: [&str; 7] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -137,6 +137,25 @@ ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 /// Who may do what.
 const FORMAT_6: &str = "
 CREATE TABLE roles (
+    name  TEXT PRIMARY KEY,
+    entry TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// Tables are files or live, and live ones have disk stores.
+const FORMAT_7: &str = "
+ALTER TABLE tables ADD COLUMN source TEXT NOT NULL DEFAULT '';
+UPDATE tables SET source = json_object('external', json_object(
+    'format', format,
+    'location', location,
+    'partition_columns', json(partition_columns),
+    'options', json(options)
+));
+ALTER TABLE tables DROP COLUMN format;
+ALTER TABLE tables DROP COLUMN location;
+ALTER TABLE tables DROP COLUMN partition_columns;
+ALTER TABLE tables DROP COLUMN options;
+CREATE TABLE disk_stores (
     name  TEXT PRIMARY KEY,
     entry TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -124,6 +124,10 @@ impl CatalogStore for SqliteStore {
         jobs::update(&self.writer, job).await.map_err(|error| self.explain(error))
     }
 
+    async fn forget_jobs(&self, keep: u32) -> Result<(), CatalogError> {
+        jobs::forget(&self.writer, keep).await.map_err(|error| self.explain(error.into()))
+    }
+
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError> {
         jobs::list(&self.readers).await.map_err(|error| self.explain(error.into()))
     }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::door::{Mode, Target};
 use super::host::Server;
 use super::load::{Load, probe, run};
-use super::report::{Ceiling, Report, RunReport, Setup, page, table};
+use super::report::{Beside, Ceiling, Report, RunReport, Setup, page, table};
 use super::span;
 use super::workload::{Random, Workload, read, select_one};
 use crate::report::Hinted;
@@ -53,6 +53,13 @@ pub struct BenchArgs {
     /// Seed of the parameters; the same seed asks the same
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Query files, or folders of them, that other clients run at the same time: each number of clients is measured
+    /// without them first
+    #[arg(long, value_name = "WORKLOAD")]
+    pub beside: Vec<String>,
+    /// How many other clients these are
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "beside")]
+    pub beside_clients: usize,
     /// Process of a server on this machine, whose CPU time and memory are to be reported, with all below it
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
@@ -78,9 +85,19 @@ pub async fn command(args: BenchArgs) -> Result<()> {
     let server = server(args.server_pid)?;
     let server_version = probe(&target, &workload, args.timeout, args.seed).await?;
     let mut report = Report::new(setup(&args, &target, &workload, server_version));
+    let beside = (!args.beside.is_empty()).then(|| read(&args.beside).map(Arc::new)).transpose()?;
     for clients in &args.clients {
         writeln!(stderr(), "clients: {clients} …")?;
-        report.runs.push(measure(&args, &target, &workload, *clients, server).await?);
+        let quiet = measure(&args, &target, &workload, *clients, server).await?;
+        let busy = match &beside {
+            Some(beside) => {
+                writeln!(stderr(), "clients: {clients} beside {} …", beside.name)?;
+                Some(measure_beside(&args, &target, (&workload, beside), &quiet, server).await?)
+            }
+            None => None,
+        };
+        report.runs.push(quiet);
+        report.runs.extend(busy);
     }
     publish(&args, &report)
 }
@@ -146,15 +163,7 @@ async fn measure(
     clients: usize,
     server: Option<Server>,
 ) -> Result<RunReport> {
-    let load = Load {
-        clients,
-        per_second: args.rate,
-        warmup: args.warmup,
-        duration: args.duration,
-        timeout: args.timeout,
-        drain: args.drain,
-        seed: args.seed,
-    };
+    let load = load(args, clients);
     let mut ceiling = None;
     if !args.ceiling.is_zero() {
         let warmup = args.warmup.min(args.ceiling / 2);
@@ -163,6 +172,36 @@ async fn measure(
     }
     let measured = run(target, workload, load, server).await?;
     Ok(RunReport::new(&measured, workload, ceiling))
+}
+
+fn load(args: &BenchArgs, clients: usize) -> Load {
+    Load {
+        clients,
+        per_second: args.rate,
+        warmup: args.warmup,
+        duration: args.duration,
+        timeout: args.timeout,
+        drain: args.drain,
+        seed: args.seed,
+    }
+}
+
+/// The run again, while other clients run another workload, in a closed loop.
+async fn measure_beside(
+    args: &BenchArgs,
+    target: &Target,
+    (workload, beside): (&Arc<Workload>, &Arc<Workload>),
+    quiet: &RunReport,
+    server: Option<Server>,
+) -> Result<RunReport> {
+    let others = Load { per_second: None, ..load(args, args.beside_clients) };
+    let (measured, others) = tokio::join!(
+        run(target, workload, load(args, quiet.clients), server),
+        run(target, beside, others, None)
+    );
+    let mut report = RunReport::new(&measured?, workload, None);
+    report.beside = Some(Beside::of(&others?, beside, &report, quiet));
+    Ok(report)
 }
 
 fn publish(args: &BenchArgs, report: &Report) -> Result<()> {

@@ -66,6 +66,20 @@ impl Server {
         sizes.reduce(u64::saturating_add)
     }
 
+    /// Threads of its processes.
+    pub fn threads(self) -> Option<u64> {
+        let status = self.family().into_iter().filter_map(|pid| read(pid, "status"));
+        let counts = status.filter_map(|status| field(&status, "Threads")?.parse::<u64>().ok());
+        counts.reduce(u64::saturating_add)
+    }
+
+    /// Files and sockets that its processes hold open.
+    pub fn open_files(self) -> Option<u64> {
+        let folders =
+            self.family().into_iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok());
+        folders.map(|folder| folder.count() as u64).reduce(u64::saturating_add)
+    }
+
     fn family(self) -> BTreeSet<u32> {
         let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -86,6 +86,34 @@ fn arrivals_at_a_rate_are_all_accounted_for() {
 }
 
 #[test]
+fn what_runs_beside_is_reported_apart() {
+    let server = Server::empty(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let (file, other) = (folder.path().join("q.sql"), folder.path().join("other.sql"));
+    std::fs::write(&file, "SELECT {{n: 1..9}} AS n").unwrap();
+    std::fs::write(&other, "-- name: long\nSELECT count(*) FROM generate_series(1, 100000)").unwrap();
+    let (file, other, url) = (file.to_str().unwrap(), other.to_str().unwrap(), server.url());
+    let arguments = [file, "--url", &url, "--beside", other, "--beside-clients", "2"];
+    let beside = report(&folder.path().join("report.json"), &arguments, &server);
+    let runs = beside["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4, "each number of clients alone and with others: {beside}");
+    for pair in runs.chunks(2) {
+        assert_eq!(pair[0]["clients"], pair[1]["clients"]);
+        assert!(
+            pair[0]["beside"].is_null() && pair[1]["beside"]["p95_ratio"].as_f64().unwrap() > 0.0,
+            "{pair:?}"
+        );
+        assert!(pair[1]["beside"]["handled"].as_u64().unwrap() > 0, "{pair:?}");
+        assert_eq!((&pair[1]["beside"]["clients"], &pair[1]["beside"]["errors"]), (&2.into(), &0.into()));
+    }
+    // Nothing may go wrong beside either.
+    std::fs::write(other, "SELECT nope").unwrap();
+    let finished = bench(&arguments);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("queries failed"), "{finished:?}");
+}
+
+#[test]
 fn errors_of_the_server_are_counted_and_end_in_failure() {
     // More clients than connections: those that get none try again and again.
     let server = Server::empty(&[("NYALA_SERVER__MAX_CONNECTIONS", "4")]);

@@ -191,7 +191,11 @@ fn a_build_is_watched_and_cancelled_over_http() {
     eventually("the build runs", PATIENCE, || jobs()["jobs"][0]["state"] == "running");
     let job = jobs()["jobs"][0].clone();
     assert_eq!((job["kind"].as_str(), job["cube"].as_str()), (Some("build"), Some("public.ssb")), "{job}");
-    assert!(server.get("/metrics").body.contains("nyala_builds_running 1"), "not in the metrics");
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("nyala_builds_running 1"), "not in the metrics");
+    let own =
+        format!("nyala_build_job_percent{{job=\"{}\",cube=\"public.ssb\",kind=\"build\"}} ", job["job"]);
+    assert!(metrics.contains(&own), "{own}\n{metrics}");
     let path = format!("/api/v1/jobs/{}", job["job"]);
     assert_eq!(server.delete(&path).status, 202);
     let answer = String::from_utf8(building.join().unwrap()).unwrap();
@@ -200,7 +204,9 @@ fn a_build_is_watched_and_cancelled_over_http() {
     assert_eq!(server.delete(&path).status, 409);
     assert_eq!(server.delete("/api/v1/jobs/4711").status, 404);
     assert_eq!(server.get("/api/v1/jobs/first").status, 404);
-    assert!(server.get("/metrics").body.contains("nyala_builds_total{outcome=\"cancelled\"} 1"));
+    let metrics = server.get("/metrics").body;
+    assert!(metrics.contains("nyala_builds_total{outcome=\"cancelled\"} 1"));
+    assert!(!metrics.contains("nyala_build_job_"), "{metrics}");
     eventually("space given back", Duration::from_secs(10), || files_below(&data.join("cubes")).is_empty());
     assert!(!check_consistent(&server, &data), "a segment was published");
 }

@@ -181,6 +181,45 @@ async fn what_changes_with_time_is_planned_every_time() {
     }
 }
 
+/// `SELECT 1` of a connection pool; but nothing that is another thing for another session or at another time.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_reads_nothing_is_not_planned_again() {
+    let test = TestEngine::new().await;
+    test.table("f", &[batch!("a" => Int64Array::from_iter_values(0..10))]).await;
+    for (sql, expected) in [("SELECT 1", "1"), ("SELECT 'a' || 'b' AS t", "ab"), ("SELECT upper('x')", "X")] {
+        assert!(becomes_ready(&test, sql).await, "{sql}");
+        assert_eq!(test.run(sql).await, [[expected]]);
+    }
+    for sql in ["SELECT random()", "SELECT now()", "SELECT count(*) FROM f", "SELECT 1 FROM f"] {
+        assert!(!becomes_ready(&test, sql).await, "{sql}");
+    }
+}
+
+/// Conditions are decided on values of columns, not on rows, where they are on one column that is sorted.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_of_all_kinds_leave_the_rows_of_the_tables() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for condition in [
+        "year = 1994 OR city = 'city''3'",
+        "year IS NULL",
+        "city IS NOT NULL AND year IS NULL",
+        "year IN (1993, 1996) AND city NOT IN ('city''1', 'city''2')",
+        "year <> 1995 AND (city IS NULL OR city > 'city''5')",
+        "year % 2 = 0 AND price > rate",
+        "coalesce(year, 0) < 1993 AND rate = 0.25 AND day < DATE '1991-12-02'",
+        "year > 2000",
+        "NOT (year = 1994)",
+    ] {
+        let sql = format!("SELECT day, count(*), sum(a) FROM f WHERE {condition} GROUP BY day");
+        let expected = raw(&test, &sql).await;
+        for _ in 0..6 {
+            assert_same(&sql, &sorted(test.run(&sql).await), &expected);
+            test.settle().await;
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_catalog_or_setting_means_another_plan() {
     let test = TestEngine::new().await;

@@ -9,45 +9,9 @@ use arrow::array::{
 
 use crate::batch;
 use crate::harness::{TestEngine, assert_same, sorted, write_parquet};
+use crate::random::{Random, seed};
 
 const QUERIES_PER_CUBE: usize = 50;
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
-    }
-
-    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
-        &items[self.below(items.len())]
-    }
-
-    /// A random subset of at most `most` items, in their order.
-    fn some(&mut self, items: &[&'static str], most: usize) -> Vec<&'static str> {
-        let mut chosen: Vec<&'static str> = Vec::new();
-        for _ in 0..self.below(most + 1) {
-            let item = *self.pick(items);
-            if !chosen.contains(&item) {
-                chosen.push(item);
-            }
-        }
-        chosen
-    }
-}
 
 const DIMENSIONS: &[&str] = &[
     "region",
@@ -353,8 +317,11 @@ fn follow(cube: &mut Cube, action: &str) {
 
 fn from_all(random: &mut Random) -> String {
     if random.chance(50) {
-        let joins: Vec<String> = JOINS.iter().map(|(table, on, _)| format!("JOIN {table} ON {on}")).collect();
-        format!("sales {}", joins.join(" "))
+        let joins = JOINS.iter().map(|(table, on, _)| {
+            let side = if random.chance(12) { "LEFT " } else { "" };
+            format!("{side}JOIN {table} ON {on}")
+        });
+        format!("sales {}", joins.collect::<Vec<_>>().join(" "))
     } else {
         "sales JOIN product ON product_id = product JOIN place ON place = place_id".to_owned()
     }
@@ -506,11 +473,8 @@ fn random_query(
 #[tokio::test(flavor = "multi_thread")]
 async fn cubes_never_change_an_answer() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let seed = number("NYALA_SEED").unwrap_or_else(|| {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
-    });
     let cases = number("NYALA_CASES").unwrap_or(2_000) as usize;
-    println!("NYALA_SEED={seed}");
+    let seed = seed();
     let mut random = Random(seed);
     let (mut done, mut hits, mut warm) = (0, 0, 0);
     while done < cases {

@@ -1,6 +1,10 @@
 //! Files on S3, from a server that knows buckets, objects and signatures.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -89,6 +93,115 @@ fn a_cube_over_objects_answers_until_they_are_replaced() {
     assert_eq!(server.query("SHOW CUBES")[0][2], "stale");
     server.query("BUILD CUBE ssb");
     check_answers(&server);
+}
+
+/// S3 says so when a connection was idle for too long. The client takes it for final.
+const TIMED_OUT: &str =
+    "<Error><Code>RequestTimeout</Code><Message>Idle connections will be closed.</Message></Error>";
+
+#[test]
+fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
+    let s3 = S3::start();
+    s3.generate("0.01", &[]);
+    let proxy = Proxy::start(&s3.access.endpoint);
+    let folder = tempfile::tempdir().unwrap();
+    let mut variables = s3.variables();
+    variables[0].1 = &proxy.url;
+    let server = Server::start_with(folder.path(), &variables);
+    let benchmark =
+        |name| std::fs::read_to_string(repository("benchmarks/ssb").join(name)).expect("statements");
+    let tables = benchmark("tables.sql").replace("${DATA}", &format!("s3://{BUCKET}/ssb"));
+    for line in tables.lines().filter(|line| line.starts_with("CREATE")) {
+        server.query(line.trim_end_matches(';'));
+    }
+    let months = "ssb PARTITION BY RANGE (lo_orderdate) EVERY INTERVAL '1 year' AS";
+    for definition in [benchmark("cube.sql"), benchmark("cube.sql").replace("ssb AS", months)] {
+        server.query(&definition);
+        // What is read first are values of dimensions, then the rows.
+        for lucky in [0, 1] {
+            proxy.fail_after(lucky);
+            server.query("REFRESH CUBE ssb");
+            let job = server.query("SHOW JOBS").swap_remove(0);
+            assert_eq!((job[3].as_str(), job[14].as_str()), ("done", "1"), "{lucky}: {job:?}");
+            assert!(!proxy.is_armed(), "{lucky}: nothing failed");
+            check_answers(&server);
+            let findings = server.query("CHECK CUBE ssb SAMPLE 5");
+            assert!(findings.iter().all(|row| row[3] == "ok"), "{findings:?}");
+        }
+        server.query("DROP CUBE ssb");
+    }
+}
+
+/// Hands requests on to a store, except for one.
+struct Proxy {
+    url: String,
+    /// How many requests for rows of the fact table are handed on before one is answered with an error, and one
+    /// more; 0 when all are.
+    armed: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    fn start(endpoint: &str) -> Self {
+        let store: SocketAddr = endpoint.trim_start_matches("http://").parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let armed = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&armed);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let counter = Arc::clone(&counter);
+                // A client that goes away in between is no trouble of this test.
+                std::thread::spawn(move || hand_on(client, store, &counter).ok());
+            }
+        });
+        Self { url, armed }
+    }
+
+    fn fail_after(&self, requests: usize) {
+        self.armed.store(requests + 1, Ordering::SeqCst);
+    }
+
+    fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// One request a connection: what asks for another is told to connect anew.
+fn hand_on(client: TcpStream, store: SocketAddr, armed: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(client.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if !lower.starts_with("connection:") {
+            head.push_str(&line);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let mut client = client;
+    let reads_rows = head.starts_with("GET") && head.contains("/lineorder/lineorder-");
+    let last = |left: usize| left.checked_sub(1);
+    if reads_rows && armed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, last) == Ok(1) {
+        let length = TIMED_OUT.len();
+        let head =
+            format!("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        return client.write_all((head + TIMED_OUT).as_bytes());
+    }
+    let mut store = TcpStream::connect(store)?;
+    store.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes())?;
+    store.write_all(&body)?;
+    std::io::copy(&mut store, &mut client)?;
+    Ok(())
 }
 
 fn check_answers(server: &Server) {

@@ -65,6 +65,15 @@ impl Server {
         exchange(self.http, format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())
     }
 
+    /// Sends a body of any type.
+    pub fn post_to(&self, path: &str, media_type: &str, body: &[u8]) -> Response {
+        let head = format!(
+            "POST {path} HTTP/1.0\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        exchange(self.http, &[head.as_bytes(), body].concat())
+    }
+
     pub fn delete(&self, path: &str) -> Response {
         exchange(self.http, format!("DELETE {path} HTTP/1.0\r\n\r\n").as_bytes())
     }

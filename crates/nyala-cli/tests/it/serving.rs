@@ -93,6 +93,25 @@ async fn who_waits_too_long_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_user_cannot_take_all_slots() {
+    let test = engine(|config| config.admission.user_slots = 1).await;
+    let (first, second) = (session(&test), session(&test));
+    let holding = rows(&first, HEAVY).await.unwrap();
+    let waiting = tokio::spawn(async move { rows(&second, "SELECT sum(n) FROM big").await?.collect().await });
+    until(&test, QUEUED, "1").await;
+    // Who asks here is another user.
+    assert_eq!(value(&test, "SELECT sum(n) FROM big").await, "199990000");
+    assert_eq!(value(&test, QUEUED).await, "1");
+    drop(holding);
+    waiting.await.unwrap().unwrap();
+    let phases = test.engine.phase_times();
+    let queued = phases.iter().find(|times| times.phase == "queued").unwrap();
+    assert!(queued.count() >= 1 && queued.sum_us > 0, "{phases:?}");
+    let logged = "SELECT count(*) FROM system.query_log WHERE queued_us > 0 AND running_us > 0";
+    until(&test, logged, "1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn groups_go_by_setting_user_and_schema() {
     let test = engine(|config| {
         one_slot(config);

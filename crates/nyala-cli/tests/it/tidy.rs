@@ -30,9 +30,10 @@ const ENGINE_MODULES: &[(&str, &[&str])] = &[
     ("statement", &["error"]),
     ("functions", &["error", "statement"]),
     ("scan", &["error", "statement"]),
+    ("live", &["error"]),
     ("cube", &["error", "statement", "functions", "scan"]),
-    ("session", &["error", "statement", "functions", "scan", "cube"]),
-    ("query", &["error", "access", "statement", "functions", "scan", "cube", "session"]),
+    ("session", &["error", "statement", "functions", "scan", "live", "cube"]),
+    ("query", &["error", "access", "statement", "functions", "scan", "live", "cube", "session"]),
 ];
 
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.

@@ -179,6 +179,40 @@ async fn a_source_that_becomes_something_else_while_it_is_read_fails_the_build()
     test.check_hit(SUM).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_is_gone_or_something_else_after_a_build_is_never_answered_for() {
+    let test = sales(10_000).await;
+    test.run("SET nyala.check_files = on").await;
+    test.run("BUILD CUBE c").await;
+    test.check_hit(SUM).await;
+    let file = test.path("sales/part-0.parquet");
+    let (kept, text, texts) = (test.path("kept"), test.path("text"), test.path("texts.parquet"));
+    std::fs::copy(&file, &kept).unwrap();
+    std::fs::write(&text, "shop,buyer,amount\n1,2,3\n".repeat(1000)).unwrap();
+    let shops = StringArray::from_iter_values((0..1000).map(|n| format!("shop {n}")));
+    write_parquet(&texts, &[batch!("shop" => shops, "buyer" => Int64Array::from(vec![1; 1000]))]);
+    for other in [text, texts] {
+        replace(&other, &file);
+        let failure = test.try_run(SUM).await.unwrap_err();
+        assert!(matches!(failure.kind, ErrorKind::Unreadable | ErrorKind::Data), "{failure:?}");
+        let failure = test.try_run("BUILD CUBE c").await.unwrap_err();
+        assert!(matches!(failure.kind, ErrorKind::Unreadable | ErrorKind::Data), "{failure:?}");
+        assert_eq!(test.run("SHOW CUBES").await[0][2], "stale");
+        replace(&kept, &file);
+        test.check_miss(SUM, "changed since it was built").await;
+        test.run("BUILD CUBE c").await;
+        test.check_hit(SUM).await;
+    }
+    std::fs::remove_file(&file).unwrap();
+    let gone = test.try_run(SUM).await;
+    assert!(gone.as_ref().map_or(true, Vec::is_empty), "rows that are gone are answered for: {gone:?}");
+    assert_eq!(test.run("SHOW CUBES").await[0][2], "stale");
+    replace(&kept, &file);
+    test.check_same(SUM).await;
+    test.run("BUILD CUBE c").await;
+    test.check_hit(SUM).await;
+}
+
 /// At once, as a program that writes files does it.
 fn replace(with: &Path, file: &Path) {
     let beside: PathBuf = file.with_extension("new");

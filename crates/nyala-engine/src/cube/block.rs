@@ -140,15 +140,16 @@ impl Block {
     fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
         let provider = source_as_provider(&scan.source).ok();
         let table = provider.as_ref().and_then(|provider| provider.downcast_ref::<ExternalTable>());
-        let Some(entry) = table.map(ExternalTable::entry) else {
-            return Err(Miss::new(format!("`{}` is not a table of the catalog", scan.table_name)));
+        let Some(table) = table else {
+            return Err(Miss::new(format!("`{}` is not a table of files", scan.table_name)));
         };
+        let entry = table.entry();
         let qualifier = qualifier(self.instances.len());
         self.instances.push(Instance {
             table: entry.name.clone(),
             scan: scan.clone(),
             outer: None,
-            is_parquet: entry.format == FileFormat::Parquet,
+            is_parquet: table.format() == FileFormat::Parquet,
             only: None,
         });
         let columns = scan.projected_schema.columns().into_iter();
@@ -194,6 +195,13 @@ impl Block {
         self.predicates.extend(conjuncts(predicate));
         Ok(())
     }
+}
+
+/// The column of `plan`, a join of tables, that is the base column `wanted`, if it has one.
+pub(crate) fn output_of(plan: &LogicalPlan, wanted: &Column) -> Option<Column> {
+    let outputs = Block::default().flatten(plan).ok()?;
+    let found = outputs.into_iter().find(|(_, base)| matches!(base, Expr::Column(base) if base == wanted));
+    found.map(|(output, _)| output)
 }
 
 fn substitute_all(exprs: &[Expr], columns: &Columns) -> Result<Vec<Expr>, Miss> {

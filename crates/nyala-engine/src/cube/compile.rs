@@ -94,11 +94,16 @@ impl CompiledCube {
 
     /// The cube over those rows of its fact table only that belong to `range`.
     pub(crate) fn restricted(&self, range: SegmentRange) -> Result<Self> {
+        self.restricted_to(&[range])
+    }
+
+    /// The same for the rows of any of `ranges`.
+    pub(crate) fn restricted_to(&self, ranges: &[SegmentRange]) -> Result<Self> {
         let mut cube = self.clone();
         let Some(column) = &self.partition else { return Ok(cube) };
         let Some(fact) = cube.block.instances.first_mut() else { return Ok(cube) };
         let name = Column::new(Some(fact.scan.table_name.clone()), column.division.column.clone());
-        fact.only = column.rows_of(range, &Expr::Column(name));
+        fact.only = column.rows_of_any(ranges, &Expr::Column(name));
         let read = scan_plan(fact)?.build()?;
         let mut first = true;
         // The fact table is the first that its SELECT names, and so the first scan of the plan.

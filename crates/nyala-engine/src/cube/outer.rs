@@ -16,7 +16,7 @@ pub(super) fn strengthen(instances: &mut [Instance], predicates: &mut Vec<Expr>)
 }
 
 /// Whether `predicate` is false or null if all columns of the instance are null. May miss some.
-fn refuses_null(predicate: &Expr, instance: usize) -> bool {
+pub(super) fn refuses_null(predicate: &Expr, instance: usize) -> bool {
     match predicate {
         Expr::IsNotNull(inner) => is_null(inner, instance),
         Expr::IsTrue(inner) => refuses_null(inner, instance),

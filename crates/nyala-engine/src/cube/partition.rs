@@ -96,13 +96,20 @@ impl PartitionColumn {
         }
     }
 
-    /// The condition that a row of `range` fulfils; none if every row does.
-    pub(crate) fn rows_of(&self, range: SegmentRange, column: &Expr) -> Option<Expr> {
-        match range {
-            SegmentRange::Whole => None,
-            SegmentRange::Nulls => Some(column.clone().is_null()),
-            SegmentRange::Keys(range) => Some(self.rows_in(&range.into(), column)),
+    /// The condition that a row of any of `ranges` fulfils; none if every row does.
+    pub(crate) fn rows_of_any(&self, ranges: &[SegmentRange], column: &Expr) -> Option<Expr> {
+        let mut keys = KeySet::default();
+        let mut nulls = false;
+        for range in ranges {
+            match range {
+                SegmentRange::Whole => return None,
+                SegmentRange::Nulls => nulls = true,
+                SegmentRange::Keys(range) => keys = keys.union(&(*range).into()),
+            }
         }
+        let nulls = nulls.then(|| column.clone().is_null());
+        let keys = (!keys.is_empty() || nulls.is_none()).then(|| self.rows_in(&keys, column));
+        nulls.into_iter().chain(keys).reduce(Expr::or)
     }
 
     /// The condition that the column's key is in `keys`; not fulfilled by null.

@@ -202,7 +202,7 @@ impl Trials {
         let restricted = input.transform_down(|node| match &node {
             LogicalPlan::TableScan(scan) if std::mem::take(&mut first) => {
                 let name = Column::new(Some(scan.table_name.clone()), column.division.column.clone());
-                match column.rows_of(segment.range, &Expr::Column(name)) {
+                match column.rows_of_any(&[segment.range], &Expr::Column(name)) {
                     Some(condition) => {
                         let rows = LogicalPlanBuilder::from(node).filter(condition)?.build()?;
                         Ok(Transformed::new(rows, true, TreeNodeRecursion::Jump))

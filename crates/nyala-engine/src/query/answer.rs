@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arrow::datatypes::SchemaRef;
@@ -11,6 +12,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc::Receiver;
 
 use super::activity::Running;
+use super::results::{Keeping, ResultCache, ResultKey, Source};
 use super::run::{Deadline, Here};
 use crate::error::{QueryError, Result};
 
@@ -47,6 +49,9 @@ pub struct RowStream {
     running: Running,
     /// Watched here and not by the computation, which may be deep in work that does not look up.
     reached: Option<BoxFuture<'static, QueryError>>,
+    /// If it may be given again.
+    source: Option<Box<Source>>,
+    keeping: Option<Box<Keeping>>,
     ended: bool,
 }
 
@@ -72,7 +77,19 @@ impl RowStream {
         deadline: Option<Deadline>,
     ) -> Self {
         let reached = deadline.map(|deadline| async move { deadline.reached().await }.boxed());
-        Self { schema, batches, running, reached, ended: false }
+        Self { schema, batches, running, reached, source: None, keeping: None, ended: false }
+    }
+
+    /// The same rows, which may be given again.
+    pub(super) fn from(mut self, source: Option<Source>) -> Self {
+        self.source = source.map(Box::new);
+        self
+    }
+
+    /// Keeps the rows for who asks the same, if they may be given again.
+    pub(super) fn keep(&mut self, cache: &Arc<ResultCache>, key: ResultKey) {
+        let keeping = self.source.take().map(|source| Keeping::new(cache, key, *source));
+        self.keeping = keeping.map(Box::new);
     }
 
     /// Columns of every batch.
@@ -108,10 +125,21 @@ impl Stream for RowStream {
             Batches::Sent(batches) => batches.poll_recv(context),
             Batches::Here(here) => here.poll_next(context, &this.running),
         };
-        self.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
-        if matches!(next, Poll::Ready(None)) {
-            self.running.finish();
+        match &next {
+            Poll::Ready(Some(Ok(batch))) => {
+                if this.keeping.as_mut().is_some_and(|keeping| !keeping.add(batch)) {
+                    this.keeping = None;
+                }
+            }
+            Poll::Ready(None) => {
+                this.running.finish();
+                if let Some(keeping) = this.keeping.take() {
+                    keeping.finish(SchemaRef::clone(&this.schema));
+                }
+            }
+            Poll::Ready(Some(Err(_))) | Poll::Pending => {}
         }
+        this.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
         next
     }
 }

@@ -3,6 +3,7 @@
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
@@ -14,13 +15,14 @@ use super::system::SYSTEM_SCHEMA;
 use crate::access::Identity;
 use crate::cube::external_table;
 use crate::error::Result;
+use crate::live::{ChangesProvider, LiveProvider};
 use crate::session::{DATABASE, Settings, SnapshotContext};
-use crate::statement::{Nyala, RoleOptions, RoleStatement};
+use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
 /// Tables of the system that show what others ask.
-const TELLS_OF_OTHERS: [&str; 4] = ["queries", "query_history", "query_log", "stuck"];
+const TELLS_OF_OTHERS: [&str; 5] = ["queries", "query_history", "query_log", "stuck", "tasks"];
 
 /// Checks every table that a plan reads, also in subqueries. It must be done whenever a plan is run, and not only
 /// when it was made: another session may have made it, and what was granted may have been taken.
@@ -55,7 +57,7 @@ pub(super) fn plan(
 /// The table that is read; none for what describes the database, and for functions that give rows. Whatever else
 /// there may be is taken for a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
-    if let Some(name) = external_table(scan) {
+    if let Some(name) = external_table(scan).or_else(|| live_table(scan)) {
         return Some(name);
     }
     let name = scan.table_name.table();
@@ -65,6 +67,16 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
     let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref());
     (!is_function && !is_system)
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
+}
+
+/// The live table that is read, or whose changes are.
+fn live_table(scan: &TableScan) -> Option<QualifiedName> {
+    let provider = source_as_provider(&scan.source).ok()?;
+    let table = match provider.downcast_ref::<ChangesProvider>() {
+        Some(changes) => changes.table(),
+        None => provider.downcast_ref::<LiveProvider>()?.table(),
+    };
+    Some(table.entry().name.clone())
 }
 
 /// Checks a change of schemas and tables.
@@ -129,6 +141,15 @@ pub(super) fn own(
         }
         Nyala::ShowCubes | Nyala::ShowSegments { .. } | Nyala::ShowCuboids { .. } | Nyala::ShowJobs => Ok(()),
         Nyala::Role(statement) => role(&catalog, identity, statement),
+        Nyala::Live(statement) => match statement.as_ref() {
+            LiveStatement::CreateDiskStore { .. } | LiveStatement::DropDiskStore { .. } => {
+                identity.require_superuser(&catalog, "changing disk stores")
+            }
+            LiveStatement::CreateTable { create, .. } => creates(&catalog, identity, name(&create.name)?),
+            LiveStatement::AlterTable(alter) => creates(&catalog, identity, name(&alter.name)?),
+            // Checked when it begins. What a location may be is checked when it is opened.
+            LiveStatement::Copy(_) => Ok(()),
+        },
     }
 }
 

@@ -1,12 +1,11 @@
 //! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and builds that nobody asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
-use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
+use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentRange};
 use tokio::sync::Mutex;
 
 use super::answer::{Answer, Completion};
@@ -14,18 +13,12 @@ use super::bounds::bounds;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
 use super::job::{EndJob, end, record};
-use super::upkeep;
-use crate::cube::build::{
-    BuildContext, Progress, Survey, WantedSegment, Work, build, extend, is_due, merge, survey, wanted,
-};
-use crate::cube::{Dice, ReadyCube, fingerprints};
+use super::maker::Maker;
+use crate::cube::ReadyCube;
+use crate::cube::build::{BuildContext, Progress, Work, is_due, wanted};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{BuildAction, BuildCube};
-
-/// How long to wait before the second attempt; before each further one five times as long.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(125);
 
 /// A range that has the rows of every segment that is built from rows.
 fn range_of_all(works: &[Work]) -> SegmentRange {
@@ -144,129 +137,6 @@ fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
     if running { Err(busy(name)) } else { Ok(()) }
 }
 
-/// Makes the segments of one job.
-pub(super) struct Maker {
-    pub(super) engine: Arc<Engine>,
-    pub(super) name: QualifiedName,
-    pub(super) context: BuildContext,
-    /// Has the rows of every segment that is to be built.
-    range: SegmentRange,
-    /// What was found out about these rows, with the files they lay in then.
-    survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
-}
-
-impl Maker {
-    /// What holds of all rows of the job, looked at once as long as their files stay.
-    async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
-        let now = sources(&self.engine, cube, self.range)?;
-        let mut known = self.survey.lock().await;
-        if let Some((files, survey)) = known.as_ref()
-            && *files == now
-        {
-            return Ok(Arc::clone(survey));
-        }
-        let survey = Arc::new(survey(cube, self.range, &self.context).await?);
-        *known = Some((now, Arc::clone(&survey)));
-        Ok(survey)
-    }
-
-    /// One segment after the other, then what the cube's options ask for.
-    async fn make_all(&self, works: Vec<Work>) -> Result<()> {
-        for work in works {
-            self.make(&work).await?;
-        }
-        upkeep::after_build(self).await
-    }
-
-    /// One segment. Failures of the moment are waited out.
-    pub(super) async fn make(&self, work: &Work) -> Result<()> {
-        let retries = self.engine.build_config.retries;
-        let mut dice = Dice::new();
-        for attempt in 0.. {
-            let mark = self.context.progress.mark();
-            match self.attempt(work, attempt, attempt < retries).await {
-                Err(error) if error.transient && attempt < retries => {
-                    let wait = wait_before(attempt + 1, &mut dice);
-                    tracing::warn!(cube = %self.name, %error, ?wait, "a build failed for the moment");
-                    self.context.progress.retry(mark, &error);
-                    tokio::time::sleep(wait).await;
-                    self.engine.refresh().await?;
-                }
-                outcome => return outcome,
-            }
-        }
-        Ok(())
-    }
-
-    async fn attempt(&self, work: &Work, attempt: u32, again: bool) -> Result<()> {
-        let engine = &self.engine;
-        let cube = find(engine, &self.name)?;
-        let range = work.range();
-        let revision = cube.entry.definition.revision;
-        let sources = sources(engine, &cube, range)?;
-        let mut wanted = WantedSegment { range, sources, revision, attempt, again };
-        let made = self.carry_out(work, &cube, &mut wanted).await;
-        match made {
-            // Whatever went wrong, this is the cause.
-            Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
-                check_unchanged(engine, &cube, &wanted).await.map_err(|changed| match changed.transient {
-                    true => error.clone(),
-                    false => changed,
-                })?;
-                Err(error)
-            }
-            made => made,
-        }?;
-        engine.refresh().await
-    }
-
-    async fn carry_out(&self, work: &Work, cube: &ReadyCube, wanted: &mut WantedSegment) -> Result<()> {
-        let (engine, context) = (&self.engine, &self.context);
-        let built = match work {
-            Work::Build(_) => build(cube, wanted, self.surveyed(cube).await?.as_ref(), context).await?,
-            Work::Merge(_, ids) => {
-                let segments: Vec<SegmentEntry> =
-                    cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
-                merge(cube, wanted, &segments, context).await?
-            }
-            Work::Extend(_, id) => {
-                let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
-                let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
-                // New cells must come from the rows that the others came from.
-                wanted.sources.clone_from(&segment.sources);
-                return extend(cube, segment, context, check_unchanged(engine, cube, wanted)).await;
-            }
-        };
-        check_unchanged(engine, cube, wanted).await?;
-        built.publish().await
-    }
-}
-
-/// Waits grow, and are never quite the same: jobs that failed together do not come back together.
-fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
-    let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
-    let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
-    wait * percent / 100
-}
-
-/// What was read must still be there: files that changed meanwhile may have been read half old, half new.
-async fn check_unchanged(engine: &Engine, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
-    engine.check_files(Some(&cube.entry.definition.sources)).await?;
-    let now = sources(engine, cube, wanted.range)?;
-    if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
-        let message = format!("files of table `{}` changed while the segment was built", changed.table);
-        return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
-    }
-    Ok(())
-}
-
-fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
-    let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
-    fingerprints(&cube.entry, compiled, engine.context().listings(), range).map_err(|table| {
-        QueryError::new(ErrorKind::Unreadable, format!("the files of table `{table}` could not be listed"))
-    })
-}
-
 /// Builds have memory of their own: they hold much at once, and the shares that a fair pool gives each
 /// of their many operators would make them spill long before memory is short.
 fn build_state(
@@ -288,19 +158,5 @@ fn missing(name: &QualifiedName, snapshot: &nyala_model::CatalogSnapshot) -> Que
     match nyala_model::suggest::nearest(&name.name, names) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("SHOW CUBES lists the cubes"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_up_to_a_limit() {
-        let mut dice = Dice::new();
-        for (attempt, seconds) in [(1, 1.0), (2, 5.0), (3, 25.0), (4, 125.0), (20, 125.0)] {
-            let wait = wait_before(attempt, &mut dice).as_secs_f64();
-            assert!((0.8..1.2).contains(&(wait / seconds)), "{attempt}: {wait}");
-        }
     }
 }

@@ -10,6 +10,7 @@ use nyala_model::QualifiedName;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
+use super::live;
 use super::system::SYSTEM_SCHEMA;
 use crate::cube::build::retire;
 use crate::cube::define;
@@ -40,11 +41,16 @@ pub(super) async fn run(
                 SchemaReference::Bare { schema } | SchemaReference::Full { schema, .. } => schema.to_string(),
             };
             let change = Change::DropSchema { name, if_exists: drop.if_exists, cascade: drop.cascade };
-            commit(engine, change, "DROP SCHEMA").await
+            let done = commit(engine, change, "DROP SCHEMA").await?;
+            live::forget_leftovers(engine).await?;
+            Ok(done)
         }
         DdlStatement::DropTable(drop) => {
             let name = table_name(&drop.name, settings.schema())?;
-            commit(engine, Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await
+            let done =
+                commit(engine, Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await?;
+            live::forget_leftovers(engine).await?;
+            Ok(done)
         }
         other => Err(unsupported(other)),
     }

@@ -16,19 +16,22 @@ use nyala_model::{JobEntry, JobState};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::activity::{self, Registry};
+use super::activity::{self, PhaseTimes, Registry};
 use super::admission::Admission;
 use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::freshness::{self, FileChecks};
 use super::history::History;
+use super::live::{self, DiskStoreStats};
 use super::plans::{PlanCache, PlanCacheStats};
+use super::results::{ResultCache, ResultCacheStats};
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::system::SystemSchema;
 use super::threads::Threads;
 use crate::cube::build::{Background, BuildStats, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveStores;
 use crate::scan::{HotCuboids, HotStats, Stores};
 use crate::session::{ContextSource, SessionExtension, SnapshotContext};
 use crate::statement::StatementLimits;
@@ -52,6 +55,8 @@ pub struct Engine {
     pub(super) current: ArcSwap<SnapshotContext>,
     /// Serialises the opening of new snapshots; queries never take it.
     pub(super) opening: Mutex<()>,
+    /// Serialises changes of disk stores and of the columns of live tables.
+    pub(super) stores_change: Mutex<()>,
     pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
@@ -61,6 +66,7 @@ pub struct Engine {
     pub(super) background: Background,
     pub(super) history: History,
     pub(super) plans: PlanCache,
+    pub(super) results: Arc<ResultCache>,
     pub(super) audit: Audit,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
@@ -95,6 +101,8 @@ pub struct EngineStats {
     pub hot_cuboids: HotStats,
     /// What the cache of plans did.
     pub plans: PlanCacheStats,
+    /// What the cache of answers did.
+    pub results: ResultCacheStats,
     /// What builds did.
     pub builds: BuildStats,
 }
@@ -115,7 +123,9 @@ impl Engine {
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;
         let memory = Memory::divide(config);
+        let live = Arc::new(LiveStores::start(&config.data_dir, &catalog.snapshot()));
         let source = ContextSource {
+            live,
             runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
             stores,
             hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone()),
@@ -136,10 +146,12 @@ impl Engine {
             audit: Audit::open(&config.server.audit_log)?,
             history: History::start(&catalog, &background, stopping.clone()),
             plans: PlanCache::new(config.cache.plans_bytes),
+            results: Arc::new(ResultCache::new(config.cache.results_bytes)),
             catalog,
             source,
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
+            stores_change: Mutex::new(()),
             file_checks: FileChecks::default(),
             background,
             threads,
@@ -158,6 +170,7 @@ impl Engine {
         if let Some(after) = millis(config.query.stuck_after_ms) {
             engine.threads.execution().spawn(activity::watch(Arc::downgrade(&engine), after));
         }
+        live::forget_leftovers_later(&engine);
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
     }
@@ -177,6 +190,11 @@ impl Engine {
         self.builds.entries()
     }
 
+    /// The disk stores as they stand now, by name.
+    pub fn disk_stores(&self) -> Vec<DiskStoreStats> {
+        self.live().all().iter().map(|store| live::stats(self, store)).collect()
+    }
+
     /// Counts since the start.
     pub fn stats(&self) -> EngineStats {
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
@@ -194,7 +212,13 @@ impl Engine {
             builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
             plans: self.plans.stats(),
+            results: self.results.stats(),
         }
+    }
+
+    /// How long statements were in each phase since the start.
+    pub fn phase_times(&self) -> Vec<PhaseTimes> {
+        self.registry.phases().read()
     }
 
     /// Lets running statements end for at most `grace`, then cancels them; new ones are refused.
@@ -210,6 +234,9 @@ impl Engine {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
         self.background.finished(AFTER_CANCEL).await;
+        let live = Arc::clone(self.live());
+        // Fails only if closing panicked; then the next start recovers what was not closed in order.
+        let _ = tokio::task::spawn_blocking(move || live.close_all()).await;
     }
 
     /// The snapshot that a query beginning now reads.
@@ -223,6 +250,11 @@ impl Engine {
 
     pub(super) fn stores(&self) -> &Arc<Stores> {
         &self.source.stores
+    }
+
+    /// The disk stores of live tables.
+    pub(super) fn live(&self) -> &Arc<LiveStores> {
+        &self.source.live
     }
 
     /// Opens the catalog's newest snapshot for queries that begin from now on.

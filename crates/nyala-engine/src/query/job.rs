@@ -108,6 +108,9 @@ pub(super) async fn end(engine: &Engine, progress: &Progress, outcome: &Result<(
     if let Err(error) = engine.catalog().update_job(&job).await {
         tracing::warn!(job = job.id.0, %error, "the end of a job was not recorded");
     }
+    if let Err(error) = engine.catalog().forget_jobs(engine.build_config.keep_jobs).await {
+        tracing::warn!(%error, "old jobs stay listed");
+    }
 }
 
 impl Engine {

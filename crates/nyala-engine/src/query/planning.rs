@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -22,13 +24,15 @@ use super::answer::Answer;
 use super::engine::Engine;
 use super::history::Recorded;
 use super::memory;
-use super::plans::{Made, answers_of};
+use super::plans::{Made, answers_of, check_constant, is_fit};
+use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::{Session, in_order};
 use crate::cube::{Report, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::HotCuboidExec;
-use crate::session::{Settings, SnapshotContext, is_plain};
+use crate::live::LiveScanExec;
+use crate::scan::{CuboidTable, HotCuboidExec};
+use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -124,22 +128,25 @@ pub(super) async fn run(
     let context = engine.context();
     let state = context.state(settings);
     let task = state.task_ctx();
-    let query = bind(query.clone(), parameters)?;
+    let bound = bind(query.clone(), parameters)?;
     let begun = Instant::now();
-    let work = plan_query(query, Arc::clone(&context), state, settings.clone());
+    let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
     let mut plans = engine.threads.plan(work).await?;
     engine.plans.count(false);
     count(engine, &plans.report);
-    let answers = answers_of(&plans.report).filter(|_| is_plain(plans.physical.as_ref()));
+    let answers = answers_of(&plans.report, &plans.logical)?.filter(|_| is_fit(plans.physical.as_ref()));
     if let (Some(text), Some(answers)) = (text, answers) {
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
     }
     // Cells are few beside rows, and dashboards wait for them: also while they still come from files.
-    let is_small = plans.report.all_from_cuboids() || reads_little(plans.physical.as_ref());
+    let from_cuboids = plans.report.all_from_cuboids() && reads_cuboids_only(&plans.logical)?;
+    let is_small = from_cuboids || reads_little(plans.physical.as_ref());
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
+    let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
     let start = Start {
+        source,
         recording: engine.history.begin(asked, begun),
         deadline: deadline.clone(),
         slot: None,
@@ -154,12 +161,40 @@ pub(super) async fn run(
     Ok(Start { slot, task, ..start }.on(engine.threads.patient(), running))
 }
 
+/// Whether a plan reads no table, also beside its aggregations: `SELECT … FROM (SELECT sum(x) …) JOIN t …` may.
+fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
+    let mut only = true;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            only &= source_as_provider(&scan.source)?.is::<CuboidTable>();
+        }
+        Ok(if only { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(only)
+}
+
+/// Where an answer comes from, if the session wants answers again and this one does not change by itself.
+fn source_of(
+    query: &Unoptimized,
+    report: &Report,
+    asked: &Arc<Recorded>,
+    settings: &Settings,
+) -> Option<Source> {
+    let wanted = settings.nyala().result_cache;
+    (wanted && check_constant(query.logical()).is_ok()).then(|| Source {
+        plan: Arc::new(query.clone()),
+        asked: Arc::clone(asked),
+        answered_from: report.answered_from().map(Into::into),
+    })
+}
+
 /// Whether nothing is read but memory, and little of it: such a query is over before others notice.
 fn reads_little(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
     if children.is_empty() {
         let is_one = plan.output_partitioning().partition_count() == 1;
         return plan.is::<HotCuboidExec>() && is_one
+            || plan.downcast_ref::<LiveScanExec>().is_some_and(LiveScanExec::is_little)
             || plan.is::<PlaceholderRowExec>()
             || plan.is::<EmptyExec>()
             || plan.is::<StreamingTableExec>()
@@ -178,7 +213,7 @@ fn count(engine: &Engine, report: &Report) {
 }
 
 /// Puts values in the place of parameters.
-fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
+pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
     let Unoptimized::Resolved(plan) = query else {
         return Ok(query);
     };

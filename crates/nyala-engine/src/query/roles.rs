@@ -19,6 +19,10 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 use crate::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 
+/// What can be granted on a table or a cube.
+const ON_OBJECTS: [Privilege; 5] =
+    [Privilege::Select, Privilege::Build, Privilege::Insert, Privilege::Update, Privilege::Delete];
+
 /// Columns of an answer; none for statements without rows.
 pub(super) fn schema(statement: &RoleStatement) -> Option<SchemaRef> {
     match statement {
@@ -103,7 +107,7 @@ fn granted(what: &GrantWhat, settings: &Settings) -> Result<Granted> {
         }
         GrantOn::Objects(names) => {
             let object = |name| name_of(name, settings.schema()).map(Securable::Object);
-            (names.iter().map(object).collect::<Result<_>>()?, &[Privilege::Select, Privilege::Build])
+            (names.iter().map(object).collect::<Result<_>>()?, &ON_OBJECTS)
         }
     };
     let privileges = privileges.as_deref().unwrap_or(possible);

@@ -16,9 +16,10 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::{Entry, Phase, Running, fail};
-use super::admission::Slot;
 use super::answer::{Answer, Batches, RowStream};
 use super::history::Recording;
+use super::line::Slot;
+use super::results::Source;
 use super::threads::from_panic;
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -92,6 +93,8 @@ pub(super) struct Start {
     pub(super) recording: Recording,
     /// Given back when the work has really ended, not when nobody wants it any more.
     pub(super) slot: Option<Slot>,
+    /// For an answer that may be given again.
+    pub(super) source: Option<Source>,
 }
 
 impl Start {
@@ -101,7 +104,7 @@ impl Start {
         let (sender, receiver) = channel(BATCHES_AHEAD);
         let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
         entry.enter(Phase::Running);
-        let deadline = self.deadline.clone();
+        let (deadline, source) = (self.deadline.clone(), self.source.clone());
         running.compute(handle.spawn(async move {
             let work = AssertUnwindSafe(self.pump(&sender, &counters, &entry));
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
@@ -110,7 +113,7 @@ impl Start {
                 let _ = sender.send(Err(error)).await;
             }
         }));
-        Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)))
+        Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)).from(source))
     }
 
     /// Lets whoever takes the rows compute them. Only for work that is little, and in one partition.
@@ -119,7 +122,8 @@ impl Start {
         let schema = self.plan.schema();
         let stream = execute_stream(self.plan, self.task)?;
         let here = Here { stream, recording: self.recording, given: None };
-        Ok(Answer::Rows(RowStream::new(schema, Batches::Here(Box::new(here)), running, Some(self.deadline))))
+        let rows = RowStream::new(schema, Batches::Here(Box::new(here)), running, Some(self.deadline));
+        Ok(Answer::Rows(rows.from(self.source)))
     }
 
     /// Moves batches to the client; a client that has gone ends the work.
@@ -169,7 +173,9 @@ impl Here {
         running: &Running,
     ) -> Poll<Option<Result<RecordBatch>>> {
         if let Some(given) = self.given.take() {
-            self.recording.leave_out(given.elapsed());
+            let waited = given.elapsed();
+            self.recording.leave_out(waited);
+            running.entry().waited_for_client(waited);
         }
         let next = loop {
             let next = AssertUnwindSafe(|| self.stream.poll_next_unpin(context));

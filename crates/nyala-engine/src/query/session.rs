@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
+use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DfStatement;
@@ -17,14 +18,16 @@ use super::admission::Group;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
-use super::run::Deadline;
+use super::results::ResultKey;
+use super::run::{self, Deadline};
 use super::{
-    alter, analyze, authorize, build, check, ddl, explain, history, recommend, roles, segments, show,
+    alter, analyze, authorize, build, check, ddl, explain, history, live, recommend, roles, segments, show,
 };
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::ROW_VERSION;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{Kind, Nyala, Statement, parse};
+use crate::statement::{IfExists, Kind, Nyala, Statement, Writing, parse};
 
 /// Who a session belongs to, for logs and limits.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +68,8 @@ pub(super) struct Parts {
     schema: Option<SchemaRef>,
     pub(super) plan: Option<Arc<Unoptimized>>,
     planned_for: (SnapshotVersion, Arc<str>),
+    /// For an INSERT.
+    if_exists: IfExists,
 }
 
 /// A text, and the values that were taken out of it.
@@ -87,6 +92,7 @@ impl Parts {
             schema: planned.schema,
             plan: Some(Arc::new(planned.plan)),
             planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
+            if_exists: IfExists::default(),
         })
     }
 
@@ -172,7 +178,10 @@ impl Session {
 
     /// Splits a text into statements after checking its size and shape. An empty text has none.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
-        parse(sql, self.engine.limits())
+        let begun = Instant::now();
+        let parsed = parse(sql, self.engine.limits());
+        self.engine.registry.phases().parsed(begun.elapsed());
+        parsed
     }
 
     /// Plans a statement far enough to know its parameters and columns.
@@ -187,12 +196,17 @@ impl Session {
         let context = self.engine.context();
         if let Some(schema) = self.known_schema(&statement) {
             let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
-            let parts = Parts { statement, parameter_types: Vec::new(), schema, plan: None, planned_for };
+            let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
+            let parts = Parts { statement, parameter_types, schema, plan: None, planned_for, if_exists };
             return Ok(Prepared::from_parts(Arc::new(parts)));
         }
-        let state = context.state(settings);
-        let Kind::DataFusion(ast) = statement.kind.clone() else {
+        let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
+        };
+        let writing = Writing::take(&mut ast, ROW_VERSION)?;
+        let state = match writing.versions {
+            true => context.versioned_state(settings),
+            false => context.state(settings),
         };
         let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
@@ -200,7 +214,9 @@ impl Session {
         let allowed = authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings);
         self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
         allowed?;
-        Ok(Prepared::from_parts(Arc::new(Parts::of(statement, planned, &context, settings)?)))
+        let parts =
+            Parts { if_exists: writing.if_exists, ..Parts::of(statement, planned, &context, settings)? };
+        Ok(Prepared::from_parts(Arc::new(parts)))
     }
 
     /// Columns of statements that are not planned as SQL: `Some(None)` for none.
@@ -249,23 +265,71 @@ impl Session {
         match &statement.kind {
             Kind::Nyala(statement) => {
                 self.authorize_own(statement, &settings).await?;
-                self.run_own(statement, &settings, running).await
+                self.run_own(statement, &settings, deadline, running).await
             }
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
                     self.engine.check_files(None).await?;
                 }
+                let key = self.result_key(prepared, &parameters, &settings);
                 let mut running = Some(running);
-                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
-                match (ready, running) {
-                    (Some(answer), _) => Ok(answer),
-                    (None, Some(running)) => {
-                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await
-                    }
-                    (None, None) => Err(QueryError::internal("a statement was lost")),
+                if let Some(key) = &key
+                    && let Some(answer) = self.answer_again(key, &settings, &mut running)?
+                {
+                    return Ok(answer);
                 }
+                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
+                let mut answer = match (ready, running) {
+                    (Some(answer), _) => answer,
+                    (None, Some(running)) => {
+                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await?
+                    }
+                    (None, None) => return Err(QueryError::internal("a statement was lost")),
+                };
+                if let (Some(key), Answer::Rows(rows)) = (key, &mut answer) {
+                    rows.keep(&self.engine.results, key);
+                }
+                Ok(answer)
             }
         }
+    }
+
+    /// Under what its answer would be kept; none if this session wants every answer computed.
+    fn result_key(
+        &self,
+        prepared: &Prepared,
+        parameters: &[ScalarValue],
+        settings: &Settings,
+    ) -> Option<ResultKey> {
+        if !settings.nyala().result_cache {
+            return None;
+        }
+        let text = match &prepared.taken {
+            Some(taken) => taken.sql.as_str(),
+            None => prepared.parts.statement.text()?,
+        };
+        Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
+    }
+
+    /// An answer that was given before, if this session may have it.
+    fn answer_again(
+        &self,
+        key: &ResultKey,
+        settings: &Settings,
+        running: &mut Option<Running>,
+    ) -> Result<Option<Answer>> {
+        let engine = &self.engine;
+        let known = engine.results.find(key);
+        engine.results.count(known.is_some());
+        let Some(known) = known else { return Ok(None) };
+        // Somebody else may have asked, and what was granted may have been taken.
+        authorize::plan(engine, &self.options.identity, known.from.plan.logical(), settings)?;
+        let Some(running) = running.take() else { return Ok(None) };
+        let rows = known.batches.iter().map(RecordBatch::num_rows).sum();
+        engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
+        engine.count_hits(known.from.asked.len());
+        running.gives_again(rows, known.from.answered_from.clone());
+        Ok(Some(run::ready(Arc::clone(&known.schema), known.batches.clone(), running)))
     }
 
     /// Runs a statement that no ready plan answers.
@@ -292,7 +356,7 @@ impl Session {
             return show::setting(&name, &value, running);
         }
         let plan = self.current_plan(&whole.parts, settings).await?;
-        self.run_plan(&plan, statement, parameters, settings, deadline, running).await
+        self.run_plan(&plan, &whole.parts, parameters, settings, deadline, running).await
     }
 
     /// The plan made when the statement was prepared, or a new one if names may mean other things now.
@@ -326,7 +390,13 @@ impl Session {
         authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings)
     }
 
-    async fn run_own(&self, statement: &Nyala, settings: &Settings, running: Running) -> Result<Answer> {
+    async fn run_own(
+        &self,
+        statement: &Nyala,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
         let engine = &self.engine;
         match statement {
             Nyala::CreateCube(create) => ddl::create_cube(engine, create, settings).await,
@@ -353,6 +423,7 @@ impl Session {
                 Ok(Completion::of("CANCEL JOB"))
             }
             Nyala::KillQuery { id } => engine.kill(*id),
+            Nyala::Live(statement) => Box::pin(live::run(self, statement, settings, deadline, running)).await,
             Nyala::Role(statement) => roles::run(engine, statement, settings, running).await,
             Nyala::ShowQueryHistory => Ok(show::rows(history::show(engine).await?, running)),
             Nyala::AnalyzeCube { name } => {
@@ -369,7 +440,7 @@ impl Session {
     async fn run_plan(
         &self,
         plan: &Unoptimized,
-        statement: &Statement,
+        parts: &Parts,
         parameters: Vec<ScalarValue>,
         settings: &Settings,
         deadline: &Deadline,
@@ -389,12 +460,15 @@ impl Session {
             }
             LogicalPlan::Ddl(change) => {
                 authorize::ddl(&self.engine, &self.options.identity, change, settings)?;
-                ddl::run(&self.engine, change, statement, settings).await
+                ddl::run(&self.engine, change, &parts.statement, settings).await
             }
-            LogicalPlan::Dml(_) => Err(unsupported("INSERT, UPDATE or DELETE of an external table")),
+            LogicalPlan::Dml(dml) => {
+                let work = live::write(self, dml, parts.if_exists, &parameters, settings, deadline, running);
+                Box::pin(work).await
+            }
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {
-                let text = statement.text();
+                let text = parts.statement.text();
                 planning::run(self, plan, text, &parameters, settings, deadline, running).await
             }
         }
@@ -460,6 +534,12 @@ impl Session {
 
     pub(super) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A further part of a statement that runs.
+    pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
+        let cancel = deadline.cancel.child_token();
+        Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
     /// When a statement that begins now must end.

@@ -34,6 +34,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         | Nyala::BuildCube(_)
         | Nyala::DropCube { .. }
         | Nyala::CancelJob(_)
+        | Nyala::Live(_)
         | Nyala::KillQuery { .. } => None,
     }
 }

@@ -92,6 +92,11 @@ impl Threads {
         &self.patient
     }
 
+    /// All runtimes, by the name of their threads.
+    pub(super) fn runtimes(&self) -> [(&'static str, &Handle); 3] {
+        [("nyala-query", &self.handle), ("nyala-patient", &self.patient), ("nyala-load", &self.loading)]
+    }
+
     /// Runs `work` on a planning thread. If the caller goes away the result is thrown away.
     pub(super) async fn plan<F, T>(&self, work: F) -> Result<T>
     where

@@ -11,8 +11,9 @@ use nyala_model::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::build::{Maker, Wish, find, run_job};
+use super::build::{Wish, find, run_job};
 use super::engine::Engine;
+use super::maker::Maker;
 use crate::cube::ReadyCube;
 use crate::cube::build::{Work, is_due, kept_from, retire};
 use crate::error::{ErrorKind, Result};

@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
-use super::hot::{BlockFilter, CuboidKey, HotCuboidExec, HotCuboids, HotScan, Source};
+use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, Source};
 use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
@@ -108,12 +108,17 @@ impl CuboidTable {
         if state.config().get_extension::<WithoutValues>().is_some() {
             return Ok(Some(Arc::new(HotCuboidExec::new(scan, Vec::new()))));
         }
-        let filter = BlockFilter::new(filters, &self.schema, state)?;
+        let conditions = Conditions::planned(filters, &self.schema, state)?;
         let (mut held, mut absent) = (Vec::new(), Vec::new());
         for (part, key) in self.parts.iter().zip(&scan.keys) {
             match hot.find(key, &scan.columns) {
                 Ok(cuboid) => {
-                    let ranges = filter.ranges(&cuboid)?;
+                    let ranges = match &conditions {
+                        Some(conditions) => {
+                            conditions.ranges(&cuboid, &mut conditions.undecided(), scan.batch_rows)?
+                        }
+                        None => cuboid.all(scan.batch_rows),
+                    };
                     held.push((cuboid, ranges));
                 }
                 Err(missing) => {
@@ -148,7 +153,6 @@ impl CuboidTable {
         Ok(HotScan {
             hot: Arc::clone(hot),
             keys: keys.collect(),
-            cuboid_schema: Arc::clone(&self.schema),
             schema: Arc::new(self.schema.project(&columns)?),
             columns,
             batch_rows: state.config().batch_size(),

@@ -19,7 +19,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::config::StorageConfig;
-use nyala_model::{FileFormat, TableEntry};
+use nyala_model::{ExternalSource, FileFormat, TableEntry};
 use nyala_storage::object::{Location, check_allowed};
 
 use crate::error::{ErrorKind, QueryError, Result};
@@ -28,23 +28,29 @@ use crate::error::{ErrorKind, QueryError, Result};
 #[derive(Debug)]
 pub(crate) struct ExternalTable {
     entry: Arc<TableEntry>,
+    format: FileFormat,
     files: ListingTable,
 }
 
 impl ExternalTable {
     /// Prepares the table for scanning. No file is touched.
-    pub(crate) fn open(entry: Arc<TableEntry>, state: &SessionState, config: &StorageConfig) -> Result<Self> {
-        let location = Location::parse(&entry.location)?;
+    pub(crate) fn open(
+        entry: Arc<TableEntry>,
+        source: &ExternalSource,
+        state: &SessionState,
+        config: &StorageConfig,
+    ) -> Result<Self> {
+        let location = Location::parse(&source.location)?;
         check_allowed(&location, config)?;
         let schema = decode_schema(&entry)?;
-        let options = listing_options(&entry, &schema, state)?;
-        let file_schema = file_schema(&schema, &entry.partition_columns);
-        let url = listing_url(&location, entry.format)?;
+        let options = listing_options(source, &schema, state)?;
+        let file_schema = file_schema(&schema, &source.partition_columns);
+        let url = listing_url(&location, source.format)?;
         let config =
             ListingTableConfig::new(url).with_listing_options(options).with_schema(Arc::new(file_schema));
         let cache = state.runtime_env().cache_manager.get_file_statistic_cache();
         let files = ListingTable::try_new(config)?.with_cache(cache);
-        Ok(Self { entry, files })
+        Ok(Self { entry, format: source.format, files })
     }
 
     /// The files as they lie there now, in no order.
@@ -58,6 +64,11 @@ impl ExternalTable {
     /// The catalog's entry.
     pub(crate) fn entry(&self) -> &Arc<TableEntry> {
         &self.entry
+    }
+
+    /// What its files are.
+    pub(crate) fn format(&self) -> FileFormat {
+        self.format
     }
 }
 
@@ -101,13 +112,13 @@ pub(super) fn listing_url(location: &Location, format: FileFormat) -> Result<Lis
 }
 
 pub(super) fn listing_options(
-    entry: &TableEntry,
+    source: &ExternalSource,
     schema: &Schema,
     state: &SessionState,
 ) -> Result<ListingOptions> {
     let partitions: Vec<(String, DataType)> =
-        entry.partition_columns.iter().map(|name| (name.clone(), partition_type(schema, name))).collect();
-    Ok(base_options(entry.format, entry.options.clone().into_iter().collect(), state)?
+        source.partition_columns.iter().map(|name| (name.clone(), partition_type(schema, name))).collect();
+    Ok(base_options(source.format, source.options.clone().into_iter().collect(), state)?
         .with_table_partition_cols(partitions))
 }
 

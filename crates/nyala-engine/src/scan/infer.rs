@@ -11,7 +11,7 @@ use datafusion::execution::SessionState;
 use futures::{FutureExt, StreamExt};
 use nyala_catalog::NewTable;
 use nyala_model::config::StorageConfig;
-use nyala_model::{FileFormat, QualifiedName};
+use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableSource};
 use nyala_storage::object::{Location, check_allowed};
 
 use super::external::{base_options, listing_url};
@@ -55,10 +55,12 @@ pub(crate) async fn describe_table(
     check_schema(&schema)?;
     Ok(NewTable {
         name: request.name,
-        format,
-        location: location.to_string(),
-        partition_columns: request.partition_columns,
-        options: options.into_iter().collect::<BTreeMap<_, _>>(),
+        source: TableSource::External(ExternalSource {
+            format,
+            location: location.to_string(),
+            partition_columns: request.partition_columns,
+            options: options.into_iter().collect::<BTreeMap<_, _>>(),
+        }),
         schema_ipc: encode_schema(&schema),
         definition: request.definition,
     })
@@ -178,7 +180,7 @@ fn check_schema(schema: &Schema) -> Result<()> {
     Ok(())
 }
 
-fn encode_schema(schema: &Schema) -> Vec<u8> {
+pub(crate) fn encode_schema(schema: &Schema) -> Vec<u8> {
     let mut encoder = IpcSchemaEncoder::new();
     let message = encoder.schema_to_fb(schema);
     message.finished_data().to_vec()

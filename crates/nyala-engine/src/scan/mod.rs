@@ -10,10 +10,11 @@ mod reader;
 mod stores;
 
 pub(crate) use cuboid::{CuboidPart, CuboidTable, WithoutValues};
-pub(crate) use external::ExternalTable;
+pub(crate) use external::{ExternalTable, decode_schema};
 pub(crate) use files::{ColumnRange, TableFiles};
 pub(crate) use footer::{FileProblem, check_file};
 pub use hot::HotStats;
 pub(crate) use hot::{HotCuboidExec, HotCuboids};
+pub(crate) use infer::encode_schema;
 pub(crate) use infer::{TableRequest, describe_table};
 pub(crate) use stores::Stores;

@@ -6,24 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::TableProvider;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
-use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName};
+use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName, TableEntry, TableSource};
 
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
-use super::schema::{OpenedTable, SnapshotSchema};
+use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::{NyalaOptions, Settings};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::functions::register;
-use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles};
+use crate::live::{Changes, Finder, LiveProvider, LiveRef, LiveStores, Pins};
+use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles, decode_schema};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -31,6 +34,7 @@ use crate::statement::StatementLimits;
 pub(crate) struct ContextSource {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) stores: Arc<Stores>,
+    pub(crate) live: Arc<LiveStores>,
     /// None when cuboids are not to be kept in memory.
     pub(crate) hot: Option<Arc<HotCuboids>>,
     pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
@@ -44,6 +48,8 @@ pub(crate) struct ContextSource {
 pub(crate) struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
+    /// In which live tables have the versions of their rows; none if there are no live tables.
+    versioned: Option<SessionState>,
     tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
     listings: Arc<Listings>,
@@ -64,23 +70,28 @@ impl SnapshotContext {
         source: &ContextSource,
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
-        let context = SessionContext::new_with_state(source.base_state());
-        let tables = Arc::new(open_tables(&snapshot, source, &context.state(), before));
+        let tables = Arc::new(open_tables(&snapshot, source, &source.base_state(), before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
-        let database = Arc::new(MemoryCatalogProvider::new());
-        for schema in &snapshot.schemas {
-            database.register_schema(schema, Arc::new(schema_of(schema, &tables)))?;
+        let schemas: BTreeMap<_, _> =
+            snapshot.schemas.iter().map(|schema| (schema.clone(), schema_of(schema, &tables))).collect();
+        let has_live = snapshot.tables.values().any(|table| table.live().is_some());
+        let versioned = has_live
+            .then(|| {
+                let schemas = schemas.iter().map(|(name, schema)| (name.clone(), schema.with_versions()));
+                state_over(schemas.collect(), source)
+            })
+            .transpose()?;
+        let state = state_over(schemas, source)?;
+        let (mut state, mut versioned) = (state, versioned);
+        for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
+            state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
         }
-        context.register_catalog(DATABASE, database);
-        for extension in &source.extensions {
-            extension.install(&context)?;
-        }
-        let state = context.state();
         let mut cubes = Vec::new();
         for entry in snapshot.cubes.values() {
             cubes.push(Arc::new(ready_cube(entry, &snapshot, &state, source, before, &listings).await));
         }
-        Ok(Self { snapshot, state, tables, cubes: CubeIndex::new(cubes), listings, epoch: next_epoch() })
+        let (cubes, epoch) = (CubeIndex::new(cubes), next_epoch());
+        Ok(Self { snapshot, state, versioned, tables, cubes, listings, epoch })
     }
 
     /// The same snapshot in the light of newer listings.
@@ -93,6 +104,7 @@ impl SnapshotContext {
         Self {
             snapshot: Arc::clone(&self.snapshot),
             state: self.state.clone(),
+            versioned: self.versioned.clone(),
             tables: Arc::clone(&self.tables),
             cubes: CubeIndex::new(judged.collect::<Vec<_>>()),
             listings: Arc::new(listings),
@@ -108,7 +120,11 @@ impl SnapshotContext {
     /// Looks what lies in the folder of a table now. `statistics` asks for the values of its columns too.
     pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
-            Some(Ok(opened)) => TableFiles::list(opened, &self.state, statistics).await,
+            Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
+            Some(Ok(Table::Live(_))) => Err(QueryError::new(
+                ErrorKind::Unsupported,
+                format!("table `{table}` is live: it has no files"),
+            )),
             Some(Err(error)) => Err(error.clone()),
             None => {
                 Err(QueryError::new(ErrorKind::UndefinedTable, format!("table `{table}` does not exist")))
@@ -159,15 +175,49 @@ impl SnapshotContext {
         }
     }
 
+    /// A live table.
+    pub(crate) fn live_table(&self, name: &QualifiedName) -> Option<Result<Arc<LiveRef>>> {
+        match self.tables.get(name)? {
+            Ok(Table::Live(table)) => Some(Ok(Arc::clone(table.table()))),
+            Ok(Table::External(_)) => None,
+            Err(error) => Some(Err(error.clone())),
+        }
+    }
+
     /// The state to plan one statement with.
     pub(crate) fn state(&self, settings: &Settings) -> SessionState {
-        let mut state = self.state.clone();
-        let options = state.config_mut().options_mut();
-        *options = settings.options().clone();
-        options.catalog.default_schema = settings.schema().to_string();
-        state.mark_start_execution();
-        state
+        begin(self.state.clone(), settings)
     }
+
+    /// The state to plan a statement with that reads or writes the versions of rows.
+    pub(crate) fn versioned_state(&self, settings: &Settings) -> SessionState {
+        begin(self.versioned.as_ref().unwrap_or(&self.state).clone(), settings)
+    }
+}
+
+fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
+    let config = state.config_mut();
+    config.set_extension(Arc::new(Pins::default()));
+    let options = config.options_mut();
+    *options = settings.options().clone();
+    options.catalog.default_schema = settings.schema().to_string();
+    state.mark_start_execution();
+    state
+}
+
+/// A state whose database has these schemas, and those of the extensions.
+fn state_over(schemas: BTreeMap<String, SnapshotSchema>, source: &ContextSource) -> Result<SessionState> {
+    // From the beginning, because copies of a state share their lists of tables.
+    let context = SessionContext::new_with_state(source.base_state());
+    let database = Arc::new(MemoryCatalogProvider::new());
+    for (name, schema) in schemas {
+        database.register_schema(&name, Arc::new(schema))?;
+    }
+    context.register_catalog(DATABASE, database);
+    for extension in &source.extensions {
+        extension.install(&context)?;
+    }
+    Ok(context.state())
 }
 
 impl ContextSource {
@@ -203,16 +253,54 @@ fn open_tables(
     state: &SessionState,
     before: Option<&SnapshotContext>,
 ) -> HashMap<QualifiedName, OpenedTable> {
-    let open = |(name, entry): (&QualifiedName, &Arc<nyala_model::TableEntry>)| {
+    let open = |(name, entry): (&QualifiedName, &Arc<TableEntry>)| {
         let kept = before
             .and_then(|before| before.tables.get(name))
             .filter(|table| matches!(table, Ok(table) if Arc::ptr_eq(table.entry(), entry)));
-        let table = kept.cloned().unwrap_or_else(|| {
-            ExternalTable::open(Arc::clone(entry), state, source.stores.config()).map(Arc::new)
-        });
+        let table = kept.cloned().unwrap_or_else(|| open_table(entry, source, state));
         (name.clone(), table)
     };
     snapshot.tables.iter().map(open).collect()
+}
+
+fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionState) -> OpenedTable {
+    let shared = Arc::clone(entry);
+    match &entry.source {
+        TableSource::External(files) => {
+            let table = ExternalTable::open(shared, files, state, source.stores.config())?;
+            Ok(Table::External(Arc::new(table)))
+        }
+        TableSource::Live(live) => {
+            let table = LiveRef::new(shared, live.clone(), source.live.find(&live.store));
+            Ok(Table::Live(Arc::new(LiveProvider::new(Arc::new(table), decode_schema(entry)?, state)?)))
+        }
+    }
+}
+
+/// Finds live tables by their names; bare ones are of the default schema.
+fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
+    let tables = Arc::clone(tables);
+    Box::new(move |name| {
+        let reference = TableReference::from(name);
+        let name = QualifiedName::new(reference.schema().unwrap_or(DEFAULT_SCHEMA), reference.table());
+        match tables.get(&name) {
+            Some(Ok(Table::Live(table))) => Ok((Arc::clone(table.table()), table.schema().as_ref().clone())),
+            Some(Err(error)) => Err(error.clone()),
+            Some(Ok(Table::External(_))) => {
+                let message = format!("`{name}` is not a live table: nobody records how it changes");
+                Err(QueryError::new(ErrorKind::Unsupported, message))
+            }
+            None => {
+                let known = tables.keys().map(|table| table.name.as_str());
+                let error =
+                    QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
+                Err(match nearest(&name.name, known) {
+                    Some(near) => error.hint(format!("did you mean `{near}`?")),
+                    None => error,
+                })
+            }
+        }
+    })
 }
 
 fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {

@@ -6,12 +6,48 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::SchemaProvider;
 use datafusion::datasource::TableProvider;
+use nyala_model::TableEntry;
 
 use crate::error::QueryError;
+use crate::live::LiveProvider;
 use crate::scan::ExternalTable;
 
+/// A table of the catalog, ready to be planned over.
+#[derive(Debug, Clone)]
+pub(crate) enum Table {
+    /// Files.
+    External(Arc<ExternalTable>),
+    /// Rows that change.
+    Live(Arc<LiveProvider>),
+}
+
+impl Table {
+    /// The catalog's entry.
+    pub(crate) fn entry(&self) -> &Arc<TableEntry> {
+        match self {
+            Self::External(table) => table.entry(),
+            Self::Live(table) => table.table().entry(),
+        }
+    }
+
+    fn provider(&self) -> Arc<dyn TableProvider> {
+        match self {
+            Self::External(table) => Arc::clone(table) as _,
+            Self::Live(table) => Arc::clone(table) as _,
+        }
+    }
+
+    /// The same table; if it is live, with the versions of its rows.
+    fn with_versions(&self) -> Self {
+        match self {
+            Self::External(_) => self.clone(),
+            Self::Live(table) => Self::Live(Arc::new(table.with_versions())),
+        }
+    }
+}
+
 /// A table, or why it cannot be opened.
-pub(super) type OpenedTable = Result<Arc<ExternalTable>, QueryError>;
+pub(super) type OpenedTable = Result<Table, QueryError>;
 
 /// An immutable schema.
 #[derive(Debug)]
@@ -23,6 +59,13 @@ impl SnapshotSchema {
     pub(super) fn new(tables: BTreeMap<String, OpenedTable>) -> Self {
         Self { tables }
     }
+
+    /// The same schema, in which live tables have the versions of their rows.
+    pub(super) fn with_versions(&self) -> Self {
+        let tables = self.tables.iter();
+        let versioned = |table: &OpenedTable| table.as_ref().map(Table::with_versions).map_err(Clone::clone);
+        Self { tables: tables.map(|(name, table)| (name.clone(), versioned(table))).collect() }
+    }
 }
 
 #[async_trait]
@@ -33,7 +76,7 @@ impl SchemaProvider for SnapshotSchema {
 
     async fn table(&self, name: &str) -> datafusion::error::Result<Option<Arc<dyn TableProvider>>> {
         match self.tables.get(name) {
-            Some(Ok(table)) => Ok(Some(Arc::clone(table) as Arc<dyn TableProvider>)),
+            Some(Ok(table)) => Ok(Some(table.provider())),
             Some(Err(error)) => Err(error.clone().into()),
             None => Ok(None),
         }

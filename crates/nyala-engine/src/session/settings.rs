@@ -21,6 +21,8 @@ extensions_options! {
         /// Whether the files of tables are listed before every query, so that no cube answers from files that
         /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
         pub check_files: bool, default = false
+        /// Whether what cuboids answer may be an answer given before to the same text, of the same snapshot.
+        pub result_cache: bool, default = false
         /// The resource group of this session's queries. Empty: the group that names its user or schema.
         pub resource_group: String, default = String::new()
     }
@@ -146,6 +148,7 @@ impl Settings {
             "nyala.use_cubes" => Some(on_or_off(self.nyala().use_cubes)),
             "nyala.pushdown" => Some(on_or_off(self.nyala().pushdown)),
             "nyala.check_files" => Some(on_or_off(self.nyala().check_files)),
+            "nyala.result_cache" => Some(on_or_off(self.nyala().result_cache)),
             "nyala.resource_group" => Some(self.nyala().resource_group),
             _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
@@ -197,6 +200,7 @@ fn unknown(name: &str) -> QueryError {
         "nyala.use_cubes",
         "nyala.pushdown",
         "nyala.check_files",
+        "nyala.result_cache",
         "nyala.resource_group",
         "statement_timeout",
         "search_path",

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement 
 use nyala_model::Step;
 
 use super::alter::{AlterCube, CubeOption, show_options};
+use super::live::{CopyInto, LiveStatement};
 use super::roles::RoleStatement;
 
 /// One parsed statement, not yet planned. Displays as SQL.
@@ -81,6 +82,8 @@ pub enum Nyala {
     RecommendCube(RecommendFor),
     /// `CREATE ROLE`, `GRANT` and their kin.
     Role(Box<RoleStatement>),
+    /// `CREATE LIVE TABLE`, `COPY` and their kin.
+    Live(Box<LiveStatement>),
 }
 
 /// What a recommendation is for.
@@ -154,6 +157,17 @@ impl Statement {
         }
     }
 
+    /// The rows that the client wants to send, if that is what it is about.
+    pub fn copy_from_client(&self) -> Option<&CopyInto> {
+        match &self.kind {
+            Kind::Nyala(Nyala::Live(live)) => match live.as_ref() {
+                LiveStatement::Copy(copy) if copy.location.is_none() => Some(copy),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// A statement from a tree that a door has made or changed.
     pub fn from_ast(ast: SqlStatement) -> Self {
         Self::new(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
@@ -223,6 +237,7 @@ impl fmt::Display for Nyala {
             Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
             Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
             Self::Role(statement) => statement.fmt(f),
+            Self::Live(statement) => statement.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }

@@ -14,6 +14,7 @@ use super::alter::{AlterCube, parse_actions, parse_options};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
+use super::live::parse_live;
 use super::partition::parse_partition;
 use super::roles::parse_roles;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -141,9 +142,16 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             Nyala::RecommendCube(parse_recommend_for(parser)?)
         }
         ("BUILD", _) => return Err(expected(parser, "`CUBE` after `BUILD`")),
-        _ => return Ok(parse_roles(parser, first, second)?.map(|roles| Nyala::Role(Box::new(roles)))),
+        _ => return parse_others(parser, first, second),
     };
     Ok(Some(statement))
+}
+
+fn parse_others(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<Nyala>> {
+    if let Some(live) = parse_live(parser, first, second)? {
+        return Ok(Some(Nyala::Live(Box::new(live))));
+    }
+    Ok(parse_roles(parser, first, second)?.map(|roles| Nyala::Role(Box::new(roles))))
 }
 
 fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {

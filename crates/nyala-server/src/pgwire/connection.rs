@@ -128,7 +128,8 @@ impl Connection {
     async fn handle(&mut self, request: Request) -> Result<(), Stop> {
         match request {
             Request::Sync => self.sync().await,
-            Request::StrayCopy => Ok(()),
+            // Nobody asked for them, or nobody does any more.
+            Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
             _ if self.skipping => Ok(()),
             Request::Query(sql) => {
                 let done = self.simple_query(&sql).await;
@@ -211,6 +212,10 @@ impl Connection {
             Plan::Empty => Ok(Reply::Empty),
             Plan::Engine(prepared, tag) => {
                 self.transaction.admit(false)?;
+                if prepared.statement().copy_from_client().is_some() {
+                    let rows = self.copy_in(prepared.statement()).await?;
+                    return Ok(Reply::Done(format!("COPY {rows}")));
+                }
                 self.execute(prepared, *tag, bound.parameters.clone()).await
             }
             Plan::Command(command) => {

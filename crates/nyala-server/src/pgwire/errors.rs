@@ -8,6 +8,7 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 ///
 /// Source: PostgreSQL documentation, appendix A, "Error Codes".
 pub(super) mod sqlstate {
+    pub const WARNING: &str = "01000";
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
     pub const INVALID_CHARACTERS: &str = "22021";
@@ -149,6 +150,10 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Unreadable => "58030",
         ErrorKind::PermissionDenied => "42501",
         ErrorKind::InUse => "55006",
+        ErrorKind::Conflict => "40001",
+        ErrorKind::ReadOnly => "25006",
+        ErrorKind::Unconfirmed => "08007",
+        ErrorKind::Gone => "55000",
         ErrorKind::ShuttingDown => sqlstate::ADMIN_SHUTDOWN,
         // The kinds may grow; one that this table does not know is ours to fix.
         _ => sqlstate::INTERNAL,

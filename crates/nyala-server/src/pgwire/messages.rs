@@ -37,8 +37,12 @@ pub(super) enum Request {
     Sync,
     /// The client says goodbye.
     Terminate,
-    /// COPY data nobody asked for: a client may go on sending it after an error.
-    StrayCopy,
+    /// Rows of a COPY. A client may go on sending them after an error.
+    CopyData(Bytes),
+    /// There are no more rows.
+    CopyDone,
+    /// There will be no more rows, and those that came are not wanted.
+    CopyFail(String),
 }
 
 /// What [`Request::Describe`] and [`Request::Close`] mean.
@@ -106,7 +110,9 @@ pub(super) fn decode(kind: u8, body: Bytes) -> Result<Request, Failure> {
         b'H' => Request::Flush,
         b'S' => Request::Sync,
         b'X' => Request::Terminate,
-        b'd' | b'c' | b'f' => return Ok(Request::StrayCopy),
+        b'd' => return Ok(Request::CopyData(body.bytes)),
+        b'c' => Request::CopyDone,
+        b'f' => Request::CopyFail(body.text()?),
         _ => return Err(Failure::protocol(format!("invalid frontend message type {kind}"))),
     };
     if body.bytes.has_remaining() { Err(body.malformed()) } else { Ok(request) }

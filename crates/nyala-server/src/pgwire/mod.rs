@@ -19,6 +19,7 @@ mod catalog;
 mod columns;
 mod command;
 mod connection;
+mod copy;
 mod dialect;
 mod encode;
 mod errors;

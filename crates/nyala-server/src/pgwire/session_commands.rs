@@ -70,11 +70,16 @@ impl Connection {
     ) -> Result<Reply, Stop> {
         match attended(&mut self.input, self.session.execute(prepared, parameters)).await? {
             Answer::Rows(rows) => Ok(Reply::Rows(Box::new(Rows::stream(rows, tag)))),
-            Answer::Done(done) => Ok(Reply::Done(match done.rows {
-                Some(rows) if done.tag == "INSERT" => format!("INSERT 0 {rows}"),
-                Some(rows) => format!("{} {rows}", done.tag),
-                None => done.tag,
-            })),
+            Answer::Done(done) => {
+                if done.tag != "SET" {
+                    self.transaction.change();
+                }
+                Ok(Reply::Done(match done.rows {
+                    Some(rows) if done.tag == "INSERT" => format!("INSERT 0 {rows}"),
+                    Some(rows) => format!("{} {rows}", done.tag),
+                    None => done.tag,
+                }))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Transaction blocks, as clients expect to be told about them.
 //!
-//! Statements only read, or change the catalog at once, so nothing is ever rolled back; but drivers
-//! send BEGIN and COMMIT around everything and watch the status after each statement.
+//! Each statement is committed when it is answered, so nothing is ever rolled back; but drivers send BEGIN and COMMIT
+//! around everything and watch the status after each statement. Who rolls back what was written is warned.
 //!
 //! ```text
 //!           BEGIN              error
@@ -24,6 +24,8 @@ pub(super) struct Transaction {
 #[derive(Debug, Default)]
 struct Block {
     failed: bool,
+    /// Whether a statement changed something, which stays.
+    changed: bool,
     savepoints: Vec<String>,
 }
 
@@ -84,7 +86,18 @@ impl Transaction {
             let warning = Some(Failure::warning(sqlstate::NO_ACTIVE_TRANSACTION, message));
             return End { committed: commit, warning };
         };
-        End { committed: commit && !block.failed, warning: None }
+        let committed = commit && !block.failed;
+        let message =
+            "what was changed in this transaction stays: each statement was committed when it was answered";
+        let warning = (!committed && block.changed).then(|| Failure::warning(sqlstate::WARNING, message));
+        End { committed, warning }
+    }
+
+    /// Notes that a statement changed something.
+    pub fn change(&mut self) {
+        if let Some(block) = &mut self.block {
+            block.changed = true;
+        }
     }
 
     /// SAVEPOINT.
@@ -130,6 +143,18 @@ impl Block {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn who_rolls_back_what_stays_is_warned() {
+        for (change, commit, warned) in [(true, false, true), (true, true, false), (false, false, false)] {
+            let mut transaction = Transaction::default();
+            transaction.begin();
+            if change {
+                transaction.change();
+            }
+            assert_eq!(transaction.end(commit).warning.is_some(), warned, "{change} {commit}");
+        }
+    }
 
     #[test]
     fn a_failed_block_admits_only_its_end() {

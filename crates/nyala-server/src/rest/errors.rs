@@ -52,6 +52,10 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Unreadable => (StatusCode::BAD_GATEWAY, "unreadable_source"),
         ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "permission_denied"),
         ErrorKind::InUse => (StatusCode::CONFLICT, "in_use"),
+        ErrorKind::Conflict => (StatusCode::CONFLICT, "conflict"),
+        ErrorKind::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, "read_only"),
+        ErrorKind::Unconfirmed => (StatusCode::INTERNAL_SERVER_ERROR, "unconfirmed"),
+        ErrorKind::Gone => (StatusCode::GONE, "gone"),
         ErrorKind::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "shutting_down"),
         // `Internal`, and kinds this table does not know yet.
         _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),

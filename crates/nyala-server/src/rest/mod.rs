@@ -1,6 +1,7 @@
 //! The HTTP door: SQL in, JSON, CSV or Arrow out; health and metrics beside it.
 
 mod body;
+mod changes;
 mod connections;
 mod errors;
 pub mod formats;
@@ -12,6 +13,7 @@ mod queries;
 mod query;
 mod request;
 mod router;
+mod rows;
 
 pub use connections::{Connections, Peer};
 pub use errors::ApiError;

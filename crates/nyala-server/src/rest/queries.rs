@@ -1,4 +1,4 @@
-//! `GET /api/v1/queries` and `DELETE /api/v1/queries/{id}`.
+//! `GET /api/v1/queries`, `GET /debug/tasks` and `DELETE /api/v1/queries/{id}`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,16 +15,37 @@ use super::{ApiError, Shared};
 /// What runs now.
 const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";
 
+/// What runs now, and at what.
+const TASKS: &str = "SELECT * FROM system.tasks ORDER BY kind, id";
+
 /// The rows of `system.queries`, in any format of query results.
 pub(super) async fn list(
     State(shared): State<Shared>,
     Extension(identity): Extension<Identity>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    answer(&shared, identity, &headers, RUNNING).await
+}
+
+/// The rows of `system.tasks`: for superusers.
+pub(super) async fn tasks(
+    State(shared): State<Shared>,
+    Extension(identity): Extension<Identity>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    answer(&shared, identity, &headers, TASKS).await
+}
+
+async fn answer(
+    shared: &Shared,
+    identity: Identity,
+    headers: &HeaderMap,
+    sql: &str,
+) -> Result<Response, ApiError> {
     let started = Instant::now();
-    let format = requested_format(&headers)?;
-    let session = session_of(&shared, identity);
-    respond(session.query(RUNNING).await?, format, started).await
+    let format = requested_format(headers)?;
+    let session = session_of(shared, identity);
+    respond(session.query(sql).await?, format, started).await
 }
 
 /// Ends a query, like `KILL QUERY`.

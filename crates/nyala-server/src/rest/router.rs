@@ -13,7 +13,7 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, health, jobs, login, origin, queries, query};
+use super::{ApiError, Readiness, changes, health, jobs, login, origin, queries, query, rows};
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
@@ -61,6 +61,8 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/query", post(query::query))
         .route("/api/v1/queries", get(queries::list))
         .route("/api/v1/queries/{id}", delete(queries::kill))
+        .route("/api/v1/tables/{table}/rows", post(rows::load))
+        .route("/api/v1/tables/{table}/changes", get(changes::follow))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), login::require))
@@ -70,6 +72,7 @@ pub fn router(shared: Shared) -> Router {
         .route_layer(from_fn(count));
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))
+        .route("/debug/tasks", get(queries::tasks))
         .route_layer(from_fn_with_state(shared.clone(), login::require));
     Router::new()
         .merge(api)
@@ -90,6 +93,8 @@ async fn index() -> Json<Value> {
             "query": "POST /api/v1/query",
             "queries": "GET /api/v1/queries",
             "kill": "DELETE /api/v1/queries/{id}",
+            "load rows": "POST /api/v1/tables/{table}/rows",
+            "follow changes": "GET /api/v1/tables/{table}/changes",
             "jobs": "GET /api/v1/jobs",
             "job": "GET /api/v1/jobs/{id}",
             "cancel job": "DELETE /api/v1/jobs/{id}",
@@ -97,13 +102,14 @@ async fn index() -> Json<Value> {
             "health": "GET /healthz",
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",
+            "tasks": "GET /debug/tasks",
         },
     }))
 }
 
 async fn render_metrics(State(shared): State<Shared>) -> ([(HeaderName, &'static str); 1], String) {
     let content_type = "text/plain; version=0.0.4; charset=utf-8";
-    ([(header::CONTENT_TYPE, content_type)], shared.metrics.render(shared.engine.stats()))
+    ([(header::CONTENT_TYPE, content_type)], shared.metrics.render(&shared.engine))
 }
 
 async fn not_found(request: Request) -> ApiError {

@@ -16,7 +16,11 @@ pub fn refusal(error: &Error) -> Option<StorageError> {
         Some(code) => {
             let message = element(&text, "Message").unwrap_or_default().trim().trim_end_matches('.');
             let reason = if message.is_empty() { code.to_owned() } else { format!("{code}, {message}") };
-            Some(StorageError::Refused { bucket, reason })
+            match code {
+                "InternalError" | "OperationAborted" | "RequestTimeout" | "ServiceUnavailable"
+                | "SlowDown" => Some(StorageError::Unavailable { bucket, reason }),
+                _ => Some(StorageError::Refused { bucket, reason }),
+            }
         }
         // The answer to a HEAD request has no body.
         None => match error {
@@ -77,6 +81,17 @@ mod tests {
         let head = Error::PermissionDenied { path: "a.parquet".into(), source: source.into() };
         let message = refusal(&head).unwrap().to_string();
         assert!(message.contains("bucket `sales` was refused: access denied"), "{message}");
+    }
+
+    #[test]
+    fn what_passes_is_told_from_what_stays() {
+        let answer = "503 Service Unavailable: <Error><Code>SlowDown</Code>\
+                      <Message>Please reduce your request rate.</Message></Error>";
+        let error = refusal(&generic(answer)).unwrap();
+        assert!(matches!(error, StorageError::Unavailable { .. }), "{error}");
+        let words =
+            "bucket `sales` cannot be read for the moment: SlowDown, Please reduce your request rate;";
+        assert!(error.to_string().starts_with(words), "{error}");
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl OplogError {
     }
 
     /// Whether the disk had no space left.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

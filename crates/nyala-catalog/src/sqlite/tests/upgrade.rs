@@ -50,6 +50,15 @@ async fn measures_get_their_positions_as_numbers() {
         "ALTER TABLE jobs DROP COLUMN rows_total",
         "ALTER TABLE jobs DROP COLUMN retries",
         "DROP TABLE roles",
+        "ALTER TABLE tables ADD COLUMN format TEXT NOT NULL DEFAULT 'parquet'",
+        "ALTER TABLE tables ADD COLUMN location TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE tables ADD COLUMN partition_columns TEXT NOT NULL DEFAULT '[]'",
+        "ALTER TABLE tables ADD COLUMN options TEXT NOT NULL DEFAULT '{}'",
+        "UPDATE tables SET location = source ->> '$.external.location', \
+         partition_columns = source -> '$.external.partition_columns', \
+         options = source -> '$.external.options'",
+        "ALTER TABLE tables DROP COLUMN source",
+        "DROP TABLE disk_stores",
         "UPDATE nyala_meta SET value = 3 WHERE key = 'schema_version'",
     ] {
         sqlx::query(statement).execute(&store.writer).await.unwrap();

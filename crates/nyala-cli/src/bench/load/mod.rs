@@ -10,4 +10,4 @@ mod usage;
 
 pub use recorder::Tally;
 pub use run::{Load, Measured, probe, run};
-pub use usage::Usage;
+pub use usage::{Held, Usage};

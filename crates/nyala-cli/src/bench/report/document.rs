@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::bench::door::Mode;
 use crate::bench::host::Machine;
-use crate::bench::load::{Measured, Tally, Usage};
+use crate::bench::load::{Held, Measured, Tally, Usage};
 use crate::bench::workload::Workload;
 
 /// Shares of the latency curve: closer together where it is steep.
@@ -63,8 +63,12 @@ pub struct RunReport {
     pub per_second: f64,
     /// What the path allows.
     pub ceiling: Option<Ceiling>,
+    /// What ran beside it; none for a run that had the server for itself.
+    pub beside: Option<Beside>,
     /// What it cost.
     pub cost: Cost,
+    /// What the server held in the course of a long run.
+    pub course: Vec<Held>,
     /// Messages of errors, and how often each came.
     pub error_messages: BTreeMap<String, u64>,
     /// Shares of the queries, and within how many milliseconds they were answered.
@@ -84,6 +88,25 @@ pub struct Ceiling {
     pub client_cpu_ms_per_query: Option<f64>,
     /// CPU time of the server for each of them.
     pub server_cpu_ms_per_query: Option<f64>,
+}
+
+/// Another workload that ran at the same time.
+#[derive(Debug, Clone, Serialize)]
+pub struct Beside {
+    /// Its name.
+    pub workload: String,
+    /// Its clients, each with a connection.
+    pub clients: usize,
+    /// Queries that were answered in the measured time.
+    pub handled: u64,
+    /// Queries that gave an error, or were not answered in time.
+    pub errors: u64,
+    /// Their mean time.
+    pub mean_ms: f64,
+    /// The p95 of the run, as a multiple of that without this beside it.
+    pub p95_ratio: f64,
+    /// Messages of errors, and how often each came.
+    pub error_messages: BTreeMap<String, u64>,
 }
 
 /// One query of the workload.
@@ -151,7 +174,8 @@ impl Report {
 
     /// Queries of all runs that gave an error.
     pub fn errors(&self) -> u64 {
-        self.runs.iter().map(|run| run.total.errors).sum()
+        let beside = |run: &RunReport| run.beside.as_ref().map_or(0, |beside| beside.errors);
+        self.runs.iter().map(|run| run.total.errors + beside(run)).sum()
     }
 }
 
@@ -166,13 +190,30 @@ impl RunReport {
             total: Numbers::of(&measured.total),
             per_second: measured.per_second(),
             ceiling,
+            beside: None,
             cost: Cost::of(&measured.usage),
+            course: measured.usage.course.clone(),
             error_messages: measured.errors.clone(),
             curve: CURVE.iter().map(|share| (*share, latencies.quantile_ms(*share))).collect(),
             queries: names
                 .zip(&measured.queries)
                 .map(|(name, tally)| QueryReport { name, numbers: Numbers::of(tally) })
                 .collect(),
+        }
+    }
+}
+
+impl Beside {
+    /// What came of `measured` beside `run`, which is compared with the `quiet` one.
+    pub fn of(measured: &Measured, workload: &Workload, run: &RunReport, quiet: &RunReport) -> Self {
+        Self {
+            workload: workload.name.clone(),
+            clients: measured.load.clients,
+            handled: measured.total.handled,
+            errors: measured.total.errors,
+            mean_ms: measured.total.latencies.mean_ms(),
+            p95_ratio: run.total.p95_ms / quiet.total.p95_ms.max(1e-9),
+            error_messages: measured.errors.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::chart::{Chart, Scale, escape};
 use super::document::{QueryReport, Report, RunReport};
 use super::table::{cells, ms};
+use crate::bench::load::Held;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;\
 color:#1b1f24;background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}\
@@ -19,12 +20,13 @@ pub fn page(report: &Report) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{}</title><style>{STYLE}</style></head>\n\
-         <body><h1>{}</h1>\n{}{}{}{}{}</body></html>\n",
+         <body><h1>{}</h1>\n{}{}{}{}{}{}</body></html>\n",
         escape(&title),
         escape(&title),
         setup(report),
         runs(report),
         charts(report),
+        courses(report),
         errors(report),
         queries(report)
     )
@@ -109,6 +111,32 @@ fn charts(report: &Report) -> String {
     format!("<div class=\"charts\">{}</div>\n", drawn.map(|chart| chart.svg()).concat())
 }
 
+/// What the server held in the course of each long run.
+fn courses(report: &Report) -> String {
+    let mut out = String::new();
+    for run in report.runs.iter().filter(|run| !run.course.is_empty()) {
+        let last = run.course.len() - 1;
+        let at = |place: usize, held: &Held| match place == 0 || place == last || place.is_multiple_of(20) {
+            true => format!("{:.0}", held.at_seconds),
+            false => String::new(),
+        };
+        let places: Vec<String> =
+            run.course.iter().enumerate().map(|(place, held)| at(place, held)).collect();
+        let chart = |title: &str, value: fn(&Held) -> Option<f64>| {
+            let lines = vec![(title.to_owned(), run.course.iter().map(value).collect())];
+            Chart { title, axis: "seconds", places: places.clone(), lines, scale: Scale::Linear }.svg()
+        };
+        out += &format!(
+            "<h2>The server with {} clients</h2><div class=\"charts\">{}{}{}</div>\n",
+            run.clients,
+            chart("Memory in MB", |held| held.memory_bytes.map(|bytes| bytes as f64 / 1e6)),
+            chart("Threads", |held| held.threads.map(|count| count as f64)),
+            chart("Open files and sockets", |held| held.open_files.map(|count| count as f64)),
+        );
+    }
+    out
+}
+
 /// The whole distribution, a line for each number of clients.
 fn curves(report: &Report) -> Chart<'_> {
     let shares = report.runs.first().map(|run| run.curve.as_slice()).unwrap_or_default();
@@ -129,6 +157,14 @@ fn errors(report: &Report) -> String {
     for run in report.runs.iter().filter(|run| !run.error_messages.is_empty()) {
         out += &format!("<h2 class=\"error\">Errors with {} clients</h2><ul>", run.clients);
         for (message, count) in &run.error_messages {
+            out += &format!("<li>{count} times: {}</li>", escape(message));
+        }
+        out += "</ul>\n";
+    }
+    for beside in report.runs.iter().filter_map(|run| run.beside.as_ref()).filter(|beside| beside.errors > 0)
+    {
+        out += &format!("<h2 class=\"error\">Errors of {}</h2><ul>", escape(&beside.workload));
+        for (message, count) in &beside.error_messages {
             out += &format!("<li>{count} times: {}</li>", escape(message));
         }
         out += "</ul>\n";

@@ -5,6 +5,6 @@ mod document;
 mod html;
 mod table;
 
-pub use document::{Ceiling, Report, RunReport, Setup};
+pub use document::{Beside, Ceiling, Report, RunReport, Setup};
 pub use html::page;
 pub use table::table;

@@ -8,7 +8,7 @@ use super::document::{Report, RunReport};
 type Column = (&'static str, fn(&RunReport) -> Option<String>);
 
 /// A column that no run has a value for is left out.
-const COLUMNS: [Column; 17] = [
+const COLUMNS: [Column; 19] = [
     ("threads", |run| Some(run.clients.to_string())),
     ("handled queries", |run| Some(run.total.handled.to_string())),
     ("per second", |run| Some(format!("{:.1}", run.per_second))),
@@ -20,6 +20,11 @@ const COLUMNS: [Column; 17] = [
     ("max", |run| Some(ms(run.total.max_ms))),
     ("errors", |run| Some(run.total.errors.to_string())),
     ("unfinished", |run| (run.total.unfinished > 0).then(|| run.total.unfinished.to_string())),
+    ("beside", |run| {
+        let beside = run.beside.as_ref()?;
+        Some(format!("{} of {}, mean {} ms", beside.handled, beside.workload, ms(beside.mean_ms)))
+    }),
+    ("p95 by quiet", |run| run.beside.as_ref().map(|beside| format!("{:.2}", beside.p95_ratio))),
     ("SELECT 1 per second", |run| run.ceiling.map(|ceiling| format!("{:.0}", ceiling.per_second))),
     ("% of it", |run| {
         run.ceiling.map(|ceiling| format!("{:.0}", 100.0 * run.per_second / ceiling.per_second.max(1e-9)))

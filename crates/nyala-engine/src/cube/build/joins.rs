@@ -3,6 +3,9 @@
 //! Such a table can be missing from a query that the cube answers. For an inner join it takes two
 //! facts: its key is unique (no row doubles), and every row of the table it hangs on finds a partner
 //! (no row is lost). A left join needs only the first.
+//!
+//! Whether rows are lost need rarely be asked: where no join can double a row, and there are as many joined
+//! rows as the fact table has, none was.
 
 use std::collections::BTreeSet;
 
@@ -22,15 +25,55 @@ pub(in crate::cube) async fn droppable_joins(
     cube: &CompiledCube,
     state: &SessionState,
 ) -> Result<Vec<usize>> {
-    let mut droppable = Vec::new();
+    let unique = unique_joins(cube, state).await?;
+    keeping_joins(cube, &unique, state).await
+}
+
+/// Positions of the tables whose keys are unique, so that joining them doubles no row.
+pub(super) async fn unique_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
+    let mut unique = Vec::new();
     for (instance, edge) in cube.edges.iter().enumerate() {
         if let Some(edge) = edge
-            && keeps_rows(cube, instance, edge, state).await?
+            && is_empty(doubled_keys(cube, instance, edge)?, state).await?
         {
-            droppable.push(instance);
+            unique.push(instance);
         }
     }
-    Ok(droppable)
+    Ok(unique)
+}
+
+/// Whether no join can double a row, if these tables have unique keys.
+pub(super) fn none_doubles(cube: &CompiledCube, unique: &[usize]) -> bool {
+    (1..cube.block.instances.len()).all(|instance| unique.contains(&instance))
+}
+
+/// Those of the tables with `unique` keys that may be left out where the joins are known to lose no row.
+pub(super) fn if_none_is_lost(cube: &CompiledCube, unique: &[usize]) -> Vec<usize> {
+    unique.iter().copied().filter(|instance| is_keyed(cube, *instance)).collect()
+}
+
+/// Those of the tables with `unique` keys that may be left out.
+pub(super) async fn keeping_joins(
+    cube: &CompiledCube,
+    unique: &[usize],
+    state: &SessionState,
+) -> Result<Vec<usize>> {
+    let mut keeping = Vec::new();
+    for instance in if_none_is_lost(cube, unique) {
+        if let Some(edge) = cube.edges.get(instance).and_then(Option::as_ref)
+            && keeps_rows(cube, instance, edge, state).await?
+        {
+            keeping.push(instance);
+        }
+    }
+    Ok(keeping)
+}
+
+/// Whether an optional table has no conditions but those of its keys.
+fn is_keyed(cube: &CompiledCube, instance: usize) -> bool {
+    let outer = cube.block.instances.get(instance).and_then(|i| i.outer.as_ref());
+    let edge = cube.edges.get(instance).and_then(Option::as_ref);
+    outer.is_none_or(|conditions| edge.is_some_and(|edge| edge.keys.len() == conditions.len()))
 }
 
 async fn keeps_rows(
@@ -39,14 +82,7 @@ async fn keeps_rows(
     edge: &JoinEdge,
     state: &SessionState,
 ) -> Result<bool> {
-    let outer = cube.block.instances.get(instance).and_then(|i| i.outer.as_ref());
-    if outer.is_some_and(|conditions| conditions.len() != edge.keys.len()) {
-        return Ok(false);
-    }
-    if !is_empty(doubled_keys(cube, instance, edge)?, state).await? {
-        return Ok(false);
-    }
-    if outer.is_some() {
+    if cube.block.instances.get(instance).is_some_and(|i| i.outer.is_some()) {
         return Ok(true);
     }
     match rows_without_partner(cube, instance, edge)? {

@@ -10,11 +10,15 @@
 //! up from the smallest cuboid built so far that contains them. Nothing is visible before the last file
 //! is written: the segment then becomes ready in one catalog transaction.
 //!
+//! The roots of several segments come from one pass over the rows of all; each segment is then completed and
+//! becomes ready on its own.
+//!
 //! A segment that is ready, of a cube that has got more since, is given what it lacks, cuboid by cuboid:
 //! from cuboids it has where these hold what is needed, else from the rows.
 
 mod background;
-mod compact;
+mod batches;
+mod coded;
 mod extend;
 mod joins;
 mod keys;
@@ -25,6 +29,7 @@ mod progress;
 mod run;
 mod segment;
 mod tee;
+mod together;
 mod wanted;
 mod work;
 mod writer;
@@ -35,6 +40,7 @@ pub(super) use joins::droppable_joins;
 pub(crate) use leftovers::{remove_leftovers, retire, retire_files};
 pub use progress::BuildStats;
 pub(crate) use progress::{Builds, Progress};
-pub(crate) use run::{BuildContext, Survey, build, merge, survey};
+pub(crate) use run::{BuildContext, RangeFacts, Survey, build, merge, survey};
 pub(crate) use segment::{WantedSegment, now_ms};
+pub(crate) use together::{build_roots_together, groups};
 pub(crate) use wanted::{Work, is_due, kept_from, wanted};

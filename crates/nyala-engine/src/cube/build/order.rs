@@ -21,9 +21,25 @@ use crate::cube::compile::CompiledCube;
 use crate::error::Result;
 use crate::scan::{CuboidPart, CuboidTable};
 
-/// Positions of the dimensions, fewest distinct values first. Values are counted in the table a
-/// dimension comes from; a dimension over several tables counts as large.
-pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
+/// The dimensions of a cube, fewest values first.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    /// Their positions.
+    pub(super) dimensions: Vec<usize>,
+    /// About how many values each has, by position; `u64::MAX` if nobody knows.
+    pub(super) values: Vec<u64>,
+}
+
+impl Order {
+    fn new(values: Vec<u64>) -> Self {
+        let mut dimensions: Vec<usize> = (0..values.len()).collect();
+        dimensions.sort_by_key(|dimension| values.get(*dimension).copied());
+        Self { dimensions, values }
+    }
+}
+
+/// Values are counted in the table a dimension comes from; a dimension over several tables counts as large.
+pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Order> {
     let mut by_table: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (dimension, expr) in cube.block.group.iter().enumerate() {
         if let [instance] = instances_of(expr).into_iter().collect::<Vec<_>>()[..] {
@@ -39,9 +55,7 @@ pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Res
             }
         }
     }
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by_key(|dimension| values.get(*dimension).copied());
-    Ok(order)
+    Ok(Order::new(values))
 }
 
 /// The same from the cells of a segment instead of from rows, the smallest cuboid with a dimension first.
@@ -49,7 +63,7 @@ pub(super) async fn cell_order(
     cube: &CompiledCube,
     segment: &SegmentEntry,
     state: &SessionState,
-) -> Result<Vec<usize>> {
+) -> Result<Order> {
     let mut values: Vec<Option<u64>> = vec![None; cube.dimensions.len()];
     let mut cuboids: Vec<&CuboidEntry> = segment.cuboids.iter().collect();
     cuboids.sort_by_key(|cuboid| cuboid.rows);
@@ -72,9 +86,7 @@ pub(super) async fn cell_order(
             }
         }
     }
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by_key(|dimension| values.get(*dimension).copied().flatten().unwrap_or(u64::MAX));
-    Ok(order)
+    Ok(Order::new(values.into_iter().map(|count| count.unwrap_or(u64::MAX)).collect()))
 }
 
 async fn count_values(

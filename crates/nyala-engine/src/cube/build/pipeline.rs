@@ -15,7 +15,7 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
 use nyala_model::DimensionSet;
 
-use super::compact::compact;
+use super::batches::compact;
 use crate::cube::compile::{CompiledCube, CompiledMeasure};
 use crate::cube::finish::group_by;
 use crate::cube::rewrite::neutral;
@@ -43,40 +43,63 @@ pub(super) fn cuboid_plan(
     partitions: usize,
     order: &[usize],
 ) -> Result<Plan> {
+    let (flat, names) = (&cube.flat_schema, || dimension_names(cube, set).into_iter());
     let states = match source {
-        Source::Rows(rows) => aggregate_rows(cube, set, rows, 0)?,
+        Source::Rows(rows) => aggregate_rows(cube, Groups::of(cube, set, &rows)?, rows, 0)?,
         Source::States(parent, parent_set) => {
             let columns = select_columns(cube, set, parent_set, &parent)?;
-            merge_states(cube, set, columns)?
+            merge_states(cube, names(), flat, columns)?
         }
         Source::Added { rows, states, measures } => {
             let old = pad(cube, set, &states, |measure| measure.number < measures)?;
-            let new = aggregate_rows(cube, set, rows, measures)?;
+            let new = aggregate_rows(cube, Groups::of(cube, set, &rows)?, rows, measures)?;
             let new = pad(cube, set, &name_states(cube, set, new, measures)?, |m| m.number >= measures)?;
-            merge_states(cube, set, UnionExec::try_new(vec![old, new])?)?
+            merge_states(cube, names(), flat, UnionExec::try_new(vec![old, new])?)?
         }
     };
-    let gathered = gather(set, states, partitions)?;
-    let merged = merge_states(cube, set, gathered)?;
+    let gathered = gather(set.len(), states, partitions)?;
+    let merged = merge_states(cube, names(), flat, gathered)?;
     let named = name_columns(cube, set, merged)?;
-    sort(cube, set, order, compact(&named)?)
+    let dimensions: Vec<usize> = set.iter().collect();
+    let place = |wanted: &usize| dimensions.iter().position(|dimension| dimension == wanted);
+    sort(order.iter().filter_map(place), compact(&named)?)
+}
+
+/// What flat rows are grouped by.
+#[derive(Clone)]
+pub(super) struct Groups {
+    /// Expressions over the rows, and the names of what they give.
+    pub(super) columns: Vec<(Arc<dyn PhysicalExpr>, String)>,
+    /// The rows as the aggregates know them.
+    pub(super) flat: SchemaRef,
+}
+
+impl Groups {
+    /// The dimensions of `set`.
+    fn of(cube: &CompiledCube, set: DimensionSet, rows: &Plan) -> Result<Self> {
+        let flat = flat_fields(cube, rows)?;
+        let mut columns: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
+        for name in dimension_names(cube, set) {
+            let index = flat.index_of(&name).map_err(QueryError::internal)?;
+            columns.push((Arc::new(Column::new(&name, index)), name));
+        }
+        Ok(Self { columns, flat })
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.columns.iter().map(|(_, name)| name.clone())
+    }
 }
 
 /// The states of the measures from number `first` on.
-fn aggregate_rows(cube: &CompiledCube, set: DimensionSet, rows: Plan, first: u32) -> Result<Plan> {
-    let flat = &flat_fields(cube, &rows)?;
-    let mut groups: Vec<(Arc<dyn PhysicalExpr>, String)> = Vec::new();
-    for name in dimension_names(cube, set) {
-        let index = flat.index_of(&name).map_err(QueryError::internal)?;
-        groups.push((Arc::new(Column::new(&name, index)), name));
-    }
+pub(super) fn aggregate_rows(cube: &CompiledCube, groups: Groups, rows: Plan, first: u32) -> Result<Plan> {
+    let Groups { columns, flat } = groups;
     let measures: Vec<_> = cube.measures.iter().filter(|measure| measure.number >= first).collect();
     let calls = measures.iter().enumerate();
-    let calls = calls.map(|(i, m)| m.call.physical(flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
-    let filters = measures.iter().map(|m| m.call.physical_filter(flat)).collect::<Result<Vec<_>>>()?;
-    let group = PhysicalGroupBy::new_single(groups);
-    let mode = AggregateMode::Partial;
-    Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, rows, Arc::clone(flat))?))
+    let calls = calls.map(|(i, m)| m.call.physical(&flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
+    let filters = measures.iter().map(|m| m.call.physical_filter(&flat)).collect::<Result<Vec<_>>>()?;
+    let (mode, group) = (AggregateMode::Partial, PhysicalGroupBy::new_single(columns));
+    Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, rows, flat)?))
 }
 
 /// The fields of the flat rows that `rows` has.
@@ -135,13 +158,17 @@ fn pad(
     Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(input))?))
 }
 
-/// Merges equal cells within each partition. The input has the dimensions of `set`, then all states.
-fn merge_states(cube: &CompiledCube, set: DimensionSet, input: Plan) -> Result<Plan> {
-    let flat = &cube.flat_schema;
+/// Merges equal cells within each partition. The input has a column for each of `names`, then all states.
+pub(super) fn merge_states(
+    cube: &CompiledCube,
+    names: impl Iterator<Item = String>,
+    flat: &SchemaRef,
+    input: Plan,
+) -> Result<Plan> {
     let calls = cube.measures.iter().enumerate();
     let calls = calls.map(|(i, m)| m.call.physical(flat, &format!("m{i}"))).collect::<Result<Vec<_>>>()?;
     let filters = vec![None; calls.len()];
-    let group = group_by(&input, dimension_names(cube, set).into_iter());
+    let group = group_by(&input, names);
     let mode = AggregateMode::PartialReduce;
     Ok(Arc::new(AggregateExec::try_new(mode, group, calls, filters, input, Arc::clone(flat))?))
 }
@@ -163,18 +190,23 @@ fn select_columns(
     Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(parent))?))
 }
 
-/// Brings equal cells into the same partition.
-fn gather(set: DimensionSet, input: Plan, partitions: usize) -> Result<Plan> {
+/// Brings equal cells into the same partition; the first `keys` columns tell them apart.
+pub(super) fn gather(keys: usize, input: Plan, partitions: usize) -> Result<Plan> {
     if input.output_partitioning().partition_count() == 1 {
         return Ok(input);
     }
-    if partitions == 1 || set.is_empty() {
+    if partitions == 1 || keys == 0 {
         return Ok(Arc::new(CoalescePartitionsExec::new(input)));
     }
     let schema = input.schema();
-    let keys = schema.fields().iter().take(set.len()).enumerate();
+    let keys = schema.fields().iter().take(keys).enumerate();
     let keys = keys.map(|(i, field)| Arc::new(Column::new(field.name(), i)) as Arc<dyn PhysicalExpr>);
-    let partitioning = Partitioning::Hash(keys.collect(), partitions);
+    gather_by(keys.collect(), input, partitions)
+}
+
+/// Brings cells for which these expressions are equal into the same partition.
+pub(super) fn gather_by(keys: Vec<Arc<dyn PhysicalExpr>>, input: Plan, partitions: usize) -> Result<Plan> {
+    let partitioning = Partitioning::Hash(keys, partitions);
     Ok(Arc::new(RepartitionExec::try_new(input, partitioning)?))
 }
 
@@ -188,16 +220,13 @@ fn name_columns(cube: &CompiledCube, set: DimensionSet, input: Plan) -> Result<P
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), input)?))
 }
 
-fn sort(cube: &CompiledCube, set: DimensionSet, order: &[usize], input: Plan) -> Result<Plan> {
+/// Sorts each partition by these columns.
+pub(super) fn sort(columns: impl Iterator<Item = usize>, input: Plan) -> Result<Plan> {
     let schema = input.schema();
-    let mut keys = Vec::new();
-    for dimension in order.iter().filter(|dimension| set.contains(**dimension)) {
-        if let Some(dimension) = cube.dimensions.get(*dimension) {
-            let index = schema.index_of(dimension.field.name()).map_err(QueryError::internal)?;
-            let expr = Arc::new(Column::new(dimension.field.name(), index));
-            keys.push(PhysicalSortExpr { expr, options: SortOptions::default() });
-        }
-    }
+    let keys = columns.map(|column| {
+        let expr = Arc::new(Column::new(schema.field(column).name(), column));
+        PhysicalSortExpr { expr, options: SortOptions::default() }
+    });
     Ok(match LexOrdering::new(keys) {
         Some(ordering) => Arc::new(SortExec::new(ordering, input).with_preserve_partitioning(true)),
         None => input,

@@ -63,11 +63,16 @@ impl Progress {
         (job.rows_read, job.bytes_written, job.cuboids_done)
     }
 
-    /// Takes back what a failed attempt counted, and tells why it failed.
-    pub(crate) fn retry(&self, (rows, bytes, cuboids): (u64, u64, u32), trouble: &QueryError) {
+    /// Takes back what was counted since.
+    pub(crate) fn back_to(&self, (rows, bytes, cuboids): (u64, u64, u32)) {
         self.rows_read.store(rows, Ordering::Relaxed);
         self.bytes_written.store(bytes, Ordering::Relaxed);
         self.cuboids_done.store(cuboids, Ordering::Relaxed);
+    }
+
+    /// Takes back what a failed attempt counted, and tells why it failed.
+    pub(crate) fn retry(&self, mark: (u64, u64, u32), trouble: &QueryError) {
+        self.back_to(mark);
         self.retries.fetch_add(1, Ordering::Relaxed);
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.to_string());
     }

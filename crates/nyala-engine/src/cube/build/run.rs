@@ -11,13 +11,14 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
 use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
-use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange};
+use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 use object_store::ObjectStore;
+use tokio::sync::OnceCell;
 
 use super::background::Background;
-use super::joins::droppable_joins;
-use super::keys::key_bounds;
-use super::order::sort_order;
+use super::joins::{if_none_is_lost, keeping_joins, none_doubles, unique_joins};
+use super::keys::{FactRows, fact_rows};
+use super::order::{Order, sort_order};
 use super::progress::Progress;
 use super::segment::{NewSegment, SegmentFacts, WantedSegment};
 use super::work::{Home, Root, Work};
@@ -56,19 +57,59 @@ impl BuiltSegment {
 /// What is found out once for all segments of a job, since finding it reads all of their rows.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    /// Positions of the dimensions, fewest values first.
-    order: Vec<usize>,
-    /// Tables of the join that keep every row exactly once: if they do of all rows, then of those of each
-    /// segment.
-    droppable_joins: Vec<usize>,
+    pub(super) order: Order,
+    range: SegmentRange,
+    /// Tables of the join with unique keys.
+    unique_joins: Vec<usize>,
+    /// Those that keep every row exactly once: if they do of all rows, then of those of each segment. Found
+    /// out when it is not clear without.
+    keeping_joins: OnceCell<Vec<usize>>,
+}
+
+impl Survey {
+    /// Tables that may be left out of queries over a segment with so many joined rows.
+    async fn droppable_joins(
+        &self,
+        cube: &ReadyCube,
+        (joined, fact): (u64, FactRows),
+        state: &SessionState,
+    ) -> Result<Vec<usize>> {
+        let all = compiled(cube)?;
+        if joined == fact.count && none_doubles(all, &self.unique_joins) {
+            return Ok(if_none_is_lost(all, &self.unique_joins));
+        }
+        let look = || async {
+            let rows = all.restricted(self.range)?;
+            keeping_joins(&rows, &self.unique_joins, state).await
+        };
+        self.keeping_joins.get_or_try_init(look).await.cloned()
+    }
 }
 
 /// Looks at the rows of `range`, which has those of every segment that is to be built.
 pub(crate) async fn survey(cube: &ReadyCube, range: SegmentRange, context: &BuildContext) -> Result<Survey> {
     let compiled = compiled(cube)?.restricted(range)?;
     let order = sort_order(&compiled, &context.state).await?;
-    let droppable_joins = droppable_joins(&compiled, &context.state).await?;
-    Ok(Survey { order, droppable_joins })
+    let unique_joins = unique_joins(&compiled, &context.state).await?;
+    Ok(Survey { order, range, unique_joins, keeping_joins: OnceCell::new() })
+}
+
+/// What [`build_roots_together`](super::together::build_roots_together) found out of one segment.
+#[derive(Debug, Clone)]
+pub(crate) struct RangeFacts {
+    pub(super) range: SegmentRange,
+    /// The files in which the rows lay then.
+    pub(super) sources: Vec<SourceFiles>,
+    /// Joined rows.
+    pub(super) joined: u64,
+    pub(super) fact: FactRows,
+}
+
+impl RangeFacts {
+    /// The segment's range.
+    pub(crate) fn range(&self) -> SegmentRange {
+        self.range
+    }
 }
 
 /// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
@@ -76,23 +117,29 @@ pub(crate) async fn survey(cube: &ReadyCube, range: SegmentRange, context: &Buil
 pub(crate) async fn build(
     cube: &ReadyCube,
     wanted: &WantedSegment,
-    survey: &Survey,
+    (survey, known): (&Survey, Option<&RangeFacts>),
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?.restricted(wanted.range)?;
-    let Survey { order, droppable_joins } = survey;
-    let (order, droppable_joins) = (order.clone(), droppable_joins.clone());
-    let key_bounds = key_bounds(&compiled, &context.state).await?;
+    let known = known.filter(|known| known.sources == wanted.sources);
+    let fact = match known {
+        Some(known) => known.fact,
+        None => fact_rows(&compiled, &context.state).await?,
+    };
     let (segment, finished) = begin(cube, wanted, context).await?;
-    let work = Work::new((cube, &compiled), context, order, Home::New(&segment));
+    if known.is_none() {
+        count_finished(&finished, context);
+    }
+    let work = Work::new((cube, &compiled), context, survey.order.clone(), Home::New(&segment));
     let filled = fill(cube, &work, finished, context).await;
     drop(work);
     let (segment, read) = settle(segment, wanted, filled)?;
-    let source_rows = match read {
+    let source_rows = match known.map(|known| known.joined).or(read) {
         Some(rows) => rows,
         None => count_rows(&compiled, &context.state).await?,
     };
-    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds };
+    let droppable_joins = survey.droppable_joins(cube, (source_rows, fact), &context.state).await?;
+    let facts = SegmentFacts { source_rows, droppable_joins, key_bounds: fact.bounds };
     Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
 }
 
@@ -137,6 +184,7 @@ pub(crate) async fn merge(
     let compiled = compiled(cube)?;
     let order = sort_order(compiled, &context.state).await?;
     let (segment, finished) = begin(cube, wanted, context).await?;
+    count_finished(&finished, context);
     let work = Work::new((cube, compiled), context, order, Home::New(&segment));
     let merged = merge_all(cube, &work, &finished, segments).await;
     drop(work);
@@ -167,7 +215,7 @@ async fn merge_all(
 }
 
 /// A new segment, or one that was left half-built, and its finished cuboids.
-async fn begin(
+pub(super) async fn begin(
     cube: &ReadyCube,
     wanted: &WantedSegment,
     context: &BuildContext,
@@ -176,13 +224,17 @@ async fn begin(
     let (segment, mut finished) =
         NewSegment::begin_or_resume(name, wanted, catalog, &context.data_dir, &context.background).await?;
     finished.retain(|cuboid| cube.entry.definition.grouping_sets.contains(&cuboid.dimensions));
-    for cuboid in &finished {
-        context.progress.add_cuboid(cuboid.bytes);
-    }
     Ok((segment, finished))
 }
 
-fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
+/// What was finished before counts as progress too.
+pub(super) fn count_finished(finished: &[CuboidEntry], context: &BuildContext) {
+    for cuboid in finished {
+        context.progress.add_cuboid(cuboid.bytes);
+    }
+}
+
+pub(super) fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
     cuboids.iter().any(|cuboid| cuboid.dimensions == set)
 }
 

@@ -11,7 +11,9 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use nyala_model::{CubeEntry, CuboidEntry, DimensionSet, SegmentEntry};
 
+use super::coded::Coding;
 use super::extend::ReadySegment;
+use super::order::Order;
 use super::pipeline::{Source, cuboid_plan};
 use super::run::BuildContext;
 use super::segment::NewSegment;
@@ -75,11 +77,20 @@ impl Root {
     }
 }
 
+/// How much memory a pass over the rows takes.
+#[derive(Debug, Clone, Copy)]
+enum Manner {
+    /// What there is, and dictionaries of dimensions besides.
+    Fast,
+    /// For what fails so: fair shares, and no dictionaries.
+    Frugal,
+}
+
 pub(super) struct Work<'a> {
     cube: &'a CubeEntry,
     compiled: &'a CompiledCube,
     context: &'a BuildContext,
-    order: Vec<usize>,
+    order: Order,
     home: Home<'a>,
     writer: Writer,
 }
@@ -88,7 +99,7 @@ impl<'a> Work<'a> {
     pub(super) fn new(
         (cube, compiled): (&'a ReadyCube, &'a CompiledCube),
         context: &'a BuildContext,
-        order: Vec<usize>,
+        order: Order,
         home: Home<'a>,
     ) -> Self {
         let (store, place) = (Arc::clone(&context.store), (home.folder(), home.mark()));
@@ -111,15 +122,15 @@ impl<'a> Work<'a> {
                 continue;
             }
             passes += 1;
-            match self.one_pass(&roots, passes, &self.context.state, &mut cuboids).await {
+            match self.one_pass(&roots, passes, Manner::Fast, &mut cuboids).await {
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
-                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), "memory is short; building fewer at once");
+                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), %error, "memory is short; building fewer at once");
                     let later = roots.split_off(roots.len() / 2);
                     waiting.extend([later, roots]);
                 }
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted => {
                     passes += 1;
-                    self.one_pass(&roots, passes, &self.context.frugal, &mut cuboids).await?;
+                    self.one_pass(&roots, passes, Manner::Frugal, &mut cuboids).await?;
                 }
                 outcome => outcome?,
             }
@@ -132,22 +143,23 @@ impl<'a> Work<'a> {
         &self,
         roots: &[Root],
         pass: usize,
-        state: &SessionState,
+        manner: Manner,
         cuboids: &mut Vec<CuboidEntry>,
     ) -> Result<()> {
-        let flat = state.create_physical_plan(&self.rows_for(roots)?).await?;
+        let (state, coding) = match manner {
+            Manner::Fast => (&self.context.state, self.coding(roots)?),
+            Manner::Frugal => (&self.context.frugal, None),
+        };
+        let rows = match &coding {
+            Some(coding) => coding.flat(self.compiled)?,
+            None => self.rows_for(roots)?,
+        };
+        let flat = state.create_physical_plan(&rows).await?;
         let task = state.task_ctx();
         let (copies, feeders) = tee(&flat, roots.len(), &task, &self.context.progress)?;
         let mut writing = Vec::new();
         for (root, rows) in roots.iter().zip(copies) {
-            let source = match &root.states {
-                None => Source::Rows(rows),
-                Some(old) => {
-                    let states = self.read(vec![self.part(old)], old.dimensions, old.measures)?;
-                    Source::Added { rows, states, measures: old.measures }
-                }
-            };
-            let plan = cuboid_plan(self.compiled, root.set, source, self.partitions(), &self.order)?;
+            let plan = self.root_plan(root, rows, coding.as_ref())?;
             let schema = self.compiled.cuboid_schema(root.set);
             writing.push(self.writer.start(root.set, pass, &plan, &schema, &task)?);
         }
@@ -160,6 +172,35 @@ impl<'a> Work<'a> {
             SpawnedTask::join_unwind(feeder).await.map_err(QueryError::internal)?;
         }
         Ok(())
+    }
+
+    /// The plan of one root from its copy of the rows.
+    fn root_plan(
+        &self,
+        root: &Root,
+        rows: Arc<dyn ExecutionPlan>,
+        coding: Option<&Coding>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(coding) = coding.filter(|_| !root.set.is_empty()) {
+            return coding.cuboid_plan(self.compiled, root.set, rows, self.partitions());
+        }
+        let source = match &root.states {
+            None => Source::Rows(rows),
+            Some(old) => {
+                let states = self.read(vec![self.part(old)], old.dimensions, old.measures)?;
+                Source::Added { rows, states, measures: old.measures }
+            }
+        };
+        cuboid_plan(self.compiled, root.set, source, self.partitions(), &self.order.dimensions)
+    }
+
+    /// Codes for the dimensions, unless rows are to be added to cells that have values.
+    fn coding(&self, roots: &[Root]) -> Result<Option<Coding>> {
+        if roots.iter().any(|root| root.states.is_some()) {
+            return Ok(None);
+        }
+        let pool = &self.context.state.runtime_env().memory_pool;
+        Coding::new(self.compiled, &self.order, pool).map(Some)
     }
 
     /// The flat rows with the columns that `roots` need.
@@ -250,7 +291,7 @@ impl<'a> Work<'a> {
         let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
         let parent = parts.first().map_or(set, |part| part.cuboid.dimensions);
         let source = Source::States(self.read(parts, parent, u32::MAX)?, parent);
-        let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order)?;
+        let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order.dimensions)?;
         let schema = self.compiled.cuboid_schema(set);
         let writing = self.writer.start(set, pass, &plan, &schema, &state.task_ctx())?;
         self.finish(writing.finish().await?).await

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::DataFusionError;
@@ -78,23 +79,49 @@ impl Writer {
         schema: &SchemaRef,
         context: &Arc<TaskContext>,
     ) -> Result<WritingCuboid> {
-        let properties = self.properties(schema, set.len())?;
         let mut files = Vec::new();
         for partition in 0..plan.output_partitioning().partition_count() {
             let stream = plan.execute(partition, Arc::clone(context))?;
-            // A pass that failed may still put a file in place; another pass must not meet it.
-            let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
-            let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
-            let file = NewFile {
-                store: Arc::clone(&self.store),
-                path: Path::from(format!("{}{name}", self.folder)),
-                name,
-                schema: Arc::clone(schema),
-                properties: properties.clone(),
-            };
+            let file = self.open(set, pass, partition, schema)?;
             files.push(SpawnedTask::spawn(file.write(stream)));
         }
         Ok(WritingCuboid { set, measures: self.measures, files })
+    }
+
+    /// A new file for cells of the cuboid over `set`.
+    pub(super) fn open(
+        &self,
+        set: DimensionSet,
+        pass: usize,
+        partition: usize,
+        schema: &SchemaRef,
+    ) -> Result<NewFile> {
+        // A pass that failed may still put a file in place; another pass must not meet it.
+        let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
+        let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
+        let path = Path::from(format!("{}{name}", self.folder));
+        let sink = BufWriter::new(Arc::clone(&self.store), path.clone());
+        let properties = self.properties(schema, set.len())?;
+        let file = AsyncArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))
+            .map_err(DataFusionError::from)?;
+        Ok(NewFile { store: Arc::clone(&self.store), path, name, schema: Arc::clone(schema), file, rows: 0 })
+    }
+
+    /// The cuboid over `set` that these files hold.
+    pub(super) fn cuboid(&self, set: DimensionSet, files: Vec<CuboidFile>) -> CuboidEntry {
+        cuboid_of(set, self.measures, files)
+    }
+}
+
+fn cuboid_of(set: DimensionSet, measures: u32, files: Vec<CuboidFile>) -> CuboidEntry {
+    CuboidEntry {
+        dimensions: set,
+        rows: files.iter().map(|f| f.rows).sum(),
+        bytes: files.iter().map(|f| f.bytes).sum(),
+        measures,
+        repeats: false,
+        wider: false,
+        files,
     }
 }
 
@@ -112,40 +139,38 @@ impl WritingCuboid {
         for task in self.files {
             files.push(task.join_unwind().await.map_err(QueryError::internal)??);
         }
-        Ok(CuboidEntry {
-            dimensions: self.set,
-            rows: files.iter().map(|f| f.rows).sum(),
-            bytes: files.iter().map(|f| f.bytes).sum(),
-            measures: self.measures,
-            repeats: false,
-            wider: false,
-            files,
-        })
+        Ok(cuboid_of(self.set, self.measures, files))
     }
 }
 
-struct NewFile {
+/// A file being written; it appears when it is whole.
+pub(super) struct NewFile {
     store: Arc<dyn ObjectStore>,
     path: Path,
     name: String,
     schema: SchemaRef,
-    properties: WriterProperties,
+    file: AsyncArrowWriter<BufWriter>,
+    rows: u64,
 }
 
 impl NewFile {
-    /// Encodes the rows; the file appears when it is whole.
-    async fn write(self, mut stream: SendableRecordBatchStream) -> Result<CuboidFile> {
-        let sink = BufWriter::new(Arc::clone(&self.store), self.path.clone());
-        let mut file = AsyncArrowWriter::try_new(sink, Arc::clone(&self.schema), Some(self.properties))
-            .map_err(DataFusionError::from)?;
-        let mut rows = 0;
+    async fn write(mut self, mut stream: SendableRecordBatchStream) -> Result<CuboidFile> {
         while let Some(batch) = stream.next().await {
-            let batch = RecordBatch::try_new(Arc::clone(&self.schema), batch?.columns().to_vec())?;
-            rows += batch.num_rows() as u64;
-            file.write(&batch).await.map_err(DataFusionError::from)?;
+            self.add(batch?.columns().to_vec()).await?;
         }
-        file.close().await.map_err(DataFusionError::from)?;
+        self.close().await
+    }
+
+    /// Adds cells.
+    pub(super) async fn add(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        self.rows += batch.num_rows() as u64;
+        Ok(self.file.write(&batch).await.map_err(DataFusionError::from)?)
+    }
+
+    pub(super) async fn close(self) -> Result<CuboidFile> {
+        self.file.close().await.map_err(DataFusionError::from)?;
         let bytes = self.store.head(&self.path).await.map_err(DataFusionError::from)?.size;
-        Ok(CuboidFile { name: self.name, rows, bytes })
+        Ok(CuboidFile { name: self.name, rows: self.rows, bytes })
     }
 }

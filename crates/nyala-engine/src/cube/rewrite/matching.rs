@@ -14,6 +14,7 @@ use crate::cube::block::{Block, Miss};
 use crate::cube::call::Call;
 use crate::cube::compile::{CompiledCube, CompiledMeasure};
 use crate::cube::expression::{Equalities, column_pair, normalize};
+use crate::cube::outer::refuses_null;
 
 /// How a cube answers an aggregation, in terms of cuboid columns.
 #[derive(Debug, Clone)]
@@ -79,6 +80,15 @@ pub(super) fn group_name(position: usize) -> String {
     format!("g{position}")
 }
 
+/// What the joins of a query that are not those of the cube come to, normalised.
+#[derive(Default)]
+struct OuterJoins {
+    /// Conditions that hold in the query too.
+    assumed: Vec<Expr>,
+    /// Conditions of the query that hold in every cell that its others let pass.
+    settled: Vec<Expr>,
+}
+
 struct Attempt<'a> {
     cube: &'a CompiledCube,
     droppable: &'a BTreeSet<usize>,
@@ -89,8 +99,9 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn run(&self, query: &Block) -> Result<Match, Miss> {
         let mut assumed = self.check_extra_tables()?;
-        assumed.extend(self.check_outer_joins(query)?);
         let predicates: Vec<Expr> = query.predicates.iter().map(|p| self.rename(p)).collect();
+        let outer = self.check_outer_joins(query, &predicates)?;
+        assumed.extend(outer.assumed);
         self.check_cube_predicates(&predicates, &assumed)?;
         let mut found = Match {
             needed: DimensionSet::EMPTY,
@@ -101,7 +112,7 @@ impl Attempt<'_> {
             fact: self.pairing.iter().position(|paired| *paired == 0).unwrap_or_default(),
             measures: BTreeSet::new(),
         };
-        for predicate in self.open(&predicates) {
+        for predicate in self.open(&predicates).into_iter().filter(|p| !outer.settled.contains(p)) {
             found.residual.push(self.express(&predicate, &mut found.needed)?);
         }
         for group in &query.group {
@@ -142,9 +153,10 @@ impl Attempt<'_> {
     }
 
     /// Tables must be joined in the same way, or so that it makes no difference: a left join to a table
-    /// in which every row has its one partner is an inner join. Gives the conditions of such joins.
-    fn check_outer_joins(&self, query: &Block) -> Result<Vec<Expr>, Miss> {
-        let mut assumed = Vec::new();
+    /// in which every row has its one partner is an inner join, and so is one whose rows without partner
+    /// a condition of the query refuses.
+    fn check_outer_joins(&self, query: &Block, predicates: &[Expr]) -> Result<OuterJoins, Miss> {
+        let mut joins = OuterJoins::default();
         for (instance, paired) in query.instances.iter().zip(self.pairing) {
             let ours = self.cube.block.instances.get(*paired).and_then(|i| i.outer.as_ref());
             let theirs = instance.outer.as_ref();
@@ -158,16 +170,24 @@ impl Attempt<'_> {
                         self.droppable.contains(paired)
                             && same_set(&theirs, &self.normal_all(&edge.conditions))
                     });
-                    assumed.extend(lossless.iter().flat_map(|edge| edge.conditions.iter().cloned()));
+                    joins.assumed.extend(lossless.iter().flat_map(|edge| edge.conditions.iter().cloned()));
                     lossless.is_some()
                 }
-                (None, Some(_)) => false,
+                (None, Some(ours)) => {
+                    let ours = self.normal_all(ours);
+                    let normal = self.normal_all(predicates);
+                    let mut others = predicates.iter().zip(&normal).filter(|(_, p)| !ours.contains(p));
+                    let refused = others.any(|(predicate, _)| refuses_null(predicate, *paired));
+                    let same = refused && ours.iter().all(|condition| normal.contains(condition));
+                    joins.settled.extend(ours.into_iter().filter(|_| same));
+                    same
+                }
             };
             if !same {
                 return Err(Miss::new(format!("the query joins `{}` in another way", instance.table)));
             }
         }
-        Ok(assumed)
+        Ok(joins)
     }
 
     /// Every row of the query's join must be a row of the cube's join.

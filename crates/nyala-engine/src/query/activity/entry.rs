@@ -27,7 +27,7 @@ pub(in crate::query) enum Phase {
 }
 
 impl Phase {
-    const ALL: [Self; 4] = [Self::Planning, Self::Queued, Self::Running, Self::Sending];
+    pub(super) const ALL: [Self; 4] = [Self::Planning, Self::Queued, Self::Running, Self::Sending];
 
     pub(in crate::query) fn name(self) -> &'static str {
         match self {
@@ -67,6 +67,10 @@ pub(in crate::query) struct Entry {
     pub(in crate::query) cancel: CancellationToken,
     killed: AtomicBool,
     phase: AtomicU8,
+    /// When it entered that phase, in nanoseconds from its begin.
+    since: AtomicU64,
+    /// How long it was in each, in nanoseconds, without the one it is in.
+    spent: [AtomicU64; Phase::ALL.len()],
     rows: AtomicU64,
     peak_memory_bytes: AtomicUsize,
     ready_plan: AtomicBool,
@@ -88,6 +92,8 @@ impl Entry {
             cancel,
             killed: AtomicBool::new(false),
             phase: AtomicU8::new(0),
+            since: AtomicU64::new(0),
+            spent: Default::default(),
             rows: AtomicU64::new(0),
             peak_memory_bytes: AtomicUsize::new(0),
             ready_plan: AtomicBool::new(false),
@@ -98,7 +104,28 @@ impl Entry {
     }
 
     pub(in crate::query) fn enter(&self, phase: Phase) {
+        let now = nanos(self.begun.elapsed());
+        let since = self.since.swap(now, Ordering::Relaxed);
+        self.add_to(self.phase(), now.saturating_sub(since));
         self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Of the phase it is in, this was time that the client took.
+    pub(in crate::query) fn waited_for_client(&self, time: Duration) {
+        self.since.fetch_add(nanos(time), Ordering::Relaxed);
+        self.add_to(Phase::Sending, nanos(time));
+    }
+
+    fn add_to(&self, phase: Phase, nanos: u64) {
+        if let Some(spent) = self.spent.get(phase as usize) {
+            spent.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// How long it has been in a phase, without the time since it entered the one it is in.
+    pub(in crate::query) fn spent(&self, phase: Phase) -> Duration {
+        let nanos = self.spent.get(phase as usize).map_or(0, |spent| spent.load(Ordering::Relaxed));
+        Duration::from_nanos(nanos)
     }
 
     pub(in crate::query) fn phase(&self) -> Phase {
@@ -131,9 +158,14 @@ impl Entry {
     ) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(plan));
-        if let Some(from) = from {
+        self.comes_from(from);
+    }
+
+    /// The cubes that answer.
+    pub(in crate::query) fn comes_from(&self, cubes: Option<Arc<str>>) {
+        if let Some(cubes) = cubes {
             // Set once for each statement.
-            let _ = self.answered_from.set(from);
+            let _ = self.answered_from.set(cubes);
         }
     }
 
@@ -165,10 +197,16 @@ impl Entry {
 
     /// The first end counts.
     pub(super) fn end_with(&self, status: Status) {
-        let _ = self.end.set(End { status, took: self.begun.elapsed() });
+        if self.end.set(End { status, took: self.begun.elapsed() }).is_ok() {
+            self.enter(self.phase());
+        }
     }
 
     pub(in crate::query) fn end(&self) -> Option<&End> {
         self.end.get()
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -9,11 +9,13 @@
 //! ends, under locks that nobody holds for longer than that takes.
 
 mod entry;
+mod phases;
 mod registry;
 mod running;
 mod watchdog;
 
 pub(super) use entry::{Entry, Phase, Status};
+pub use phases::PhaseTimes;
 pub(super) use registry::Registry;
 pub(super) use running::{Running, fail};
-pub(super) use watchdog::watch;
+pub(super) use watchdog::{Stuck, tasks, watch};

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Status};
+use super::phases::Phases;
 use super::watchdog::Stuck;
 use crate::query::session::SessionOptions;
 
@@ -23,6 +24,7 @@ pub(in crate::query) struct Registry {
     running: [Mutex<HashMap<u64, Arc<Entry>>>; PARTS],
     log: Mutex<VecDeque<Arc<Entry>>>,
     stuck: Mutex<Vec<Stuck>>,
+    phases: Phases,
     /// Statements that take longer are logged; none if they never are.
     slow: Option<Duration>,
 }
@@ -34,6 +36,7 @@ impl Registry {
             running: Default::default(),
             log: Mutex::default(),
             stuck: Mutex::default(),
+            phases: Phases::default(),
             slow,
         }
     }
@@ -54,11 +57,13 @@ impl Registry {
         self.with_part(entry.id, |part| part.remove(&entry.id));
         entry.forget_plan();
         self.log_slow(entry);
+        self.phases.ended(entry);
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.len() >= LOGGED {
-            log.pop_front();
-        }
         log.push_back(Arc::clone(entry));
+        let oldest = if log.len() > LOGGED { log.pop_front() } else { None };
+        // Its memory is given back after the lock.
+        drop(log);
+        drop(oldest);
     }
 
     fn log_slow(&self, entry: &Entry) {
@@ -73,6 +78,11 @@ impl Registry {
     fn with_part<T>(&self, id: u64, change: impl FnOnce(&mut HashMap<u64, Arc<Entry>>) -> T) -> Option<T> {
         let part = self.running.get(usize::try_from(id).unwrap_or_default() % PARTS)?;
         Some(change(&mut part.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// How long statements were in each phase.
+    pub(in crate::query) fn phases(&self) -> &Phases {
+        &self.phases
     }
 
     /// What runs, in the order it began.

@@ -47,6 +47,13 @@ impl Running {
         &self.counters
     }
 
+    /// Takes note of an answer that nobody computes.
+    pub(in crate::query) fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
+        self.counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.entry.add_rows(rows);
+        self.entry.comes_from(from);
+    }
+
     /// Is aborted when this is dropped.
     pub(in crate::query) fn compute(&mut self, task: JoinHandle<()>) {
         self.task = Some(task);

@@ -1,6 +1,7 @@
 //! What makes no progress: statements and builds are looked at now and then, and those that look the same for
 //! too long are named, with the operator that is at work and what it waits for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::JobEntry;
 
 use super::entry::{Entry, Phase};
+use crate::cube::build::now_ms;
 use crate::query::engine::Engine;
 
 /// Looks for each time that something may make no progress.
@@ -16,10 +18,10 @@ const LOOKS: u32 = 10;
 /// A look takes longer than its use if it comes more often.
 const SHORTEST: Duration = Duration::from_millis(10);
 
-/// Something that made no progress.
+/// Something that runs, and what it is at.
 #[derive(Debug, Clone)]
 pub(in crate::query) struct Stuck {
-    /// `query` or `build`.
+    /// `query`, `build`, or `runtime` for the threads of this process.
     pub(in crate::query) kind: &'static str,
     /// Of the query or job.
     pub(in crate::query) id: u64,
@@ -27,8 +29,8 @@ pub(in crate::query) struct Stuck {
     pub(in crate::query) what: String,
     /// The operator that is at work, if that is known.
     pub(in crate::query) operator: Option<String>,
-    pub(in crate::query) waits_for: &'static str,
-    /// For how long it looked the same.
+    pub(in crate::query) waits_for: Cow<'static, str>,
+    /// For how long it looked the same; how long it has run, if that was not watched.
     pub(in crate::query) still: Duration,
 }
 
@@ -72,11 +74,35 @@ pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
     }
 }
 
+/// Everything that runs at this moment: statements, builds, and how busy the threads for them are.
+pub(in crate::query) fn tasks(engine: &Engine) -> Vec<Stuck> {
+    let runtimes = engine.threads.runtimes().into_iter().enumerate().map(|(id, (name, handle))| {
+        let metrics = handle.metrics();
+        let (tasks, queued) = (metrics.num_alive_tasks(), metrics.global_queue_depth());
+        Stuck {
+            kind: "runtime",
+            id: id as u64,
+            what: format!("{} threads {name}", metrics.num_workers()),
+            operator: None,
+            waits_for: format!("{tasks} tasks, {queued} in the queue").into(),
+            still: Duration::ZERO,
+        }
+    });
+    let queries = engine.registry.running();
+    let queries = queries.iter().map(|entry| describe(entry, entry.begun.elapsed()));
+    let now = now_ms();
+    let builds = engine.build_progress();
+    let builds = builds
+        .iter()
+        .map(|job| describe_build(job, Duration::from_millis(now.saturating_sub(job.started_at_ms))));
+    runtimes.chain(queries).chain(builds).collect()
+}
+
 fn report(stuck: &Stuck) {
     let seconds = stuck.still.as_secs();
     let Stuck { kind, id, what, operator, waits_for, .. } = stuck;
     let operator = operator.as_deref().unwrap_or("unknown");
-    tracing::warn!(kind, id, what, operator, waits_for, seconds, "no progress");
+    tracing::warn!(kind, id, what, operator, %waits_for, seconds, "no progress");
 }
 
 /// The looks of those that are still there.
@@ -124,7 +150,7 @@ fn describe(entry: &Entry, still: Duration) -> Stuck {
         id: entry.id,
         what: entry.text.to_string(),
         operator: operator.map(|plan| at_work(&plan).name().to_owned()),
-        waits_for,
+        waits_for: waits_for.into(),
         still,
     }
 }
@@ -135,7 +161,7 @@ fn describe_build(job: &JobEntry, still: Duration) -> Stuck {
         id: job.id.0,
         what: job.cube.to_string(),
         operator: None,
-        waits_for: "rows, or a file to be written",
+        waits_for: "rows, or a file to be written".into(),
         still,
     }
 }

@@ -14,7 +14,12 @@ use crate::cube::Asked;
 use crate::cube::build::{Background, now_ms};
 
 /// Queries that wait to be written down; more are not recorded.
-const WAITING: usize = 4096;
+const WAITING: usize = 1 << 16;
+/// How often they are written down. Not at once: to wake a task for each would cost a small query a good part of what
+/// it costs itself.
+const TAKEN_EVERY: Duration = Duration::from_millis(200);
+/// Who asks for what has ended may have to wait for this many others.
+const ASKING: usize = 16;
 /// How often the catalog gets what is new.
 const STORED_EVERY: Duration = Duration::from_secs(10);
 
@@ -42,6 +47,7 @@ impl Recorded {
 }
 
 /// One query that ended.
+#[derive(Debug)]
 pub(super) struct Event {
     pub(super) asked: Arc<Recorded>,
     pub(super) took: Duration,
@@ -49,16 +55,15 @@ pub(super) struct Event {
     pub(super) at_ms: u64,
 }
 
-enum Message {
-    Ended(Event),
-    /// Answered when all that was sent before is in the book.
-    CaughtUp(oneshot::Sender<()>),
-}
+/// Queries that ended and are not in the book yet. Locked to add one, and to take all.
+type Ended = Mutex<Vec<Event>>;
 
 /// The history of one engine.
 #[derive(Debug)]
 pub(in crate::query) struct History {
-    sender: Sender<Message>,
+    ended: Arc<Ended>,
+    /// Who is heard wants everything that ended before to be in the book.
+    asking: Sender<oneshot::Sender<()>>,
     book: Arc<Mutex<Book>>,
 }
 
@@ -70,22 +75,23 @@ impl History {
         background: &Background,
         stopping: CancellationToken,
     ) -> Self {
-        let (sender, receiver) = channel(WAITING);
-        let book = Arc::new(Mutex::new(Book::default()));
-        let keeper = Keeper { catalog: Arc::clone(catalog), book: Arc::clone(&book) };
+        let (asking, receiver) = channel(ASKING);
+        let (book, ended) = (Arc::new(Mutex::new(Book::default())), Arc::new(Ended::default()));
+        let keeper =
+            Keeper { catalog: Arc::clone(catalog), book: Arc::clone(&book), ended: Arc::clone(&ended) };
         background.finish(keeper.keep(receiver, stopping));
-        Self { sender, book }
+        Self { ended, asking, book }
     }
 
     /// A query that has been planned; it ends when this is dropped.
     pub(in crate::query) fn begin(&self, asked: Arc<Recorded>, begun: Instant) -> Recording {
-        Recording { asked, begun, left_out: Duration::ZERO, rows: 0, sender: self.sender.clone() }
+        Recording { asked, begun, left_out: Duration::ZERO, rows: 0, ended: Arc::clone(&self.ended) }
     }
 
     /// Everything that ended before this was called, the query asked last first.
     pub(in crate::query) async fn entries(&self) -> Vec<QueryHistoryEntry> {
         let (sender, caught_up) = oneshot::channel();
-        if self.sender.send(Message::CaughtUp(sender)).await.is_ok() {
+        if self.asking.send(sender).await.is_ok() {
             // An error means that the engine stops, and there is nothing more to wait for.
             let _ = caught_up.await;
         }
@@ -100,7 +106,7 @@ pub(in crate::query) struct Recording {
     begun: Instant,
     left_out: Duration,
     rows: u64,
-    sender: Sender<Message>,
+    ended: Arc<Ended>,
 }
 
 impl Recording {
@@ -122,50 +128,53 @@ impl Drop for Recording {
         }
         let asked = Arc::clone(&self.asked);
         let took = self.begun.elapsed().saturating_sub(self.left_out);
-        // When nobody can keep up, a query less in the history is better than one that waits.
-        let _ = self.sender.try_send(Message::Ended(Event { asked, took, rows: self.rows, at_ms: now_ms() }));
+        let event = Event { asked, took, rows: self.rows, at_ms: now_ms() };
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        // When nobody can keep up, a query less in the history is better than memory without end.
+        if ended.len() < WAITING {
+            ended.push(event);
+        }
     }
 }
 
 struct Keeper {
     catalog: Arc<Catalog>,
     book: Arc<Mutex<Book>>,
+    ended: Arc<Ended>,
 }
 
 impl Keeper {
-    async fn keep(self, mut receiver: Receiver<Message>, stopping: CancellationToken) {
+    async fn keep(self, mut asking: Receiver<oneshot::Sender<()>>, stopping: CancellationToken) {
         match self.catalog.query_history().await {
             Ok(entries) => self.with_book(|book| book.load(entries)),
             Err(error) => tracing::warn!(%error, "the query history begins anew"),
         }
         let mut store = tokio::time::interval(STORED_EVERY);
+        let mut take = tokio::time::interval(TAKEN_EVERY);
         loop {
             tokio::select! {
-                message = receiver.recv() => match message {
-                    Some(message) => self.take(message),
+                asking = asking.recv() => match asking {
+                    Some(asking) => {
+                        self.take();
+                        let _ = asking.send(());
+                    }
                     None => break,
                 },
+                _ = take.tick() => self.take(),
                 _ = store.tick() => self.store().await,
                 () = stopping.cancelled() => break,
             }
         }
-        receiver.close();
-        while let Some(message) = receiver.recv().await {
-            self.take(message);
-        }
+        self.take();
         self.store().await;
     }
 
-    fn take(&self, message: Message) {
-        match message {
-            Message::Ended(event) => {
-                // Outside of the lock: making SQL takes longer than writing it down.
-                let shaped = Book::shape(&event);
-                self.with_book(|book| book.add(shaped));
-            }
-            Message::CaughtUp(waiting) => {
-                let _ = waiting.send(());
-            }
+    fn take(&self) {
+        let ended = std::mem::take(&mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        for event in ended {
+            // Outside of the lock: making SQL takes longer than writing it down.
+            let shaped = Book::shape(&event);
+            self.with_book(|book| book.add(shaped));
         }
     }
 
@@ -182,11 +191,5 @@ impl Keeper {
 
     fn with_book<T>(&self, work: impl FnOnce(&mut Book) -> T) -> T {
         work(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl std::fmt::Debug for Message {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Message")
     }
 }

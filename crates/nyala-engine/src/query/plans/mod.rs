@@ -12,8 +12,8 @@
 //! from a value, it did not. If such a plan would read other cuboids than the plan for the values at hand, the
 //! shape has no template, and each of its texts may have one.
 //!
-//! Only chains of operators in one partition over memory are kept, because for them planning takes longer
-//! than running. They know the listings of files and the catalog only through the context they were made
+//! Only chains of operators in one partition over memory are kept, or over nothing as for `SELECT 1`, because for them
+//! planning takes longer than running. They know the listings of files and the catalog only through the context they were made
 //! in; another context means other templates.
 
 mod cache;
@@ -25,4 +25,4 @@ mod values;
 pub(super) use cache::PlanCache;
 pub use cache::PlanCacheStats;
 pub(super) use recall::Made;
-pub(super) use template::answers_of;
+pub(super) use template::{answers_of, check_constant, is_fit};

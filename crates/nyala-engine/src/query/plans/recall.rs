@@ -84,6 +84,7 @@ impl Session {
             deadline: deadline.clone(),
             recording: self.engine.history.begin(Arc::clone(template.asked()), begun),
             slot: None,
+            source: settings.nyala().result_cache.then(|| template.source()).flatten(),
         };
         start.here(running).map(Some)
     }

@@ -11,6 +11,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 
 use super::parameter::{close, open};
 use super::values::value_of;
@@ -18,6 +20,7 @@ use crate::cube::Report;
 use crate::error::{QueryError, Result};
 use crate::query::history::Recorded;
 use crate::query::planning::{optimize, parameter_types};
+use crate::query::results::Source;
 use crate::query::session::Parts;
 use crate::scan::{HotCuboidExec, WithoutValues};
 use crate::session::{Settings, SnapshotContext, is_plain};
@@ -29,10 +32,40 @@ const DEEPEST: usize = 64;
 /// What the cuboids of each aggregation are, to tell whether two plans read the same.
 pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
 
-/// What answers each aggregation of a query; none if something is read but cuboids.
-pub(in crate::query) fn answers_of(report: &Report) -> Option<Answers> {
+/// What answers each aggregation of a query; none if something is read but cuboids. A query that reads nothing at
+/// all has no aggregations.
+pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answers>> {
+    if reads_nothing(logical)? {
+        return Ok(Some(Answers::new()));
+    }
     let chosen = report.blocks.iter().filter_map(|block| block.chosen.as_ref());
-    report.all_from_cuboids().then(|| chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect())
+    Ok(report.all_from_cuboids().then(|| chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))
+}
+
+/// Whether the values it gives stand in its text, as in `SELECT 1`, which connection pools ask all the time.
+fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
+    let mut nothing = true;
+    plan.apply_with_subqueries(|node| {
+        nothing &= matches!(
+            node,
+            LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) | LogicalPlan::EmptyRelation(_)
+        );
+        Ok(if nothing { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(nothing)
+}
+
+/// Whether a plan is a chain of operators in one partition over memory, or over nothing.
+pub(in crate::query) fn is_fit(plan: &dyn ExecutionPlan) -> bool {
+    is_plain(plan) || gives_one_row(plan)
+}
+
+fn gives_one_row(plan: &dyn ExecutionPlan) -> bool {
+    match plan.children()[..] {
+        [] => plan.is::<PlaceholderRowExec>(),
+        [child] => plan.is::<ProjectionExec>() && gives_one_row(child.as_ref()),
+        _ => false,
+    }
 }
 
 /// A plan that runs as soon as its parameters have values.
@@ -66,11 +99,11 @@ impl Template {
         let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
         let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
         let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;
-        if answers_of(&report).as_ref() != Some(answers) {
+        if answers_of(&report, &logical)?.as_ref() != Some(answers) {
             return Err(unfit("its values decide which cuboids it reads"));
         }
         let plan = state.query_planner().create_physical_plan(&open(logical)?, &state).await?;
-        if !is_plain(plan.as_ref()) || plan.schema() != *schema {
+        if !is_fit(plan.as_ref()) || plan.schema() != *schema {
             return Err(unfit("its values decide more than which rows it reads"));
         }
         if !is_shallow(plan.as_ref())? {
@@ -98,6 +131,13 @@ impl Template {
     /// The cubes that answer.
     pub(in crate::query) fn answered_from(&self) -> &Arc<str> {
         &self.answered_from
+    }
+
+    /// For an answer that is to be given again; none if it reads nothing.
+    pub(in crate::query) fn source(&self) -> Option<Source> {
+        let plan = Arc::clone(self.parts.plan.as_ref()?);
+        let (asked, answered_from) = (Arc::clone(&self.asked), Some(Arc::clone(&self.answered_from)));
+        (self.asked.len() > 0).then_some(Source { plan, asked, answered_from })
     }
 
     /// Literals as values of the parameters; none if one of them means something else as such.
@@ -132,7 +172,7 @@ fn unfit(reason: &str) -> QueryError {
 }
 
 /// Refuses what has another value at another time: `now()` must not stand still.
-fn check_constant(plan: &LogicalPlan) -> Result<()> {
+pub(in crate::query) fn check_constant(plan: &LogicalPlan) -> Result<()> {
     let mut constant = true;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
@@ -172,6 +212,9 @@ fn bind(
     if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
         let scan = scan.refiltered(|predicate| close(predicate, values))?;
         return Ok(scan.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
+    }
+    if plan.is::<PlaceholderRowExec>() {
+        return Ok(Some(Arc::clone(plan)));
     }
     let [child] = plan.children()[..] else { return Ok(None) };
     let Some(child) = bind(child, values)? else { return Ok(None) };

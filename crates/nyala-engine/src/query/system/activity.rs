@@ -7,9 +7,17 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 
 use crate::error::Result;
-use crate::query::activity::{Entry, Status};
+use crate::query::activity::{self, Entry, Phase, Status, Stuck};
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts, time, times};
+
+/// How long a statement was in each phase.
+const PHASES: [(&str, Phase); 4] = [
+    ("planning_us", Phase::Planning),
+    ("queued_us", Phase::Queued),
+    ("running_us", Phase::Running),
+    ("sending_us", Phase::Sending),
+];
 
 fn common() -> Vec<Field> {
     vec![text("user"), text("application"), text("client"), text("query"), time("started_at")]
@@ -61,6 +69,7 @@ pub(super) fn query_log_schema() -> SchemaRef {
         text("answered_from"),
         text("error"),
     ]);
+    fields.extend(PHASES.map(|(name, _)| number(name)));
     Arc::new(Schema::new(fields))
 }
 
@@ -84,6 +93,10 @@ pub(super) fn query_log(engine: &Engine) -> Result<RecordBatch> {
         texts(each().map(|entry| entry.answered_from())),
         texts(errors.iter().map(Option::as_deref)),
     ]);
+    let phases = PHASES.into_iter();
+    columns.extend(phases.map(|(_, phase)| {
+        numbers(each().map(|entry| Some(u64::try_from(entry.spent(phase).as_micros()).unwrap_or(u64::MAX))))
+    }));
     batch(query_log_schema(), columns)
 }
 
@@ -110,14 +123,33 @@ pub(super) fn stuck_schema() -> SchemaRef {
 
 /// What made no progress when the watchdog looked last, the longest first.
 pub(super) fn stuck(engine: &Engine) -> Result<RecordBatch> {
-    let stuck = engine.registry.stuck();
+    works(&engine.registry.stuck(), stuck_schema())
+}
+
+pub(super) fn tasks_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        text("kind"),
+        number("id"),
+        text("what"),
+        text("operator"),
+        text("waits_for"),
+        number("running_ms"),
+    ]))
+}
+
+/// What runs now, with the operator that is at work, and how busy the threads are.
+pub(super) fn tasks(engine: &Engine) -> Result<RecordBatch> {
+    works(&activity::tasks(engine), tasks_schema())
+}
+
+fn works(works: &[Stuck], schema: SchemaRef) -> Result<RecordBatch> {
     let columns: Vec<ArrayRef> = vec![
-        texts(stuck.iter().map(|stuck| Some(stuck.kind))),
-        numbers(stuck.iter().map(|stuck| Some(stuck.id))),
-        texts(stuck.iter().map(|stuck| Some(stuck.what.as_str()))),
-        texts(stuck.iter().map(|stuck| stuck.operator.as_deref())),
-        texts(stuck.iter().map(|stuck| Some(stuck.waits_for))),
-        numbers(stuck.iter().map(|stuck| Some(stuck.still.as_millis() as u64))),
+        texts(works.iter().map(|work| Some(work.kind))),
+        numbers(works.iter().map(|work| Some(work.id))),
+        texts(works.iter().map(|work| Some(work.what.as_str()))),
+        texts(works.iter().map(|work| work.operator.as_deref())),
+        texts(works.iter().map(|work| Some(work.waits_for.as_ref()))),
+        numbers(works.iter().map(|work| Some(work.still.as_millis() as u64))),
     ];
-    batch(stuck_schema(), columns)
+    batch(schema, columns)
 }

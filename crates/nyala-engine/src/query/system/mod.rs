@@ -4,6 +4,7 @@
 //! those of the SHOW statement of the same things, where there is one.
 
 mod activity;
+mod live;
 mod resources;
 mod table;
 

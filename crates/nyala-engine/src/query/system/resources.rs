@@ -25,30 +25,38 @@ pub(super) fn caches_schema() -> SchemaRef {
 /// The caches of this process and how often they had what was asked for.
 pub(super) fn caches(engine: &Engine) -> Result<RecordBatch> {
     let stats = engine.stats();
-    let (hot, plans) = (stats.hot_cuboids, stats.plans);
+    let (hot, plans, results) = (stats.hot_cuboids, stats.plans, stats.results);
     let columns: Vec<ArrayRef> = vec![
-        texts(["hot_cuboids", "plans"].into_iter().map(Some)),
-        numbers([hot.cuboids, plans.entries].into_iter().map(Some)),
-        numbers([hot.bytes, plans.bytes].into_iter().map(Some)),
-        numbers([hot.hits, plans.hits].into_iter().map(Some)),
-        numbers([hot.misses, plans.misses].into_iter().map(Some)),
-        numbers([Some(hot.evictions), None].into_iter()),
+        texts(["hot_cuboids", "plans", "results"].into_iter().map(Some)),
+        numbers([hot.cuboids, plans.entries, results.entries].into_iter().map(Some)),
+        numbers([hot.bytes, plans.bytes, results.bytes].into_iter().map(Some)),
+        numbers([hot.hits, plans.hits, results.hits].into_iter().map(Some)),
+        numbers([hot.misses, plans.misses, results.misses].into_iter().map(Some)),
+        numbers([Some(hot.evictions), None, None].into_iter()),
     ];
     batch(caches_schema(), columns)
 }
 
 pub(super) fn groups_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![text("resource_group"), number("slots"), number("running"), number("queued")]))
+    Arc::new(Schema::new(vec![
+        text("resource_group"),
+        number("slots"),
+        number("running"),
+        number("queued"),
+        number("weight"),
+    ]))
 }
 
 /// The resource groups, and how many of their queries compute and wait.
 pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
-    let groups = engine.admission.groups();
+    let groups: Vec<_> = engine.admission.groups().collect();
+    let counts: Vec<(usize, usize)> = groups.iter().map(|group| group.count()).collect();
     let columns: Vec<ArrayRef> = vec![
         texts(groups.iter().map(|group| Some(group.name.as_str()))),
         numbers(groups.iter().map(|group| Some(group.size as u64))),
-        numbers(groups.iter().map(|group| Some(group.running() as u64))),
-        numbers(groups.iter().map(|group| Some(group.waiting() as u64))),
+        numbers(counts.iter().map(|(running, _)| Some(*running as u64))),
+        numbers(counts.iter().map(|(_, waiting)| Some(*waiting as u64))),
+        numbers(groups.iter().map(|group| Some(group.weight() as u64))),
     ];
     batch(groups_schema(), columns)
 }

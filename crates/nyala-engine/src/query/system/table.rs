@@ -11,7 +11,7 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::{activity, resources};
+use super::{activity, live, resources};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::engine::Engine;
 use crate::query::{history, segments, show};
@@ -22,29 +22,37 @@ pub(super) enum Table {
     Caches,
     Cubes,
     Cuboids,
+    DiskStores,
     Jobs,
+    LiveTables,
     Queries,
     QueryHistory,
     QueryLog,
+    Recovery,
     ResourceGroups,
     Segments,
     Settings,
     Stuck,
+    Tasks,
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
+        Self::DiskStores,
         Self::Jobs,
+        Self::LiveTables,
         Self::Queries,
         Self::QueryHistory,
         Self::QueryLog,
+        Self::Recovery,
         Self::ResourceGroups,
         Self::Segments,
         Self::Settings,
         Self::Stuck,
+        Self::Tasks,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -52,14 +60,18 @@ impl Table {
             Self::Caches => "caches",
             Self::Cubes => "cubes",
             Self::Cuboids => "cuboids",
+            Self::DiskStores => "disk_stores",
             Self::Jobs => "jobs",
+            Self::LiveTables => "live_tables",
             Self::Queries => "queries",
             Self::QueryHistory => "query_history",
             Self::QueryLog => "query_log",
+            Self::Recovery => "recovery",
             Self::ResourceGroups => "resource_groups",
             Self::Segments => "segments",
             Self::Settings => "settings",
             Self::Stuck => "stuck",
+            Self::Tasks => "tasks",
         }
     }
 
@@ -68,14 +80,18 @@ impl Table {
             Self::Caches => resources::caches_schema(),
             Self::Cubes => show::cubes_schema(),
             Self::Cuboids => segments::cuboids_schema(),
+            Self::DiskStores => live::disk_stores_schema(),
             Self::Jobs => show::jobs_schema(),
+            Self::LiveTables => live::live_tables_schema(),
             Self::Queries => activity::queries_schema(),
             Self::QueryHistory => history::schema(),
             Self::QueryLog => activity::query_log_schema(),
+            Self::Recovery => live::recovery_schema(),
             Self::ResourceGroups => resources::groups_schema(),
             Self::Segments => segments::schema(),
             Self::Settings => resources::settings_schema(),
             Self::Stuck => activity::stuck_schema(),
+            Self::Tasks => activity::tasks_schema(),
         }
     }
 
@@ -84,14 +100,18 @@ impl Table {
             Self::Caches => resources::caches(engine),
             Self::Cubes => show::cubes(engine),
             Self::Cuboids => segments::cuboids(engine, None),
+            Self::DiskStores => live::disk_stores(engine).await,
             Self::Jobs => show::jobs(engine).await,
+            Self::LiveTables => live::live_tables(engine),
             Self::Queries => activity::queries(engine),
             Self::QueryHistory => history::show(engine).await,
             Self::QueryLog => activity::query_log(engine),
+            Self::Recovery => live::recovery(engine),
             Self::ResourceGroups => resources::groups(engine),
             Self::Segments => segments::segments(engine, None),
             Self::Settings => resources::settings(session.config_options()),
             Self::Stuck => activity::stuck(engine),
+            Self::Tasks => activity::tasks(engine),
         }
     }
 }

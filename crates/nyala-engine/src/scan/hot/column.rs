@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, UInt16Array, UInt32Array, UInt64Array, downcast_integer_array,
-    downcast_temporal_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt16Array, UInt32Array,
+    UInt64Array, downcast_integer_array, downcast_temporal_array, new_null_array,
 };
-use arrow::compute::{cast, filter, take};
-use arrow::datatypes::{DataType, Decimal128Type};
-use datafusion::common::ScalarValue;
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::{cast, concat, take};
+use arrow::datatypes::{DataType, Decimal128Type, UInt8Type, UInt16Type};
+use datafusion::common::{ScalarValue, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::Accumulator;
+
+use super::picked::{Part, Picked};
+use super::runs::{Runs, RunsBuilder};
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
@@ -34,6 +37,8 @@ pub(super) struct HotColumn {
     chunks: Vec<Chunk>,
     /// Of dimensions only: nobody filters by states.
     pub(super) blocks: Option<BlockStatistics>,
+    /// Where dimensions are sorted well enough.
+    pub(super) runs: Option<Runs>,
     pub(super) bytes: usize,
 }
 
@@ -57,21 +62,60 @@ impl Chunk {
         }
     }
 
-    fn values(&self, start: usize, rows: usize) -> Result<ArrayRef> {
+    fn values(&self, part: &Part) -> Result<ArrayRef> {
+        let picked = |values: &ArrayRef| match part {
+            Part::Range(range) => Ok(values.slice(range.start, range.len())),
+            Part::Places(places) => take(values, places, None),
+        };
         Ok(match self {
-            Self::Plain(values) => values.slice(start, rows),
-            Self::Folded { keys, values } => take(values, &keys.slice(start, rows), None)?,
+            Self::Plain(values) => picked(values)?,
+            Self::Folded { keys, values } => take(values, &picked(keys)?, None)?,
         })
     }
 
-    fn kept(&self, start: usize, kept: &BooleanArray) -> Result<ArrayRef> {
-        Ok(match self {
-            Self::Plain(values) => filter(&values.slice(start, kept.len()), kept)?,
-            Self::Folded { keys, values } => {
-                take(values, &filter(&keys.slice(start, kept.len()), kept)?, None)?
-            }
-        })
+    /// Decides for each value of a dictionary, unless there are fewer rows than that.
+    fn holds(&self, part: &Part, decide: impl Fn(&ArrayRef) -> Option<BooleanArray>) -> Option<BooleanArray> {
+        let (keys, values) = match self {
+            Self::Folded { keys, values } if values.len() < part.len() => (keys, values),
+            _ => return decide(&self.values(part).ok()?),
+        };
+        let values = if keys.null_count() == 0 {
+            Arc::clone(values)
+        } else {
+            let null = new_null_array(values.data_type(), 1);
+            concat(&[values.as_ref(), null.as_ref()]).ok()?
+        };
+        let kept: Vec<bool> = decide(&values)?.iter().map(|kept| kept.unwrap_or(false)).collect();
+        match keys.data_type() {
+            DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), &kept, part)),
+            _ => Some(look_up(keys.as_primitive_opt::<UInt16Type>()?, &kept, part)),
+        }
     }
+}
+
+/// What is said of the value that each key points to. That of NULL is the last.
+fn look_up<T>(keys: &PrimitiveArray<T>, kept: &[bool], part: &Part) -> BooleanArray
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<usize>,
+{
+    let of = |row: usize| {
+        let key = match keys.is_null(row) {
+            true => kept.len().saturating_sub(1),
+            false => keys.values().get(row).map_or(usize::MAX, |key| (*key).into()),
+        };
+        kept.get(key).copied().unwrap_or(false)
+    };
+    let held = match part {
+        Part::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
+        Part::Places(places) => {
+            let places = places.values();
+            BooleanBuffer::collect_bool(places.len(), |at| {
+                places.get(at).is_some_and(|row| of(*row as usize))
+            })
+        }
+    };
+    BooleanArray::new(held, None)
 }
 
 /// A value for each block.
@@ -83,20 +127,48 @@ pub(super) struct BlockStatistics {
 }
 
 impl HotColumn {
-    /// The values of `rows`, which must lie within one chunk.
-    pub(super) fn values(&self, rows: &Range<usize>) -> Result<ArrayRef> {
-        self.chunk(rows)?.values(rows.start % CHUNK_ROWS, rows.len())
+    /// The values of some rows.
+    pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+        let mut parts = Vec::with_capacity(rows.parts.len());
+        for (number, part) in &rows.parts {
+            let chunk = self.chunks.get(*number);
+            let chunk =
+                chunk.ok_or_else(|| internal_datafusion_err!("a hot column has no chunk {number}"))?;
+            parts.push(chunk.values(part)?);
+        }
+        match (parts.pop(), parts.is_empty(), self.chunks.first()) {
+            (Some(only), true, _) => Ok(only),
+            (Some(last), false, _) => {
+                parts.push(last);
+                let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+                Ok(concat(&parts)?)
+            }
+            (None, _, Some(chunk)) => chunk.values(&Part::Range(0..0)),
+            (None, _, None) => Err(internal_datafusion_err!("a hot column has no chunks")),
+        }
     }
+}
 
-    /// Those values of `rows`, which must lie within one chunk, that are `kept`.
-    pub(super) fn kept(&self, rows: &Range<usize>, kept: &BooleanArray) -> Result<ArrayRef> {
-        self.chunk(rows)?.kept(rows.start % CHUNK_ROWS, kept)
-    }
-
-    fn chunk(&self, rows: &Range<usize>) -> Result<&Chunk> {
-        self.chunks.get(rows.start / CHUNK_ROWS).ok_or_else(|| {
-            datafusion::common::internal_datafusion_err!("a hot column has no row {}", rows.start)
-        })
+impl HotColumn {
+    /// For which of some rows a condition on this column holds. `decide` tells for which of some values; if it cannot,
+    /// there is no answer.
+    pub(super) fn holds(
+        &self,
+        rows: &Picked,
+        decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
+    ) -> Option<BooleanArray> {
+        let mut parts = Vec::with_capacity(rows.parts.len());
+        for (number, part) in &rows.parts {
+            parts.push(self.chunks.get(*number)?.holds(part, &decide)?);
+        }
+        match &parts[..] {
+            [] => Some(BooleanArray::new_null(0)),
+            [only] => Some(only.clone()),
+            parts => {
+                let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
+                concat(&parts).ok()?.as_boolean_opt().cloned()
+            }
+        }
     }
 }
 
@@ -104,6 +176,7 @@ impl HotColumn {
 pub(super) struct ColumnBuilder {
     chunks: Vec<Chunk>,
     extremes: Option<Extremes>,
+    runs: Option<RunsBuilder>,
     bytes: usize,
 }
 
@@ -117,7 +190,8 @@ struct Extremes {
 impl ColumnBuilder {
     pub(super) fn new(data_type: &DataType, dimension: bool) -> Self {
         let extremes = (dimension && is_ordered(data_type)).then(Extremes::default);
-        Self { chunks: Vec::new(), extremes, bytes: 0 }
+        let runs = (dimension && is_ordered(data_type)).then(RunsBuilder::new);
+        Self { chunks: Vec::new(), extremes, runs, bytes: 0 }
     }
 
     /// Adds the next chunk, and says how many bytes the column has now.
@@ -126,6 +200,7 @@ impl ColumnBuilder {
             // Without them nothing is skipped, which is slower and as right.
             self.extremes = None;
         }
+        self.runs = self.runs.take().and_then(|runs| runs.add(values));
         let chunk = if is_repeating(values.data_type()) { fold(values) } else { None };
         let chunk = chunk.unwrap_or_else(|| Chunk::Plain(compact(values)));
         self.bytes += chunk.bytes();
@@ -135,8 +210,10 @@ impl ColumnBuilder {
 
     pub(super) fn finish(self) -> Result<HotColumn> {
         let blocks = self.extremes.map(Extremes::finish).transpose()?.flatten();
-        let statistics = blocks.as_ref().map_or(0, BlockStatistics::bytes);
-        Ok(HotColumn { chunks: self.chunks, blocks, bytes: self.bytes + statistics })
+        let runs = self.runs.map(RunsBuilder::finish).transpose()?.flatten();
+        let statistics =
+            blocks.as_ref().map_or(0, BlockStatistics::bytes) + runs.as_ref().map_or(0, Runs::bytes);
+        Ok(HotColumn { chunks: self.chunks, blocks, runs, bytes: self.bytes + statistics })
     }
 }
 
@@ -302,8 +379,13 @@ mod tests {
             let column = column(Arc::clone(&values));
             for range in [0..1, 1000..3000, CHUNK_ROWS - 7..CHUNK_ROWS, CHUNK_ROWS..rows, rows - 1..rows] {
                 let expected = values.slice(range.start, range.len());
-                assert_eq!(&column.values(&range).unwrap(), &expected, "{} {range:?}", values.data_type());
+                let found = column.values(&Picked::ranges(std::slice::from_ref(&range))).unwrap();
+                assert_eq!(&found, &expected, "{} {range:?}", values.data_type());
             }
+            let apart = [3..5, 1000..1001, CHUNK_ROWS - 1..CHUNK_ROWS, CHUNK_ROWS + 1..CHUNK_ROWS + 3];
+            let expected: Vec<_> = apart.iter().map(|range| values.slice(range.start, range.len())).collect();
+            let expected = concat(&expected.iter().map(AsRef::as_ref).collect::<Vec<_>>()).unwrap();
+            assert_eq!(&column.values(&Picked::ranges(&apart)).unwrap(), &expected, "{}", values.data_type());
             assert!(column.bytes <= most_bytes_per_row * rows, "{} {}", values.data_type(), column.bytes);
         };
         let text =

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
-use arrow::compute::concat;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 
 use super::column::{BLOCK_ROWS, CHUNK_ROWS, HotColumn};
+use super::picked::Picked;
 
 /// Some columns of a cuboid. Immutable: further columns make another value, which shares these.
 #[derive(Debug)]
@@ -58,80 +57,58 @@ impl HotCuboid {
         self.rows.div_ceil(BLOCK_ROWS)
     }
 
-    /// Rows of the blocks that are kept, as ranges of at most `most` rows, neighbours in one. No range
-    /// crosses a chunk.
-    pub(super) fn ranges(&self, keep: impl IntoIterator<Item = bool>, most: usize) -> Vec<Range<usize>> {
+    /// Rows of the blocks that are kept, neighbours in one range.
+    pub(super) fn ranges(&self, keep: impl IntoIterator<Item = bool>) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (block, _) in keep.into_iter().enumerate().filter(|(_, keep)| *keep) {
             let start = block * BLOCK_ROWS;
             let end = (start + BLOCK_ROWS).min(self.rows);
             match ranges.last_mut() {
-                Some(last)
-                    if last.end == start
-                        && !start.is_multiple_of(CHUNK_ROWS)
-                        && last.len() + BLOCK_ROWS <= most.max(BLOCK_ROWS) =>
-                {
-                    last.end = end;
-                }
+                Some(last) if last.end == start => last.end = end,
                 _ => ranges.push(start..end),
             }
         }
         ranges
     }
 
-    /// The columns at `positions` of some ranges of rows, with the fields of `schema`.
+    /// The same rows in ranges of at most `most` rows, of which none crosses a chunk.
+    pub(super) fn split(&self, ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
+        let mut split = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let mut start = range.start;
+            while start < range.end {
+                let chunk_end = (start / CHUNK_ROWS + 1) * CHUNK_ROWS;
+                let end = range.end.min(chunk_end).min(start + most.max(1));
+                split.push(start..end);
+                start = end;
+            }
+        }
+        split
+    }
+
+    /// All rows, likewise.
+    pub(crate) fn all(&self, most: usize) -> Vec<Range<usize>> {
+        self.split(std::slice::from_ref(&(0..self.rows)), most)
+    }
+
+    /// The columns at `positions` of some rows, with the fields of `schema`.
     pub(super) fn batch(
         &self,
         schema: &SchemaRef,
         positions: &[usize],
-        ranges: &[Range<usize>],
+        rows: &Picked,
     ) -> Result<RecordBatch> {
-        let columns = positions.iter().map(|at| self.values(*at, ranges)).collect::<Result<Vec<_>>>()?;
-        let rows = ranges.iter().map(Range::len).sum();
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let columns = positions.iter().map(|at| self.stored(*at)?.values(rows));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
     }
 
-    fn values(&self, position: usize, ranges: &[Range<usize>]) -> Result<ArrayRef> {
+    /// A column that is certainly here.
+    pub(super) fn stored(&self, position: usize) -> Result<&Arc<HotColumn>> {
         let column = self.column(position);
-        let column =
-            column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))?;
-        if let [range] = ranges {
-            return column.values(range);
-        }
-        let parts = ranges.iter().map(|range| column.values(range)).collect::<Result<Vec<_>>>()?;
-        join(&parts)
+        column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))
     }
-
-    /// The values of one column in those rows of `ranges` that are `kept`.
-    pub(super) fn kept(
-        &self,
-        position: usize,
-        ranges: &[Range<usize>],
-        kept: &BooleanArray,
-    ) -> Result<ArrayRef> {
-        let column = self.column(position);
-        let column =
-            column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))?;
-        if let [range] = ranges {
-            return column.kept(range, kept);
-        }
-        let mut start = 0;
-        let mut parts = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let here = kept.slice(start, range.len());
-            start += range.len();
-            if here.has_true() {
-                parts.push(column.kept(range, &here)?);
-            }
-        }
-        join(&parts)
-    }
-}
-
-fn join(parts: &[ArrayRef]) -> Result<ArrayRef> {
-    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-    Ok(concat(&parts)?)
 }
 
 #[cfg(test)]
@@ -143,13 +120,14 @@ mod tests {
         let check = |blocks: &[usize], most: usize, expected: &[(usize, usize)]| {
             let cuboid = HotCuboid::extend(None, CHUNK_ROWS + 2500, Vec::new());
             let keep = (0..cuboid.blocks()).map(|block| blocks.contains(&block));
-            let ranges: Vec<_> = cuboid.ranges(keep, most).iter().map(|r| (r.start, r.end)).collect();
+            let ranges = cuboid.split(&cuboid.ranges(keep), most);
+            let ranges: Vec<_> = ranges.iter().map(|r| (r.start, r.end)).collect();
             assert_eq!(ranges, expected, "{blocks:?}");
         };
         check(&[], 8192, &[]);
         check(&[0, 1, 4], 8192, &[(0, 1024), (2048, 2560)]);
         check(&[0, 1, 2], 1024, &[(0, 1024), (1024, 1536)]);
-        check(&[0, 1], 16, &[(0, 512), (512, 1024)]);
+        check(&[0], 500, &[(0, 500), (500, 512)]);
         check(&[63, 64], 8192, &[(CHUNK_ROWS - 512, CHUNK_ROWS), (CHUNK_ROWS, CHUNK_ROWS + 512)]);
         check(&[68], 8192, &[(CHUNK_ROWS + 2048, CHUNK_ROWS + 2500)]);
     }

@@ -24,9 +24,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Par
 use futures::StreamExt;
 
 use super::cache::{CuboidKey, HotCuboids};
+use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
-use super::prune::BlockFilter;
-use super::rows::RowFilter;
+use super::picked::Picked;
 
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
@@ -36,9 +36,7 @@ const SINGLE_PARTITION_ROWS: usize = 131_072;
 pub(crate) struct HotScan {
     pub(crate) hot: Arc<HotCuboids>,
     pub(crate) keys: Vec<CuboidKey>,
-    /// Columns of the cuboids.
-    pub(crate) cuboid_schema: SchemaRef,
-    /// Positions in it of the columns that are read.
+    /// Positions in the schema of the cuboids of the columns that are read.
     pub(crate) columns: Vec<usize>,
     /// Those columns.
     pub(crate) schema: SchemaRef,
@@ -62,7 +60,7 @@ struct Piece {
 #[derive(Debug)]
 pub(crate) struct HotCuboidExec {
     scan: Arc<HotScan>,
-    filter: Option<RowFilter>,
+    filter: Option<Conditions>,
     /// Positions of the columns it gives, in the schema of the cuboids.
     output: Arc<[usize]>,
     schema: SchemaRef,
@@ -101,7 +99,7 @@ impl HotCuboidExec {
         if self.filter.is_some() || filter.fetch().is_some() {
             return Ok(None);
         }
-        let rows = RowFilter::new(Arc::clone(filter.predicate()), &self.scan.columns, &self.scan.schema)?;
+        let rows = Conditions::of(filter.predicate(), &self.scan.columns, &self.scan.schema)?;
         let output: Arc<[usize]> = match filter.projection() {
             Some(kept) => kept.iter().filter_map(|at| self.output.get(*at)).copied().collect(),
             None => Arc::clone(&self.output),
@@ -122,16 +120,20 @@ impl HotCuboidExec {
     /// is not there, or if there is so much that the work should be divided: then plan anew.
     pub(crate) fn refiltered(
         &self,
-        change: impl FnOnce(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
+        change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
     ) -> Result<Option<Self>> {
         let scan = &self.scan;
-        let predicate = self.filter.as_ref().map(|filter| change(&filter.predicate)).transpose()?;
-        let blocks = BlockFilter::of(predicate.as_ref(), scan);
+        let conditions = self.filter.as_ref().map(|filter| filter.changed(change)).transpose()?;
+        let mut decided = conditions.as_ref().map(Conditions::undecided);
         let (mut pieces, mut total, mut rows) = (Vec::new(), 0, 0);
         for key in &scan.keys {
             let Some(cuboid) = scan.hot.peek(key, &scan.columns) else { return Ok(None) };
             total += cuboid.rows();
-            for piece in gather(&cuboid, blocks.ranges(&cuboid)?, scan.batch_rows) {
+            let ranges = match (&conditions, &mut decided) {
+                (Some(conditions), Some(decided)) => conditions.ranges(&cuboid, decided, scan.batch_rows)?,
+                _ => cuboid.all(scan.batch_rows),
+            };
+            for piece in gather(&cuboid, ranges, scan.batch_rows) {
                 rows += piece.rows;
                 pieces.push(piece);
             }
@@ -139,8 +141,7 @@ impl HotCuboidExec {
         if rows > SINGLE_PARTITION_ROWS {
             return Ok(None);
         }
-        let filter =
-            predicate.map(|predicate| RowFilter::new(predicate, &scan.columns, &scan.schema)).transpose()?;
+        let filter = conditions.zip(decided).and_then(|(conditions, decided)| conditions.left(&decided));
         Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
     }
 
@@ -173,13 +174,14 @@ impl Piece {
     /// The rows that `filter` keeps; none if it keeps none.
     fn read(
         &self,
-        filter: Option<&RowFilter>,
+        filter: Option<&Conditions>,
         output: &[usize],
         schema: &SchemaRef,
     ) -> Result<Option<RecordBatch>> {
+        let rows = Picked::ranges(&self.ranges);
         match filter {
-            Some(filter) => filter.read(&self.cuboid, output, schema, &self.ranges),
-            None => self.cuboid.batch(schema, output, &self.ranges).map(Some),
+            Some(filter) => filter.read(&self.cuboid, output, schema, rows),
+            None => self.cuboid.batch(schema, output, &rows).map(Some),
         }
     }
 }
@@ -234,8 +236,8 @@ impl DisplayAs for HotCuboidExec {
                     self.partitions.len(),
                     names.join(", ")
                 )?;
-                match &self.filter {
-                    Some(filter) => write!(f, ", filter={}", filter.predicate),
+                match self.filter.as_ref().map(Conditions::whole) {
+                    Some(filter) => write!(f, ", filter={}", filter.map_err(|_| fmt::Error)?),
                     None => Ok(()),
                 }
             }
@@ -261,10 +263,11 @@ impl ExecutionPlan for HotCuboidExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        match &self.filter {
-            Some(filter) => visit(&filter.predicate),
-            None => Ok(TreeNodeRecursion::Continue),
-        }
+        let mut exprs = self.filter.iter().flat_map(Conditions::exprs);
+        exprs.try_fold(TreeNodeRecursion::Continue, |recursion, expr| match recursion {
+            TreeNodeRecursion::Stop => Ok(recursion),
+            _ => visit(expr),
+        })
     }
 
     fn replace_children(

@@ -1,7 +1,7 @@
 //! Hot cuboids: what queries read often, decoded and kept in memory.
 //!
 //! ```text
-//! query ──▶ HotCuboids::find ──▶ there: blocks that may match ──▶ HotCuboidExec
+//! query ──▶ HotCuboids::find ──▶ there: rows that may match ──▶ HotCuboidExec
 //!                └─────────────▶ not there: Parquet, and ──▶ load in the background ──▶ there next time
 //! ```
 //!
@@ -14,8 +14,9 @@
 //! Values that repeat, which is what dimensions do, are kept as one or two bytes that point to a dictionary,
 //! and unfolded for the few blocks that a query reads: several times as much fits.
 //!
-//! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so a filter
-//! leaves a run of blocks in each; and columns that arrive at different times fit together without
+//! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so equal values of
+//! its leading dimensions stand together, and a filter leaves a few ranges of rows in each (`runs`); what is not sorted
+//! is skipped by blocks of rows (`prune`). Columns that arrive at different times fit together without
 //! remembering how the rows were moved.
 //!
 //! Files of a ready segment never change and every segment has a folder of its own, so nothing here is
@@ -23,15 +24,17 @@
 
 mod cache;
 mod column;
+mod conditions;
 mod cuboid;
 mod exec;
 mod load;
+mod picked;
 mod prune;
-mod rows;
+mod runs;
 
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;
 pub(super) use cache::{CuboidKey, Source};
+pub(super) use conditions::Conditions;
 pub(crate) use exec::HotCuboidExec;
 pub(super) use exec::HotScan;
-pub(super) use prune::BlockFilter;

@@ -1,4 +1,4 @@
-//! Batches that own no more than their rows.
+//! What a build does with batches on their way.
 //!
 //! An aggregation gives its groups as slices of one large set of arrays. A sort counts for each slice the
 //! whole of what it points to, so that a cuboid of some megabytes seems to take gigabytes; and the arrays
@@ -19,39 +19,50 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 
 type Plan = Arc<dyn ExecutionPlan>;
+type Change = dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync;
 
 /// The rows of `input` in batches of their own.
 pub(super) fn compact(input: &Plan) -> Result<Plan> {
-    let schema = input.schema();
-    let count = input.output_partitioning().partition_count();
-    let partitions = (0..count).map(|partition| {
-        let (input, schema) = (Arc::clone(input), Arc::clone(&schema));
-        Arc::new(Compacted { input, schema, partition }) as Arc<dyn PartitionStream>
-    });
-    let plan = StreamingTableExec::try_new(Arc::clone(&schema), partitions.collect(), None, [], false, None)?;
-    Ok(Arc::new(plan))
+    map_batches(input, input.schema(), own)
 }
 
-struct Compacted {
+/// What `change` makes of the batches of `input`, which has this `schema`.
+pub(super) fn map_batches(
+    input: &Plan,
+    schema: SchemaRef,
+    change: impl Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
+) -> Result<Plan> {
+    let change: Arc<Change> = Arc::new(change);
+    let partitions = (0..input.output_partitioning().partition_count()).map(|partition| {
+        let (input, schema, change) = (Arc::clone(input), Arc::clone(&schema), Arc::clone(&change));
+        Arc::new(Changed { input, schema, partition, change }) as Arc<dyn PartitionStream>
+    });
+    let partitions = partitions.collect();
+    Ok(Arc::new(StreamingTableExec::try_new(schema, partitions, None, [], false, None)?))
+}
+
+struct Changed {
     input: Plan,
     schema: SchemaRef,
     partition: usize,
+    change: Arc<Change>,
 }
 
-impl fmt::Debug for Compacted {
+impl fmt::Debug for Changed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compacted").field("partition", &self.partition).finish_non_exhaustive()
+        f.debug_struct("Changed").field("partition", &self.partition).finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Compacted {
+impl PartitionStream for Changed {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let change = Arc::clone(&self.change);
         let stream = match self.input.execute(self.partition, context) {
-            Ok(stream) => stream.map(|batch| own(&batch?)).boxed(),
+            Ok(stream) => stream.map(move |batch| change(&batch?)).boxed(),
             Err(error) => futures::stream::iter([Err(error)]).boxed(),
         };
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), stream))
@@ -59,18 +70,20 @@ impl PartitionStream for Compacted {
 }
 
 fn own(batch: &RecordBatch) -> Result<RecordBatch> {
-    let rows = u32::try_from(batch.num_rows()).unwrap_or(u32::MAX);
-    let every = UInt32Array::from_iter_values(0..rows);
-    let columns = batch.columns().iter().map(|column| own_column(column, &every));
+    let columns = batch.columns().iter().map(own_column);
     Ok(RecordBatch::try_new(batch.schema(), columns.collect::<Result<_>>()?)?)
 }
 
-fn own_column(column: &ArrayRef, every: &UInt32Array) -> Result<ArrayRef> {
+/// A copy of a column that owns no more than its values.
+pub(super) fn own_column(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         // Taking from these copies the views and keeps what they point to.
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),
         DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
-        _ => take(column, every, None)?,
+        _ => {
+            let rows = u32::try_from(column.len()).unwrap_or(u32::MAX);
+            take(column, &UInt32Array::from_iter_values(0..rows), None)?
+        }
     })
 }
 

@@ -1,0 +1,193 @@
+"""Scans and loads of a live table beside DuckDB's native table and PostgreSQL, in one run.
+
+    python3 scan.py --server 127.0.0.1 5433 8090 --rows 10000000 --folder /tmp/live [--postgres 'host=/tmp port=5499']
+
+Needs duckdb, psycopg, pyarrow. The server must be given an empty data folder. DuckDB has as many threads as the machine has cores,
+like the server. Prints a table in Markdown.
+"""
+
+import argparse
+import http.client
+import io
+import json
+import multiprocessing
+import os
+import pathlib
+import statistics
+import time
+
+import duckdb
+import psycopg
+
+COLUMNS = "id BIGINT PRIMARY KEY, shop INT, kind TEXT, cents BIGINT, price DOUBLE, day DATE, name TEXT, a INT, b INT, c DOUBLE"
+MAKE = """
+COPY (
+  SELECT (i * 7919) % {rows} AS id, (hash(i) % 1000)::INT AS shop, 'kind ' || (hash(i + 1) % 20) AS kind,
+         (hash(i + 2) % 100000)::BIGINT AS cents, (hash(i + 3) % 1000000) / 1000.0 AS price,
+         DATE '2024-01-01' + (i * 366 // {rows})::INT AS day, 'name ' || (hash(i + 4) % 1000000) AS name,
+         (hash(i + 5) % 1000)::INT AS a, (hash(i + 6) % 50)::INT AS b, (hash(i + 7) % 1000) / 7.0 AS c
+  FROM range({rows}) AS t(i)
+) TO '{file}' (FORMAT parquet)
+"""
+QUERIES = {
+    "sum": "SELECT count(*), sum(price), avg(cents) FROM events",
+    "group by 1,000": "SELECT shop, sum(price), count(*) FROM events GROUP BY shop",
+    "group by 7,320": "SELECT kind, day, sum(cents) FROM events GROUP BY kind, day",
+    "group by 1,000,000": "SELECT count(*), max(n) FROM (SELECT name, count(*) AS n FROM events GROUP BY name) AS t",
+    "filter": "SELECT count(*), sum(cents) FROM events WHERE price > 900 AND kind = 'kind 7'",
+    "range of days": "SELECT shop, sum(cents) FROM events WHERE day BETWEEN DATE '2024-03-01' AND DATE '2024-03-31' GROUP BY shop",
+    "count distinct": "SELECT kind, count(DISTINCT name) FROM events WHERE b < 10 GROUP BY kind",
+    "like": "SELECT count(*) FROM events WHERE name LIKE '%99%'",
+    "top 10": "SELECT name, price FROM events ORDER BY price DESC, id LIMIT 10",
+}
+
+
+def best(run, times=5):
+    seconds = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), statistics.median(seconds)
+
+
+def connect(args):
+    return psycopg.connect(host=args.server[0], port=args.server[1], user="bench", dbname="nyala", autocommit=True)
+
+
+def upsert(args, per_second, stop, done):
+    """Replaces rows at a fixed rate, 100 in a statement, as an ingest job does."""
+    with connect(args) as connection:
+        begun, sent = time.perf_counter(), 0
+        while not stop.is_set():
+            behind = (time.perf_counter() - begun) * per_second - sent
+            if behind < 100:
+                time.sleep(0.002)
+                continue
+            first = (sent * 7919) % args.rows
+            values = ", ".join(
+                f"({(first + n) % args.rows}, {n}, 'kind 1', {sent}, 1.5, DATE '2024-02-03', 'name {n}', 1, 2, 3)"
+                for n in range(100)
+            )
+            connection.execute(f"INSERT INTO events VALUES {values}")
+            sent += 100
+            done.value = sent / (time.perf_counter() - begun)
+
+
+def load_http(args, media_type, body):
+    connection = http.client.HTTPConnection(args.server[0], int(args.server[2]))
+    start = time.perf_counter()
+    connection.request("POST", "/api/v1/tables/events/rows", body, {"content-type": media_type})
+    response = connection.getresponse()
+    answer = json.loads(response.read())
+    assert response.status == 200, answer
+    return answer["rows"], time.perf_counter() - start
+
+
+def loads(args, file):
+    """Rows a second of each way to load, on an empty table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    part = pq.read_table(file).slice(0, args.load_rows)
+    part = part.set_column(9, "c", part["c"].cast(pa.float64())) if part["c"].type != pa.float64() else part
+    arrow = io.BytesIO()
+    with pa.ipc.new_stream(arrow, part.schema) as writer:
+        writer.write_table(part, max_chunksize=65536)
+    csv = io.BytesIO()
+    import pyarrow.csv as pc
+
+    pc.write_csv(part, csv)
+    rows = []
+    with connect(args) as nyala:
+        for name, media_type, body in [
+            ("Arrow over HTTP", "application/vnd.apache.arrow.stream", arrow.getvalue()),
+            ("CSV over HTTP", "text/csv", csv.getvalue()),
+        ]:
+            nyala.execute("TRUNCATE TABLE events")
+            count, seconds = load_http(args, media_type, body)
+            rows.append((name, "Nyala", count / seconds))
+        nyala.execute("TRUNCATE TABLE events")
+        text = csv.getvalue().split(b"\n", 1)[1]
+        start = time.perf_counter()
+        with nyala.cursor().copy("COPY events FROM STDIN (FORMAT csv)") as copy:
+            copy.write(text)
+        rows.append(("COPY of CSV from a client", "Nyala", args.load_rows / (time.perf_counter() - start)))
+        nyala.execute("TRUNCATE TABLE events")
+    if args.postgres:
+        with psycopg.connect(args.postgres, autocommit=True) as postgres:
+            postgres.execute("DROP TABLE IF EXISTS events")
+            postgres.execute(f"CREATE TABLE events ({COLUMNS.replace('DOUBLE', 'DOUBLE PRECISION')})")
+            start = time.perf_counter()
+            with postgres.cursor().copy("COPY events FROM STDIN (FORMAT csv)") as copy:
+                copy.write(text)
+            rows.append(("COPY of CSV from a client", "PostgreSQL", args.load_rows / (time.perf_counter() - start)))
+    path = pathlib.Path(args.folder) / "part.csv"
+    path.write_bytes(csv.getvalue())
+    for name, source in [("CSV from a file", f"read_csv('{path}')"), ("Arrow in process", "part")]:
+        database = pathlib.Path(args.folder) / "load.duckdb"
+        database.unlink(missing_ok=True)
+        with duckdb.connect(str(database)) as duck:
+            duck.execute(f"CREATE TABLE events ({COLUMNS})")
+            start = time.perf_counter()
+            duck.execute(f"INSERT INTO events SELECT * FROM {source}")
+            rows.append((name, "DuckDB, primary key", args.load_rows / (time.perf_counter() - start)))
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", nargs=3, default=["127.0.0.1", "5433", "8090"])
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--load-rows", type=int, default=1_000_000)
+    parser.add_argument("--upserts", type=int, default=10_000, help="a second, while scanning")
+    parser.add_argument("--folder", default="/tmp/nyala-live")
+    parser.add_argument("--postgres", default="")
+    args = parser.parse_args()
+    os.makedirs(args.folder, exist_ok=True)
+    file = f"{args.folder}/events-{args.rows}.parquet"
+    duck = duckdb.connect()
+    if not os.path.exists(file):
+        duck.execute(MAKE.format(rows=args.rows, file=file))
+    with connect(args) as nyala:
+        nyala.execute("DROP TABLE IF EXISTS events")
+        nyala.execute(f"CREATE LIVE TABLE events ({COLUMNS})")
+        print(f"| load of {args.load_rows:,} rows of 10 columns | | rows/s |\n|---|---|---|")
+        for name, who, rate in loads(args, file):
+            print(f"| {name} | {who} | {rate:,.0f} |", flush=True)
+        start = time.perf_counter()
+        nyala.execute(f"COPY events FROM '{file}'")
+        loaded = time.perf_counter() - start
+        start = time.perf_counter()
+        duck.execute(f"CREATE TABLE events AS SELECT * FROM '{file}'")
+        plain = time.perf_counter() - start
+        print(f"| Parquet file, {args.rows:,} rows | Nyala | {args.rows / loaded:,.0f} |")
+        print(f"| Parquet file, {args.rows:,} rows | DuckDB in memory, no key | {args.rows / plain:,.0f} |\n")
+        quiet, busy, peer = {}, {}, {}
+        for name, sql in QUERIES.items():
+            mine, theirs = nyala.execute(sql).fetchall(), duck.execute(sql).fetchall()
+            assert len(mine) == len(theirs), name
+            quiet[name], peer[name] = best(lambda: nyala.execute(sql).fetchall()), best(lambda: duck.execute(sql).fetchall())
+        stop, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
+        writer = multiprocessing.Process(target=upsert, args=(args, args.upserts, stop, done))
+        writer.start()
+        time.sleep(2)
+        for name, sql in QUERIES.items():
+            busy[name] = best(lambda: nyala.execute(sql).fetchall())
+        rate = done.value
+        stop.set()
+        writer.join()
+        print(f"| {args.rows:,} rows, best of 5, ms | DuckDB | Nyala | ratio | with {rate:,.0f} upserts/s | ratio |\n|---|---|---|---|---|---|")
+        ratios = [[], []]
+        for name in QUERIES:
+            ratios[0].append(quiet[name][0] / peer[name][0])
+            ratios[1].append(busy[name][0] / peer[name][0])
+            print(
+                f"| {name} | {peer[name][0] * 1e3:.1f} | {quiet[name][0] * 1e3:.1f} | {ratios[0][-1]:.2f} "
+                f"| {busy[name][0] * 1e3:.1f} | {ratios[1][-1]:.2f} |"
+            )
+        print(f"| geometric mean | | | {statistics.geometric_mean(ratios[0]):.2f} | | {statistics.geometric_mean(ratios[1]):.2f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Measures a Nyala server on this machine: how throughput grows with clients, what planning costs, dashboards beside
+# heavy queries, little memory, and a soak. Nothing else should run meanwhile.
+#
+# usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients prepared planning again
+#                                                 beside memory soak; default: all but soak; SOAK is how long it takes)
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+nyala=${NYALA:-nyala}
+if [ $# -lt 2 ]; then
+  sed -n '5,6p' "$0" | cut -c3- >&2
+  exit 2
+fi
+data=$1 out=$2
+shift 2
+scenarios=("$@")
+[ $# -gt 0 ] || scenarios=(clients prepared planning again beside memory)
+mkdir -p "$out"
+postgres=127.0.0.1:5611 http=127.0.0.1:8611
+url=postgres://$postgres/nyala
+server=""
+
+start() { # [NAME=VALUE…]: the server, with these in its environment
+  env NYALA_SERVER__MAX_CONNECTIONS=1200 "$@" "$nyala" serve --data-dir "$data" \
+    --postgres-listen "$postgres" --http-listen "$http" >"$out/server.log" 2>&1 &
+  server=$!
+  until curl -sf "http://$http/readyz" >/dev/null; do
+    kill -0 "$server" # a server that could not start ends the script
+    sleep 0.2
+  done
+}
+
+stop() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  [ -z "$server" ] || wait "$server" 2>/dev/null || true
+  server=""
+}
+trap stop EXIT
+
+bench() { # NAME ARGUMENT…: a run of the mix, kept under a name
+  local name=$1
+  shift
+  "$nyala" bench ssb --url "$url" --server-pid "$server" --json "$out/$name.json" --html "$out/$name.html" "$@" |
+    tee "$out/$name.txt"
+}
+
+warm() { "$nyala" bench ssb --url "$url" --clients 16 --duration 5s --warmup 10s --ceiling 0s >/dev/null; }
+
+sql() { "$nyala" sql --url "$url" -c "$1"; }
+
+for scenario in "${scenarios[@]}"; do
+  echo "== $scenario"
+  case $scenario in
+    clients) # the mix with literals, result cache off
+      start && warm
+      bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --duration 6s
+      ;;
+    prepared)
+      start && warm
+      bench prepared --mode prepared --clients 32,150 --duration 6s
+      ;;
+    planning) # what a ready plan costs, and what planning does
+      start && warm
+      bench ready --clients 1 --duration 5s --ceiling 0s
+      sql "SELECT ready_plan, count(*), approx_percentile_cont(planning_us, 0.5) AS median_planning_us,
+           approx_percentile_cont(running_us, 0.5) AS median_running_us
+           FROM system.query_log WHERE answered_from IS NOT NULL GROUP BY ready_plan" | tee "$out/planning.txt"
+      stop
+      start NYALA_CACHE__PLANS_BYTES=0 && warm
+      bench planned --clients 1 --duration 5s --ceiling 0s
+      sql "SELECT ready_plan, count(*), approx_percentile_cont(planning_us, 0.5) AS median_planning_us
+           FROM system.query_log WHERE answered_from IS NOT NULL GROUP BY ready_plan" | tee -a "$out/planning.txt"
+      ;;
+    again) # answers of before
+      start && warm
+      url="$url?options=-c%20nyala.result_cache%3Don" bench again --clients 32,150 --duration 6s
+      ;;
+    beside) # 50 dashboard clients, alone and beside an analyst
+      start && warm
+      bench beside --clients 50 --rate 1000 --beside "$here/heavy.sql" --duration 20s --ceiling 0s
+      ;;
+    memory) # 1 GiB for everything, and 150 clients beside four analysts
+      start NYALA_QUERY__MEMORY_LIMIT_BYTES=$((1 << 30))
+      bench memory --clients 150 --beside "$here/heavy.sql" --beside-clients 4 --duration 30s --ceiling 0s ||
+        echo "some queries got an error: see $out/memory.html"
+      kill -0 "$server" && echo "the server lives; peak resident memory: $(awk '/VmHWM/ {print $2, $3}' /proc/$server/status)"
+      ;;
+    soak) # 150 clients, while cubes are made, built, altered and dropped
+      start && warm
+      (
+        n=0
+        while kill -0 "$server" 2>/dev/null; do
+          n=$((n + 1))
+          for statement in \
+            "CREATE CUBE soak_$n AS SELECT sum(lo_revenue), count(*) FROM lineorder, dates
+             WHERE lo_orderdate = d_datekey GROUP BY d_year, lo_discount" \
+            "BUILD CUBE soak_$n" "ALTER CUBE soak_$n ADD MEASURE max(lo_quantity)" "BUILD CUBE soak_$n" \
+            "DROP CUBE soak_$n"; do
+            sql "$statement" >/dev/null 2>>"$out/soak-errors.log" || echo "failed: $statement" >>"$out/soak-errors.log"
+          done
+        done
+      ) &
+      changes=$!
+      bench soak --clients 150 --duration "${SOAK:-1h}" --ceiling 0s
+      kill "$changes" 2>/dev/null || true
+      echo "errors of changes: $(grep -c '^failed' "$out/soak-errors.log" 2>/dev/null || echo 0)"
+      ;;
+    *)
+      echo "unknown scenario: $scenario" >&2
+      exit 2
+      ;;
+  esac
+  stop
+done

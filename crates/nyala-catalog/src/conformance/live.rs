@@ -1,0 +1,80 @@
+//! Disk stores and the tables that live in them.
+
+use nyala_model::TableId;
+
+use super::fixtures::*;
+use crate::{Change, NewTable};
+
+pub(crate) async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
+    let subject = Subject::open(backend).await;
+    subject.make(create_store("main")).await;
+    subject.refuse(create_store("main"), "disk store `main` already exists").await;
+    subject.forgive(lenient(create_store("main"))).await;
+    subject.make(create_live_table("people", "main")).await;
+    let other = create_live_table("places", "mian");
+    subject.refuse(other, "disk store `mian` does not exist; did you mean `main`?").await;
+    let full = Subject::open(backend).await.catalog.snapshot();
+    let live = full.tables[&name("people")].live().unwrap();
+    assert_eq!((live.store.as_str(), live.key.len()), ("main", 2));
+    subject.make(drop_table("people")).await;
+    subject.make(drop_store("main")).await;
+    subject.refuse(drop_store("main"), "disk store `main` does not exist").await;
+    subject.forgive(lenient(drop_store("main"))).await;
+    assert!(Subject::open(backend).await.catalog.snapshot().disk_stores.is_empty());
+}
+
+pub(crate) async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backend) {
+    let subject = Subject::open(backend).await;
+    subject.make(create_store("main")).await;
+    subject.make(create_live_table("people", "main")).await;
+    let refusal = "disk store `main` is used by table `public.people`";
+    let refused = subject.commit(drop_store("main")).await.unwrap_err().to_string();
+    assert!(refused.starts_with(refusal), "{refused}");
+    let mut twin = create_store("twin");
+    if let Change::CreateDiskStore { store, .. } = &mut twin {
+        store.folder = "stores/main".to_owned();
+    }
+    let refused = subject.commit(twin).await.unwrap_err().to_string();
+    assert!(refused.starts_with("folder `stores/main` is used by disk store `main`"), "{refused}");
+}
+
+pub(crate) async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn Backend) {
+    let subject = Subject::open(backend).await;
+    let leftovers = || {
+        let stores = &subject.catalog.snapshot().disk_stores;
+        stores["main"].leftovers.iter().cloned().collect::<Vec<_>>()
+    };
+    subject.make(create_schema("shop")).await;
+    subject.make(create_store("main")).await;
+    subject.make(create_live_table("people", "main")).await;
+    subject.make(create_live_table("shop.goods", "main")).await;
+    subject.make(create_live_table("shop.sales", "main")).await;
+    subject.make(drop_table("people")).await;
+    assert_eq!(leftovers(), ["people-1"]);
+    subject.make(drop_schema("shop", true)).await;
+    assert_eq!(leftovers(), ["people-1", "shop.goods-1", "shop.sales-1"]);
+    let forget = Change::ForgetLeftover { store: "main".to_owned(), stored_as: "people-1".to_owned() };
+    subject.make(forget.clone()).await;
+    subject.forgive(forget).await;
+    assert_eq!(leftovers(), ["shop.goods-1", "shop.sales-1"]);
+}
+
+pub(crate) async fn a_live_table_gets_other_columns(backend: &dyn Backend) {
+    let subject = Subject::open(backend).await;
+    subject.make(create_store("main")).await;
+    subject.make(create_live_table("people", "main")).await;
+    subject.make(create_table("files")).await;
+    let id = |table: &str| subject.catalog.snapshot().tables[&name(table)].id;
+    let alter = |table: TableId| Change::AlterTable {
+        table,
+        schema_ipc: vec![1, 2, 3],
+        definition: "CREATE TABLE people (…)".to_owned(),
+    };
+    subject.make(alter(id("people"))).await;
+    subject.forgive(alter(id("people"))).await;
+    let entry = subject.catalog.snapshot().tables[&name("people")].clone();
+    assert_eq!((entry.schema_ipc.as_slice(), entry.definition.len()), ([1, 2, 3].as_slice(), 25));
+    let NewTable { source, .. } = new_table("files");
+    assert!(subject.commit(alter(id("files"))).await.is_err());
+    assert_eq!(subject.catalog.snapshot().tables[&name("files")].source, source);
+}

@@ -1,0 +1,127 @@
+//! `nyala disk-store`: what is done with the folder of a disk store that no server has open.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use nyala_storage::oplog::{
+    DiskStore, Environment, SalvageReport, StoreOptions, VerifyReport, restore, salvage, verify,
+};
+
+/// Arguments of `nyala disk-store`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DiskStoreArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Subcommand)]
+enum Action {
+    /// Reads every byte and says what is not as it was written; changes nothing
+    Verify {
+        /// Folder of the store
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+    /// Copies what is whole of a damaged store to a new one
+    Salvage {
+        /// Folder of the store
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Folder of the copy, missing or empty
+        #[arg(value_name = "TARGET")]
+        target: PathBuf,
+    },
+    /// Copies a store to a folder, verified
+    Backup {
+        /// Folder of the store
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+        /// Folder of the copy, missing or empty
+        #[arg(value_name = "TARGET")]
+        target: PathBuf,
+    },
+    /// Copies a backup back
+    Restore {
+        /// Folder of the backup
+        #[arg(value_name = "BACKUP")]
+        backup: PathBuf,
+        /// Folder of the store, missing or empty
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
+}
+
+/// Does what is asked and prints what was found.
+pub fn command(args: &DiskStoreArgs) -> anyhow::Result<()> {
+    let environment = Environment::default();
+    match &args.action {
+        Action::Verify { folder } => {
+            let found = verify(exists(folder)?, &environment)?;
+            print(&verified(&found))?;
+            if found.damage().next().is_some() {
+                bail!("`{}` is damaged; restore a backup, or salvage what is whole", folder.display());
+            }
+            Ok(())
+        }
+        Action::Salvage { folder, target } => {
+            let found = salvage(exists(folder)?, target, StoreOptions::default(), &environment)?;
+            print(&salvaged(&found, target))
+        }
+        Action::Backup { folder, target } => {
+            // Opened, so that the copy is of one moment, and no server can change it meanwhile.
+            let store = DiskStore::open(exists(folder)?, StoreOptions::default(), environment)?;
+            let found = store.backup(target)?;
+            store.close()?;
+            print(&verified(&found))
+        }
+        Action::Restore { backup, folder } => {
+            print(&verified(&restore(exists(backup)?, folder, &environment)?))
+        }
+    }
+}
+
+/// A missing store must not be made by looking at it.
+fn exists(folder: &Path) -> anyhow::Result<&Path> {
+    let mut entries = std::fs::read_dir(folder)
+        .with_context(|| format!("cannot read disk store `{}`", folder.display()))?;
+    let has_manifest = entries
+        .any(|entry| entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("manifest-")));
+    if !has_manifest {
+        bail!("`{}` is not the folder of a disk store: it has no manifest", folder.display());
+    }
+    Ok(folder)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn verified(found: &VerifyReport) -> String {
+    let mut text = String::new();
+    for damage in found.damage() {
+        text += &format!("damaged: {damage}\n");
+    }
+    if let Some(torn) = &found.torn {
+        text += &format!("the end of the log is not whole, which the next start cuts off: {torn:?}\n");
+    }
+    for file in &found.unused {
+        text += &format!("not part of the store: `{}`\n", file.display());
+    }
+    let damaged = found.damage().count();
+    text + &format!("{} files, {} rows, {damaged} damaged places\n", found.files.len(), found.rows)
+}
+
+fn salvaged(found: &SalvageReport, target: &Path) -> String {
+    let mut text = String::new();
+    for damage in &found.damage {
+        text += &format!("lost: {damage}\n");
+    }
+    for (table, rows) in &found.tables {
+        text += &format!("{table}: {rows} rows\n");
+    }
+    text + &format!("copied to `{}`\n", target.display())
+}

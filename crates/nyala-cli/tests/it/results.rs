@@ -1,0 +1,143 @@
+//! Answers that are given again: only to who wants that, only of what cannot have changed, only to who may read it.
+
+use arrow::array::{Int32Array, Int64Array, StringArray};
+use nyala_engine::{Answer, Identity, Session, SessionOptions};
+
+use crate::batch;
+use crate::harness::{TestEngine, rows_of, sorted};
+
+const SQL: &str = "SELECT city, sum(a) FROM f WHERE year = 1993 GROUP BY city";
+
+async fn cube(test: &TestEngine) {
+    let rows = batch!(
+        "year" => Int32Array::from_iter_values((0..2000).map(|i| 1992 + i % 7)),
+        "city" => StringArray::from_iter_values((0..2000).map(|i| format!("city {}", i % 12))),
+        "a" => Int64Array::from_iter_values(0..2000),
+    );
+    test.table("f", &[rows]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY year, city").await;
+    test.run("BUILD CUBE c").await;
+}
+
+fn hits(test: &TestEngine) -> u64 {
+    test.engine.stats().results.hits
+}
+
+/// Whether the second of two times is answered by the first.
+async fn is_given_again(test: &TestEngine, sql: &str) -> bool {
+    let first = sorted(test.run(sql).await);
+    let before = hits(test);
+    assert_eq!(sorted(test.run(sql).await), first, "{sql}");
+    hits(test) > before
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_cuboids_answered_is_given_again_and_only_on_demand() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    assert!(!is_given_again(&test, SQL).await, "nobody asked for it");
+    assert_eq!(test.engine.stats().results.entries, 0);
+    test.run("SET nyala.result_cache = on").await;
+    for sql in
+        [SQL, "SELECT count(*) FROM f WHERE year = 1900", "SELECT year, count(*) AS n FROM f GROUP BY year"]
+    {
+        assert!(is_given_again(&test, sql).await, "{sql}");
+    }
+    for sql in [
+        "SELECT sum(a) FROM f WHERE a > 3",
+        "SELECT count(*) FROM system.settings",
+        "SELECT now() > '2020-01-01', sum(a) FROM f WHERE year = 1993",
+        "SELECT 1",
+        "SELECT n, f.a FROM (SELECT year, count(*) AS n FROM f GROUP BY year) g JOIN f ON f.year = g.year AND f.a < 9",
+    ] {
+        assert!(!is_given_again(&test, sql).await, "{sql}");
+    }
+    test.run("CREATE LIVE TABLE names (city TEXT PRIMARY KEY, name TEXT)").await;
+    test.run("INSERT INTO names VALUES ('city 1', 'old')").await;
+    let joined = format!("SELECT name FROM ({SQL}) g JOIN names ON g.city = names.city");
+    assert_eq!(test.run(&joined).await, [["old"]]);
+    test.run("UPDATE names SET name = 'new'").await;
+    assert_eq!(test.run(&joined).await, [["new"]]);
+    // Other values, other settings and other catalogs are other questions.
+    let other = "SELECT city, sum(a) FROM f WHERE year = 1994 GROUP BY city";
+    assert_ne!(sorted(test.run(SQL).await), sorted(test.run(other).await));
+    let before = hits(&test);
+    test.run("SET datafusion.execution.batch_size = 100").await;
+    test.run(SQL).await;
+    assert_eq!(hits(&test), before);
+    test.run("RESET datafusion.execution.batch_size").await;
+    test.run("DROP CUBE c").await;
+    assert!(!is_given_again(&test, SQL).await, "an answer outlived its cube");
+    let shown = test.run("SELECT entries, bytes FROM system.caches WHERE cache = 'results'").await;
+    assert_ne!(shown, [["0", "0"]]);
+}
+
+/// However often its shape was asked, so also from a ready plan.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_ready_plans_are_given_again() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for _ in 0..50 {
+        test.run(SQL).await;
+        test.settle().await;
+        if test.engine.stats().plans.hits > 0 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(test.engine.stats().plans.hits > 0);
+    test.run("SET nyala.result_cache = on").await;
+    assert!(is_given_again(&test, SQL).await);
+    let planned = test.engine.stats().plans;
+    assert!(is_given_again(&test, SQL).await);
+    assert_eq!(test.engine.stats().plans.hits, planned.hits, "computed although known");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_kept_within_their_budget() {
+    let test = TestEngine::with_config(|config| config.cache.results_bytes = 1 << 20).await;
+    cube(&test).await;
+    test.run("SET nyala.result_cache = on").await;
+    for n in 0..500 {
+        test.run(&format!("SELECT city AS c{n}, sum(a) FROM f GROUP BY city")).await;
+    }
+    let stats = test.engine.stats().results;
+    assert!(stats.entries > 0 && stats.bytes <= 1 << 20, "{stats:?}");
+    let none = TestEngine::with_config(|config| config.cache.results_bytes = 0).await;
+    cube(&none).await;
+    none.run("SET nyala.result_cache = on").await;
+    assert!(!is_given_again(&none, SQL).await);
+}
+
+async fn ask(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, String> {
+    match session.query(sql).await.map_err(|error| error.to_string())? {
+        Answer::Rows(rows) => Ok(rows_of(&rows.collect().await.map_err(|error| error.to_string())?)),
+        Answer::Done(_) => Ok(Vec::new()),
+    }
+}
+
+/// Also while somebody else is given the answer again, and when what was granted is taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_not_read_the_table_gets_no_kept_answer() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    test.run("CREATE ROLE ann LOGIN PASSWORD 'secret'").await;
+    test.run("CREATE ROLE bob LOGIN PASSWORD 'secret'").await;
+    test.run("GRANT SELECT ON f TO ann").await;
+    let session = |role: &str| {
+        let identity = Identity::Role(role.to_owned());
+        test.engine.session(SessionOptions { identity, ..SessionOptions::default() })
+    };
+    let (ann, bob) = (session("ann"), session("bob"));
+    for session in [&ann, &bob] {
+        ask(session, "SET nyala.result_cache = on").await.unwrap();
+    }
+    let first = sorted(ask(&ann, SQL).await.unwrap());
+    let before = hits(&test);
+    assert_eq!(sorted(ask(&ann, SQL).await.unwrap()), first);
+    assert!(hits(&test) > before);
+    let refused = ask(&bob, SQL).await.unwrap_err();
+    assert!(refused.contains("lacks SELECT on `public.f`"), "{refused}");
+    test.run("REVOKE SELECT ON f FROM ann").await;
+    assert!(ask(&ann, SQL).await.is_err());
+}

@@ -1,0 +1,75 @@
+//! The function that gives the codes of values.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExpressionPlacement, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+
+use super::dictionary::Dictionary;
+
+/// The codes of `values`; where they are a column, taken as `early` as possible or once rows are joined.
+pub(super) fn code_of(values: Expr, dictionary: &Arc<Dictionary>, early: bool) -> Expr {
+    // Within the life of its dictionary it always gives the same code for the same value.
+    let signature = Signature::any(1, Volatility::Immutable);
+    ScalarUDF::from(Code { dictionary: Arc::clone(dictionary), early, signature }).call(vec![values])
+}
+
+#[derive(Debug)]
+struct Code {
+    dictionary: Arc<Dictionary>,
+    early: bool,
+    signature: Signature,
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.dictionary, &other.dictionary)
+    }
+}
+
+impl Eq for Code {}
+
+impl Hash for Code {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.dictionary).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Code {
+    fn name(&self) -> &'static str {
+        "code"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::UInt32)
+    }
+
+    /// A computed dimension stays where it is, because an outer join gives it nulls to compute with.
+    fn placement(&self, arguments: &[ExpressionPlacement]) -> ExpressionPlacement {
+        match arguments {
+            [ExpressionPlacement::Column] if self.early => ExpressionPlacement::MoveTowardsLeafNodes,
+            _ => ExpressionPlacement::KeepInPlace,
+        }
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
+        let column = columns.first().ok_or_else(|| exec_datafusion_err!("`code` has no argument"))?;
+        let codes: ArrayRef = Arc::new(self.dictionary.codes(column)?);
+        if constant {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&codes, 0)?));
+        }
+        Ok(ColumnarValue::Array(codes))
+    }
+}

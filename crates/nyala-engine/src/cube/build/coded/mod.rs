@@ -1,0 +1,27 @@
+//! Counting cells by codes instead of values.
+//!
+//! ```text
+//! part ── code(p_brand1) ─┐
+//!                         ├─ join ─▶ codes, arguments ─▶ key ─Partial─▶ states by key ─PartialReduce─▶
+//! lineorder ──────────────┘
+//!                         ─▶ codes to ranks ─▶ sort by key ─▶ ranks to values ─▶ Parquet
+//! ```
+//!
+//! A dimension with few values becomes numbers before the joins, where each row of its table is looked up
+//! once; and the numbers of all dimensions of a cuboid fit in one integer or two, by which rows are grouped,
+//! exchanged and sorted several times faster than by texts. It needs an estimate of how many values there are:
+//! dimensions with more than some million keep their values, and what turns out to have more than there is
+//! room for is built without codes.
+//!
+//! Several segments are one more dimension, the first of the key: their cells come out of one pass over the
+//! rows, one segment after the other.
+
+mod coding;
+mod dictionary;
+mod expressions;
+mod function;
+mod key;
+mod segments;
+
+pub(super) use coding::Coding;
+pub(super) use segments::{SegmentCodes, segment_of};

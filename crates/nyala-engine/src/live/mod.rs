@@ -1,0 +1,25 @@
+//! Live tables: rows with a primary key that change, as tables that DataFusion scans.
+//!
+//! The bytes are the business of `nyala_storage::oplog`. Here disk stores are opened in the background
+//! ([`LiveStores`]), tables are found in them ([`LiveRef`]), scanned at one version for each statement ([`Pins`]), and
+//! looked up by key where a condition names keys.
+
+mod changes;
+mod keys;
+mod options;
+mod pins;
+mod provider;
+mod prune;
+mod scan;
+mod store;
+mod stores;
+mod table;
+
+pub(crate) use changes::{Changes, ChangesProvider, Finder, change_rows, change_schema};
+pub(crate) use options::{check_options, durability};
+pub(crate) use pins::Pins;
+pub(crate) use provider::{LiveProvider, ROW_VERSION};
+pub(crate) use scan::LiveScanExec;
+pub(crate) use store::{OpenStore, StoreState};
+pub(crate) use stores::LiveStores;
+pub(crate) use table::LiveRef;

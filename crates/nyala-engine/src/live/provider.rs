@@ -1,0 +1,131 @@
+//! A live table, as DataFusion looks it up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{Constraint, Constraints, DFSchema};
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use nyala_storage::oplog::Version;
+
+use super::keys::keys_of;
+use super::pins::Pins;
+use super::prune::predicate;
+use super::scan::{LiveScan, LiveScanExec};
+use super::table::LiveRef;
+use crate::error::{QueryError, Result};
+
+/// Name of the column with the version of each row.
+pub(crate) const ROW_VERSION: &str = Version::ROW_VERSION;
+
+/// A live table that can be planned over, whether or not its store is open.
+#[derive(Debug)]
+pub(crate) struct LiveProvider {
+    table: Arc<LiveRef>,
+    /// Columns of the table, and the version of the rows if it is asked for.
+    schema: SchemaRef,
+    key: Schema,
+    constraints: Constraints,
+    defaults: HashMap<String, Expr>,
+}
+
+impl LiveProvider {
+    /// A table with the columns of `schema`.
+    pub(crate) fn new(table: Arc<LiveRef>, schema: Schema, state: &SessionState) -> Result<Self> {
+        let source = table.source();
+        let positions = source.key.iter().map(|name| schema.index_of(name));
+        let positions: Vec<usize> = positions.collect::<std::result::Result<_, _>>()?;
+        let key = schema.project(&positions)?;
+        let mut defaults = HashMap::new();
+        for (column, text) in &source.defaults {
+            let expression = state.create_logical_expr(text, &DFSchema::empty()).map_err(|error| {
+                let error = QueryError::from(error);
+                QueryError::internal(format!("default of column `{column}`: {}", error.message))
+            })?;
+            defaults.insert(column.clone(), expression);
+        }
+        let constraints = Constraints::new_unverified(vec![Constraint::PrimaryKey(positions)]);
+        Ok(Self { table, schema: Arc::new(schema), key, constraints, defaults })
+    }
+
+    /// The same table with a further column, the version of each row.
+    pub(crate) fn with_versions(&self) -> Self {
+        let version = Arc::new(Field::new(ROW_VERSION, DataType::UInt64, true));
+        let fields = self.schema.fields().iter().cloned().chain([version]);
+        Self {
+            table: Arc::clone(&self.table),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            key: self.key.clone(),
+            constraints: self.constraints.clone(),
+            defaults: self.defaults.clone(),
+        }
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Arc<LiveRef> {
+        &self.table
+    }
+
+    /// The columns of its key, in order.
+    pub(crate) fn key(&self) -> &Schema {
+        &self.key
+    }
+}
+
+#[async_trait]
+impl TableProvider for LiveProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        Some(&self.table.entry().definition)
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.defaults.get(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let schema = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => Arc::clone(&self.schema),
+        };
+        let keys = keys_of(filters, &self.key);
+        let pins = state.config().get_extension::<Pins>().unwrap_or_default();
+        let bounds = match keys {
+            Some(_) => None,
+            None => predicate(filters, &self.schema, state)?,
+        };
+        let scan = LiveScan { table: Arc::clone(&self.table), schema, keys, bounds, pins };
+        let exec = LiveScanExec::new(scan, state.config().target_partitions(), state.config().batch_size())?;
+        Ok(Arc::new(exec))
+    }
+
+    /// Conditions narrow what is read; they are checked on the rows all the same.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::error::Result<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+}

@@ -1,0 +1,267 @@
+//! Lines of large queries that wait for slots, and who is next.
+//!
+//! ```text
+//! slots of all ─┬─▶ lane (a resource group): the one that uses least of what its weight gives it
+//!               └─────▶ user: who has the fewest slots of it ─▶ query: the one that waits longest
+//! ```
+//!
+//! So nobody gets ahead by sending more queries than others, and a lane that was idle is served at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot::{Receiver, Sender, channel};
+
+/// All lines. The lock is held for choosing, never while anybody waits.
+#[derive(Debug)]
+pub(super) struct Line {
+    state: Mutex<State>,
+    /// Slots of all lanes together, and of one user.
+    slots: usize,
+    user_slots: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    lanes: Vec<Lane>,
+    running: usize,
+    of_user: HashMap<Arc<str>, usize>,
+    next_ticket: u64,
+}
+
+/// Where the queries of one group wait.
+#[derive(Debug)]
+struct Lane {
+    weight: usize,
+    slots: usize,
+    running: usize,
+    of_user: HashMap<Arc<str>, usize>,
+    waiting: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: u64,
+    user: Arc<str>,
+    gives: Sender<Slot>,
+}
+
+/// The right to compute, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Slot {
+    line: Arc<Line>,
+    lane: usize,
+    user: Arc<str>,
+}
+
+/// Slots that are about to be given. They are sent when the lock is free: one that nobody takes comes back.
+type Given = Vec<(Sender<Slot>, Slot)>;
+
+impl Line {
+    /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them, 0 does not.
+    pub(super) fn new(
+        lanes: impl Iterator<Item = (usize, usize)>,
+        slots: usize,
+        user_slots: usize,
+    ) -> Arc<Self> {
+        let lanes = lanes.map(|(weight, slots)| Lane {
+            weight,
+            slots,
+            running: 0,
+            of_user: HashMap::new(),
+            waiting: VecDeque::new(),
+        });
+        let state = State { lanes: lanes.collect(), running: 0, of_user: HashMap::new(), next_ticket: 0 };
+        let bound = |most: usize| if most == 0 { usize::MAX } else { most };
+        Arc::new(Self { state: Mutex::new(state), slots: bound(slots), user_slots: bound(user_slots) })
+    }
+
+    /// Takes a place in a lane. The slot comes by the receiver, maybe at once; none if as many as `most` wait.
+    /// Dropping the receiver gives up the place.
+    pub(super) fn enter(self: &Arc<Self>, lane: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
+        let (gives, slot) = channel();
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.lanes.get_mut(lane)?.waiting.push_back(Waiter { ticket, user: user.into(), gives });
+        let given = self.give(&mut state);
+        let waiting = &mut state.lanes.get_mut(lane)?.waiting;
+        let is_full = waiting.len() > most && waiting.back().is_some_and(|last| last.ticket == ticket);
+        if is_full {
+            waiting.pop_back();
+        }
+        drop(state);
+        send(given);
+        (!is_full).then_some(slot)
+    }
+
+    /// How many compute in a lane, and how many wait.
+    pub(super) fn count(&self, lane: usize) -> (usize, usize) {
+        let state = self.lock();
+        let Some(lane) = state.lanes.get(lane) else { return (0, 0) };
+        (lane.running, lane.waiting.iter().filter(|waiter| !waiter.gives.is_closed()).count())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(self: &Arc<Self>, state: &mut State) -> Given {
+        for lane in &mut state.lanes {
+            lane.waiting.retain(|waiter| !waiter.gives.is_closed());
+        }
+        let mut given = Given::new();
+        while state.running < self.slots
+            && let Some((lane, waiter)) = state.next(self.user_slots)
+        {
+            let slot = Slot { line: Arc::clone(self), lane, user: waiter.user };
+            given.push((waiter.gives, slot));
+        }
+        given
+    }
+
+    fn take_back(self: &Arc<Self>, slot: &Slot) {
+        let mut state = self.lock();
+        state.running = state.running.saturating_sub(1);
+        less(&mut state.of_user, &slot.user);
+        if let Some(lane) = state.lanes.get_mut(slot.lane) {
+            lane.running = lane.running.saturating_sub(1);
+            less(&mut lane.of_user, &slot.user);
+        }
+        let given = self.give(&mut state);
+        drop(state);
+        send(given);
+    }
+}
+
+impl State {
+    /// Takes out who is next, and counts it as running.
+    fn next(&mut self, user_slots: usize) -> Option<(usize, Waiter)> {
+        let of_user = &self.of_user;
+        let may = |waiter: &&Waiter| count(of_user, &waiter.user) < user_slots;
+        let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.running < lane.slots);
+        let open =
+            open.filter_map(|(number, lane)| Some((number, lane, lane.waiting.iter().find(may)?.ticket)));
+        // Running a by weight a is less than running b by weight b; multiplied by both weights.
+        let (number, ..) = open.min_by(|(_, a, first), (_, b, second)| {
+            let (left, right) = (a.running.saturating_mul(b.weight), b.running.saturating_mul(a.weight));
+            left.cmp(&right).then(first.cmp(second))
+        })?;
+        let lane = self.lanes.get_mut(number)?;
+        let waiting = lane.waiting.iter().enumerate().filter(|(_, waiter)| may(waiter));
+        let (place, _) =
+            waiting.min_by_key(|(_, waiter)| (count(&lane.of_user, &waiter.user), waiter.ticket))?;
+        let waiter = lane.waiting.remove(place)?;
+        self.running += 1;
+        lane.running += 1;
+        *lane.of_user.entry(Arc::clone(&waiter.user)).or_default() += 1;
+        *self.of_user.entry(Arc::clone(&waiter.user)).or_default() += 1;
+        Some((number, waiter))
+    }
+}
+
+fn count(of_user: &HashMap<Arc<str>, usize>, user: &Arc<str>) -> usize {
+    of_user.get(user).copied().unwrap_or(0)
+}
+
+fn less(of_user: &mut HashMap<Arc<str>, usize>, user: &Arc<str>) {
+    match of_user.get_mut(user) {
+        Some(count @ 2..) => *count -= 1,
+        _ => drop(of_user.remove(user)),
+    }
+}
+
+fn send(given: Given) {
+    for (waiter, slot) in given {
+        // Who has gone meanwhile gives it back by this.
+        drop(waiter.send(slot));
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let line = Arc::clone(&self.line);
+        line.take_back(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Lets `asked` (lane, user) wait behind a slot that everybody needs, and gives the order in which they are served.
+    fn order(line: &Arc<Line>, asked: &[(usize, &str)]) -> Vec<usize> {
+        let held = line.enter(0, "first", 100).unwrap().try_recv().unwrap();
+        let mut waiting: Vec<_> =
+            asked.iter().map(|(lane, user)| Some(line.enter(*lane, user, 100).unwrap())).collect();
+        drop(held);
+        let mut order = Vec::new();
+        let mut kept = Vec::new();
+        while let Some((number, slot)) = waiting
+            .iter_mut()
+            .enumerate()
+            .find_map(|(number, receiver)| Some((number, receiver.as_mut()?.try_recv().ok()?)))
+        {
+            if let Some(done) = waiting.get_mut(number) {
+                *done = None;
+            }
+            order.push(number);
+            kept.push(slot);
+            // One slot for all: the next is served when this one is given back.
+            kept.clear();
+        }
+        order
+    }
+
+    #[test]
+    fn one_after_the_other_within_a_lane() {
+        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        assert_eq!(order(&line, &[(0, "a"), (0, "b"), (0, "a")]), [0, 1, 2]);
+        assert_eq!(line.count(0), (0, 0));
+    }
+
+    #[test]
+    fn weights_divide_what_is_free() {
+        let line = Line::new([(1, 9), (3, 9)].into_iter(), 4, 0);
+        let enter = |lane| line.enter(lane, "u", 9).unwrap();
+        let held: Vec<_> = (0..4).map(|_| enter(0).try_recv().unwrap()).collect();
+        let waiting: Vec<_> = [0, 0, 0, 1, 1, 1, 1].map(enter).into();
+        drop(held);
+        assert_eq!((line.count(0), line.count(1)), ((1, 2), (3, 1)));
+        drop(waiting);
+        assert_eq!((line.count(0), line.count(1)), ((0, 0), (0, 0)));
+    }
+
+    #[test]
+    fn a_user_has_its_share_and_no_more() {
+        let line = Line::new([(1, 3)].into_iter(), 0, 2);
+        let enter = |user| line.enter(0, user, 1);
+        let held = [enter("a").unwrap(), enter("a").unwrap()];
+        let third = enter("a").unwrap();
+        assert_eq!(line.count(0), (2, 1));
+        assert!(enter("a").is_none(), "one may wait");
+        // Others are not behind who has had enough.
+        let mut other = enter("b").unwrap();
+        let slot = other.try_recv().unwrap();
+        assert_eq!(line.count(0), (3, 1));
+        drop(slot);
+        assert_eq!(line.count(0), (2, 1));
+        drop(held);
+        assert_eq!(line.count(0), (1, 0));
+        drop(third);
+        assert_eq!(line.count(0), (0, 0));
+    }
+
+    #[test]
+    fn who_leaves_is_passed_over() {
+        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let held = line.enter(0, "a", 5).unwrap();
+        let gone = line.enter(0, "a", 5).unwrap();
+        let mut last = line.enter(0, "a", 5).unwrap();
+        drop(gone);
+        assert_eq!(line.count(0), (1, 1));
+        drop(held);
+        assert!(last.try_recv().is_ok());
+    }
+}

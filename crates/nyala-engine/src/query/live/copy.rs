@@ -1,0 +1,131 @@
+//! `COPY table FROM 'location'`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::{Column, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
+use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
+use futures::StreamExt;
+use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
+
+use super::ingest::Ingest;
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::activity::Running;
+use crate::query::answer::{Answer, Completion};
+use crate::query::ddl::name_of;
+use crate::query::planning::{self, Unoptimized};
+use crate::query::run::Deadline;
+use crate::query::session::Session;
+use crate::scan::{ExternalTable, TableRequest, describe_table};
+use crate::session::Settings;
+use crate::statement::CopyInto;
+
+/// Loads the rows of files, which are read like those of an external table.
+pub(super) async fn run(
+    session: &Session,
+    copy: &CopyInto,
+    settings: &Settings,
+    deadline: &Deadline,
+    running: Running,
+) -> Result<Answer> {
+    let Some(location) = &copy.location else {
+        return Err(QueryError::new(
+            ErrorKind::Unsupported,
+            "this door takes no rows with COPY … FROM STDIN",
+        )
+        .hint("use a PostgreSQL client, such as psql's \\copy, or POST the rows over HTTP"));
+    };
+    let engine = &session.engine;
+    let name = name_of(&copy.table, settings.schema())?;
+    let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
+    let mut ingest = Ingest::begin(session, &name, &columns)?;
+    let state = engine.context().state(settings);
+    let (file_type, options) = options(location, &copy.options)?;
+    let request = TableRequest {
+        name: name.clone(),
+        location: location.clone(),
+        file_type,
+        columns: Arc::new(Schema::empty()),
+        partition_columns: Vec::new(),
+        options,
+        definition: copy.to_string(),
+    };
+    let stores = Arc::clone(engine.stores());
+    let wanted = Arc::clone(ingest.schema());
+    let plan = async move {
+        let described = describe_table(request, &state, stores.config()).await?;
+        let entry = Arc::new(TableEntry {
+            id: TableId(0),
+            name: QualifiedName::new("", "file"),
+            source: described.source,
+            schema_ipc: described.schema_ipc,
+            definition: described.definition,
+        });
+        let TableSource::External(source) = &entry.source else {
+            return Err(QueryError::internal("a file is no external table"));
+        };
+        let table = ExternalTable::open(Arc::clone(&entry), source, &state, stores.config())?;
+        let file = TableReference::bare("file");
+        let scan = LogicalPlanBuilder::scan(file.clone(), provider_as_source(Arc::new(table)), None)?;
+        let known = Arc::clone(scan.schema());
+        let mut projected = Vec::new();
+        for field in wanted.fields() {
+            let column = Column::new(Some(file.clone()), field.name());
+            if known.maybe_index_of_column(&column).is_none() {
+                let message = format!("`{}` has no column `{}`", entry.definition, field.name());
+                return Err(QueryError::new(ErrorKind::UndefinedColumn, message)
+                    .hint("name the columns that are in it: COPY table (a, b) FROM …"));
+            }
+            projected
+                .push(Expr::Column(column).cast_to(field.data_type(), known.as_ref())?.alias(field.name()));
+        }
+        Ok(scan.project(projected)?.build()?)
+    };
+    let query = Unoptimized::Resolved(engine.threads.plan(plan).await?);
+    let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
+    let Answer::Rows(mut rows) = answer else {
+        return Err(QueryError::internal("a file gives no rows"));
+    };
+    while let Some(batch) = rows.next().await {
+        ingest.push(batch?).await?;
+    }
+    let rows = ingest.finish().await?;
+    Ok(Answer::Done(Completion { tag: "COPY".to_owned(), rows: Some(rows) }))
+}
+
+fn column_name(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+/// The format, from the options or from the name of the file, and what its reader is told.
+fn options(location: &str, given: &[CopyOption]) -> Result<(String, HashMap<String, String>)> {
+    let name = location.to_ascii_lowercase();
+    let mut format = match () {
+        () if name.ends_with(".csv") => "csv",
+        () if name.ends_with("json") || name.ends_with(".jsonl") => "ndjson",
+        () => "parquet",
+    }
+    .to_owned();
+    let mut options = HashMap::new();
+    for option in given {
+        let mut set = |name: &str, value: String| drop(options.insert(format!("format.{name}"), value));
+        match option {
+            CopyOption::Format(name) => format = name.value.to_ascii_lowercase(),
+            CopyOption::Header(header) => set("has_header", header.to_string()),
+            CopyOption::Delimiter(delimiter) => set("delimiter", delimiter.to_string()),
+            CopyOption::Quote(quote) => set("quote", quote.to_string()),
+            CopyOption::Escape(escape) => set("escape", escape.to_string()),
+            other => {
+                return Err(QueryError::new(
+                    ErrorKind::Unsupported,
+                    format!("COPY option `{other}` is not supported"),
+                )
+                .hint("there are FORMAT, HEADER, DELIMITER, QUOTE and ESCAPE"));
+            }
+        }
+    }
+    Ok((format, options))
+}

@@ -1,0 +1,318 @@
+//! `CREATE LIVE TABLE`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, CreateTable, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
+};
+use nyala_catalog::{Change, NewTable};
+use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
+use nyala_storage::oplog::{DiskStore, OplogError, TableSpec};
+
+use super::{blocking, collect, stores, write};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::{ROW_VERSION, durability};
+use crate::query::activity::Running;
+use crate::query::answer::{Answer, Completion};
+use crate::query::ddl::{name_of, table_name};
+use crate::query::engine::Engine;
+use crate::query::planning::{self, Unoptimized};
+use crate::query::run::Deadline;
+use crate::query::session::Session;
+use crate::scan::encode_schema;
+use crate::session::Settings;
+use crate::statement::{CubeOption, IfExists, LiveStatement, Width, parse_width};
+
+const TAG: &str = "CREATE TABLE";
+/// Buckets of a table whose statement does not say how many.
+const BUCKETS: u32 = 16;
+
+/// What stands in `WITH (…)`.
+struct Options {
+    store: Option<String>,
+    buckets: u32,
+    durability: nyala_storage::oplog::Durability,
+    ttl_ms: Option<u64>,
+}
+
+/// Makes a live table; with `AS SELECT …` its first rows too.
+pub(super) async fn table(
+    session: &Session,
+    create: &CreateTable,
+    options: &[CubeOption],
+    settings: &Settings,
+    deadline: &Deadline,
+    running: Running,
+) -> Result<Answer> {
+    let engine = &session.engine;
+    let name = name_of(&create.name, settings.schema())?;
+    if create.if_not_exists && engine.context().snapshot().tables.contains_key(&name) {
+        return Ok(Completion::of(TAG));
+    }
+    let options_given = Options::parse(options)?;
+    let (plain, key) = without_key(create, &name)?;
+    let planned = plan(engine, &plain, settings).await?;
+    let first_rows = (!matches!(planned.input.as_ref(), LogicalPlan::EmptyRelation(_)))
+        .then(|| Arc::clone(&planned.input));
+    let schema = columns(planned.input.schema().as_arrow(), &key, &name)?;
+    check_constraints(&planned)?;
+    let definition =
+        LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }
+            .to_string();
+    let parts = Parts { name: table_name(&planned.name, settings.schema())?, schema, key, definition };
+    let made = parts.make(engine, create, options_given).await?;
+    if let (true, Some(input)) = (made, first_rows) {
+        return fill(session, &parts.name, input, settings, deadline, running).await;
+    }
+    Ok(Completion::of(TAG))
+}
+
+/// Lets DataFusion understand types, constraints and the SELECT.
+async fn plan(engine: &Engine, create: &CreateTable, settings: &Settings) -> Result<CreateMemoryTable> {
+    let context = engine.context();
+    let statement = DfStatement::Statement(Box::new(SqlStatement::CreateTable(create.clone())));
+    let planned = engine.threads.plan(planning::logical_plan(statement, context.state(settings))).await;
+    let planned = planned.map_err(|error| context.explain_missing(error))?;
+    match planned.plan.logical() {
+        LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if !create.or_replace => Ok(create.clone()),
+        _ => Err(QueryError::new(ErrorKind::Unsupported, "CREATE OR REPLACE TABLE is not supported")),
+    }
+}
+
+/// Columns without what a query knew of them besides. Those of the key are never null.
+fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Schema> {
+    if let Some(missing) = key.iter().find(|name| schema.index_of(name).is_err()) {
+        let message = format!("key column `{missing}` is not a column of table `{table}`");
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
+    }
+    let mut fields: Vec<Field> = Vec::new();
+    for field in schema.fields() {
+        let name = field.name();
+        if name == ROW_VERSION {
+            let message = format!("`{ROW_VERSION}` is the version of a row in every live table");
+            return Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("choose another name"));
+        }
+        if fields.iter().any(|other| other.name() == name) {
+            let message = format!("column `{name}` is there twice");
+            return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
+        }
+        // A column that nothing is known of takes texts, as in PostgreSQL.
+        let data_type = match field.data_type() {
+            DataType::Null => DataType::Utf8View,
+            other => other.clone(),
+        };
+        fields.push(Field::new(name, data_type, field.is_nullable() && !key.contains(name)));
+    }
+    Ok(Schema::new(fields))
+}
+
+/// The statement without its primary key, which DataFusion does not find in the columns of a query; and its columns.
+fn without_key(create: &CreateTable, name: &QualifiedName) -> Result<(CreateTable, Vec<String>)> {
+    let mut plain = create.clone();
+    let mut keys: Vec<Vec<String>> = Vec::new();
+    plain.constraints.retain(|constraint| match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            let column = |column: &IndexColumn| match &column.column.expr {
+                Expr::Identifier(name) => identifier(name),
+                other => other.to_string(),
+            };
+            keys.push(key.columns.iter().map(column).collect());
+            false
+        }
+        _ => true,
+    });
+    for column in &mut plain.columns {
+        let before = column.options.len();
+        column.options.retain(|option| !matches!(option.option, ColumnOption::PrimaryKey(_)));
+        if column.options.len() < before {
+            keys.push(vec![identifier(&column.name)]);
+        }
+    }
+    match (keys.pop(), keys.is_empty()) {
+        (Some(key), true) => Ok((plain, key)),
+        (Some(_), false) => {
+            let message = format!("table `{name}` has two primary keys");
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("write PRIMARY KEY (a, b) for one of two columns"))
+        }
+        (None, _) => {
+            let message = format!("table `{name}` has no primary key");
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("add PRIMARY KEY (column, …); for files use CREATE EXTERNAL TABLE"))
+        }
+    }
+}
+
+fn check_constraints(planned: &CreateMemoryTable) -> Result<()> {
+    match planned.constraints.iter().next() {
+        Some(_) => {
+            let message = "UNIQUE is not supported: only the primary key of a live table is unique";
+            Err(QueryError::new(ErrorKind::Unsupported, message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn identifier(name: &Ident) -> String {
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+/// What is known of the table before it exists.
+struct Parts {
+    name: QualifiedName,
+    schema: Schema,
+    key: Vec<String>,
+    definition: String,
+}
+
+impl Parts {
+    /// Makes the table in its store, then in the catalog. Whether it was not there before.
+    async fn make(&self, engine: &Arc<Engine>, create: &CreateTable, options: Options) -> Result<bool> {
+        let store = stores::find_or_make(engine, options.store.as_deref()).await?;
+        let open = store.opened().await?;
+        // Until the catalog knows the table it must not be taken for one that a crash left behind.
+        let _one_at_a_time = engine.stores_change.lock().await;
+        let spec = TableSpec {
+            name: String::new(),
+            schema: Arc::new(self.schema.clone()),
+            key: self.key.clone(),
+            buckets: options.buckets,
+            durability: options.durability,
+            ttl_ms: options.ttl_ms,
+        };
+        let (wanted, making) = (self.name.to_string(), Arc::clone(&open));
+        let stored_as = blocking(move || make_in(&making, &wanted, spec)).await?;
+        let source = LiveSource {
+            store: store.name().to_owned(),
+            stored_as: stored_as.clone(),
+            key: self.key.clone(),
+            defaults: defaults(create)?,
+        };
+        let table = NewTable {
+            name: self.name.clone(),
+            source: TableSource::Live(source),
+            schema_ipc: encode_schema(&self.schema),
+            definition: self.definition.clone(),
+        };
+        let change = Change::CreateTable { table, if_not_exists: create.if_not_exists };
+        let committed = engine.catalog().commit(change).await;
+        if !committed.as_ref().is_ok_and(|done| done.changed) {
+            // Nobody has seen the table, which is empty.
+            blocking(move || Ok(open.table(&stored_as)?.drop_table()?)).await?;
+        }
+        let changed = committed?.changed;
+        engine.refresh().await?;
+        Ok(changed)
+    }
+}
+
+/// Makes a table under a name that the store does not know. Names of dropped tables may still be there.
+fn make_in(store: &DiskStore, wanted: &str, spec: TableSpec) -> Result<String> {
+    let mut attempt = 0_u32;
+    loop {
+        let name = if attempt == 0 { wanted.to_owned() } else { format!("{wanted}~{attempt}") };
+        match store.create_table(TableSpec { name: name.clone(), ..spec.clone() }) {
+            Ok(_) => return Ok(name),
+            Err(OplogError::TableExists { .. }) => attempt += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn defaults(create: &CreateTable) -> Result<BTreeMap<String, String>> {
+    let mut defaults = BTreeMap::new();
+    for column in &create.columns {
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::Default(value) => {
+                    defaults.insert(identifier(&column.name), value.to_string());
+                }
+                ColumnOption::Null
+                | ColumnOption::NotNull
+                | ColumnOption::PrimaryKey(_)
+                | ColumnOption::Comment(_) => {}
+                other => {
+                    let message = format!("`{other}` of column `{}` is not supported", column.name);
+                    return Err(QueryError::new(ErrorKind::Unsupported, message));
+                }
+            }
+        }
+    }
+    Ok(defaults)
+}
+
+/// Writes the rows of `CREATE TABLE … AS SELECT`. Without them there shall be no table.
+async fn fill(
+    session: &Session,
+    name: &QualifiedName,
+    input: Arc<LogicalPlan>,
+    settings: &Settings,
+    deadline: &Deadline,
+    running: Running,
+) -> Result<Answer> {
+    let engine = &session.engine;
+    let rows = async {
+        let query = Unoptimized::Resolved(input.as_ref().clone());
+        let batches = collect::run(session, query, settings, deadline, running).await?;
+        write::insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace).await
+    };
+    match rows.await {
+        Ok(rows) => Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows) })),
+        Err(error) => {
+            let change = Change::DropTable { name: name.clone(), if_exists: true };
+            engine.catalog().commit(change).await?;
+            engine.refresh().await?;
+            stores::forget_leftovers(engine).await?;
+            Err(error)
+        }
+    }
+}
+
+impl Options {
+    fn parse(given: &[CubeOption]) -> Result<Self> {
+        let mut options =
+            Self { store: None, buckets: BUCKETS, durability: Default::default(), ttl_ms: None };
+        for CubeOption { name, value } in given {
+            match name.as_str() {
+                "disk_store" => options.store = Some(value.clone()),
+                "buckets" => options.buckets = value.parse().map_err(|_| bad(name, value, "1 to 4096"))?,
+                "sync" => options.durability = durability(value)?,
+                "ttl" => options.ttl_ms = ttl(name, value)?,
+                _ => {
+                    let message = format!("a live table has no option `{name}`");
+                    let error = QueryError::new(ErrorKind::InvalidDefinition, message);
+                    return Err(error.hint("there are disk_store, buckets, sync and ttl"));
+                }
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn bad(name: &str, value: &str, range: &str) -> QueryError {
+    let message = format!("`{value}` is not a value for option `{name}` of a live table");
+    QueryError::new(ErrorKind::InvalidDefinition, message).hint(format!("use {range}"))
+}
+
+/// How long rows live: a number of milliseconds, or an interval such as `'30 days'`.
+fn ttl(name: &str, value: &str) -> Result<Option<u64>> {
+    let refused = || bad(name, value, "a whole number of milliseconds, or an interval such as '30 days'");
+    if let Ok(ms) = value.parse::<u64>() {
+        return Ok(Some(ms).filter(|ms| *ms > 0));
+    }
+    let seconds = match parse_width(value) {
+        Some(Width::Seconds(seconds)) => seconds,
+        Some(Width::Step(Step::Days(days))) => days.checked_mul(86_400).ok_or_else(refused)?,
+        _ => return Err(refused()),
+    };
+    u64::try_from(seconds)
+        .ok()
+        .and_then(|s| s.checked_mul(1000))
+        .filter(|ms| *ms > 0)
+        .map(Some)
+        .ok_or_else(refused)
+}

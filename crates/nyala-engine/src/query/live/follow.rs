@@ -1,0 +1,81 @@
+//! The changes of a live table as they happen, for doors that stream them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::TableReference;
+use nyala_model::access::{Privilege, Securable};
+use nyala_storage::oplog::{ChangeFeed, LiveTable};
+use tokio_util::sync::CancellationToken;
+
+use super::blocking;
+use crate::error::Result;
+use crate::live::{change_rows, change_schema};
+use crate::query::ddl::table_name;
+use crate::query::session::Session;
+use crate::scan::decode_schema;
+
+/// How often a table that stands still is looked at. It costs one atomic load.
+const LOOK: Duration = Duration::from_millis(20);
+/// So much log is read at a time.
+const STEP_BYTES: u64 = 1 << 20;
+
+/// Follows one live table.
+#[derive(Debug)]
+pub struct Follower {
+    table: LiveTable,
+    feed: Option<ChangeFeed>,
+    schema: SchemaRef,
+    stopping: CancellationToken,
+}
+
+impl Session {
+    /// Follows the changes of a live table after an LSN; without one, those that happen from now on.
+    pub async fn follow(&self, table: &str, after_lsn: Option<u64>) -> Result<Follower> {
+        let settings = self.settings();
+        let name = table_name(&TableReference::from(table), settings.schema())?;
+        let catalog = self.engine.catalog().snapshot();
+        self.options().identity.require(&catalog, Privilege::Select, &Securable::Object(name.clone()))?;
+        let found = super::find(&self.engine, &name)?;
+        let schema = change_schema(&decode_schema(found.entry())?);
+        let table = found.opened().await?;
+        let after = after_lsn.unwrap_or_else(|| table.version().lsn());
+        let feed = Some(table.changes(after));
+        Ok(Follower { table, feed, schema, stopping: self.engine.stopping.clone() })
+    }
+}
+
+impl Follower {
+    /// Columns of the changes: `_lsn`, `_op`, and those that the table had when this began.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next changes, as soon as there are some; none when the server stops. Dropping the future loses nothing but the
+    /// place: begin again after the last LSN that was seen.
+    pub async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
+        while let Some(mut feed) = self.feed.take() {
+            let schema = Arc::clone(&self.schema);
+            let (feed, batches) = blocking(move || {
+                let changes = feed.next(STEP_BYTES)?;
+                let rows = changes.iter().map(|change| Ok(change_rows(change, &schema)?));
+                let batches: Vec<RecordBatch> = rows.collect::<Result<_>>()?;
+                Ok((feed, batches))
+            })
+            .await?;
+            let seen = self.feed.insert(feed).lsn();
+            if !batches.is_empty() {
+                return Ok(Some(batches));
+            }
+            while self.table.version().lsn() <= seen {
+                tokio::select! {
+                    () = self.stopping.cancelled() => return Ok(None),
+                    () = tokio::time::sleep(LOOK) => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+}

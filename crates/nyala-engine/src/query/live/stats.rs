@@ -1,0 +1,47 @@
+//! What metrics tell of disk stores.
+
+use nyala_storage::oplog::Phase;
+
+use crate::live::{OpenStore, StoreState};
+use crate::query::engine::Engine;
+
+/// A disk store at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskStoreStats {
+    /// Its name.
+    pub name: String,
+    /// Whether it takes writes.
+    pub writable: bool,
+    /// Whether it serves reads.
+    pub open: bool,
+    /// Milliseconds until its keys were known; none as long as they are not.
+    pub keys_ready_ms: Option<u64>,
+    /// Bytes of values that a start reads, and has read.
+    pub value_bytes: (u64, u64),
+    /// Whether everything is in memory that shall be.
+    pub ready: bool,
+    /// Rows of its tables.
+    pub rows: u64,
+}
+
+/// What is known of a store without waiting for it.
+pub(in crate::query) fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreStats {
+    let progress = store.progress().report();
+    let (open, writable, took) = match store.state() {
+        StoreState::Open(open, took) => (true, open.check_writable().is_ok(), Some(took)),
+        _ => (false, false, None),
+    };
+    let context = engine.context();
+    let tables = context.snapshot().tables.values();
+    let own = tables.filter(|table| table.live().is_some_and(|live| live.store == store.name()));
+    let rows = own.filter_map(|table| context.live_table(&table.name)?.ok()?.ready().ok()?);
+    DiskStoreStats {
+        name: store.name().to_owned(),
+        writable,
+        open,
+        keys_ready_ms: took.and_then(|took| u64::try_from(took.as_millis()).ok()),
+        value_bytes: (progress.bytes_total, progress.bytes_done),
+        ready: progress.phase == Phase::Ready,
+        rows: rows.map(|table| table.version().rows()).sum(),
+    }
+}

@@ -1,0 +1,212 @@
+//! The segments of one job: several from one pass over their rows, each completed and published on its own,
+//! and tried again after failures of the moment.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nyala_model::{QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
+use tokio::sync::Mutex;
+
+use super::build::find;
+use super::engine::Engine;
+use super::upkeep;
+use crate::cube::build::{
+    BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
+    merge, survey,
+};
+use crate::cube::{Dice, ReadyCube, fingerprints};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// How long to wait before the second attempt; before each further one five times as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(125);
+
+/// Makes the segments of one job.
+pub(super) struct Maker {
+    pub(super) engine: Arc<Engine>,
+    pub(super) name: QualifiedName,
+    pub(super) context: BuildContext,
+    /// Has the rows of every segment that is to be built.
+    pub(super) range: SegmentRange,
+    /// What was found out about these rows, with the files they lay in then.
+    pub(super) survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
+}
+
+impl Maker {
+    /// What holds of all rows of the job, looked at once as long as their files stay.
+    async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
+        let now = sources(&self.engine, cube, self.range)?;
+        let mut known = self.survey.lock().await;
+        if let Some((files, survey)) = known.as_ref()
+            && *files == now
+        {
+            return Ok(Arc::clone(survey));
+        }
+        let survey = Arc::new(survey(cube, self.range, &self.context).await?);
+        *known = Some((now, Arc::clone(&survey)));
+        Ok(survey)
+    }
+
+    /// One segment after the other, then what the cube's options ask for.
+    pub(super) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
+        for group in groups(&*find(&self.engine, &self.name)?, works) {
+            let known = self.prepare(&group).await;
+            for work in group {
+                let known = known.iter().find(|facts| facts.range() == work.range());
+                self.make_one(&work, known).await?;
+            }
+        }
+        upkeep::after_build(self).await
+    }
+
+    /// Reads the rows of several segments at once. Whatever goes wrong, they are then built one by one, so that
+    /// those before the one that has the trouble become ready, and its error is told.
+    async fn prepare(&self, group: &[Work]) -> Vec<RangeFacts> {
+        if group.len() < 2 {
+            return Vec::new();
+        }
+        let progress = &self.context.progress;
+        let mark = progress.mark();
+        match self.read_together(group).await {
+            Ok(Some(known)) => return known,
+            Ok(None) => progress.back_to(mark),
+            Err(error) => {
+                tracing::warn!(cube = %self.name, %error, segments = group.len(), "segments are built one by one");
+                progress.retry(mark, &error);
+            }
+        }
+        Vec::new()
+    }
+
+    async fn read_together(&self, group: &[Work]) -> Result<Option<Vec<RangeFacts>>> {
+        let cube = find(&self.engine, &self.name)?;
+        let revision = cube.entry.definition.revision;
+        let mut wanted = Vec::new();
+        for range in group.iter().map(Work::range) {
+            let sources = sources(&self.engine, &cube, range)?;
+            // Its files have other names than those that the segment's own build gives.
+            wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
+        }
+        let survey = self.surveyed(&cube).await?;
+        build_roots_together(&cube, &wanted, &survey, &self.context).await
+    }
+
+    /// One segment. Failures of the moment are waited out.
+    pub(super) async fn make(&self, work: &Work) -> Result<()> {
+        self.make_one(work, None).await
+    }
+
+    async fn make_one(&self, work: &Work, known: Option<&RangeFacts>) -> Result<()> {
+        let retries = self.engine.build_config.retries;
+        let mut dice = Dice::new();
+        for attempt in 0.. {
+            let mark = self.context.progress.mark();
+            match self.attempt((work, known), attempt, attempt < retries).await {
+                Err(error) if error.transient && attempt < retries => {
+                    let wait = wait_before(attempt + 1, &mut dice);
+                    tracing::warn!(cube = %self.name, %error, ?wait, "a build failed for the moment");
+                    self.context.progress.retry(mark, &error);
+                    tokio::time::sleep(wait).await;
+                    self.engine.refresh().await?;
+                }
+                outcome => return outcome,
+            }
+        }
+        Ok(())
+    }
+
+    async fn attempt(
+        &self,
+        (work, known): (&Work, Option<&RangeFacts>),
+        attempt: u32,
+        again: bool,
+    ) -> Result<()> {
+        let engine = &self.engine;
+        let cube = find(engine, &self.name)?;
+        let range = work.range();
+        let revision = cube.entry.definition.revision;
+        let sources = sources(engine, &cube, range)?;
+        let mut wanted = WantedSegment { range, sources, revision, attempt, again };
+        let made = self.carry_out((work, known), &cube, &mut wanted).await;
+        match made {
+            // Whatever went wrong, this is the cause.
+            Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
+                check_unchanged(engine, &cube, &wanted).await.map_err(|changed| match changed.transient {
+                    true => error.clone(),
+                    false => changed,
+                })?;
+                Err(error)
+            }
+            made => made,
+        }?;
+        engine.refresh().await
+    }
+
+    async fn carry_out(
+        &self,
+        (work, known): (&Work, Option<&RangeFacts>),
+        cube: &ReadyCube,
+        wanted: &mut WantedSegment,
+    ) -> Result<()> {
+        let (engine, context) = (&self.engine, &self.context);
+        let built = match work {
+            Work::Build(_) => {
+                let survey = self.surveyed(cube).await?;
+                build(cube, wanted, (&survey, known), context).await?
+            }
+            Work::Merge(_, ids) => {
+                let segments: Vec<SegmentEntry> =
+                    cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();
+                merge(cube, wanted, &segments, context).await?
+            }
+            Work::Extend(_, id) => {
+                let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
+                let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
+                // New cells must come from the rows that the others came from.
+                wanted.sources.clone_from(&segment.sources);
+                return extend(cube, segment, context, check_unchanged(engine, cube, wanted)).await;
+            }
+        };
+        check_unchanged(engine, cube, wanted).await?;
+        built.publish().await
+    }
+}
+
+/// Waits grow, and are never quite the same: jobs that failed together do not come back together.
+fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
+    let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
+    let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
+    wait * percent / 100
+}
+
+/// What was read must still be there: files that changed meanwhile may have been read half old, half new.
+async fn check_unchanged(engine: &Engine, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
+    engine.check_files(Some(&cube.entry.definition.sources)).await?;
+    let now = sources(engine, cube, wanted.range)?;
+    if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
+        let message = format!("files of table `{}` changed while the segment was built", changed.table);
+        return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
+    }
+    Ok(())
+}
+
+fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
+    let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
+    fingerprints(&cube.entry, compiled, engine.context().listings(), range).map_err(|table| {
+        QueryError::new(ErrorKind::Unreadable, format!("the files of table `{table}` could not be listed"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_a_limit() {
+        let mut dice = Dice::new();
+        for (attempt, seconds) in [(1, 1.0), (2, 5.0), (3, 25.0), (4, 125.0), (20, 125.0)] {
+            let wait = wait_before(attempt, &mut dice).as_secs_f64();
+            assert!((0.8..1.2).contains(&(wait / seconds)), "{attempt}: {wait}");
+        }
+    }
+}

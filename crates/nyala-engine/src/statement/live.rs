@@ -1,0 +1,226 @@
+//! Statements about live tables and disk stores that DataFusion's planner does not know.
+
+use std::fmt;
+
+use datafusion::sql::parser::DFParser;
+use datafusion::sql::sqlparser::ast::{
+    AlterTable, CopyOption, CopySource, CopyTarget, CreateTable, CreateTableOptions, Expr, Ident, ObjectName,
+    SqlOption, Statement as SqlStatement, Value,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{IsOptional, ParserError};
+
+use super::alter::{CubeOption, parse_options, show_options};
+use super::parser::{expected, from_parser, peek_word, skip};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// A statement about live tables or disk stores.
+#[derive(Debug, Clone)]
+pub enum LiveStatement {
+    /// `CREATE DISK STORE [IF NOT EXISTS] name [DIR '…'] [WITH (option = value, …)]`
+    CreateDiskStore {
+        /// The store.
+        name: Ident,
+        /// Whether an existing store is no error.
+        if_not_exists: bool,
+        /// Its folder; one in the data folder when absent.
+        folder: Option<String>,
+        /// Options.
+        options: Vec<CubeOption>,
+    },
+    /// `DROP DISK STORE [IF EXISTS] name`
+    DropDiskStore {
+        /// The store.
+        name: Ident,
+        /// Whether a missing store is no error.
+        if_exists: bool,
+    },
+    /// `CREATE [LIVE] TABLE …`, without its options, which DataFusion would refuse.
+    CreateTable {
+        /// The statement.
+        create: Box<CreateTable>,
+        /// `WITH (disk_store = …, …)`
+        options: Vec<CubeOption>,
+    },
+    /// `ALTER TABLE …`
+    AlterTable(Box<AlterTable>),
+    /// `COPY table [(columns)] FROM …`
+    Copy(Box<CopyInto>),
+}
+
+/// The parts of a `COPY … FROM` statement.
+#[derive(Debug, Clone)]
+pub struct CopyInto {
+    /// The table.
+    pub table: ObjectName,
+    /// The columns that the rows have; all when empty.
+    pub columns: Vec<Ident>,
+    /// A location; none for what the client sends.
+    pub location: Option<String>,
+    /// Options.
+    pub options: Vec<CopyOption>,
+}
+
+/// A statement about disk stores, or nothing when the words are others.
+pub(super) fn parse_live(
+    parser: &mut DFParser<'_>,
+    first: &str,
+    second: &str,
+) -> Result<Option<LiveStatement>> {
+    let third = peek_word(parser, 2).unwrap_or_default();
+    let statement = match (first, second, third.as_str()) {
+        ("CREATE", "DISK", "STORE") => {
+            skip(parser, 3);
+            parse_create_store(parser)?
+        }
+        ("DROP", "DISK", "STORE") => {
+            skip(parser, 3);
+            let if_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]);
+            let name = parser.parser.parse_identifier().map_err(from_parser)?;
+            LiveStatement::DropDiskStore { name, if_exists }
+        }
+        ("CREATE", "LIVE", "TABLE") => {
+            skip(parser, 3);
+            parse_create_table(parser)?
+        }
+        ("CREATE", "TABLE", _) => {
+            skip(parser, 2);
+            parse_create_table(parser)?
+        }
+        ("ALTER", "TABLE", _) => {
+            skip(parser, 2);
+            match parser.parser.parse_alter_table(false).map_err(from_parser)? {
+                SqlStatement::AlterTable(alter) => LiveStatement::AlterTable(Box::new(alter)),
+                other => return Err(unsupported(&other.to_string())),
+            }
+        }
+        ("COPY", ..) => return parse_copy(parser),
+        _ => return Ok(None),
+    };
+    Ok(Some(statement))
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::Unsupported, format!("`{what}` is not supported"))
+}
+
+fn parse_create_store(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
+    let if_not_exists = parser.parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let name = parser.parser.parse_identifier().map_err(from_parser)?;
+    let folder = match peek_word(parser, 0).as_deref() {
+        Some("DIR") => {
+            skip(parser, 1);
+            Some(parser.parser.parse_literal_string().map_err(from_parser)?)
+        }
+        _ => None,
+    };
+    let with = parser.parser.parse_keyword(Keyword::WITH);
+    let options = if with { parse_options(parser)? } else { Vec::new() };
+    Ok(LiveStatement::CreateDiskStore { name, if_not_exists, folder, options })
+}
+
+/// What stands after `CREATE TABLE`.
+fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
+    let mut create = parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
+    let options = match std::mem::take(&mut create.table_options) {
+        CreateTableOptions::None => Vec::new(),
+        CreateTableOptions::With(options) => options.iter().map(named_option).collect::<Result<_>>()?,
+        other => return Err(unsupported(&other.to_string())),
+    };
+    Ok(LiveStatement::CreateTable { create: Box::new(create), options })
+}
+
+fn named_option(option: &SqlOption) -> Result<CubeOption> {
+    let SqlOption::KeyValue { key, value } = option else {
+        return Err(QueryError::new(ErrorKind::Syntax, format!("expected `name = value`, found `{option}`")));
+    };
+    let value = match value {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        },
+        Expr::Identifier(name) => name.value.clone(),
+        other => other.to_string(),
+    };
+    Ok(CubeOption { name: key.value.to_lowercase(), value })
+}
+
+/// `COPY … FROM`; `COPY … TO` is DataFusion's.
+fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<LiveStatement>> {
+    let mut is_from = false;
+    // Looks ahead only: failing brings the parser back to where it was.
+    let ahead = parser.parser.maybe_parse(|parser| {
+        parser.next_token();
+        parser.parse_object_name(false)?;
+        parser.parse_parenthesized_column_list(IsOptional::Optional, false)?;
+        is_from = parser.parse_keyword(Keyword::FROM);
+        Err::<(), _>(ParserError::ParserError(String::new()))
+    });
+    ahead.map_err(from_parser)?;
+    if !is_from {
+        return Ok(None);
+    }
+    skip(parser, 1);
+    let copy = parser.parser.parse_copy().map_err(from_parser)?;
+    let SqlStatement::Copy { source: CopySource::Table { table_name, columns }, target, options, .. } = copy
+    else {
+        return Err(expected(parser, "`COPY table FROM …`"));
+    };
+    let location = match target {
+        CopyTarget::Stdin => None,
+        CopyTarget::File { filename } => Some(filename),
+        other => return Err(unsupported(&format!("COPY FROM {other}"))),
+    };
+    let copy = CopyInto { table: table_name, columns, location, options };
+    Ok(Some(LiveStatement::Copy(Box::new(copy))))
+}
+
+impl fmt::Display for LiveStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateDiskStore { name, if_not_exists, folder, options } => {
+                let condition = if *if_not_exists { "IF NOT EXISTS " } else { "" };
+                write!(f, "CREATE DISK STORE {condition}{name}")?;
+                if let Some(folder) = folder {
+                    write!(f, " DIR '{}'", folder.replace('\'', "''"))?;
+                }
+                with_options(f, options)
+            }
+            Self::DropDiskStore { name, if_exists } => {
+                write!(f, "DROP DISK STORE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
+            }
+            Self::CreateTable { create, options } => {
+                let text = create.to_string();
+                write!(f, "CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text))?;
+                with_options(f, options)
+            }
+            Self::AlterTable(alter) => alter.fmt(f),
+            Self::Copy(copy) => copy.fmt(f),
+        }
+    }
+}
+
+fn with_options(f: &mut fmt::Formatter<'_>, options: &[CubeOption]) -> fmt::Result {
+    match options.is_empty() {
+        true => Ok(()),
+        false => write!(f, " WITH {}", show_options(options)),
+    }
+}
+
+impl fmt::Display for CopyInto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |items: Vec<String>| items.join(", ");
+        write!(f, "COPY {}", self.table)?;
+        if !self.columns.is_empty() {
+            write!(f, " ({})", list(self.columns.iter().map(Ident::to_string).collect()))?;
+        }
+        match &self.location {
+            Some(location) => write!(f, " FROM '{}'", location.replace('\'', "''"))?,
+            None => f.write_str(" FROM STDIN")?,
+        }
+        if !self.options.is_empty() {
+            write!(f, " ({})", list(self.options.iter().map(CopyOption::to_string).collect()))?;
+        }
+        Ok(())
+    }
+}

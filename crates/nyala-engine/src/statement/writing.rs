@@ -1,0 +1,179 @@
+//! What DataFusion's planner does not know of statements that write rows.
+
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, ConflictTarget, Expr, Insert, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, SetExpr, Statement as SqlStatement,
+};
+
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// What is done with a row whose key exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum IfExists {
+    /// The new row takes its place.
+    #[default]
+    Replace,
+    /// It stays.
+    Keep,
+}
+
+/// How a statement is planned and what it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Writing {
+    /// Whether live tables show the versions of their rows to it.
+    pub(crate) versions: bool,
+    pub(crate) if_exists: IfExists,
+}
+
+impl Writing {
+    /// Takes out of a statement what DataFusion would refuse. `row_version` is the column with the versions of rows.
+    pub(crate) fn take(statement: &mut DfStatement, row_version: &str) -> Result<Self> {
+        let ast = match statement {
+            DfStatement::Statement(ast) => ast,
+            DfStatement::Explain(explain) => return Self::take(&mut explain.statement, row_version),
+            _ => return Ok(Self::default()),
+        };
+        match ast.as_mut() {
+            SqlStatement::Update(update) => {
+                refuse_returning(update.returning.is_some())?;
+                if update.from.is_some() {
+                    let message = "UPDATE … FROM is not supported";
+                    return Err(QueryError::new(ErrorKind::Unsupported, message).hint(
+                        "take the values from a subquery: SET a = (SELECT …) WHERE key IN (SELECT …)",
+                    ));
+                }
+                Ok(Self { versions: true, ..Self::default() })
+            }
+            SqlStatement::Delete(delete) => {
+                refuse_returning(delete.returning.is_some())?;
+                Ok(Self { versions: true, ..Self::default() })
+            }
+            SqlStatement::Insert(insert) => {
+                refuse_returning(insert.returning.is_some())?;
+                let if_exists = take_conflict(insert)?;
+                Ok(Self { versions: insert_names(insert, row_version), if_exists })
+            }
+            SqlStatement::Query(query) => {
+                let versions = query.to_string().contains(row_version);
+                Ok(Self { versions, ..Self::default() })
+            }
+            _ => Ok(Self::default()),
+        }
+    }
+}
+
+fn refuse_returning(is_there: bool) -> Result<()> {
+    match is_there {
+        true => Err(QueryError::new(ErrorKind::Unsupported, "RETURNING is not supported")
+            .hint("select the rows by their keys afterwards")),
+        false => Ok(()),
+    }
+}
+
+/// A list of values is not searched: it may be long, and names no columns.
+fn insert_names(insert: &Insert, column: &str) -> bool {
+    let named = insert.columns.iter().any(|name| last(name) == Some(column));
+    let query = insert.source.as_ref().filter(|query| !matches!(*query.body, SetExpr::Values(_)));
+    named || query.is_some_and(|query| query.to_string().contains(column))
+}
+
+fn last(name: &ObjectName) -> Option<&str> {
+    Some(name.0.last()?.as_ident()?.value.as_str())
+}
+
+fn take_conflict(insert: &mut Insert) -> Result<IfExists> {
+    match insert.on.take() {
+        None => Ok(IfExists::Replace),
+        Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoNothing, .. })) => {
+            Ok(IfExists::Keep)
+        }
+        Some(OnInsert::OnConflict(conflict)) => {
+            check_replaces(&conflict, insert)?;
+            Ok(IfExists::Replace)
+        }
+        Some(other) => {
+            Err(QueryError::new(ErrorKind::Unsupported, format!("`INSERT …{other}` is not supported")))
+        }
+    }
+}
+
+/// `DO UPDATE` can be done if it is what an INSERT does anyway: every column of the row that is not of the key gets
+/// its new value.
+fn check_replaces(conflict: &OnConflict, insert: &Insert) -> Result<()> {
+    let OnConflictAction::DoUpdate(update) = &conflict.action else { return Ok(()) };
+    let key: Vec<&str> = match &conflict.conflict_target {
+        Some(ConflictTarget::Columns(columns)) => columns.iter().map(|name| name.value.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let replaced: Option<Vec<&str>> = update.assignments.iter().map(excluded).collect();
+    let covers = |replaced: &Vec<&str>| {
+        let mut columns = insert.columns.iter().filter_map(last);
+        !insert.columns.is_empty()
+            && columns.all(|column| key.contains(&column) || replaced.contains(&column))
+    };
+    if update.selection.is_none() && replaced.as_ref().is_some_and(covers) {
+        return Ok(());
+    }
+    Err(QueryError::new(ErrorKind::Unsupported, "this ON CONFLICT … DO UPDATE is not supported").hint(
+        "name the columns of the INSERT and set each that is not of the key to EXCLUDED.column; a plain INSERT \
+         replaces rows with the same key, too",
+    ))
+}
+
+/// The column, if it gets the value of the same column of the new row.
+fn excluded(assignment: &Assignment) -> Option<&str> {
+    let AssignmentTarget::ColumnName(target) = &assignment.target else { return None };
+    let Expr::CompoundIdentifier(parts) = &assignment.value else { return None };
+    let [table, column] = parts.as_slice() else { return None };
+    let same = table.value.eq_ignore_ascii_case("excluded") && last(target) == Some(column.value.as_str());
+    same.then(|| last(target)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::{Kind, StatementLimits, parse};
+
+    fn take(sql: &str) -> Result<Writing> {
+        let limits = StatementLimits::from(&nyala_model::config::QueryConfig::default());
+        let statement = parse(sql, &limits).unwrap().remove(0);
+        let Kind::DataFusion(mut statement) = statement.kind else { panic!("{sql} is not SQL") };
+        let writing = Writing::take(&mut statement, "_version");
+        assert!(!statement.to_string().contains("CONFLICT"));
+        writing
+    }
+
+    #[test]
+    fn versions_are_shown_to_those_who_name_or_need_them() {
+        for (sql, versions) in [
+            ("SELECT a FROM t", false),
+            ("SELECT a, _version FROM t", true),
+            ("INSERT INTO t VALUES (1)", false),
+            ("INSERT INTO t (a, _version) VALUES (1, 0)", true),
+            ("INSERT INTO t SELECT a FROM u WHERE _version > 7", true),
+            ("UPDATE t SET a = 1", true),
+            ("DELETE FROM t", true),
+        ] {
+            assert_eq!(take(sql).unwrap().versions, versions, "{sql}");
+        }
+    }
+
+    #[test]
+    fn conflicts_are_resolved_as_far_as_a_row_can_be_replaced() {
+        for (sql, expected) in [
+            ("INSERT INTO t VALUES (1)", Some(IfExists::Replace)),
+            ("INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING", Some(IfExists::Keep)),
+            ("INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO NOTHING", Some(IfExists::Keep)),
+            (
+                "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a",
+                Some(IfExists::Replace),
+            ),
+            ("INSERT INTO t (k, a, b) VALUES (1, 2, 3) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a", None),
+            ("INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = t.a + 1", None),
+            ("INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a", None),
+        ] {
+            assert_eq!(take(sql).ok().map(|writing| writing.if_exists), expected, "{sql}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `POST /api/v1/tables/{table}/rows`.
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::{Extension, Json};
+use futures::StreamExt;
+use nyala_engine::{Identity, SessionOptions};
+use serde::{Deserialize, Serialize};
+
+use super::query::user_of;
+use super::{ApiError, Peer, Shared};
+use crate::rows::{Dialect, Load, Reject, RowFormat};
+
+/// Formats by their media types.
+const FORMATS: [&str; 4] = [
+    "text/csv",
+    "application/x-ndjson",
+    "application/vnd.apache.arrow.stream",
+    "application/vnd.apache.parquet",
+];
+
+/// What the request may say besides.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoadOptions {
+    /// So many rows may be left out because they cannot be read.
+    #[serde(default)]
+    max_rejects: u64,
+}
+
+/// What was done.
+#[derive(Debug, Serialize)]
+pub(super) struct LoadAnswer {
+    rows: u64,
+    rejected: u64,
+    /// The first of those.
+    rejects: Vec<Reject>,
+}
+
+/// Loads the rows in the body, which is read as it comes.
+pub(super) async fn load(
+    State(shared): State<Shared>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    Extension(identity): Extension<Identity>,
+    Path(table): Path<String>,
+    options: Result<Query<LoadOptions>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<LoadAnswer>, ApiError> {
+    let Query(options) = options.map_err(|rejection| {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
+            .hint("there is `max_rejects`, a number of rows")
+    })?;
+    let format = format_of(&headers, shared.max_body_bytes)?;
+    let session = shared.engine.session(SessionOptions {
+        user: user_of(&identity),
+        application: "http".to_owned(),
+        client: peer.to_string(),
+        identity,
+    });
+    let mut load = Load::begin(session, table, Vec::new(), &format, options.max_rejects)?;
+    let mut bytes = body.into_data_stream();
+    while let Some(piece) = bytes.next().await {
+        let piece = piece.map_err(|error| {
+            ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", format!("the body broke off: {error}"))
+                .hint("rows before may have been written; load all again, which replaces them")
+        })?;
+        load.push(&piece).await?;
+    }
+    let loaded = load.finish().await?;
+    Ok(Json(LoadAnswer { rows: loaded.rows, rejected: loaded.rejected, rejects: loaded.rejects }))
+}
+
+fn format_of(headers: &HeaderMap, limit_bytes: usize) -> Result<RowFormat, ApiError> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match media_type.as_str() {
+        "text/csv" => Ok(RowFormat::Text(Dialect::csv())),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(RowFormat::NdJson),
+        "application/vnd.apache.arrow.stream" => Ok(RowFormat::Arrow),
+        "application/vnd.apache.parquet" => Ok(RowFormat::Parquet { limit_bytes }),
+        _ => {
+            let message = format!("rows cannot be read from `{given}`");
+            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message)
+                .hint(format!("send a Content-Type of {}", FORMATS.join(", "))))
+        }
+    }
+}

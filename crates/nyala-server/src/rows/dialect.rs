@@ -1,0 +1,80 @@
+//! How fields are written: CSV, or the text format of PostgreSQL's COPY.
+
+use datafusion::sql::sqlparser::ast::CopyOption;
+use nyala_engine::{ErrorKind, QueryError};
+
+/// How records and fields are told apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dialect {
+    /// Between fields.
+    pub(super) delimiter: u8,
+    /// Around fields; without, backslashes escape.
+    pub(super) quote: Option<u8>,
+    /// Before a quote within quotes.
+    pub(super) escape: u8,
+    /// A field that is this, and not quoted, has no value.
+    pub(super) null: Vec<u8>,
+    /// Whether the first record names the columns.
+    pub(super) header: bool,
+}
+
+impl Dialect {
+    /// CSV as most write it, its first line the names of the columns.
+    pub(crate) fn csv() -> Self {
+        Self { delimiter: b',', quote: Some(b'"'), escape: b'"', null: Vec::new(), header: true }
+    }
+
+    /// What `COPY` writes and reads when nothing else is said.
+    pub(super) fn text() -> Self {
+        Self { delimiter: b'\t', quote: None, escape: b'\\', null: b"\\N".to_vec(), header: false }
+    }
+
+    /// What the options of a COPY statement ask for.
+    pub(crate) fn of_copy(options: &[CopyOption]) -> Result<Self, QueryError> {
+        let format = options.iter().find_map(|option| match option {
+            CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
+            _ => None,
+        });
+        let mut dialect = match format.as_deref() {
+            None | Some("text") => Self::text(),
+            Some("csv") => Self { header: false, ..Self::csv() },
+            Some(other) => {
+                let message = format!("COPY format `{other}` is not supported");
+                return Err(QueryError::new(ErrorKind::Unsupported, message).hint("use text or csv"));
+            }
+        };
+        let mut escape = None;
+        for option in options {
+            match option {
+                CopyOption::Format(_) | CopyOption::Freeze(_) => {}
+                CopyOption::Delimiter(delimiter) => dialect.delimiter = byte("DELIMITER", *delimiter)?,
+                CopyOption::Null(text) => dialect.null = text.clone().into_bytes(),
+                CopyOption::Header(header) => dialect.header = *header,
+                CopyOption::Quote(quote) => dialect.quote = Some(byte("QUOTE", *quote)?),
+                CopyOption::Escape(given) => escape = Some(byte("ESCAPE", *given)?),
+                CopyOption::Encoding(name) if is_utf8(name) => {}
+                other => {
+                    let message = format!("COPY option `{other}` is not supported");
+                    return Err(QueryError::new(ErrorKind::Unsupported, message).hint(
+                        "there are FORMAT, DELIMITER, NULL, HEADER, QUOTE and ESCAPE; rows are in UTF-8",
+                    ));
+                }
+            }
+        }
+        if let Some(quote) = dialect.quote {
+            dialect.escape = escape.unwrap_or(quote);
+        }
+        Ok(dialect)
+    }
+}
+
+fn byte(option: &str, c: char) -> Result<u8, QueryError> {
+    u8::try_from(c).ok().filter(|byte| byte.is_ascii() && !matches!(byte, b'\n' | b'\r')).ok_or_else(|| {
+        let message = format!("{option} `{c}` is not one byte of ASCII");
+        QueryError::new(ErrorKind::InvalidParameter, message)
+    })
+}
+
+fn is_utf8(name: &str) -> bool {
+    name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8")
+}

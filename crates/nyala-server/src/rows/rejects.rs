@@ -1,0 +1,68 @@
+//! Rows that cannot be read.
+
+use nyala_engine::{ErrorKind, QueryError};
+use serde::Serialize;
+
+/// So many of them are shown.
+const SHOWN: usize = 100;
+/// A value is shown up to here.
+const VALUE_CHARS: usize = 80;
+
+/// A row that was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Reject {
+    /// Where it begins, counted from 1.
+    pub line: u64,
+    /// The column, if one is to blame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Rows that were left out, and how many may be.
+#[derive(Debug)]
+pub(crate) struct Rejects {
+    most: u64,
+    pub(crate) count: u64,
+    pub(crate) shown: Vec<Reject>,
+}
+
+impl Rejects {
+    /// So many rows may be left out.
+    pub(super) fn at_most(most: u64) -> Self {
+        Self { most, count: 0, shown: Vec::new() }
+    }
+
+    /// Takes note of a row; an error if that is one too many.
+    pub(super) fn add(&mut self, reject: Reject) -> Result<(), QueryError> {
+        self.count += 1;
+        if self.count > self.most {
+            let place = match &reject.column {
+                Some(column) => format!("line {}, column `{column}`", reject.line),
+                None => format!("line {}", reject.line),
+            };
+            let message = match self.most {
+                0 => format!("{place}: {}", reject.reason),
+                most => {
+                    format!("more than {most} rows cannot be read; the last at {place}: {}", reject.reason)
+                }
+            };
+            return Err(QueryError::new(ErrorKind::Data, message).hint(
+                "rows before it may have been written; correct the row and load all again, which replaces them",
+            ));
+        }
+        if self.shown.len() < SHOWN {
+            self.shown.push(reject);
+        }
+        Ok(())
+    }
+}
+
+/// A value as it is shown, not all of it if it is long.
+pub(super) fn shorten(value: &str) -> String {
+    match value.char_indices().nth(VALUE_CHARS) {
+        Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
+        None => value.to_owned(),
+    }
+}

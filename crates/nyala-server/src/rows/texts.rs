@@ -1,0 +1,190 @@
+//! Fields that are texts, as values of the columns' types.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BinaryBuilder, BooleanArray, RecordBatch, StringArray, StringBuilder};
+use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
+use arrow::datatypes::{DataType, SchemaRef};
+use nyala_engine::{ErrorKind, QueryError};
+
+use super::dialect::Dialect;
+use super::load::{Decode, Target};
+use super::rejects::{Reject, Rejects, shorten};
+use super::split::{Field, Splitter};
+
+/// Rows of one batch at most.
+const BATCH_ROWS: usize = 16_384;
+
+/// CSV and its kin.
+pub(super) struct Texts {
+    splitter: Splitter,
+    gathered: Gathered,
+}
+
+/// Rows that are not converted yet.
+struct Gathered {
+    /// Columns of the rows, once they are known.
+    schema: Option<SchemaRef>,
+    header: bool,
+    columns: Vec<StringBuilder>,
+    lines: Vec<u64>,
+}
+
+impl Texts {
+    /// `schema` are the columns if the statement named them; else a header does, or all are there.
+    pub(super) fn new(dialect: Dialect) -> Self {
+        let gathered =
+            Gathered { schema: None, header: dialect.header, columns: Vec::new(), lines: Vec::new() };
+        Self { splitter: Splitter::new(dialect), gathered }
+    }
+}
+
+impl Decode for Texts {
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        target: &mut Target,
+        rejects: &mut Rejects,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
+        let (gathered, mut batches) = (&mut self.gathered, Vec::new());
+        self.splitter.push(bytes, &mut |line, fields| {
+            gathered.take(line, &fields, target, rejects)?;
+            if gathered.lines.len() >= BATCH_ROWS {
+                batches.extend(gathered.batch(rejects)?);
+            }
+            Ok(())
+        })?;
+        batches.extend(self.gathered.batch(rejects)?);
+        Ok(batches)
+    }
+
+    fn finish(&mut self, target: &mut Target, rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError> {
+        let gathered = &mut self.gathered;
+        self.splitter.finish(&mut |line, fields| gathered.take(line, &fields, target, rejects))?;
+        Ok(self.gathered.batch(rejects)?.into_iter().collect())
+    }
+}
+
+impl Gathered {
+    fn take(
+        &mut self,
+        line: u64,
+        fields: &[Field<'_>],
+        target: &mut Target,
+        rejects: &mut Rejects,
+    ) -> Result<(), QueryError> {
+        if self.schema.is_none() {
+            let is_header = self.header;
+            let names = if is_header { names(fields)? } else { Vec::new() };
+            self.begin(target.columns(&names)?)?;
+            if is_header {
+                return Ok(());
+            }
+        }
+        if fields.len() != self.columns.len() {
+            let reason = format!("{} fields, not {}", fields.len(), self.columns.len());
+            return rejects.add(Reject { line, column: None, reason });
+        }
+        let mut texts = Vec::with_capacity(fields.len());
+        for field in fields {
+            match field.as_deref().map(std::str::from_utf8).transpose() {
+                Ok(text) => texts.push(text),
+                Err(_) => {
+                    let reason = "a text that is not UTF-8".to_owned();
+                    return rejects.add(Reject { line, column: None, reason });
+                }
+            }
+        }
+        self.columns.iter_mut().zip(texts).for_each(|(column, text)| column.append_option(text));
+        self.lines.push(line);
+        Ok(())
+    }
+
+    fn begin(&mut self, schema: SchemaRef) -> Result<(), QueryError> {
+        if let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested()) {
+            let message = format!("column `{}` of type {} has no text form", field.name(), field.data_type());
+            return Err(
+                QueryError::new(ErrorKind::Unsupported, message).hint("send NDJSON, Arrow or Parquet")
+            );
+        }
+        self.columns = schema.fields().iter().map(|_| StringBuilder::new()).collect();
+        self.schema = Some(schema);
+        Ok(())
+    }
+
+    /// What was gathered, without the rows that have values that are none.
+    fn batch(&mut self, rejects: &mut Rejects) -> Result<Option<RecordBatch>, QueryError> {
+        let Some(schema) = self.schema.clone().filter(|_| !self.lines.is_empty()) else { return Ok(None) };
+        let lines = std::mem::take(&mut self.lines);
+        let mut good = vec![true; lines.len()];
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+        for (field, texts) in schema.fields().iter().zip(&mut self.columns) {
+            let texts = texts.finish();
+            let values = convert(&texts, field.data_type())?;
+            if values.null_count() > texts.null_count() {
+                for (row, good) in good.iter_mut().enumerate() {
+                    if *good && values.is_null(row) && texts.is_valid(row) {
+                        *good = false;
+                        let shown = shorten(texts.value(row));
+                        rejects.add(Reject {
+                            line: lines.get(row).copied().unwrap_or_default(),
+                            column: Some(field.name().clone()),
+                            reason: format!("`{shown}` is not a value of type {}", field.data_type()),
+                        })?;
+                    }
+                }
+            }
+            columns.push(values);
+        }
+        let nullable = all_nullable(&schema);
+        let batch = RecordBatch::try_new(nullable, columns)?;
+        match good.iter().all(|good| *good) {
+            true => Ok(Some(batch)),
+            false => Ok(Some(filter_record_batch(&batch, &BooleanArray::from(good))?)),
+        }
+    }
+}
+
+/// The same columns, of which all may be null: which may not is said by the table itself.
+fn all_nullable(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))
+}
+
+fn names(fields: &[Field<'_>]) -> Result<Vec<String>, QueryError> {
+    let name = |field: &Field<'_>| {
+        let text = field.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+        // Some programs begin a file with a byte order mark.
+        text.map(|text| text.trim_start_matches('\u{feff}').trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    fields.iter().map(name).collect::<Option<_>>().ok_or_else(|| {
+        QueryError::new(ErrorKind::Data, "line 1: the header has a column without a name")
+            .hint("the first line must name the columns")
+    })
+}
+
+/// The values of texts; null where a text is no value.
+fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef, QueryError> {
+    let options = CastOptions { safe: true, ..CastOptions::default() };
+    match data_type {
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            let mut bytes = BinaryBuilder::new();
+            texts.iter().for_each(|text| bytes.append_option(text.and_then(binary)));
+            Ok(cast_with_options(&bytes.finish(), data_type, &options)?)
+        }
+        _ => Ok(cast_with_options(texts, data_type, &options)?),
+    }
+}
+
+/// `\x` and hexadecimal digits, or the bytes of the text.
+fn binary(text: &str) -> Option<Vec<u8>> {
+    let Some(digits) = text.strip_prefix("\\x") else { return Some(text.as_bytes().to_vec()) };
+    let digits: Option<Vec<u32>> = digits.chars().map(|c| c.to_digit(16)).collect();
+    let pairs = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(
+        pairs
+            .chunks_exact(2)
+            .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | *digit as u8))
+            .collect(),
+    )
+}
