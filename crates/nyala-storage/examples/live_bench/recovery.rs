@@ -41,7 +41,6 @@ pub fn run(folder: &Path, sizes: &[String]) {
     }
     std::fs::remove_dir_all(folder.join("made")).ok();
     std::fs::remove_dir_all(folder.join("run")).ok();
-    std::fs::write(folder.join("recovery.json"), json(&all)).unwrap();
 }
 
 fn measure(folder: &Path, stores: u64, rows: u64, end: &str, all: &mut Vec<Measured>) {
@@ -65,6 +64,7 @@ fn measure(folder: &Path, stores: u64, rows: u64, end: &str, all: &mut Vec<Measu
         let measured = Measured { name: format!("{stores} x {rows}, {end}, {cache}"), runs: runs.collect() };
         println!("{}", measured.line());
         all.push(measured);
+        std::fs::write(folder.join("recovery.json"), json(all)).unwrap();
     }
 }
 
