@@ -101,9 +101,9 @@ async fn mistakes_name_the_thing_and_the_next_step() {
     test.error("SELECT CAST('x' AS INT)", ErrorKind::Data, "x").await;
     test.error("SET nyala.use_cube = off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`")
         .await;
-    test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not supported").await;
+    test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not a live table").await;
     test.error("COPY t TO '/tmp/x.csv'", ErrorKind::Unsupported, "not supported").await;
-    test.error("CREATE TABLE x (a INT)", ErrorKind::Unsupported, "CREATE EXTERNAL TABLE").await;
+    test.error("CREATE TABLE x (a INT)", ErrorKind::InvalidDefinition, "CREATE EXTERNAL TABLE").await;
     test.error("CREATE VIEW v AS SELECT 1", ErrorKind::Unsupported, "not supported").await;
 }
 
