@@ -138,6 +138,39 @@ async fn a_few_ranges_use_all_threads() {
     assert!(cuboids.iter().any(|cuboid| cuboid[6].parse::<usize>().unwrap() > 2), "{cuboids:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ranges_that_memory_is_too_short_for_are_made_all_the_same() {
+    let test = TestEngine::with_config(|config| {
+        config.query.memory_limit_bytes = 200 << 20;
+        config.query.threads = 2;
+    })
+    .await;
+    let rows = 150_000;
+    let name = |prefix: &str, n: i64| format!("{prefix} with a name that is long enough to matter {n}");
+    let sales = batch!(
+        "day" => Date32Array::from_iter_values((0..rows).map(|n| FIRST_DAY + (n % 120) as i32)),
+        "buyer" => StringArray::from_iter_values((0..rows).map(|n| name("buyer", n))),
+        "thing" => StringArray::from_iter_values((0..rows).map(|n| name("thing", n * 7))),
+        "place" => StringArray::from_iter_values((0..rows).map(|n| name("place", n * 13))),
+        "amount" => Int64Array::from_iter_values(0..rows),
+    );
+    test.table("sales", &[sales]).await;
+    test.run(
+        "CREATE CUBE c PARTITION BY RANGE (day) EVERY INTERVAL '1 month' AS SELECT sum(amount), count(*) FROM sales \
+         GROUP BY GROUPING SETS ((buyer), (thing), (place), (buyer, thing), (thing, place), (day))",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    let segments = test.run("SHOW SEGMENTS FOR c").await;
+    assert!(segments.len() == 4 && segments.iter().all(|s| s[4] == "ready" && s[7] == "6"), "{segments:?}");
+    assert_eq!(test.run("SHOW CUBES").await[0][7], rows.to_string());
+    test.check_hit("SELECT day, count(*), sum(amount) FROM sales GROUP BY day").await;
+    test.check_hit(
+        "SELECT buyer, thing, sum(amount) FROM sales WHERE buyer LIKE '%77' GROUP BY buyer, thing",
+    )
+    .await;
+}
+
 /// Ranges of one pass are alive or dead one by one: each keeps the roots that were recorded in it.
 #[test]
 fn a_build_of_many_ranges_that_is_killed_goes_on_with_what_was_finished() {

@@ -59,23 +59,33 @@ impl Maker {
         upkeep::after_build(self).await
     }
 
-    /// Reads the rows of several segments at once. Whatever goes wrong, they are then built one by one, so that
-    /// those before the one that has the trouble become ready, and its error is told.
+    /// Reads the rows of several segments at once, of fewer where memory is too short. Whatever else goes wrong,
+    /// they are then built one by one, so that those before the one that has the trouble become ready, and its
+    /// error is told.
     async fn prepare(&self, group: &[Work]) -> Vec<RangeFacts> {
-        if group.len() < 2 {
-            return Vec::new();
-        }
         let progress = &self.context.progress;
-        let mark = progress.mark();
-        match self.read_together(group).await {
-            Ok(Some(known)) => return known,
-            Ok(None) => progress.back_to(mark),
-            Err(error) => {
-                tracing::warn!(cube = %self.name, %error, segments = group.len(), "segments are built one by one");
-                progress.retry(mark, &error);
+        let (mut known, mut waiting) = (Vec::new(), vec![group]);
+        while let Some(part) = waiting.pop() {
+            if part.len() < 2 {
+                continue;
+            }
+            let mark = progress.mark();
+            match self.read_together(part).await {
+                Ok(Some(facts)) => known.extend(facts),
+                Ok(None) => progress.back_to(mark),
+                Err(error) if error.kind == ErrorKind::ResourcesExhausted => {
+                    tracing::info!(cube = %self.name, segments = part.len(), "memory is short; reading fewer at once");
+                    progress.back_to(mark);
+                    let (first, second) = part.split_at(part.len() / 2);
+                    waiting.extend([second, first]);
+                }
+                Err(error) => {
+                    tracing::warn!(cube = %self.name, %error, segments = part.len(), "segments are built one by one");
+                    progress.retry(mark, &error);
+                }
             }
         }
-        Vec::new()
+        known
     }
 
     async fn read_together(&self, group: &[Work]) -> Result<Option<Vec<RangeFacts>>> {

@@ -19,11 +19,12 @@ use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEnt
 use uuid::Uuid;
 
 use super::background::Background;
+use super::home::Home;
 use super::leftovers::{remove_file, retire_files};
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
 use super::segment::STRAGGLERS;
-use super::work::{Home, Root, Work};
+use super::work::{Root, Work};
 use crate::cube::rewrite::ReadyCube;
 use crate::error::Result;
 

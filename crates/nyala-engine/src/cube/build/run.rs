@@ -16,12 +16,13 @@ use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
 use super::background::Background;
+use super::home::Home;
 use super::joins::{if_none_is_lost, keeping_joins, none_doubles, unique_joins};
 use super::keys::{FactRows, fact_rows};
 use super::order::{Order, sort_order};
 use super::progress::Progress;
 use super::segment::{NewSegment, SegmentFacts, WantedSegment};
-use super::work::{Home, Root, Work};
+use super::work::{Root, Work};
 use crate::cube::compile::CompiledCube;
 use crate::cube::rewrite::ReadyCube;
 use crate::error::{ErrorKind, QueryError, Result};

@@ -6,68 +6,27 @@
 //! when it is whole; what remains of a segment is done as if its build had died there and were taken up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::AsArray;
-use arrow::datatypes::{SchemaRef, UInt32Type};
-use arrow::record_batch::RecordBatch;
 use datafusion::common::Column;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlanProperties;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use nyala_model::{CuboidEntry, CuboidFile, DimensionSet, KeySet, SegmentRange};
+use nyala_model::{CuboidEntry, CuboidFile, DimensionSet, SegmentRange};
 
 use super::batches::map_batches;
 use super::coded::{Coding, SegmentCodes};
 use super::keys::fact_rows_by;
 use super::run::{BuildContext, RangeFacts, Survey, begin, compiled, count_finished, has};
 use super::segment::{NewSegment, WantedSegment};
+use super::spread::{Files, Tally, Written};
 use super::tee::tee;
-use super::wanted::Work;
-use super::writer::{NewFile, Writer};
+use super::writer::Writer;
 use crate::cube::block::output_of;
 use crate::cube::compile::CompiledCube;
 use crate::cube::rewrite::ReadyCube;
 use crate::error::{ErrorKind, QueryError, Result};
-
-/// Rows that one pass reads at most, unless the segments lie in the same files: nothing of it can be used
-/// before it has ended.
-const MOST_ROWS: u64 = 100_000_000;
-/// Segments that one pass makes at most.
-const MOST_SEGMENTS: usize = 1_000;
-
-/// What is done together, in the order it is done.
-pub(crate) fn groups(cube: &ReadyCube, works: Vec<Work>) -> Vec<Vec<Work>> {
-    let mut groups: Vec<Vec<Work>> = Vec::new();
-    for work in works {
-        match groups.last_mut() {
-            Some(group) if group.len() < MOST_SEGMENTS && fits(cube, group, &work) => group.push(work),
-            _ => groups.push(vec![work]),
-        }
-    }
-    groups
-}
-
-fn fits(cube: &ReadyCube, group: &[Work], next: &Work) -> bool {
-    if !group.iter().chain([next]).all(|work| matches!(work, Work::Build(_))) {
-        return false;
-    }
-    let rows = |works: &[&Work]| {
-        let keys = works.iter().fold(KeySet::default(), |all, work| match work.range() {
-            SegmentRange::Keys(range) => all.union(&range.into()),
-            SegmentRange::Whole | SegmentRange::Nulls => all,
-        });
-        let nulls = works.iter().any(|work| work.range() == SegmentRange::Nulls);
-        cube.coverage.rows(&keys, nulls)
-    };
-    let before: Vec<&Work> = group.iter().collect();
-    let with: Vec<&Work> = group.iter().chain([next]).collect();
-    let (before, with) = (rows(&before), rows(&with));
-    with <= MOST_ROWS || with - before <= rows(&[next]) / 2
-}
 
 /// Makes the roots of all `wanted` segments, which are left to be taken up. None if it cannot be done: then, as
 /// after an error, they are built one by one.
@@ -155,7 +114,8 @@ impl Together<'_> {
             passes += 1;
             match self.one_pass(&roots, passes, slots).await {
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
-                    tracing::info!(cube = %self.cube.entry.name, cuboids = roots.len(), %error, "memory is short; building fewer at once");
+                    tracing::info!(cube = %self.cube.entry.name, cuboids = roots.len(), "memory is short; building fewer at once");
+                    tracing::debug!(%error, "what memory was short for");
                     let later = roots.split_off(roots.len() / 2);
                     waiting.extend([later, roots]);
                 }
@@ -232,8 +192,6 @@ impl Together<'_> {
     }
 }
 
-type Written = Result<Vec<(usize, CuboidFile)>>;
-
 /// All files of a root, each with the position of its segment.
 async fn whole(
     root: DimensionSet,
@@ -244,89 +202,4 @@ async fn whole(
         files.extend(task.join_unwind().await.map_err(QueryError::internal)??);
     }
     Ok((root, files))
-}
-
-/// The files of one partition of a root, one for each segment that has cells in it.
-struct Files {
-    /// By position of the segment.
-    writers: Vec<Option<Writer>>,
-    root: DimensionSet,
-    pass: usize,
-    partition: usize,
-    schema: SchemaRef,
-}
-
-impl Files {
-    /// Cells come in the order of their segments, which their last column tells.
-    async fn write(self, mut stream: SendableRecordBatchStream) -> Written {
-        let mut written = Vec::new();
-        let mut current: Option<(usize, Option<NewFile>)> = None;
-        while let Some(batch) = stream.next().await {
-            let batch = batch?;
-            for (segment, cells) in runs(&batch)? {
-                if current.as_ref().is_none_or(|(open, _)| *open != segment) {
-                    written.extend(close(current.take()).await?);
-                    current = Some((segment, self.open(segment)?));
-                }
-                if let Some((_, Some(file))) = &mut current {
-                    let states = cells.num_columns() - 1;
-                    file.add(cells.columns().iter().take(states).cloned().collect()).await?;
-                }
-            }
-        }
-        written.extend(close(current).await?);
-        Ok(written)
-    }
-
-    fn open(&self, segment: usize) -> Result<Option<NewFile>> {
-        let writer = self.writers.get(segment).and_then(Option::as_ref);
-        writer.map(|writer| writer.open(self.root, self.pass, self.partition, &self.schema)).transpose()
-    }
-}
-
-async fn close(file: Option<(usize, Option<NewFile>)>) -> Result<Option<(usize, CuboidFile)>> {
-    match file {
-        Some((segment, Some(file))) => Ok(Some((segment, file.close().await?))),
-        _ => Ok(None),
-    }
-}
-
-/// The cells of each segment, by its position.
-fn runs(batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
-    let codes = batch.columns().last().and_then(|codes| codes.as_primitive_opt::<UInt32Type>());
-    let codes = codes.ok_or_else(|| QueryError::internal("cells have no segment"))?.values();
-    let mut runs = Vec::new();
-    let mut from = 0;
-    for run in codes.chunk_by(|one, next| one == next) {
-        let segment = run.first().and_then(|code| (*code as usize).checked_sub(1));
-        let segment = segment.ok_or_else(|| QueryError::internal("cells belong to no segment"))?;
-        runs.push((segment, batch.slice(from, run.len())));
-        from += run.len();
-    }
-    Ok(runs)
-}
-
-/// Counts joined rows by segment, the last column of their batches.
-struct Tally {
-    rows: Vec<AtomicU64>,
-}
-
-impl Tally {
-    fn new(segments: usize) -> Self {
-        Self { rows: (0..segments).map(|_| AtomicU64::new(0)).collect() }
-    }
-
-    fn add(&self, batch: &RecordBatch) {
-        let codes = batch.columns().last().and_then(|codes| codes.as_primitive_opt::<UInt32Type>());
-        for run in codes.map(|codes| codes.values().chunk_by(|one, next| one == next)).into_iter().flatten() {
-            let segment = run.first().and_then(|code| (*code as usize).checked_sub(1));
-            if let Some(rows) = segment.and_then(|segment| self.rows.get(segment)) {
-                rows.fetch_add(run.len() as u64, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn counts(&self) -> Vec<u64> {
-        self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).collect()
-    }
 }

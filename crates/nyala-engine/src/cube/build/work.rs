@@ -12,11 +12,10 @@ use futures::stream::FuturesUnordered;
 use nyala_model::{CubeEntry, CuboidEntry, DimensionSet, SegmentEntry};
 
 use super::coded::Coding;
-use super::extend::ReadySegment;
+use super::home::Home;
 use super::order::Order;
 use super::pipeline::{Source, cuboid_plan};
 use super::run::BuildContext;
-use super::segment::NewSegment;
 use super::tee::tee;
 use super::writer::{Writer, WritingCuboid};
 use crate::cube::compile::CompiledCube;
@@ -27,36 +26,6 @@ use crate::scan::{CuboidPart, CuboidTable};
 
 /// A cuboid rolled up from fewer cells than this is written as one file.
 const SINGLE_FILE_CELLS: u64 = 262_144;
-
-/// The segment that cuboids are made for.
-#[derive(Clone, Copy)]
-pub(super) enum Home<'a> {
-    New(&'a NewSegment),
-    Ready(&'a ReadySegment),
-}
-
-impl Home<'_> {
-    fn folder(&self) -> &str {
-        match self {
-            Self::New(segment) => segment.folder(),
-            Self::Ready(segment) => segment.folder(),
-        }
-    }
-
-    fn mark(&self) -> &str {
-        match self {
-            Self::New(segment) => segment.mark(),
-            Self::Ready(segment) => segment.mark(),
-        }
-    }
-
-    async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
-        match self {
-            Self::New(segment) => segment.add(cuboid).await,
-            Self::Ready(segment) => segment.add(cuboid).await,
-        }
-    }
-}
 
 /// A cuboid that is made from rows.
 #[derive(Debug, Clone)]
@@ -124,7 +93,8 @@ impl<'a> Work<'a> {
             passes += 1;
             match self.one_pass(&roots, passes, Manner::Fast, &mut cuboids).await {
                 Err(error) if error.kind == ErrorKind::ResourcesExhausted && roots.len() > 1 => {
-                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), %error, "memory is short; building fewer at once");
+                    tracing::info!(cube = %self.cube.name, cuboids = roots.len(), "memory is short; building fewer at once");
+                    tracing::debug!(%error, "what memory was short for");
                     let later = roots.split_off(roots.len() / 2);
                     waiting.extend([later, roots]);
                 }
