@@ -7,12 +7,14 @@ like the server. Prints a table in Markdown.
 """
 
 import argparse
+import datetime
 import http.client
 import io
 import json
 import multiprocessing
 import os
 import pathlib
+import random
 import statistics
 import time
 
@@ -55,20 +57,27 @@ def connect(args):
     return psycopg.connect(host=args.server[0], port=args.server[1], user="bench", dbname="nyala", autocommit=True)
 
 
+def row(dice, key):
+    """Values as the table has them, so that queries have as much to do as before."""
+    day = datetime.date(2024, 1, 1) + datetime.timedelta(days=dice.randrange(366))
+    return (
+        f"({key}, {dice.randrange(1000)}, 'kind {dice.randrange(20)}', {dice.randrange(100000)}, "
+        f"{dice.randrange(1000000) / 1000}, DATE '{day}', 'name {dice.randrange(1000000)}', {dice.randrange(1000)}, "
+        f"{dice.randrange(50)}, {dice.randrange(1000) / 7})"
+    )
+
+
 def upsert(args, per_second, stop, done):
     """Replaces rows at a fixed rate, 100 in a statement, as an ingest job does."""
     with connect(args) as connection:
-        begun, sent = time.perf_counter(), 0
+        begun, sent, dice = time.perf_counter(), 0, random.Random(7)
         while not stop.is_set():
             behind = (time.perf_counter() - begun) * per_second - sent
             if behind < 100:
                 time.sleep(0.002)
                 continue
             first = (sent * 7919) % args.rows
-            values = ", ".join(
-                f"({(first + n) % args.rows}, {n}, 'kind 1', {sent}, 1.5, DATE '2024-02-03', 'name {n}', 1, 2, 3)"
-                for n in range(100)
-            )
+            values = ", ".join(row(dice, (first + n) % args.rows) for n in range(100))
             connection.execute(f"INSERT INTO events VALUES {values}")
             sent += 100
             done.value = sent / (time.perf_counter() - begun)
