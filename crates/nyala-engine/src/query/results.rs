@@ -7,15 +7,20 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
 
+use super::activity::Running;
+use super::answer::Answer;
 use super::history::Recorded;
 use super::planning::Unoptimized;
+use super::session::{Prepared, Session};
+use super::{authorize, run};
+use crate::error::Result;
 use crate::session::{Settings, SnapshotContext};
 
 /// Answers that nobody asked for in this time are given up.
@@ -152,6 +157,43 @@ impl Keeping {
     pub(super) fn finish(self, schema: SchemaRef) {
         let known = Known { schema, batches: self.batches, from: self.from };
         self.cache.answers.insert(self.key, Arc::new(known));
+    }
+}
+
+impl Session {
+    /// Under what its answer would be kept; none if this session wants every answer computed.
+    pub(super) fn result_key(
+        &self,
+        prepared: &Prepared,
+        parameters: &[ScalarValue],
+        settings: &Settings,
+    ) -> Option<ResultKey> {
+        if !settings.nyala().result_cache {
+            return None;
+        }
+        let text = prepared.exact_text()?;
+        Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
+    }
+
+    /// An answer that was given before, if this session may have it.
+    pub(super) fn answer_again(
+        &self,
+        key: &ResultKey,
+        settings: &Settings,
+        running: &mut Option<Running>,
+    ) -> Result<Option<Answer>> {
+        let engine = &self.engine;
+        let known = engine.results.find(key);
+        engine.results.count(known.is_some());
+        let Some(known) = known else { return Ok(None) };
+        // Somebody else may have asked, and what was granted may have been taken.
+        authorize::plan(engine, &self.options().identity, known.from.plan.logical(), settings)?;
+        let Some(running) = running.take() else { return Ok(None) };
+        let rows = known.batches.iter().map(RecordBatch::num_rows).sum();
+        engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
+        engine.count_hits(known.from.asked.len());
+        running.gives_again(rows, known.from.answered_from.clone());
+        Ok(Some(run::ready(Arc::clone(&known.schema), known.batches.clone(), running)))
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
-use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as DfStatement;
@@ -18,8 +17,7 @@ use super::admission::Group;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 use super::planning::{self, Planned, Unoptimized};
-use super::results::ResultKey;
-use super::run::{self, Deadline};
+use super::run::Deadline;
 use super::{
     alter, analyze, authorize, build, check, ddl, explain, history, live, recommend, roles, segments, show,
 };
@@ -123,10 +121,14 @@ impl Prepared {
 
     /// The text as the client wrote it, or as the statement displays.
     fn text(&self) -> Cow<'_, str> {
+        self.exact_text().map_or_else(|| Cow::Owned(self.parts.statement.to_string()), Cow::Borrowed)
+    }
+
+    /// The text as the client wrote it, if that is known and stands for nothing else.
+    pub(super) fn exact_text(&self) -> Option<&str> {
         match (&self.taken, self.parts.statement.text()) {
-            (Some(taken), _) => Cow::Borrowed(&taken.sql),
-            (None, Some(text)) => Cow::Borrowed(text),
-            (None, None) => Cow::Owned(self.parts.statement.to_string()),
+            (Some(taken), _) => Some(&taken.sql),
+            (None, text) => text.map(AsRef::as_ref),
         }
     }
 
@@ -292,44 +294,6 @@ impl Session {
                 Ok(answer)
             }
         }
-    }
-
-    /// Under what its answer would be kept; none if this session wants every answer computed.
-    fn result_key(
-        &self,
-        prepared: &Prepared,
-        parameters: &[ScalarValue],
-        settings: &Settings,
-    ) -> Option<ResultKey> {
-        if !settings.nyala().result_cache {
-            return None;
-        }
-        let text = match &prepared.taken {
-            Some(taken) => taken.sql.as_str(),
-            None => prepared.parts.statement.text()?,
-        };
-        Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
-    }
-
-    /// An answer that was given before, if this session may have it.
-    fn answer_again(
-        &self,
-        key: &ResultKey,
-        settings: &Settings,
-        running: &mut Option<Running>,
-    ) -> Result<Option<Answer>> {
-        let engine = &self.engine;
-        let known = engine.results.find(key);
-        engine.results.count(known.is_some());
-        let Some(known) = known else { return Ok(None) };
-        // Somebody else may have asked, and what was granted may have been taken.
-        authorize::plan(engine, &self.options.identity, known.from.plan.logical(), settings)?;
-        let Some(running) = running.take() else { return Ok(None) };
-        let rows = known.batches.iter().map(RecordBatch::num_rows).sum();
-        engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
-        engine.count_hits(known.from.asked.len());
-        running.gives_again(rows, known.from.answered_from.clone());
-        Ok(Some(run::ready(Arc::clone(&known.schema), known.batches.clone(), running)))
     }
 
     /// Runs a statement that no ready plan answers.

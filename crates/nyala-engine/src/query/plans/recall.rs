@@ -77,7 +77,7 @@ impl Session {
         let (Some(plan), Some(running)) = (plan, running.take()) else { return Ok(None) };
         self.engine.plans.count(true);
         self.engine.count_hits(template.asked().len());
-        running.entry().follows(&plan, true, Some(Arc::clone(template.answered_from())));
+        running.entry().follows(&plan, true, template.answered_from());
         let start = Start {
             plan,
             task: Arc::clone(template.task()),

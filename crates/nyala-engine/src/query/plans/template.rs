@@ -76,7 +76,7 @@ pub(in crate::query) struct Template {
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
-    answered_from: Arc<str>,
+    answered_from: Option<Arc<str>>,
     /// Types of `$1`, `$2`, …
     types: Vec<DataType>,
 }
@@ -109,7 +109,7 @@ impl Template {
         if !is_shallow(plan.as_ref())? {
             return Err(unfit("its conditions nest too deep to be evaluated with little stack"));
         }
-        let answered_from = report.answered_from().unwrap_or_default().into();
+        let answered_from = report.answered_from().map(Into::into);
         Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), answered_from, types })
     }
 
@@ -129,14 +129,14 @@ impl Template {
     }
 
     /// The cubes that answer.
-    pub(in crate::query) fn answered_from(&self) -> &Arc<str> {
-        &self.answered_from
+    pub(in crate::query) fn answered_from(&self) -> Option<Arc<str>> {
+        self.answered_from.clone()
     }
 
     /// For an answer that is to be given again; none if it reads nothing.
     pub(in crate::query) fn source(&self) -> Option<Source> {
         let plan = Arc::clone(self.parts.plan.as_ref()?);
-        let (asked, answered_from) = (Arc::clone(&self.asked), Some(Arc::clone(&self.answered_from)));
+        let (asked, answered_from) = (Arc::clone(&self.asked), self.answered_from());
         (self.asked.len() > 0).then_some(Source { plan, asked, answered_from })
     }
 

@@ -23,6 +23,7 @@
 //! ever out of date. What belongs to a dropped segment is not asked for any more and leaves by that.
 
 mod cache;
+mod chunk;
 mod column;
 mod conditions;
 mod cuboid;
