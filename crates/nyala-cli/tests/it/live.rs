@@ -458,6 +458,11 @@ async fn bounds_leave_out_parts_and_miss_no_row() {
     check(&test, "SELECT count(*) FROM t WHERE day >= DATE '2030-01-01'", &[&["6"]]).await;
     check(&test, "SELECT count(*), min(id) FROM t WHERE id >= 299990", &[&["10", "299990"]]).await;
     check(&test, "SELECT count(*) FROM t WHERE day IS NULL OR v < 0", &[&["0"]]).await;
+    let above = "SELECT count(*) FROM t WHERE id > (SELECT max(id) - 5 FROM t) AND random() >= 0";
+    check(&test, above, &[&["5"]]).await;
+    let own = "SELECT count(*) FROM t WHERE v = (SELECT max(u.v) FROM t u WHERE u.id = t.id) AND id < 100";
+    check(&test, own, &[&["100"]]).await;
+    check(&test, "SELECT count(*) FROM t WHERE id IN (SELECT id + 1 FROM t) AND id < 10", &[&["9"]]).await;
     let plan = test.operators("SELECT count(*) FROM t WHERE id > 299990").await;
     assert!(plan.contains("LiveScanExec") && plan.contains("parts="), "{plan}");
 }

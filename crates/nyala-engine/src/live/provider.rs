@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Constraint, Constraints, DFSchema};
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
@@ -126,6 +127,25 @@ impl TableProvider for LiveProvider {
         &self,
         filters: &[&Expr],
     ) -> datafusion::error::Result<Vec<TableProviderFilterPushDown>> {
-        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+        let support = |filter: &&Expr| match is_of_rows(filter) {
+            Ok(true) => TableProviderFilterPushDown::Inexact,
+            _ => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
     }
+}
+
+/// Whether a condition is about one row and nothing else: no other query, and no chance.
+fn is_of_rows(condition: &Expr) -> datafusion::error::Result<bool> {
+    let asks = condition.exists(|expression| {
+        Ok(matches!(
+            expression,
+            Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+        ))
+    })?;
+    Ok(!asks && !condition.is_volatile())
 }
