@@ -525,5 +525,5 @@ async fn cubes_never_change_an_answer() {
     }
     println!("{done} queries, {hits} answered from cubes, {warm} of them from memory too");
     assert!(warm * 10 > hits * 9, "only {warm} of {hits} answers came from memory the second time");
-    assert!(hits * 10 > done * 3, "only {hits} of {done} queries were answered from a cube");
+    assert!(hits * 4 > done, "only {hits} of {done} queries were answered from a cube");
 }

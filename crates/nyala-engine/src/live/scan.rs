@@ -159,7 +159,7 @@ impl LiveScan {
                     tokio::task::spawn_blocking(move || projection.read(&part)).await.map_err(joined)?
                 };
                 let batch = batch.map_err(QueryError::from)?;
-                Ok(conform(batch, &schema)?)
+                conform(batch, &schema)
             }
         };
         Ok(futures::stream::iter(own).then(read).boxed())

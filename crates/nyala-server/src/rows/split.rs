@@ -12,6 +12,9 @@ const MAX_RECORD_BYTES: usize = 64 << 20;
 /// A field: its bytes, or none for no value.
 pub(super) type Field<'a> = Option<Cow<'a, [u8]>>;
 
+/// Takes a record: the line it begins on, and its fields.
+pub(super) type TakeRecord<'a> = dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError> + 'a;
+
 /// Cuts bytes, as they come, into whole records.
 #[derive(Debug)]
 pub(super) struct Splitter {
@@ -30,11 +33,7 @@ impl Splitter {
     }
 
     /// Gives each record that is whole, with the line it begins on.
-    pub(super) fn push(
-        &mut self,
-        bytes: &[u8],
-        each: &mut dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
+    pub(super) fn push(&mut self, bytes: &[u8], each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let mut gathered = std::mem::take(&mut self.rest);
         gathered.extend_from_slice(bytes);
         let mut left = gathered.as_slice();
@@ -54,10 +53,7 @@ impl Splitter {
     }
 
     /// Gives the last record, which needs no line break.
-    pub(super) fn finish(
-        &mut self,
-        each: &mut dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
+    pub(super) fn finish(&mut self, each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let rest = std::mem::take(&mut self.rest);
         if rest.is_empty() {
             return Ok(());
@@ -91,11 +87,7 @@ impl Splitter {
         None
     }
 
-    fn give(
-        &mut self,
-        record: &[u8],
-        each: &mut dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError>,
-    ) -> Result<(), QueryError> {
+    fn give(&mut self, record: &[u8], each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let record = record.strip_suffix(b"\r").unwrap_or(record);
         self.ended |= record == b"\\.";
         // An empty line is no row, except of one text column; nobody means that.

@@ -83,7 +83,7 @@ async fn add(engine: &Arc<Engine>, entry: DiskStoreEntry, if_not_exists: bool) -
     let store = engine.live().open(entry.clone()).await?;
     let committed = engine.catalog().commit(Change::CreateDiskStore { store: entry, if_not_exists }).await;
     if let Err(error) = committed {
-        blocking(move || Ok(LiveStores::close(&store))).await?;
+        close(store).await?;
         return Err(error.into());
     }
     engine.live().add(store);
@@ -96,10 +96,18 @@ pub(super) async fn drop(engine: &Arc<Engine>, name: &Ident, if_exists: bool) ->
     let name = store_name(name);
     engine.catalog().commit(Change::DropDiskStore { name: name.clone(), if_exists }).await?;
     if let Some(store) = engine.live().remove(&name) {
-        blocking(move || Ok(LiveStores::close(&store))).await?;
+        close(store).await?;
     }
     engine.refresh().await?;
     Ok(Completion::of("DROP DISK STORE"))
+}
+
+async fn close(store: Arc<OpenStore>) -> Result<()> {
+    blocking(move || {
+        LiveStores::close(&store);
+        Ok(())
+    })
+    .await
 }
 
 fn store_name(name: &Ident) -> String {
