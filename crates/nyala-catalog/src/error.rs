@@ -130,6 +130,8 @@ fn next_step(what: &str, suggestion: Option<&str>) -> String {
     match (suggestion, what) {
         (Some(name), _) => format!("did you mean `{name}`?"),
         (None, "schema") => "create it with CREATE SCHEMA".to_owned(),
+        (None, "disk store") => "the table `system.disk_stores` lists what does".to_owned(),
+        (None, "live table") => "the table `system.live_tables` lists what does".to_owned(),
         (None, _) => format!("SHOW {}S lists what does", what.to_uppercase()),
     }
 }

@@ -8,7 +8,12 @@ use crate::{Change, NewTable};
 pub(crate) async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_store("main")).await;
-    subject.refuse(create_store("main"), "disk store `main` already exists").await;
+    subject
+        .refuse(
+            create_store("main"),
+            "disk store `main` already exists; choose another name or drop it first",
+        )
+        .await;
     subject.forgive(lenient(create_store("main"))).await;
     subject.make(create_live_table("people", "main")).await;
     let other = create_live_table("places", "mian");
@@ -18,7 +23,12 @@ pub(crate) async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
     assert_eq!((live.store.as_str(), live.key.len()), ("main", 2));
     subject.make(drop_table("people")).await;
     subject.make(drop_store("main")).await;
-    subject.refuse(drop_store("main"), "disk store `main` does not exist").await;
+    subject
+        .refuse(
+            drop_store("main"),
+            "disk store `main` does not exist; the table `system.disk_stores` lists what does",
+        )
+        .await;
     subject.forgive(lenient(drop_store("main"))).await;
     assert!(Subject::open(backend).await.catalog.snapshot().disk_stores.is_empty());
 }
@@ -27,7 +37,7 @@ pub(crate) async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backen
     let subject = Subject::open(backend).await;
     subject.make(create_store("main")).await;
     subject.make(create_live_table("people", "main")).await;
-    let refusal = "disk store `main` is used by table `public.people`";
+    let refusal = "disk store `main` is needed by table `public.people`";
     let refused = subject.commit(drop_store("main")).await.unwrap_err().to_string();
     assert!(refused.starts_with(refusal), "{refused}");
     let mut twin = create_store("twin");
@@ -35,7 +45,7 @@ pub(crate) async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backen
         store.folder = "stores/main".to_owned();
     }
     let refused = subject.commit(twin).await.unwrap_err().to_string();
-    assert!(refused.starts_with("folder `stores/main` is used by disk store `main`"), "{refused}");
+    assert!(refused.starts_with("folder `stores/main` is needed by disk store `main`"), "{refused}");
 }
 
 pub(crate) async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn Backend) {

@@ -42,7 +42,7 @@ async fn a_row_that_cannot_be_understood_is_reported() {
     let (_folder, path) = place();
     let catalog = Catalog::open_sqlite(&path).await.unwrap();
     catalog.commit(create_table("sales")).await.unwrap();
-    run(&path, "UPDATE tables SET options = '{'").await;
+    run(&path, "UPDATE tables SET source = '{'").await;
     check_corrupt(&path).await;
 }
 
@@ -59,9 +59,9 @@ async fn a_database_of_another_program_is_left_alone() {
 async fn a_newer_format_is_refused() {
     let (_folder, path) = place();
     Catalog::open_sqlite(&path).await.unwrap();
-    run(&path, "UPDATE nyala_meta SET value = 7 WHERE key = 'schema_version'").await;
+    run(&path, "UPDATE nyala_meta SET value = 8 WHERE key = 'schema_version'").await;
     let error = Catalog::open_sqlite(&path).await.unwrap_err();
-    assert!(matches!(error, CatalogError::Newer { found: 7, .. }), "{error}");
+    assert!(matches!(error, CatalogError::Newer { found: 8, .. }), "{error}");
 }
 
 #[tokio::test]
