@@ -35,7 +35,8 @@ fn roles_and_grants_are_read_and_passwords_never_shown() {
     check("revoke all privileges on schema s from a", "REVOKE ALL ON SCHEMA s FROM a");
     check("grant all on all tables in schema s to a", "GRANT ALL ON SCHEMA s TO a");
     check("grant readers to ann", "GRANT readers TO ann");
-    check_error("grant insert on t to a", ErrorKind::Unsupported, "no privilege `insert`");
+    check("grant insert, update, delete on t to a", "GRANT INSERT, UPDATE, DELETE ON t TO a");
+    check_error("grant references on t to a", ErrorKind::Unsupported, "no privilege `references`");
     check_error("grant select on t for a", ErrorKind::Syntax, "expected `TO`");
     check_error("grant all to a", ErrorKind::Syntax, "expected `ON`");
     check_error("create user a createdb", ErrorKind::Unsupported, "`CREATEDB`");

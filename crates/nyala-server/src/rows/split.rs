@@ -186,19 +186,11 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
             Some(b'r') => value.push(b'\r'),
             Some(b't') => value.push(b'\t'),
             Some(b'v') => value.push(11),
-            Some(b'x') => value.push(number(&mut bytes, 16, 2).unwrap_or(b'x')),
+            Some(b'x') => value.push(number(&mut bytes, 16, 2, None).unwrap_or(b'x')),
             Some(digit @ b'0'..=b'7') => {
-                let more = number(&mut bytes, 8, 2);
-                let digits = more.map_or(0, u32::from);
-                // At most three octal digits, of which the first was read.
-                let places = if more.is_none() {
-                    1
-                } else if digits < 8 {
-                    8
-                } else {
-                    64
-                };
-                value.push(((u32::from(digit - b'0') * places + digits) & 0xff) as u8);
+                // At most three octal digits, of which this is the first.
+                let first = u32::from(digit - b'0');
+                value.push(number(&mut bytes, 8, 2, Some(first)).unwrap_or_default());
             }
             Some(other) => value.push(other),
             None => value.push(b'\\'),
@@ -207,8 +199,13 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     value
 }
 
-fn number(bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>, radix: u32, most: usize) -> Option<u8> {
-    let mut value: Option<u32> = None;
+/// Reads at most so many digits behind those that make `value` already.
+fn number(
+    bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>,
+    radix: u32,
+    most: usize,
+    mut value: Option<u32>,
+) -> Option<u8> {
     for _ in 0..most {
         let Some(digit) = bytes.peek().and_then(|byte| char::from(*byte).to_digit(radix)) else { break };
         value = Some(value.unwrap_or(0) * radix + digit);
