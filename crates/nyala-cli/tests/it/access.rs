@@ -109,6 +109,48 @@ fn check_denied(finished: &Finished, sql: &str) {
 }
 
 #[test]
+fn live_tables_are_read_and_written_by_those_who_may() {
+    let (_star, server) = start();
+    let root = |sql: &str| {
+        let finished = psql(&server, "root", "r'oot", sql);
+        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
+    };
+    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
+    let may = |sql: &str| assert_eq!(bob(sql).code, Some(0), "{sql}: {:?}", bob(sql));
+    let copied = "CREATE LIVE TABLE shop.mine (PRIMARY KEY (c_custkey)) AS SELECT c_custkey FROM customer";
+    let load = "COPY shop.t FROM '/etc/passwd' (FORMAT csv)";
+    root("CREATE SCHEMA shop");
+    root("CREATE LIVE TABLE shop.t (id BIGINT PRIMARY KEY, n BIGINT)");
+    for sql in ["INSERT INTO shop.t VALUES (1, 2)", "SELECT * FROM changes('shop.t')", "CREATE DISK STORE d"]
+    {
+        check_denied(&bob(sql), sql);
+    }
+    root("GRANT SELECT, INSERT ON shop.t TO bob");
+    may("INSERT INTO shop.t VALUES (1, 2)");
+    may("SELECT * FROM changes('shop.t')");
+    for sql in [
+        "UPDATE shop.t SET n = 3",
+        "DELETE FROM shop.t",
+        "TRUNCATE TABLE shop.t",
+        "INSERT INTO shop.t SELECT c_custkey, 1 FROM customer",
+        "ALTER TABLE shop.t ADD COLUMN x INT",
+        "DROP TABLE shop.t",
+        copied,
+        load,
+    ] {
+        check_denied(&bob(sql), sql);
+    }
+    root("GRANT UPDATE, DELETE ON shop.t TO bob");
+    root("GRANT CREATE ON SCHEMA shop TO bob");
+    may("UPDATE shop.t SET n = 3");
+    may("DELETE FROM shop.t WHERE n = 3");
+    // To create a table is not to read another.
+    check_denied(&bob(copied), copied);
+    root("GRANT SELECT ON customer TO bob");
+    assert_eq!(bob(copied).code, Some(0));
+}
+
+#[test]
 fn grants_on_schemas_and_cubes_allow_just_that() {
     let (_star, server) = start();
     let root = |sql: &str| {

@@ -63,7 +63,7 @@ impl LiveScanExec {
             Some(_) => None,
             None => scan.table.ready()?.map(|table| scan.pin(&table).rows()),
         };
-        let little = scan.keys.is_some() || rows.is_some_and(|rows| rows <= SINGLE_PARTITION_ROWS);
+        let little = scan.is_little(rows);
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&scan.schema)),
             Partitioning::UnknownPartitioning(if little { 1 } else { partitions.max(1) }),
@@ -81,11 +81,16 @@ impl LiveScanExec {
 
     /// Whether it reads so little that others do not notice.
     pub(crate) fn is_little(&self) -> bool {
-        self.properties.partitioning.partition_count() == 1
+        self.scan.is_little(self.rows)
     }
 }
 
 impl LiveScan {
+    /// Whether few rows are read, of a version with so many.
+    fn is_little(&self, rows: Option<u64>) -> bool {
+        self.keys.is_some() || rows.is_some_and(|rows| rows <= SINGLE_PARTITION_ROWS)
+    }
+
     fn pin(&self, table: &LiveTable) -> Arc<Version> {
         self.pins.get_or(self.table.entry().id, || table.version())
     }

@@ -147,7 +147,11 @@ pub(super) fn own(
             }
             LiveStatement::CreateTable { create, .. } => creates(&catalog, identity, name(&create.name)?),
             LiveStatement::AlterTable(alter) => creates(&catalog, identity, name(&alter.name)?),
-            // Checked when it begins. What a location may be is checked when it is opened.
+            // Files belong to nobody: whoever reads them could make an external table of them, too. That rows may be
+            // written is checked when the load begins.
+            LiveStatement::Copy(copy) if copy.location.is_some() => {
+                creates(&catalog, identity, name(&copy.table)?)
+            }
             LiveStatement::Copy(_) => Ok(()),
         },
     }

@@ -25,7 +25,7 @@ use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::ROW_VERSION;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{IfExists, Kind, Nyala, Statement, Writing, parse};
+use crate::statement::{IfExists, Kind, LiveStatement, Nyala, Statement, Writing, parse};
 
 /// Who a session belongs to, for logs and limits.
 #[derive(Debug, Clone, Default)]
@@ -339,6 +339,13 @@ impl Session {
             Nyala::CreateCube(create) => {
                 self.authorize_query(Statement::query(create.query.clone()), settings).await
             }
+            Nyala::Live(live) => match live.as_ref() {
+                LiveStatement::CreateTable { create, .. } => match &create.query {
+                    Some(query) => self.authorize_query(Statement::query(query.clone()), settings).await,
+                    None => Ok(()),
+                },
+                _ => Ok(()),
+            },
             _ => Ok(()),
         }
     }
