@@ -2,19 +2,22 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
-use arrow_pg::encoder::encode_value;
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::types::format::FormatOptions;
 
+use super::cells::Cells;
 use super::columns::Column;
 use super::errors::{Failure, sqlstate};
+
+const TOO_MANY_COLUMNS: &str = "a result has more columns than a row of the protocol can hold";
+const TOO_LONG: &str = "a row is longer than the 2 GiB that a message of the protocol can hold";
 
 /// Writes the rows of one result in the formats that its client asked for.
 pub(super) struct RowWriter {
@@ -55,12 +58,28 @@ impl RowWriter {
     /// A value that has no PostgreSQL form; `out` then ends with the last whole row.
     pub fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
         let arrays = self.render(batch)?;
+        let rendered = arrays.iter().zip(&self.rendered).zip(self.fields.iter());
+        let cells: Vec<Cells> = rendered.map(|((array, as_), field)| Cells::of(array, as_, field)).collect();
+        let columns = i16::try_from(cells.len()).map_err(|_| Failure::error("54011", TOO_MANY_COLUMNS))?;
         for row in 0..batch.num_rows() {
-            for ((array, rendered), field) in arrays.iter().zip(&self.rendered).zip(self.fields.iter()) {
-                write_value(&mut self.encoder, array, row, rendered, field).map_err(|e| unwritable(&e))?;
+            let start = out.len();
+            out.put_u8(b'D');
+            out.put_i32(0);
+            out.put_i16(columns);
+            for cell in &cells {
+                if let Err(error) = cell.write(row, out, &mut self.encoder) {
+                    out.truncate(start);
+                    return Err(unwritable(&error));
+                }
             }
-            let message = PgWireBackendMessage::DataRow(self.encoder.take_row());
-            message.encode(out).map_err(|error| unwritable(&error))?;
+            // Of all but the first byte, which says what kind of message it is.
+            let Ok(length) = i32::try_from(out.len() - start - 1) else {
+                out.truncate(start);
+                return Err(Failure::error("54000", TOO_LONG).hint("ask for fewer or shorter columns"));
+            };
+            if let Some(place) = out.get_mut(start + 1..start + 5) {
+                place.copy_from_slice(&length.to_be_bytes());
+            }
         }
         Ok(())
     }
@@ -78,21 +97,6 @@ impl RowWriter {
             Err(Failure::error(sqlstate::INTERNAL, "result has other columns than its description"))
         }
     }
-}
-
-/// Nulls are written here: arrow-pg takes some of them for values.
-fn write_value(
-    encoder: &mut DataRowEncoder,
-    array: &ArrayRef,
-    row: usize,
-    rendered: &Field,
-    field: &FieldInfo,
-) -> Result<(), PgWireError> {
-    if array.is_null(row) {
-        let (pg_type, format, options) = (field.datatype(), field.format(), field.format_options());
-        return encoder.encode_field_with_type_and_format(&None::<i32>, pg_type, format, options);
-    }
-    encode_value(encoder, array, row, rendered, field)
 }
 
 fn info(column: &Column, format: FieldFormat, options: &Arc<FormatOptions>) -> FieldInfo {
@@ -130,7 +134,10 @@ fn unwritable(error: &PgWireError) -> Failure {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
-    use arrow::array::{Decimal128Array, Int32Array, IntervalYearMonthArray, StringViewArray};
+    use arrow::array::{
+        Decimal128Array, Int16Array, Int32Array, Int64Array, IntervalYearMonthArray, LargeStringArray,
+        StringArray, StringViewArray,
+    };
     use arrow::datatypes::DataType;
     use bytes::Buf;
 
@@ -171,6 +178,31 @@ mod tests {
         let binary = rows(arrays, &[1]);
         let numeric = vec![0, 2, 0, 0, 0, 0, 0, 2, 0, 1, 0x13, 0x88];
         assert_eq!(binary[0], [Some(vec![0, 0, 0, 7]), Some(b"a".to_vec()), Some(numeric)]);
+    }
+
+    #[test]
+    fn whole_numbers_and_texts_of_every_width() {
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(Int16Array::from(vec![Some(i16::MIN), None])),
+            Arc::new(Int32Array::from(vec![Some(i32::MIN), None])),
+            Arc::new(Int64Array::from(vec![Some(i64::MIN), None])),
+            Arc::new(StringArray::from(vec![Some(""), None])),
+            Arc::new(LargeStringArray::from(vec![Some("größer"), None])),
+        ];
+        let text = rows(arrays.clone(), &[]);
+        let numbers = ["-32768", "-2147483648", "-9223372036854775808", "", "größer"];
+        assert_eq!(text[0], numbers.map(|value| Some(value.as_bytes().to_vec())));
+        assert_eq!(text[1], [None, None, None, None, None]);
+        let binary = rows(arrays, &[1]);
+        let mut expected = [2, 4, 8].map(|width| {
+            let mut bytes = vec![0; width];
+            bytes[0] = 0x80;
+            Some(bytes)
+        });
+        assert_eq!(binary[0][..3], expected);
+        expected.fill(None);
+        assert_eq!((&binary[0][3], &binary[0][4]), (&Some(vec![]), &Some("größer".as_bytes().to_vec())));
+        assert_eq!(binary[1][..3], expected);
     }
 
     #[test]

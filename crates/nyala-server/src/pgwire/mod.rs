@@ -16,6 +16,7 @@ mod arguments;
 mod arrays;
 mod cancel;
 mod catalog;
+mod cells;
 mod columns;
 mod command;
 mod connection;

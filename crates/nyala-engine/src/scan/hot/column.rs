@@ -1,34 +1,31 @@
-//! One column of a hot cuboid: chunks of values, and the extremes of every block.
+//! One column of a hot cuboid: its values, the extremes of every block, and where equal values stand together.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt64Array};
+use arrow::array::{Array, ArrayRef, UInt64Array, new_empty_array};
 use arrow::compute::concat;
 use arrow::datatypes::DataType;
-use datafusion::common::{ScalarValue, internal_datafusion_err};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::Accumulator;
 
-use super::chunk::{Chunk, is_repeating};
-use super::picked::{Part, Picked};
-use super::runs::{Runs, RunsBuilder};
+use super::fold::{Folder, is_repeating};
+use super::runs::Runs;
+use super::stored::Stored;
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
 pub(super) const BLOCK_ROWS: usize = 512;
-/// Rows that lie in one array and share a dictionary; every chunk but the last has as many. Few enough for
-/// keys of two bytes, and for building one not to hold up a query thread.
-pub(super) const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
 /// A column in memory.
 #[derive(Debug)]
 pub(super) struct HotColumn {
-    chunks: Vec<Chunk>,
+    pub(super) stored: Stored,
     /// Of dimensions only: nobody filters by states.
     pub(super) blocks: Option<BlockStatistics>,
     /// Where dimensions are sorted well enough.
-    pub(super) runs: Option<Runs>,
+    runs: Option<Runs>,
     pub(super) bytes: usize,
 }
 
@@ -41,57 +38,26 @@ pub(super) struct BlockStatistics {
 }
 
 impl HotColumn {
-    /// The values of some rows.
-    pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
-        let mut parts = Vec::with_capacity(rows.parts.len());
-        for (number, part) in &rows.parts {
-            let chunk = self.chunks.get(*number);
-            let chunk =
-                chunk.ok_or_else(|| internal_datafusion_err!("a hot column has no chunk {number}"))?;
-            parts.push(chunk.values(part)?);
-        }
-        match (parts.pop(), parts.is_empty(), self.chunks.first()) {
-            (Some(only), true, _) => Ok(only),
-            (Some(last), false, _) => {
-                parts.push(last);
-                let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
-                Ok(concat(&parts)?)
-            }
-            (None, _, Some(chunk)) => chunk.values(&Part::Range(0..0)),
-            (None, _, None) => Err(internal_datafusion_err!("a hot column has no chunks")),
+    /// The different values, and where each of them stands.
+    pub(super) fn runs(&self) -> Option<(&ArrayRef, &Runs)> {
+        match (&self.stored, &self.runs) {
+            (Stored::Folded { values, .. }, Some(runs)) => Some((values, runs)),
+            _ => None,
         }
     }
 }
 
-impl HotColumn {
-    /// For which of some rows a condition on this column holds. `decide` tells for which of some values; if it cannot,
-    /// there is no answer.
-    pub(super) fn holds(
-        &self,
-        rows: &Picked,
-        decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
-    ) -> Option<BooleanArray> {
-        let mut parts = Vec::with_capacity(rows.parts.len());
-        for (number, part) in &rows.parts {
-            parts.push(self.chunks.get(*number)?.holds(part, &decide)?);
-        }
-        match &parts[..] {
-            [] => Some(BooleanArray::new_null(0)),
-            [only] => Some(only.clone()),
-            parts => {
-                let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
-                concat(&parts).ok()?.as_boolean_opt().cloned()
-            }
-        }
-    }
-}
-
-/// Collects the chunks of a column.
+/// Collects the values of a column.
 pub(super) struct ColumnBuilder {
-    chunks: Vec<Chunk>,
+    data_type: DataType,
+    values: Values,
     extremes: Option<Extremes>,
-    runs: Option<RunsBuilder>,
-    bytes: usize,
+}
+
+/// As they are kept in the end; a few may look as if they repeat, and all together do not.
+enum Values {
+    Folded(Folder),
+    Plain(Vec<ArrayRef>),
 }
 
 #[derive(Default)]
@@ -102,31 +68,66 @@ struct Extremes {
 }
 
 impl ColumnBuilder {
-    pub(super) fn new(data_type: &DataType, dimension: bool) -> Self {
-        let extremes = (dimension && is_ordered(data_type)).then(Extremes::default);
-        let runs = (dimension && is_ordered(data_type)).then(RunsBuilder::new);
-        Self { chunks: Vec::new(), extremes, runs, bytes: 0 }
+    /// Of a column that has `rows` values in the end.
+    pub(super) fn new(data_type: &DataType, dimension: bool, rows: usize) -> Self {
+        let extremes = (dimension && is_repeating(data_type)).then(Extremes::default);
+        let folder = Folder::new(data_type, dimension, rows);
+        let values = folder.map_or_else(|| Values::Plain(Vec::new()), Values::Folded);
+        Self { data_type: data_type.clone(), values, extremes }
     }
 
-    /// Adds the next chunk, and says how many bytes the column has now.
-    pub(super) fn push(&mut self, values: &ArrayRef) -> usize {
-        if self.extremes.as_mut().is_some_and(|extremes| extremes.add(values).is_err()) {
+    /// Adds the next values, a whole number of blocks unless they are the last.
+    pub(super) fn push(&mut self, values: ArrayRef) -> Result<()> {
+        if self.extremes.as_mut().is_some_and(|extremes| extremes.add(&values).is_err()) {
             // Without them nothing is skipped, which is slower and as right.
             self.extremes = None;
         }
-        self.runs = self.runs.take().and_then(|runs| runs.add(values));
-        let chunk = Chunk::of(values);
-        self.bytes += chunk.bytes();
-        self.chunks.push(chunk);
-        self.bytes
+        match &mut self.values {
+            Values::Plain(parts) => parts.push(values),
+            Values::Folded(folder) => {
+                if !folder.add(&values)? {
+                    let before = std::mem::replace(&mut self.values, Values::Plain(Vec::new()));
+                    self.values = Values::Plain(before.parts()?.into_iter().chain([values]).collect());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// About how much memory the column takes so far.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.values {
+            Values::Folded(folder) => folder.bytes(),
+            Values::Plain(parts) => parts.iter().map(|part| part.get_array_memory_size()).sum(),
+        }
     }
 
     pub(super) fn finish(self) -> Result<HotColumn> {
+        let (stored, runs) = self.values.finish(&self.data_type)?;
         let blocks = self.extremes.map(Extremes::finish).transpose()?.flatten();
-        let runs = self.runs.map(RunsBuilder::finish).transpose()?.flatten();
         let statistics =
             blocks.as_ref().map_or(0, BlockStatistics::bytes) + runs.as_ref().map_or(0, Runs::bytes);
-        Ok(HotColumn { chunks: self.chunks, blocks, runs, bytes: self.bytes + statistics })
+        Ok(HotColumn { bytes: stored.bytes() + statistics, stored, blocks, runs })
+    }
+}
+
+impl Values {
+    fn parts(self) -> Result<Vec<ArrayRef>> {
+        match self {
+            Self::Folded(folder) => Ok(folder.unfold()?.into_iter().collect()),
+            Self::Plain(parts) => Ok(parts),
+        }
+    }
+
+    fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Runs>)> {
+        match self {
+            Self::Folded(folder) => folder.finish(data_type),
+            Self::Plain(parts) => {
+                let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+                let values = if parts.is_empty() { new_empty_array(data_type) } else { concat(&parts)? };
+                Ok((Stored::plain(&values), None))
+            }
+        }
     }
 }
 
@@ -166,61 +167,98 @@ impl BlockStatistics {
     }
 }
 
-/// Types whose extremes bound every value in the sense of every comparison. Floating-point numbers are not
-/// among them, because of NaN.
-fn is_ordered(data_type: &DataType) -> bool {
-    is_repeating(data_type) || matches!(data_type, DataType::Boolean)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use arrow::array::{Float64Array, Int64Array, StringViewArray, UInt32Array};
+    use arrow::array::{
+        AsArray, BooleanArray, Float64Array, Int64Array, StringArray, StringViewArray, UInt32Array,
+    };
     use arrow::compute::take;
+    use arrow::datatypes::Int64Type;
 
+    use super::super::picked::Picked;
     use super::*;
 
-    fn column(values: ArrayRef) -> HotColumn {
-        let mut builder = ColumnBuilder::new(values.data_type(), true);
-        for start in (0..values.len()).step_by(CHUNK_ROWS) {
-            // A load gives chunks that own their values.
-            let rows = u32::try_from(CHUNK_ROWS.min(values.len() - start)).unwrap();
-            let chunk = values.slice(start, rows as usize);
-            builder.push(&take(&chunk, &UInt32Array::from_iter_values(0..rows), None).unwrap());
+    const PART_ROWS: usize = 8 * BLOCK_ROWS;
+
+    fn column(values: &ArrayRef) -> HotColumn {
+        let mut builder = ColumnBuilder::new(values.data_type(), true, values.len());
+        for start in (0..values.len()).step_by(PART_ROWS) {
+            // A load gives parts that own their values.
+            let rows = u32::try_from(PART_ROWS.min(values.len() - start)).unwrap();
+            let part = values.slice(start, rows as usize);
+            builder.push(take(&part, &UInt32Array::from_iter_values(0..rows), None).unwrap()).unwrap();
         }
         builder.finish().unwrap()
     }
 
     #[test]
     fn values_come_back_as_they_were_whatever_their_encoding() {
-        let rows = CHUNK_ROWS + 5000;
+        let rows = 8 * PART_ROWS + 500;
         let check = |values: ArrayRef, most_bytes_per_row: usize| {
-            let column = column(Arc::clone(&values));
-            for range in [0..1, 1000..3000, CHUNK_ROWS - 7..CHUNK_ROWS, CHUNK_ROWS..rows, rows - 1..rows] {
+            let column = column(&values);
+            for range in [0..1, 1000..3000, PART_ROWS - 7..PART_ROWS, PART_ROWS..rows, rows - 1..rows] {
                 let expected = values.slice(range.start, range.len());
-                let found = column.values(&Picked::ranges(std::slice::from_ref(&range))).unwrap();
+                let found = column.stored.values(&Picked::ranges(std::slice::from_ref(&range))).unwrap();
                 assert_eq!(&found, &expected, "{} {range:?}", values.data_type());
             }
-            let apart = [3..5, 1000..1001, CHUNK_ROWS - 1..CHUNK_ROWS, CHUNK_ROWS + 1..CHUNK_ROWS + 3];
+            let apart = [3..5, 1000..1001, PART_ROWS - 1..PART_ROWS, PART_ROWS + 1..PART_ROWS + 3];
             let expected: Vec<_> = apart.iter().map(|range| values.slice(range.start, range.len())).collect();
             let expected = concat(&expected.iter().map(AsRef::as_ref).collect::<Vec<_>>()).unwrap();
-            assert_eq!(&column.values(&Picked::ranges(&apart)).unwrap(), &expected, "{}", values.data_type());
+            let found = column.stored.values(&Picked::ranges(&apart)).unwrap();
+            assert_eq!(&found, &expected, "{}", values.data_type());
             assert!(column.bytes <= most_bytes_per_row * rows, "{} {}", values.data_type(), column.bytes);
         };
         let text =
             |i: usize, distinct: usize| (i % 17 != 3).then(|| format!("a text with number {}", i % distinct));
-        check(Arc::new((0..rows).map(|i| text(i, 100)).collect::<StringViewArray>()), 3);
-        check(Arc::new((0..rows).map(|i| text(i, 3000)).collect::<StringViewArray>()), 16);
+        check(Arc::new((0..rows).map(|i| text(i, 100)).collect::<StringViewArray>()), 2);
+        check(Arc::new((0..rows).map(|i| text(i, 3000)).collect::<StringViewArray>()), 7);
         check(Arc::new((0..rows).map(|i| text(i, rows)).collect::<StringViewArray>()), 64);
+        check(Arc::new((0..rows).map(|i| text(i, 100)).collect::<StringArray>()), 2);
+        check(Arc::new((0..rows).map(|i| (i % 5 != 0).then_some(i % 2 == 0)).collect::<BooleanArray>()), 2);
         check(Arc::new((0..rows).map(|i| Some(i as i64 / 500)).collect::<Int64Array>()), 2);
+        check(Arc::new((0..rows).map(|i| Some(i as i64 / 10)).collect::<Int64Array>()), 7);
         check(Arc::new((0..rows).map(|i| Some(i as i64)).collect::<Int64Array>()), 9);
         check(Arc::new((0..rows).map(|i| Some(i as f64 / 3.0)).collect::<Float64Array>()), 9);
+        // The first parts repeat.
+        check(Arc::new((0..rows).map(|i| Some(i.max(rows / 2) as i64)).collect::<Int64Array>()), 9);
+        check(Arc::new((0..rows).map(|_| None).collect::<Int64Array>()), 2);
+    }
+
+    #[test]
+    fn equal_values_that_stand_together_are_remembered() {
+        let values: ArrayRef = Arc::new((0..20_000).map(|row| Some(row / 100 % 7)).collect::<Int64Array>());
+        let column = column(&values);
+        let (values, runs) = column.runs().unwrap();
+        assert_eq!((values.len(), runs.len()), (7, 200));
+    }
+
+    #[test]
+    fn a_column_may_be_empty() {
+        let column = column(&new_empty_array(&DataType::Utf8View));
+        assert_eq!(column.stored.values(&Picked::ranges(&[])).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn keys_are_looked_up_as_values_are_compared() {
+        let value = |i: usize| (i % 17 != 3).then_some(i as i64 % 300);
+        let column = column(&(Arc::new((0..9_000).map(value).collect::<Int64Array>()) as ArrayRef));
+        let decide = |values: &ArrayRef| {
+            let values = values.as_primitive::<Int64Type>();
+            Some(values.iter().map(|value| Some(value.is_some_and(|value| value < 30))).collect())
+        };
+        for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![1..2, 3..4, 8_000..8_100]] {
+            let expected =
+                ranges.iter().cloned().flatten().map(|row| value(row).is_some_and(|value| value < 30));
+            let held = column.stored.holds(&Picked::ranges(&ranges), decide).unwrap();
+            assert_eq!(held, expected.map(Some).collect::<BooleanArray>());
+        }
     }
 
     #[test]
     fn every_block_has_its_extremes() {
         let values = (0..BLOCK_ROWS as i64 * 2 + 10).map(|i| (i != 5).then_some(i));
-        let blocks = column(Arc::new(values.collect::<Int64Array>())).blocks.unwrap();
+        let blocks = column(&(Arc::new(values.collect::<Int64Array>()) as ArrayRef)).blocks.unwrap();
         let block = BLOCK_ROWS as i64;
         assert_eq!(blocks.min.as_ref(), &Int64Array::from(vec![0, block, 2 * block]));
         assert_eq!(blocks.max.as_ref(), &Int64Array::from(vec![block - 1, 2 * block - 1, 2 * block + 9]));
@@ -229,6 +267,7 @@ mod tests {
 
     #[test]
     fn numbers_with_nan_have_no_extremes() {
-        assert!(column(Arc::new(Float64Array::from(vec![1.0, f64::NAN]))).blocks.is_none());
+        let values: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::NAN]));
+        assert!(column(&values).blocks.is_none());
     }
 }

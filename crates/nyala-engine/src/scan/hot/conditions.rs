@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::{
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 
-use super::cuboid::HotCuboid;
+use super::cuboid::{HotCuboid, split};
 use super::picked::Picked;
 use super::prune::BlockFilter;
 use super::runs::Runs;
@@ -102,15 +102,21 @@ impl Conditions {
         let mut with_runs: Vec<_> = (self.all.iter().zip(&mut here.0))
             .filter_map(|(condition, done)| Some((condition, self.runs_of(condition, cuboid)?, done)))
             .collect();
-        with_runs.sort_by_key(|(_, runs, _)| runs.len());
+        with_runs.sort_by_key(|(_, (_, runs), _)| runs.len());
         let mut ranges: Vec<Range<usize>> = std::iter::once(0..cuboid.rows()).collect();
-        for (condition, runs, done) in with_runs {
+        let mut rows = cuboid.rows();
+        for (condition, (values, runs), done) in with_runs {
+            // Few rows are looked at sooner than many values.
+            if rows < values.len() {
+                continue;
+            }
             // What cannot be said of values apart from their rows is said of the rows.
-            let Some(kept) = condition.decide(&runs.values) else { continue };
+            let Some(kept) = condition.decide(values) else { continue };
+            let kept: Vec<bool> = kept.values().iter().collect();
             ranges = runs.narrow(&ranges, &kept);
+            rows = ranges.iter().map(Range::len).sum();
             *done = true;
         }
-        let rows: usize = ranges.iter().map(Range::len).sum();
         if rows > FEW_ROWS
             && let Some(left) = self.left(&here)
         {
@@ -120,7 +126,7 @@ impl Conditions {
         if rows > 0 {
             decided.0.iter_mut().zip(here.0).for_each(|(decided, here)| *decided &= here);
         }
-        Ok(cuboid.split(&ranges, batch_rows))
+        Ok(split(&ranges, batch_rows))
     }
 
     /// Those that have to be evaluated on the rows; none if nothing has to.
@@ -160,9 +166,9 @@ impl Conditions {
         cuboid.batch(schema, positions, &rows).map(Some)
     }
 
-    fn runs_of<'a>(&self, condition: &Condition, cuboid: &'a HotCuboid) -> Option<&'a Runs> {
+    fn runs_of<'a>(&self, condition: &Condition, cuboid: &'a HotCuboid) -> Option<(&'a ArrayRef, &'a Runs)> {
         let [place] = condition.places[..] else { return None };
-        cuboid.column(*self.columns.get(place)?)?.runs.as_ref()
+        cuboid.column(*self.columns.get(place)?)?.runs()
     }
 }
 
@@ -186,7 +192,7 @@ impl Condition {
         over.data()
     }
 
-    /// For which of some values of its only column it holds; none if that cannot be said.
+    /// For which of some values of its only column it holds, without nulls; none if that cannot be said.
     fn decide(&self, values: &ArrayRef) -> Option<BooleanArray> {
         // An error may be of a value that no row has which the query wants.
         if is_volatile(&self.expr) {
@@ -201,7 +207,7 @@ impl Condition {
         let positions = self.places.iter().filter_map(|place| columns.get(*place).copied());
         let positions: Vec<usize> = positions.collect();
         if let [position] = positions[..]
-            && let Some(kept) = cuboid.stored(position)?.holds(rows, |values| self.decide(values))
+            && let Some(kept) = cuboid.stored(position)?.stored.holds(rows, |values| self.decide(values))
         {
             return Ok(kept);
         }

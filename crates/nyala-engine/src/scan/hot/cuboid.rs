@@ -9,7 +9,7 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 
-use super::column::{BLOCK_ROWS, CHUNK_ROWS, HotColumn};
+use super::column::{BLOCK_ROWS, HotColumn};
 use super::picked::Picked;
 
 /// Some columns of a cuboid. Immutable: further columns make another value, which shares these.
@@ -71,24 +71,9 @@ impl HotCuboid {
         ranges
     }
 
-    /// The same rows in ranges of at most `most` rows, of which none crosses a chunk.
-    pub(super) fn split(&self, ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
-        let mut split = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            let mut start = range.start;
-            while start < range.end {
-                let chunk_end = (start / CHUNK_ROWS + 1) * CHUNK_ROWS;
-                let end = range.end.min(chunk_end).min(start + most.max(1));
-                split.push(start..end);
-                start = end;
-            }
-        }
-        split
-    }
-
-    /// All rows, likewise.
+    /// All rows, in ranges of at most `most`.
     pub(crate) fn all(&self, most: usize) -> Vec<Range<usize>> {
-        self.split(std::slice::from_ref(&(0..self.rows)), most)
+        split(std::slice::from_ref(&(0..self.rows)), most)
     }
 
     /// The columns at `positions` of some rows, with the fields of `schema`.
@@ -98,7 +83,7 @@ impl HotCuboid {
         positions: &[usize],
         rows: &Picked,
     ) -> Result<RecordBatch> {
-        let columns = positions.iter().map(|at| self.stored(*at)?.values(rows));
+        let columns = positions.iter().map(|at| self.stored(*at)?.stored.values(rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.rows()));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
@@ -111,16 +96,30 @@ impl HotCuboid {
     }
 }
 
+/// The same rows in ranges of at most `most`.
+pub(super) fn split(ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
+    let mut split = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + most.max(1));
+            split.push(start..end);
+            start = end;
+        }
+    }
+    split
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_blocks_are_read_together_within_chunks() {
+    fn neighbouring_blocks_are_read_together() {
         let check = |blocks: &[usize], most: usize, expected: &[(usize, usize)]| {
-            let cuboid = HotCuboid::extend(None, CHUNK_ROWS + 2500, Vec::new());
+            let cuboid = HotCuboid::extend(None, 35_268, Vec::new());
             let keep = (0..cuboid.blocks()).map(|block| blocks.contains(&block));
-            let ranges = cuboid.split(&cuboid.ranges(keep), most);
+            let ranges = split(&cuboid.ranges(keep), most);
             let ranges: Vec<_> = ranges.iter().map(|r| (r.start, r.end)).collect();
             assert_eq!(ranges, expected, "{blocks:?}");
         };
@@ -128,7 +127,6 @@ mod tests {
         check(&[0, 1, 4], 8192, &[(0, 1024), (2048, 2560)]);
         check(&[0, 1, 2], 1024, &[(0, 1024), (1024, 1536)]);
         check(&[0], 500, &[(0, 500), (500, 512)]);
-        check(&[63, 64], 8192, &[(CHUNK_ROWS - 512, CHUNK_ROWS), (CHUNK_ROWS, CHUNK_ROWS + 512)]);
-        check(&[68], 8192, &[(CHUNK_ROWS + 2048, CHUNK_ROWS + 2500)]);
+        check(&[68], 8192, &[(34_816, 35_268)]);
     }
 }

@@ -6,14 +6,17 @@ use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::internal_datafusion_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 
-use super::column::{CHUNK_ROWS, ColumnBuilder, HotColumn};
+use super::column::{BLOCK_ROWS, ColumnBuilder, HotColumn};
+
+/// Rows that are brought at a time: few enough for one column of them not to hold up a query thread.
+const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
 /// What is to be read.
 pub(super) struct Request {
@@ -33,8 +36,9 @@ pub(super) struct Request {
 impl Request {
     /// The columns; none if they take too much memory.
     pub(super) async fn read(self) -> Result<Option<Vec<(usize, HotColumn)>>> {
-        // No encoding takes less than a byte for a value.
-        if self.rows.saturating_mul(self.columns.len()) > self.most_bytes {
+        // No encoding takes less than a byte for a value, and places of rows are numbers of four bytes.
+        if u32::try_from(self.rows).is_err() || self.rows.saturating_mul(self.columns.len()) > self.most_bytes
+        {
             return Ok(None);
         }
         let config = SessionConfig::new().with_batch_size(CHUNK_ROWS);
@@ -54,7 +58,9 @@ impl Request {
         if columns.push(chunk.take()).await? > self.most_bytes {
             return Ok(None);
         }
-        columns.finish(&self).map(Some)
+        // Joining what was brought takes a moment for each column.
+        let finished = tokio::task::spawn_blocking(move || columns.finish(&self)).await;
+        finished.map_err(|error| DataFusionError::External(Box::new(error)))?.map(Some)
     }
 }
 
@@ -104,8 +110,8 @@ impl Columns {
     fn new(request: &Request) -> Self {
         let schema = request.plan.schema();
         let columns = request.columns.iter().zip(schema.fields());
-        let builders =
-            columns.map(|(at, field)| ColumnBuilder::new(field.data_type(), *at < request.dimensions));
+        let builders = columns
+            .map(|(at, field)| ColumnBuilder::new(field.data_type(), *at < request.dimensions, request.rows));
         Self { builders: builders.collect(), rows: 0 }
     }
 
@@ -115,8 +121,9 @@ impl Columns {
         let mut bytes = 0;
         for (position, builder) in self.builders.iter_mut().enumerate() {
             if let Some(column) = chunk.column(position)? {
-                bytes += builder.push(&column);
+                builder.push(column)?;
             }
+            bytes += builder.bytes();
             tokio::task::yield_now().await;
         }
         self.rows += chunk.rows;

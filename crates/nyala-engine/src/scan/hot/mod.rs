@@ -11,8 +11,9 @@
 //! that shows two of thirty measures must not push others out by the rest. What is evicted is the whole
 //! cuboid; whoever comes back brings only what is still used.
 //!
-//! Values that repeat, which is what dimensions do, are kept as one or two bytes that point to a dictionary,
-//! and unfolded for the few blocks that a query reads: several times as much fits.
+//! Values that repeat, which is what dimensions do, are kept as one to four bytes that point to a dictionary of the
+//! column, and unfolded for the few rows that a query reads: several times as much fits, and a condition is decided
+//! once for each different value.
 //!
 //! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so equal values of
 //! its leading dimensions stand together, and a filter leaves a few ranges of rows in each (`runs`); what is not sorted
@@ -23,15 +24,16 @@
 //! ever out of date. What belongs to a dropped segment is not asked for any more and leaves by that.
 
 mod cache;
-mod chunk;
 mod column;
 mod conditions;
 mod cuboid;
 mod exec;
+mod fold;
 mod load;
 mod picked;
 mod prune;
 mod runs;
+mod stored;
 
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;

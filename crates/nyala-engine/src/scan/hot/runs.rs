@@ -3,67 +3,151 @@
 //! Cells are sorted by their dimensions, those with few values first: of 4,000,000 cells by region, year, category,
 //! nation, … each region is one run for each file, each year one for each region, and so on. A condition on one
 //! column is decided once for each of its different values, and what it leaves of some ranges of rows is found by
-//! looking at the runs within these. So a query comes to the few hundred rows it wants by a few hundred
-//! comparisons, as if there were an index for each order in which dimensions may be asked; and it need not be known
-//! how the rows are sorted, or whether they are.
+//! looking at the runs within these, or, if it keeps few values, at the runs of those. So a query comes to the few
+//! hundred rows it wants by a few hundred comparisons, as if there were an index for each order in which dimensions
+//! may be asked; and it need not be known how the rows are sorted, or whether they are.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
-use arrow::array::{ArrayRef, BooleanArray};
-use arrow::compute::partition;
-use datafusion::common::ScalarValue;
-use datafusion::error::Result;
-
 /// Runs must be this long on average to be remembered: else looking at rows is as fast.
-const SHORTEST: usize = 16;
-/// Most different values: a condition is decided for all of them, whatever the query reads.
-const MOST_VALUES: usize = 4096;
+const SHORTEST: usize = 8;
+/// Finding a run by its value costs as much as passing this many.
+const COST_OF_SEARCH: usize = 4;
 
 /// The runs of one column.
 #[derive(Debug)]
 pub(super) struct Runs {
     /// The row after the last of each run.
     ends: Vec<u32>,
-    /// Position of each run's value in `values`.
-    codes: Vec<u16>,
-    /// Every value once; NULL is one of them.
-    pub(super) values: ArrayRef,
+    /// Which value each has, as the column numbers them.
+    keys: Vec<u32>,
+    /// Runs by their value: those of the first, of the second, …, each in order.
+    by_value: Vec<u32>,
+    /// Where the runs of each value begin in `by_value`, and at last its length.
+    starts: Vec<u32>,
 }
 
 impl Runs {
+    /// Those of rows that have the values with these `keys`, of which there are `values`. None if the runs are too
+    /// short to be of use.
+    pub(super) fn of(keys: &[u32], values: usize) -> Option<Self> {
+        let runs = || keys.chunk_by(|a, b| a == b);
+        let count = runs().count();
+        if count.saturating_mul(SHORTEST) > keys.len() + SHORTEST {
+            return None;
+        }
+        let (mut ends, mut of_runs) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut end = 0;
+        for run in runs() {
+            end += run.len();
+            ends.push(u32::try_from(end).ok()?);
+            of_runs.extend(run.first());
+        }
+        let (by_value, starts) = group(&of_runs, values);
+        Some(Self { ends, keys: of_runs, by_value, starts })
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.ends.capacity() * 4 + self.codes.capacity() * 2 + self.values.get_array_memory_size()
+        [&self.ends, &self.keys, &self.by_value, &self.starts].iter().map(|part| part.capacity() * 4).sum()
     }
 
-    /// The rows of `ranges` whose values are `kept`, which says so of each of `values`. Ranges are in order and apart,
-    /// and so is what is left of them.
-    pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &BooleanArray) -> Vec<Range<usize>> {
-        let kept: Vec<bool> = kept.iter().map(|kept| kept.unwrap_or(false)).collect();
-        let keeps = |code: u16| kept.get(usize::from(code)).is_some_and(|kept| *kept);
+    /// The rows of `ranges` whose values are `kept`, which says so of each value. Ranges are in order and apart, and
+    /// so is what is left of them.
+    pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &[bool]) -> Vec<Range<usize>> {
+        let kept_keys = || kept.iter().enumerate().filter(|(_, kept)| **kept).map(|(key, _)| key);
+        let wanted: usize = kept_keys().map(|key| self.of_value(key).len()).sum();
+        let passed: usize = ranges.iter().map(|range| self.within(range).len()).sum();
+        if wanted * COST_OF_SEARCH + ranges.len() > passed {
+            return self.pass(ranges, kept);
+        }
+        let mut runs: Vec<u32> = kept_keys().flat_map(|key| self.of_value(key)).copied().collect();
+        runs.sort_unstable();
+        self.meet(ranges, &runs)
+    }
+
+    /// Looks at every run within `ranges`.
+    fn pass(&self, ranges: &[Range<usize>], kept: &[bool]) -> Vec<Range<usize>> {
         let mut left: Vec<Range<usize>> = Vec::new();
         for range in ranges {
-            let first = self.ends.partition_point(|end| *end as usize <= range.start);
-            let ends = self.ends.iter().skip(first);
+            let within = self.within(range);
+            let ends = self.ends.get(within.clone()).unwrap_or_default();
             let mut start = range.start;
-            for (end, code) in ends.zip(self.codes.iter().skip(first)) {
+            for (end, key) in ends.iter().zip(self.keys.get(within).unwrap_or_default()) {
                 let end = range.end.min(*end as usize);
-                if keeps(*code) {
+                if kept.get(*key as usize).copied().unwrap_or(false) {
                     extend(&mut left, start..end);
                 }
                 start = end;
-                if start == range.end {
-                    break;
-                }
             }
         }
         left
     }
+
+    /// What `ranges` and the rows of `runs`, which are in order, have in common.
+    fn meet(&self, ranges: &[Range<usize>], runs: &[u32]) -> Vec<Range<usize>> {
+        let mut left: Vec<Range<usize>> = Vec::new();
+        let mut ranges = ranges;
+        for run in runs {
+            let rows = self.rows_of(*run as usize);
+            let passed = ranges.partition_point(|range| range.end <= rows.start);
+            ranges = ranges.get(passed..).unwrap_or_default();
+            for range in ranges.iter().take_while(|range| range.start < rows.end) {
+                extend(&mut left, range.start.max(rows.start)..range.end.min(rows.end));
+            }
+        }
+        left
+    }
+
+    /// The runs that have rows of a range.
+    fn within(&self, range: &Range<usize>) -> Range<usize> {
+        if range.is_empty() {
+            return 0..0;
+        }
+        let first = self.ends.partition_point(|end| *end as usize <= range.start);
+        let last = self.ends.partition_point(|end| (*end as usize) < range.end);
+        first..self.len().min(last + 1)
+    }
+
+    fn rows_of(&self, run: usize) -> Range<usize> {
+        let end_of = |run: usize| self.ends.get(run).map_or(0, |end| *end as usize);
+        run.checked_sub(1).map_or(0, end_of)..end_of(run)
+    }
+
+    fn of_value(&self, key: usize) -> &[u32] {
+        let start = |key: usize| self.starts.get(key).map_or(self.by_value.len(), |start| *start as usize);
+        self.by_value.get(start(key)..start(key + 1)).unwrap_or_default()
+    }
+}
+
+/// Positions in `keys` by key, and where those of each key begin.
+fn group(keys: &[u32], values: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0_u32; values + 1];
+    for key in keys {
+        if let Some(count) = starts.get_mut(*key as usize + 1) {
+            *count += 1;
+        }
+    }
+    let mut sum = 0;
+    for start in &mut starts {
+        sum += *start;
+        *start = sum;
+    }
+    let mut next = starts.clone();
+    let mut grouped = vec![0_u32; keys.len()];
+    for (run, key) in keys.iter().enumerate() {
+        if let Some(place) = next.get_mut(*key as usize) {
+            if let Some(slot) = grouped.get_mut(*place as usize) {
+                *slot = run as u32;
+            }
+            *place += 1;
+        }
+    }
+    (grouped, starts)
 }
 
 /// Adds a range behind the others; neighbours become one.
@@ -74,108 +158,59 @@ fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     }
 }
 
-/// Collects the runs of a column, chunk by chunk.
-pub(super) struct RunsBuilder {
-    rows: usize,
-    ends: Vec<u32>,
-    codes: Vec<u16>,
-    values: Vec<ScalarValue>,
-    known: HashMap<ScalarValue, u16>,
-}
-
-impl RunsBuilder {
-    pub(super) fn new() -> Self {
-        Self { rows: 0, ends: Vec::new(), codes: Vec::new(), values: Vec::new(), known: HashMap::new() }
-    }
-
-    /// Adds rows; none if the runs are too short, or the values too many, to be of use.
-    pub(super) fn add(mut self, values: &ArrayRef) -> Option<Self> {
-        let runs = partition(std::slice::from_ref(values)).ok()?;
-        if (self.ends.len() + runs.len()).saturating_mul(SHORTEST) > self.rows + values.len() + SHORTEST {
-            return None;
-        }
-        for run in runs.ranges() {
-            let code = self.code_of(ScalarValue::try_from_array(values, run.start).ok()?)?;
-            let end = u32::try_from(self.rows + run.end).ok()?;
-            match (self.ends.last_mut(), self.codes.last()) {
-                (Some(last), Some(same)) if *same == code => *last = end,
-                _ => {
-                    self.ends.push(end);
-                    self.codes.push(code);
-                }
-            }
-        }
-        self.rows += values.len();
-        Some(self)
-    }
-
-    fn code_of(&mut self, value: ScalarValue) -> Option<u16> {
-        if let Some(code) = self.known.get(&value) {
-            return Some(*code);
-        }
-        if self.values.len() >= MOST_VALUES {
-            return None;
-        }
-        let code = u16::try_from(self.values.len()).ok()?;
-        self.values.push(value.clone());
-        self.known.insert(value, code);
-        Some(code)
-    }
-
-    pub(super) fn finish(mut self) -> Result<Option<Runs>> {
-        if self.values.is_empty() {
-            return Ok(None);
-        }
-        self.ends.shrink_to_fit();
-        self.codes.shrink_to_fit();
-        let values = ScalarValue::iter_to_array(self.values)?;
-        Ok(Some(Runs { ends: self.ends, codes: self.codes, values }))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
-    use std::sync::Arc;
-
-    use arrow::array::{Array, Int64Array, StringViewArray};
-
     use super::*;
-
-    fn runs(chunks: Vec<ArrayRef>) -> Option<Runs> {
-        let added = chunks.iter().try_fold(RunsBuilder::new(), |builder, chunk| builder.add(chunk));
-        added.and_then(|builder| builder.finish().unwrap())
-    }
-
-    fn numbers(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
-        Arc::new(values.collect::<Int64Array>())
-    }
 
     #[test]
     fn ranges_are_narrowed_to_the_runs_that_are_kept() {
-        // 0 0 … 1 1 … 2 2 … NULL …, a hundred of each, in chunks of 250.
-        let value = |row: usize| (row < 300).then_some(row as i64 / 100);
-        let runs = runs(vec![numbers((0..250).map(value)), numbers((250..400).map(value))]).unwrap();
-        assert_eq!((runs.len(), runs.values.len()), (4, 4));
-        let check = |ranges: &[Range<usize>], kept: [Option<bool>; 4], expected: &[Range<usize>]| {
-            assert_eq!(runs.narrow(ranges, &BooleanArray::from(kept.to_vec())), expected, "{ranges:?}");
+        // 0 0 … 1 1 … 2 2 … 3 3 …, a hundred of each.
+        let keys: Vec<u32> = (0..400).map(|row| row / 100).collect();
+        let runs = Runs::of(&keys, 4).unwrap();
+        assert_eq!(runs.len(), 4);
+        let check = |ranges: &[Range<usize>], kept: [bool; 4], expected: &[Range<usize>]| {
+            assert_eq!(runs.narrow(ranges, &kept), expected, "{ranges:?}");
         };
-        let (yes, no) = (Some(true), Some(false));
-        check(&[0..400], [yes, no, yes, None], &[0..100, 200..300]);
-        check(&[0..400], [yes, yes, no, yes], &[0..200, 300..400]);
-        check(&[50..60, 90..110, 350..351], [yes, no, no, yes], &[50..60, 90..100, 350..351]);
-        check(&[50..60, 60..110], [yes, yes, no, no], &[50..110]);
-        check(&[99..100, 399..400], [no, no, no, no], &[]);
-        check(&[], [yes, yes, yes, yes], &[]);
+        check(&[0..400], [true, false, true, false], &[0..100, 200..300]);
+        check(&[0..400], [true, true, false, true], &[0..200, 300..400]);
+        check(&[50..60, 90..110, 350..351], [true, false, false, true], &[50..60, 90..100, 350..351]);
+        check(&[50..60, 60..110], [true, true, false, false], &[50..110]);
+        check(&[99..100, 399..400], [false, false, false, false], &[]);
+        check(&[], [true, true, true, true], &[]);
+        check(&[7..7], [true, true, true, true], &[]);
     }
 
     #[test]
-    fn short_runs_and_many_values_are_not_remembered() {
-        assert!(runs(vec![numbers((0..1000).map(Some))]).is_none());
-        let many = MOST_VALUES as i64 + 1;
-        assert!(runs(vec![numbers((0..many * 20).map(|row| Some(row / 20)))]).is_none());
-        assert!(runs(vec![]).is_none());
-        let texts: StringViewArray = (0..1000).map(|row| Some(format!("text {}", row / 50))).collect();
-        assert_eq!(runs(vec![Arc::new(texts)]).unwrap().len(), 20);
+    fn runs_found_by_value_are_those_found_on_the_way() {
+        // Lengths of 8 to 14, 50 values that come again and again in no order.
+        let lengths = (0..3_000_u32).map(|run| (run * 31 % 50, 8 + run % 7));
+        let keys: Vec<u32> =
+            lengths.flat_map(|(key, length)| std::iter::repeat_n(key, length as usize)).collect();
+        let runs = Runs::of(&keys, 50).unwrap();
+        let all = [0..keys.len()];
+        let some: Vec<Range<usize>> = (0..90).map(|at| at * 300 + 5..at * 300 + 270).collect();
+        for ranges in [&all[..], &some] {
+            for wanted in [vec![7], vec![7, 38], vec![0, 49], (0..50).collect(), vec![]] {
+                let kept: Vec<bool> = (0..50).map(|key| wanted.contains(&key)).collect();
+                let rows = ranges.iter().cloned().flatten().filter(|row| kept[keys[*row] as usize]);
+                let expected: Vec<usize> = rows.collect();
+                let found: Vec<usize> = runs.narrow(ranges, &kept).into_iter().flatten().collect();
+                assert_eq!(found, expected, "{wanted:?}");
+                assert_eq!(runs.pass(ranges, &kept).into_iter().flatten().collect::<Vec<_>>(), expected);
+                let mut of_kept: Vec<u32> =
+                    wanted.iter().flat_map(|key| runs.of_value(*key)).copied().collect();
+                of_kept.sort_unstable();
+                assert_eq!(runs.meet(ranges, &of_kept).into_iter().flatten().collect::<Vec<_>>(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn short_runs_are_not_remembered() {
+        let keys: Vec<u32> = (0..1000).collect();
+        assert!(Runs::of(&keys, 1000).is_none());
+        let keys: Vec<u32> = (0..1000).map(|row| row / 10).collect();
+        assert_eq!(Runs::of(&keys, 100).unwrap().len(), 100);
     }
 }

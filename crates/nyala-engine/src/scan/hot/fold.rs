@@ -1,0 +1,163 @@
+//! Finds the different values of a column, and numbers them.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, UInt32Array, downcast_integer_array, downcast_temporal_array, new_empty_array,
+};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Decimal128Type};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+
+use super::runs::Runs;
+use super::stored::{Stored, compact};
+
+/// A dictionary pays if each of its values stands for this many rows on average.
+const REPETITION: usize = 4;
+/// Most different texts: each takes some memory while they are being numbered.
+const MOST_TEXTS: usize = 1 << 18;
+/// Most different numbers of a dimension: their keys shall be shorter than they are.
+const MOST_NUMBERS: usize = 1 << 16;
+/// Most different numbers of a measure, which are read more than compared.
+const MOST_MEASURES: usize = 1 << 8;
+
+/// The values of a column as keys into those that differ, NULL being one of them.
+pub(super) struct Folder {
+    keys: Vec<u32>,
+    values: Vec<ScalarValue>,
+    known: HashMap<ScalarValue, u32>,
+    most: usize,
+}
+
+impl Folder {
+    /// For a column of `rows`, if its type is one of those that repeat.
+    pub(super) fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
+        let most = match data_type {
+            _ if !is_repeating(data_type) => return None,
+            _ if is_text(data_type) => MOST_TEXTS,
+            _ if dimension => MOST_NUMBERS,
+            _ => MOST_MEASURES,
+        };
+        let most = most.min(rows / REPETITION);
+        Some(Self { keys: Vec::with_capacity(rows), values: Vec::new(), known: HashMap::new(), most })
+    }
+
+    /// Takes the next values, unless there are too many different ones then for it to pay.
+    pub(super) fn add(&mut self, values: &ArrayRef) -> Result<bool> {
+        let Some(numbered) = Numbered::of(values, self.most) else { return Ok(false) };
+        let mut keys = Vec::with_capacity(numbered.firsts.len());
+        for first in numbered.firsts {
+            let value = ScalarValue::try_from_array(values, first)?;
+            let next = self.values.len() as u32;
+            let key = *self.known.entry(value).or_insert_with_key(|value| {
+                self.values.push(value.clone());
+                next
+            });
+            keys.push(key);
+        }
+        if self.values.len() > self.most {
+            return Ok(false);
+        }
+        self.keys.extend(numbered.keys.iter().filter_map(|key| keys.get(*key as usize)));
+        Ok(true)
+    }
+
+    /// What was taken so far, as it was; none if that is nothing.
+    pub(super) fn unfold(self) -> Result<Option<ArrayRef>> {
+        if self.keys.is_empty() {
+            return Ok(None);
+        }
+        let values = ScalarValue::iter_to_array(self.values)?;
+        Ok(Some(take(&values, &UInt32Array::from(self.keys), None)?))
+    }
+
+    /// About how much memory the column takes so far.
+    pub(super) fn bytes(&self) -> usize {
+        let width = match self.values.len() {
+            0..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 4,
+        };
+        self.keys.len() * width + self.values.len() * size_of::<ScalarValue>()
+    }
+
+    /// The column, and where equal values stand together.
+    pub(super) fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Runs>)> {
+        if self.keys.is_empty() {
+            return Ok((Stored::plain(&new_empty_array(data_type)), None));
+        }
+        let values = compact(&ScalarValue::iter_to_array(self.values)?);
+        let runs = Runs::of(&self.keys, values.len());
+        Ok((Stored::folded(self.keys, values), runs))
+    }
+}
+
+/// Equal values of an array by equal numbers, and for each number the first row that has its value.
+struct Numbered {
+    keys: Vec<u32>,
+    firsts: Vec<usize>,
+}
+
+impl Numbered {
+    /// None if there are more than `most` different values.
+    fn of(values: &ArrayRef, most: usize) -> Option<Self> {
+        downcast_integer_array! {
+            values => Self::number(values.iter(), most),
+            DataType::Boolean => Self::number(values.as_boolean().iter(), most),
+            DataType::Utf8 => Self::number(values.as_string::<i32>().iter(), most),
+            DataType::LargeUtf8 => Self::number(values.as_string::<i64>().iter(), most),
+            DataType::Utf8View => Self::number(values.as_string_view().iter(), most),
+            DataType::Decimal128(_, _) => Self::number(values.as_primitive::<Decimal128Type>().iter(), most),
+            _ => downcast_temporal_array! {
+                values => Self::number(values.iter(), most),
+                _ => None,
+            },
+        }
+    }
+
+    fn number<T: Copy + Eq + Hash>(values: impl Iterator<Item = Option<T>>, most: usize) -> Option<Self> {
+        let mut known: HashMap<Option<T>, u32> = HashMap::new();
+        let mut numbered = Self { keys: Vec::with_capacity(values.size_hint().0), firsts: Vec::new() };
+        // Cuboids are sorted: mostly a value is the one before.
+        let mut last: Option<(Option<T>, u32)> = None;
+        for (row, value) in values.enumerate() {
+            let key = match last {
+                Some((same, key)) if value == same => key,
+                _ => match known.get(&value) {
+                    Some(key) => *key,
+                    None if numbered.firsts.len() == most => return None,
+                    None => {
+                        let key = u32::try_from(numbered.firsts.len()).ok()?;
+                        numbered.firsts.push(row);
+                        known.insert(value, key);
+                        key
+                    }
+                },
+            };
+            last = Some((value, key));
+            numbered.keys.push(key);
+        }
+        Some(numbered)
+    }
+}
+
+/// Types of dimensions, mostly, for which a dictionary may pay. Their extremes bound every value in the sense of every
+/// comparison; floating-point numbers are not among them, because of NaN.
+pub(super) fn is_repeating(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || is_text(data_type)
+        || matches!(
+            data_type,
+            DataType::Boolean
+                | DataType::Date32
+                | DataType::Date64
+                | DataType::Timestamp(_, _)
+                | DataType::Decimal128(_, _)
+        )
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}

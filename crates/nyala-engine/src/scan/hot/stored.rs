@@ -1,0 +1,116 @@
+//! The values of a column in memory: plain, or folded to short keys into a dictionary.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt8Array, UInt16Array,
+    UInt32Array,
+};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::take;
+use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
+use datafusion::error::Result;
+
+use super::picked::Picked;
+
+/// All values of a column.
+#[derive(Debug)]
+pub(super) enum Stored {
+    Plain(ArrayRef),
+    /// Keys of one, two or four bytes into values, one of which may be NULL. Not as one dictionary array, because
+    /// slicing that costs a good part of what reading a block does.
+    Folded {
+        keys: ArrayRef,
+        values: ArrayRef,
+    },
+}
+
+impl Stored {
+    /// What `keys` point to; they are made as short as the number of values allows.
+    pub(super) fn folded(keys: Vec<u32>, values: ArrayRef) -> Self {
+        let keys: ArrayRef = if values.len() <= usize::from(u8::MAX) + 1 {
+            Arc::new(UInt8Array::from_iter_values(keys.into_iter().map(|key| key as u8)))
+        } else if values.len() <= usize::from(u16::MAX) + 1 {
+            Arc::new(UInt16Array::from_iter_values(keys.into_iter().map(|key| key as u16)))
+        } else {
+            Arc::new(UInt32Array::from(keys))
+        };
+        Self::Folded { keys: compact(&keys), values }
+    }
+
+    pub(super) fn plain(values: &ArrayRef) -> Self {
+        Self::Plain(compact(values))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Plain(values) => values.get_array_memory_size(),
+            Self::Folded { keys, values } => keys.get_array_memory_size() + values.get_array_memory_size(),
+        }
+    }
+
+    /// The values of some rows.
+    pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+        let picked = |values: &ArrayRef| match rows {
+            Picked::Range(range) => Ok(values.slice(range.start, range.len())),
+            Picked::Places(places) => take(values, places, None),
+        };
+        Ok(match self {
+            Self::Plain(values) => picked(values)?,
+            Self::Folded { keys, values } => take(values, &picked(keys)?, None)?,
+        })
+    }
+
+    /// For which of some rows a condition on this column holds. `decide` tells for which of some values, without
+    /// nulls in its answer; if it cannot, there is no answer. Asked about each value of a dictionary once, unless
+    /// there are fewer rows than that.
+    pub(super) fn holds(
+        &self,
+        rows: &Picked,
+        decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
+    ) -> Option<BooleanArray> {
+        let (keys, values) = match self {
+            Self::Folded { keys, values } if values.len() < rows.rows() => (keys, values),
+            _ => return decide(&self.values(rows).ok()?),
+        };
+        let kept: Vec<bool> = decide(values)?.values().iter().collect();
+        match keys.data_type() {
+            DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), &kept, rows)),
+            DataType::UInt16 => Some(look_up(keys.as_primitive::<UInt16Type>(), &kept, rows)),
+            _ => Some(look_up(keys.as_primitive_opt::<UInt32Type>()?, &kept, rows)),
+        }
+    }
+}
+
+/// What is said of the value that each key points to.
+fn look_up<T>(keys: &PrimitiveArray<T>, kept: &[bool], rows: &Picked) -> BooleanArray
+where
+    T: ArrowPrimitiveType,
+    T::Native: TryInto<usize>,
+{
+    let of = |row: usize| {
+        let key = keys.values().get(row).and_then(|key| (*key).try_into().ok());
+        key.and_then(|key| kept.get(key)).copied().unwrap_or(false)
+    };
+    let held = match rows {
+        Picked::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
+        Picked::Places(places) => {
+            let places = places.values();
+            BooleanBuffer::collect_bool(places.len(), |at| {
+                places.get(at).is_some_and(|row| of(*row as usize))
+            })
+        }
+    };
+    BooleanArray::new(held, None)
+}
+
+/// The same values without room that was kept for more.
+pub(super) fn compact(values: &ArrayRef) -> ArrayRef {
+    let mut values: ArrayRef = match values.data_type() {
+        DataType::Utf8View => Arc::new(values.as_string_view().gc()),
+        DataType::BinaryView => Arc::new(values.as_binary_view().gc()),
+        _ => Arc::clone(values),
+    };
+    values.shrink_to_fit();
+    values
+}
