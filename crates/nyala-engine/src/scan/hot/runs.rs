@@ -9,8 +9,8 @@
 
 use std::ops::Range;
 
-/// Runs must be this long on average to be remembered: else looking at rows is as fast.
-const SHORTEST: usize = 8;
+/// Runs must be this long on average to be remembered: shorter ones take more memory than the values do.
+const SHORTEST: usize = 4;
 /// Finding a run by its value costs as much as passing this many.
 const COST_OF_SEARCH: usize = 4;
 
