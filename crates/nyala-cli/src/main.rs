@@ -3,6 +3,7 @@
 //! Everything it does is done by the crates below it; what belongs here is talking to a person at a
 //! terminal.
 
+mod allocator;
 mod args;
 mod bench;
 mod build_progress;
@@ -24,10 +25,6 @@ use std::time::Duration;
 use clap::Parser;
 
 use crate::args::{Args, Command};
-
-/// Planning a query allocates and frees thousands of small objects on several threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Threads for sockets and signals; queries are computed on the engine's own threads.
 const IO_THREADS: usize = 2;
