@@ -125,7 +125,7 @@ impl Values {
             Self::Plain(parts) => {
                 let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
                 let values = if parts.is_empty() { new_empty_array(data_type) } else { concat(&parts)? };
-                Ok((Stored::plain(&values), None))
+                Ok((Stored::various(&values), None))
             }
         }
     }
@@ -218,10 +218,11 @@ mod tests {
         check(Arc::new((0..rows).map(|i| (i % 5 != 0).then_some(i % 2 == 0)).collect::<BooleanArray>()), 2);
         check(Arc::new((0..rows).map(|i| Some(i as i64 / 500)).collect::<Int64Array>()), 2);
         check(Arc::new((0..rows).map(|i| Some(i as i64 / 10)).collect::<Int64Array>()), 7);
-        check(Arc::new((0..rows).map(|i| Some(i as i64)).collect::<Int64Array>()), 9);
+        check(Arc::new((0..rows).map(|i| Some(i as i64)).collect::<Int64Array>()), 3);
+        check(Arc::new((0..rows).map(|i| Some(i as i64 * 1_000_000)).collect::<Int64Array>()), 9);
         check(Arc::new((0..rows).map(|i| Some(i as f64 / 3.0)).collect::<Float64Array>()), 9);
         // The first parts repeat.
-        check(Arc::new((0..rows).map(|i| Some(i.max(rows / 2) as i64)).collect::<Int64Array>()), 9);
+        check(Arc::new((0..rows).map(|i| Some(i.max(rows / 2) as i64)).collect::<Int64Array>()), 3);
         check(Arc::new((0..rows).map(|_| None).collect::<Int64Array>()), 2);
     }
 

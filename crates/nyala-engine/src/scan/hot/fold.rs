@@ -86,7 +86,7 @@ impl Folder {
     /// The column, and where equal values stand together.
     pub(super) fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Runs>)> {
         if self.keys.is_empty() {
-            return Ok((Stored::plain(&new_empty_array(data_type)), None));
+            return Ok((Stored::various(&new_empty_array(data_type)), None));
         }
         let values = compact(&ScalarValue::iter_to_array(self.values)?);
         let runs = Runs::of(&self.keys, values.len());

@@ -13,7 +13,7 @@
 //!
 //! Values that repeat, which is what dimensions do, are kept as one to four bytes that point to a dictionary of the
 //! column, and unfolded for the few rows that a query reads: several times as much fits, and a condition is decided
-//! once for each different value.
+//! once for each different value. Sums and counts are kept as short distances from the least where that is possible.
 //!
 //! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so equal values of
 //! its leading dimensions stand together, and a filter leaves a few ranges of rows in each (`runs`); what is not sorted
@@ -30,6 +30,7 @@ mod cuboid;
 mod exec;
 mod fold;
 mod load;
+mod near;
 mod picked;
 mod prune;
 mod runs;

@@ -1,4 +1,4 @@
-//! The values of a column in memory: plain, or folded to short keys into a dictionary.
+//! The values of a column in memory: plain, as short distances, or folded to short keys into a dictionary.
 
 use std::sync::Arc;
 
@@ -11,12 +11,14 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
 use datafusion::error::Result;
 
+use super::near::Near;
 use super::picked::Picked;
 
 /// All values of a column.
 #[derive(Debug)]
 pub(super) enum Stored {
     Plain(ArrayRef),
+    Near(Near),
     /// Keys of one, two or four bytes into values, one of which may be NULL. Not as one dictionary array, because
     /// slicing that costs a good part of what reading a block does.
     Folded {
@@ -38,26 +40,25 @@ impl Stored {
         Self::Folded { keys: compact(&keys), values }
     }
 
-    pub(super) fn plain(values: &ArrayRef) -> Self {
-        Self::Plain(compact(values))
+    /// Values of which few are the same.
+    pub(super) fn various(values: &ArrayRef) -> Self {
+        Near::of(values).map_or_else(|| Self::Plain(compact(values)), Self::Near)
     }
 
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Plain(values) => values.get_array_memory_size(),
+            Self::Near(values) => values.bytes(),
             Self::Folded { keys, values } => keys.get_array_memory_size() + values.get_array_memory_size(),
         }
     }
 
     /// The values of some rows.
     pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
-        let picked = |values: &ArrayRef| match rows {
-            Picked::Range(range) => Ok(values.slice(range.start, range.len())),
-            Picked::Places(places) => take(values, places, None),
-        };
         Ok(match self {
-            Self::Plain(values) => picked(values)?,
-            Self::Folded { keys, values } => take(values, &picked(keys)?, None)?,
+            Self::Plain(values) => picked(values, rows)?,
+            Self::Near(values) => values.values(rows)?,
+            Self::Folded { keys, values } => take(values, &picked(keys, rows)?, None)?,
         })
     }
 
@@ -79,6 +80,14 @@ impl Stored {
             DataType::UInt16 => Some(look_up(keys.as_primitive::<UInt16Type>(), &kept, rows)),
             _ => Some(look_up(keys.as_primitive_opt::<UInt32Type>()?, &kept, rows)),
         }
+    }
+}
+
+/// Those of some values that are in these rows.
+pub(super) fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
+    match rows {
+        Picked::Range(range) => Ok(values.slice(range.start, range.len())),
+        Picked::Places(places) => Ok(take(values, places, None)?),
     }
 }
 
