@@ -16,6 +16,10 @@ serve *arguments:
 test *arguments:
     cargo test --release --workspace {{arguments}}
 
+# What needs a binary that takes profiles; its dependencies make a second build of DataFusion
+test-profiling:
+    cargo test --release --workspace --features profiling profile
+
 # Rewrites the golden file of stored states; raise a state version when it changes
 golden:
     NYALA_UPDATE_GOLDEN=1 cargo test --release -p nyala-cli --test it stored_states

@@ -104,9 +104,12 @@ pub struct SqlArgs {
     /// Data folder to open in this process; overrides `data_dir`
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
-    /// Server to connect to instead, `postgres://host:port/database`
+    /// Server to connect to instead, `postgres://host:port/database`; `?sslmode=` asks for encryption as psql does
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
     pub url: Option<String>,
+    /// PEM file of the authorities that may vouch for the server, like `sslrootcert` in the URL
+    #[arg(long, value_name = "FILE", requires = "url")]
+    pub ca: Option<PathBuf>,
     /// How results are written
     #[arg(long, value_enum, default_value_t = OutputFormat::Table)]
     pub format: OutputFormat,

@@ -18,6 +18,7 @@ mod report;
 mod serve;
 mod sql;
 mod stop;
+mod tls;
 
 use std::process::ExitCode;
 use std::time::Duration;

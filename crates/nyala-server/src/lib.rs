@@ -7,6 +7,7 @@
 pub mod auth;
 pub mod metrics;
 pub mod pgwire;
+pub mod profile;
 pub mod rest;
 mod rows;
 pub mod serve;

@@ -22,9 +22,12 @@ pub struct BenchArgs {
     /// Query files, folders of them, or a workload that comes with the program: `ssb`, `ssb-postgres`
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
-    /// Server: `postgres://user@host:port/database` or `http://host:port`
+    /// Server: `postgres://user@host:port/database`, with `?sslmode=` for encryption, `http://host:port` or `https://…`
     #[arg(long, required_unless_present = "print")]
     pub url: Option<String>,
+    /// PEM file of the authorities that may vouch for the server [default: those the operating system trusts]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// How values reach the server
     #[arg(long, value_enum, default_value_t = Mode::Simple)]
     pub mode: Mode,
@@ -81,7 +84,7 @@ pub async fn command(args: BenchArgs) -> Result<()> {
         return print(&workload, count, args.seed);
     }
     check(&args)?;
-    let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode)?;
+    let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode, args.ca.as_deref())?;
     let server = server(args.server_pid)?;
     let server_version = probe(&target, &workload, args.timeout, args.seed).await?;
     let mut report = Report::new(setup(&args, &target, &workload, server_version));

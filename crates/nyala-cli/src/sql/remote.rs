@@ -1,5 +1,6 @@
 //! Runs statements on a server, over the PostgreSQL protocol.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,40 +12,31 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use futures::StreamExt;
 use futures::stream::{self, Fuse};
 use tokio_postgres::types::Type;
-use tokio_postgres::{CancelToken, NoTls, SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
+use tokio_postgres::{CancelToken, SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
 use super::client::{Outcome, Rows};
 use crate::report::Hinted;
+use crate::tls::{Mode, PostgresServer, hint};
 
 /// Rows gathered into one batch.
 const BATCH_ROWS: usize = 1024;
 
 /// A connection to a server.
 pub struct Remote {
+    server: PostgresServer,
     client: tokio_postgres::Client,
     cancel: CancelToken,
 }
 
 impl Remote {
-    /// Connects to `postgres://host:port/database`. Without a user in the URL it is `nyala`.
-    pub async fn connect(url: &str) -> Result<Self> {
-        let mut config: tokio_postgres::Config = url.parse().map_err(|error| {
-            Hinted::error(
-                format!("`{url}` is not a server: {error}"),
-                "write `postgres://127.0.0.1:5433/nyala`",
-            )
-        })?;
-        if config.get_user().is_none() {
-            config.user("nyala");
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("nyala sql");
-        }
-        let (client, connection) = config
-            .connect(NoTls)
+    /// Connects to `postgres://host:port/database`.
+    pub async fn connect(url: &str, ca: Option<&Path>) -> Result<Self> {
+        let server = PostgresServer::parse(url, ca, Mode::Prefer, "nyala sql")?;
+        let (client, connection) = server
+            .connect()
             .await
             .map_err(explain)
-            .with_context(|| format!("cannot connect to `{}`", place(&config)))?;
+            .with_context(|| format!("cannot connect to `{}`", server.place()))?;
         tokio::spawn(async move {
             // The call that waits is told no more than that the connection is closed.
             if let Err(error) = connection.await {
@@ -52,7 +44,7 @@ impl Remote {
             }
         });
         let cancel = client.cancel_token();
-        Ok(Self { client, cancel })
+        Ok(Self { server, client, cancel })
     }
 
     /// Runs one statement. Its columns are asked for first, because the results that follow are texts.
@@ -78,12 +70,13 @@ impl Remote {
 
     async fn send(&self, statement: &str) -> Result<Messages> {
         let stream = self.client.simple_query_raw(statement).await.map_err(explain)?;
-        Ok(Messages { stream: Box::pin(stream.fuse()), cancel: self.cancel.clone(), ended: false })
+        let (server, cancel) = (self.server.clone(), self.cancel.clone());
+        Ok(Messages { stream: Box::pin(stream.fuse()), server, cancel, ended: false })
     }
 
     /// Asks the server to end what runs.
     pub async fn cancel(&self) {
-        if let Err(error) = self.cancel.cancel_query(NoTls).await {
+        if let Err(error) = self.server.cancel(&self.cancel).await {
             tracing::warn!(%error, "cannot cancel the statement");
         }
     }
@@ -94,6 +87,7 @@ impl Remote {
 struct Messages {
     /// Fused, because the stream itself reports a closed connection when it is read beyond its end.
     stream: Pin<Box<Fuse<SimpleQueryStream>>>,
+    server: PostgresServer,
     cancel: CancelToken,
     ended: bool,
 }
@@ -109,8 +103,8 @@ impl Messages {
 impl Drop for Messages {
     fn drop(&mut self) {
         if !self.ended {
-            let cancel = self.cancel.clone();
-            tokio::spawn(async move { cancel.cancel_query(NoTls).await });
+            let (server, cancel) = (self.server.clone(), self.cancel.clone());
+            tokio::spawn(async move { server.cancel(&cancel).await });
         }
     }
 }
@@ -182,17 +176,6 @@ fn numeric(modifier: i32) -> Option<DataType> {
     Some(DataType::Decimal128(precision, scale))
 }
 
-/// Host and port for messages; never the password that the URL may hold.
-fn place(config: &tokio_postgres::Config) -> String {
-    let host = config.get_hosts().first().map(|host| match host {
-        tokio_postgres::config::Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-    });
-    let port = config.get_ports().first().copied().unwrap_or(5432);
-    format!("{}:{port}", host.unwrap_or_else(|| "localhost".to_owned()))
-}
-
 /// The server's message and hint, or what happened on the way to it.
 fn explain(error: tokio_postgres::Error) -> anyhow::Error {
     match error.as_db_error() {
@@ -203,7 +186,10 @@ fn explain(error: tokio_postgres::Error) -> anyhow::Error {
         None if error.is_closed() => {
             Hinted::error("the server closed the connection", "start `nyala sql` again")
         }
-        None => anyhow!(error),
+        None => match hint(&error) {
+            Some(hint) => Hinted::error(format!("{:#}", anyhow!(error)), hint),
+            None => anyhow!(error),
+        },
     }
 }
 

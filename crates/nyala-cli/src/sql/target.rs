@@ -13,7 +13,7 @@ use crate::report::Hinted;
 /// Connects to the server that was named, or opens the data folder.
 pub async fn connect(args: &SqlArgs) -> Result<Client> {
     if let Some(url) = &args.url {
-        return Ok(Client::Remote(Box::new(Remote::connect(url).await?)));
+        return Ok(Client::Remote(Box::new(Remote::connect(url, args.ca.as_deref()).await?)));
     }
     let flags: Vec<Flag> = args.data_dir.iter().map(|dir| Flag::data_dir(dir)).collect();
     let config = config::load(&args.config, &flags)?.config;

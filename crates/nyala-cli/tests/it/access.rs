@@ -230,6 +230,13 @@ fn http_wants_a_password_or_a_token() {
     check(&bearer, "SELECT 1", 401, "unauthenticated");
     assert_eq!(request(&server, "GET", "/metrics", "", "").0, 401);
     assert_eq!(request(&server, "GET", "/metrics", &basic("ann", "other"), "").0, 200);
+    for path in ["/debug/flamegraph?seconds=1", "/debug/heap"] {
+        assert_eq!(request(&server, "GET", path, "", "").0, 401, "{path}");
+        let (status, body) = request(&server, "GET", path, &basic("ann", "other"), "");
+        assert!(status == 403 && body.contains("for superusers only"), "{path}: {body}");
+        let (status, body) = request(&server, "GET", path, &basic("root", "r'oot"), "");
+        assert!(matches!(status, 200 | 501), "{path}: {body}");
+    }
     assert_eq!(
         request(&server, "GET", "/healthz", "", "").0,
         200,

@@ -40,6 +40,114 @@ fn plain_text_is_let_in_only_if_that_was_configured() {
     }
 }
 
+#[test]
+fn nyala_sql_asks_for_encryption_in_the_words_of_psql() {
+    let server = Encrypted::start(&[]);
+    let port = server.server.postgres.port();
+    let (own, other) = (server.certificate().display().to_string(), Keys::make());
+    let other = other.certificate.display().to_string();
+    let check = |host: &str, query: &str, more: &[&str], expected: Result<&str, &str>| {
+        let url = format!("postgres://tester@{host}:{port}/nyala?{query}");
+        let statement = ["sql", "--format", "csv", "-c", "SELECT 40 + 2 AS a", "--url", &url];
+        let finished = try_run(&mut nyala(&[&statement, more].concat()));
+        match expected {
+            Ok(answer) => {
+                assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), answer), "{finished:?}")
+            }
+            Err(words) => {
+                assert_eq!(finished.code, Some(1), "{query}: {finished:?}");
+                assert!(finished.stderr.contains(words), "{query}: {words}: {}", finished.stderr);
+            }
+        }
+    };
+    let answer = Ok("a\n42\n");
+    check("localhost", "sslmode=disable", &[], Err("wants encrypted connections"));
+    check("localhost", "", &[], answer);
+    check("localhost", "sslmode=require", &[], answer);
+    // Nobody trusts the test's certificate, unless it is named.
+    check("localhost", "sslmode=verify-full", &[], Err("--ca"));
+    check("localhost", "sslmode=verify-ca", &[], Err("--ca"));
+    check("localhost", "", &["--ca", &own], answer);
+    check("127.0.0.1", &format!("sslmode=verify-full&sslrootcert={own}"), &[], answer);
+    check(
+        "localhost",
+        &format!("sslmode=verify-full&sslrootcert={other}"),
+        &[],
+        Err("invalid peer certificate"),
+    );
+    check(
+        "localhost",
+        &format!("sslmode=verify-ca&sslrootcert={other}"),
+        &[],
+        Err("invalid peer certificate"),
+    );
+    check("localhost", &format!("sslmode=require&sslrootcert={other}"), &[], Err("invalid peer certificate"));
+    check("localhost", "sslmode=verify-full", &["--ca", "/absent.pem"], Err("`/absent.pem`"));
+    // The certificate is not made out to this name.
+    let elsewhere = format!("hostaddr=127.0.0.1&sslrootcert={own}&sslmode=");
+    check("db.example", &format!("{elsewhere}verify-full"), &[], Err("db.example"));
+    check("db.example", &format!("{elsewhere}verify-ca"), &[], answer);
+}
+
+#[test]
+fn a_server_without_a_certificate_is_refused_where_encryption_is_asked_for() {
+    let server = Server::empty(&[]);
+    let check = |mode: &str, code: i32, words: &str| {
+        let url = format!("{}?sslmode={mode}", server.url());
+        let finished = try_run(&mut nyala(&["sql", "-c", "SELECT 40 + 2", "--url", &url]));
+        assert_eq!(finished.code, Some(code), "{mode}: {finished:?}");
+        assert!(finished.stdout.contains(words) || finished.stderr.contains(words), "{mode}: {finished:?}");
+    };
+    check("prefer", 0, "42");
+    check("require", 1, "server does not support TLS");
+}
+
+/// Ctrl-C goes to the server on a connection of its own, which has to be encrypted too.
+#[test]
+fn ctrl_c_cancels_over_an_encrypted_connection() {
+    let server = Encrypted::start(&[]);
+    let url = format!("postgres://tester@localhost:{}/nyala", server.server.postgres.port());
+    let endless = "SELECT count(*) FROM generate_series(1, 100000) a(n), generate_series(1, 10000000) b(m) WHERE n <> m";
+    let mut command = nyala(&["sql", "--url", &url, "-c", endless, "--ca"]);
+    let mut client = Running::start(command.arg(server.certificate()));
+    eventually("it runs", PATIENCE, || {
+        server
+            .psql("sslmode=require", "SELECT count(*) FROM system.queries WHERE application = 'nyala sql'")
+            .stdout
+            .trim()
+            == "1"
+    });
+    client.signal("INT");
+    let finished = client.finish(PATIENCE);
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("cancel"), "{finished:?}");
+}
+
+#[test]
+fn nyala_bench_measures_encrypted_servers() {
+    let server = Encrypted::start(&[]);
+    let (postgres, http) = (server.server.postgres.port(), server.server.http.port());
+    let file = server.keys.folder.path().join("q.sql");
+    std::fs::write(&file, "SELECT {{n: 1..9}} AS n").unwrap();
+    let check = |url: &str, more: &[&str], words: Result<&str, &str>| {
+        let short =
+            ["--clients", "2", "--duration", "300ms", "--warmup", "0s", "--ceiling", "0s", "--url", url];
+        let finished = try_run(nyala(&["bench"]).arg(&file).args(short).args(more));
+        let (code, words) = words.map_or_else(|words| (1, words), |words| (0, words));
+        assert_eq!(finished.code, Some(code), "{url}: {finished:?}");
+        assert!(finished.stdout.contains(words) || finished.stderr.contains(words), "{url}: {finished:?}");
+    };
+    let own = server.certificate().to_str().unwrap();
+    let secure = format!("https://localhost:{http}");
+    check(&secure, &["--ca", own], Ok("p99"));
+    check(&secure, &[], Err("cannot connect"));
+    check(&format!("http://localhost:{http}"), &[], Err("query `q` fails"));
+    let wire = format!("postgres://localhost:{postgres}/nyala");
+    check(&format!("{wire}?sslmode=require"), &["--mode", "prepared"], Ok("p99"));
+    check(&wire, &["--ca", own], Ok("p99"));
+    check(&wire, &[], Err("wants encrypted connections"));
+}
+
 /// Whoever sits between client and server can put bytes behind the request for encryption. They must not be
 /// taken for what the client sent under its protection.
 #[test]

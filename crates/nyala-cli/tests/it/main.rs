@@ -29,6 +29,7 @@ mod live_crash;
 mod oracle;
 mod plans;
 mod process;
+mod profiles;
 mod program;
 mod property;
 mod python;

@@ -9,6 +9,7 @@ mod health;
 mod jobs;
 mod login;
 mod origin;
+mod profiles;
 mod queries;
 mod query;
 mod request;

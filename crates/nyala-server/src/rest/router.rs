@@ -13,7 +13,7 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, changes, health, jobs, login, origin, queries, query, rows};
+use super::{ApiError, Readiness, changes, health, jobs, login, origin, profiles, queries, query, rows};
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
@@ -74,11 +74,17 @@ pub fn router(shared: Shared) -> Router {
         .route("/metrics", get(render_metrics))
         .route("/debug/tasks", get(queries::tasks))
         .route_layer(from_fn_with_state(shared.clone(), login::require));
+    let profiles = Router::new()
+        .route("/debug/flamegraph", get(profiles::flamegraph))
+        .route("/debug/heap", get(profiles::memory))
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
+        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     Router::new()
         .merge(api)
         .route("/healthz", get(health::live))
         .route("/readyz", get(health::ready))
         .merge(metrics)
+        .merge(profiles)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(shared.max_body_bytes))
@@ -103,6 +109,8 @@ async fn index() -> Json<Value> {
             "readiness": "GET /readyz",
             "metrics": "GET /metrics",
             "tasks": "GET /debug/tasks",
+            "CPU profile": "GET /debug/flamegraph",
+            "heap profile": "GET /debug/heap",
         },
     }))
 }

@@ -1,5 +1,7 @@
 //! The HTTP door of Nyala: `POST /api/v1/query` on a connection that is kept.
 
+use std::io;
+use std::path::Path;
 use std::pin::{Pin, pin};
 
 use anyhow::Result;
@@ -7,61 +9,92 @@ use futures::future::{Either, select};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper::http::uri::Authority;
 use hyper::{Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
 use crate::report::Hinted;
+use crate::tls::{Connector, Policy};
 
 /// A server that speaks HTTP.
 #[derive(Debug, Clone)]
 pub struct HttpTarget {
-    authority: String,
+    authority: Authority,
     mode: Mode,
+    /// There if the server is to be reached by HTTPS.
+    connector: Option<Connector>,
 }
 
 impl HttpTarget {
     /// Reads what follows `http://`.
     pub fn parse(rest: &str, mode: Mode) -> Result<Self> {
-        if mode == Mode::Prepared {
-            return Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"));
-        }
-        let place = rest.split('/').next().unwrap_or_default();
-        let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
-        let authority = if has_port { place.to_owned() } else { format!("{place}:80") };
-        let parsed = authority.parse::<hyper::http::uri::Authority>();
-        if place.is_empty() || place.contains('@') || !parsed.is_ok_and(|place| place.port_u16().is_some()) {
-            return Err(Hinted::error(
-                format!("`http://{place}` is not a server"),
-                "write `http://127.0.0.1:8090`",
-            ));
-        }
-        Ok(Self { authority, mode })
+        Ok(Self { authority: authority("http", rest, 80, mode)?, mode, connector: None })
     }
 
-    /// Host and port.
+    /// Reads what follows `https://`. `ca` names a file of authorities to trust instead of the system's.
+    pub fn parse_encrypted(rest: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
+        let authority = authority("https", rest, 443, mode)?;
+        let connector = Connector::new(&Policy::verified(ca), b"http/1.1")?;
+        Ok(Self { authority, mode, connector: Some(connector) })
+    }
+
+    /// Protocol, host and port.
     pub fn place(&self) -> String {
-        format!("http://{}", self.authority)
+        format!("{}://{}", if self.connector.is_some() { "https" } else { "http" }, self.authority)
     }
 
     /// Opens one connection.
     pub async fn connect(&self) -> Result<Http, Failure> {
-        let stream = TcpStream::connect(&self.authority)
-            .await
-            .map_err(|error| Failure::Broken(format!("cannot connect: {error}")))?;
+        let failed = |error: io::Error| Failure::Broken(format!("cannot connect: {error}"));
+        let stream = TcpStream::connect(self.authority.as_str()).await.map_err(failed)?;
         // Without it a request of two packets waits for an acknowledgement.
-        stream.set_nodelay(true).map_err(|error| Failure::Broken(error.to_string()))?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+        stream.set_nodelay(true).map_err(failed)?;
+        let socket: Socket = match &self.connector {
+            None => Box::new(stream),
+            Some(connector) => {
+                let host = self.authority.host().trim_start_matches('[').trim_end_matches(']');
+                Box::new(connector.encrypt(host, stream).await.map_err(failed)?)
+            }
+        };
+        let (sender, connection) = handshake(TokioIo::new(socket)).await.map_err(|error| broken(&error))?;
         Ok(Http { target: self.clone(), sender, driver: Box::pin(connection) })
     }
 }
 
-type Driver = Pin<Box<Connection<TokioIo<TcpStream>, Full<Bytes>>>>;
+/// Host and port of what follows the scheme.
+fn authority(scheme: &str, rest: &str, default_port: u16, mode: Mode) -> Result<Authority> {
+    if mode == Mode::Prepared {
+        return Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"));
+    }
+    let place = rest.split('/').next().unwrap_or_default();
+    let has_port = place.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+    let authority = if has_port { place.to_owned() } else { format!("{place}:{default_port}") };
+    match authority.parse::<Authority>() {
+        Ok(authority) if !place.is_empty() && !place.contains('@') && authority.port_u16().is_some() => {
+            Ok(authority)
+        }
+        _ => Err(Hinted::error(
+            format!("`{scheme}://{place}` is not a server"),
+            "write `http://127.0.0.1:8090`; passwords are not sent",
+        )),
+    }
+}
+
+/// Bytes in both directions, encrypted or not.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+type Socket = Box<dyn Duplex>;
+
+type Driver = Pin<Box<Connection<TokioIo<Socket>, Full<Bytes>>>>;
 
 /// A connection, driven by whoever waits for an answer.
 pub struct Http {
@@ -97,7 +130,7 @@ impl HttpTarget {
             }
         };
         Request::post("/api/v1/query")
-            .header(header::HOST, &self.authority)
+            .header(header::HOST, self.authority.as_str())
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, "nyala bench")
             .body(Full::new(Bytes::from(body.to_string())))

@@ -1,71 +1,52 @@
 //! The PostgreSQL protocol.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::pin::{Pin, pin};
 
 use anyhow::Result;
 use futures::future::{Either, select};
 use futures::{Stream, TryStreamExt};
-use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, NoTls, Row, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
-use crate::report::Hinted;
+use crate::tls::{self, Driver, PostgresServer};
 
 /// A server that speaks PostgreSQL's protocol.
 #[derive(Debug, Clone)]
 pub struct PostgresTarget {
-    config: tokio_postgres::Config,
+    server: PostgresServer,
     mode: Mode,
 }
 
 impl PostgresTarget {
-    /// Reads a URL. Without a user in it, that is `nyala`.
-    pub fn parse(url: &str, mode: Mode) -> Result<Self> {
-        let mut config: tokio_postgres::Config = url.parse().map_err(|error| {
-            Hinted::error(
-                format!("the URL is not a server: {error}"),
-                "write `postgres://127.0.0.1:5433/nyala`",
-            )
-        })?;
-        if config.get_user().is_none() {
-            config.user("nyala");
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("nyala bench");
-        }
-        Ok(Self { config, mode })
+    /// Reads a URL. Encryption is used only if it asks for that: servers that are compared must do the same work.
+    pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
+        let server = PostgresServer::parse(url, ca, tls::Mode::Disable, "nyala bench")?;
+        Ok(Self { server, mode })
     }
 
     /// Host and port.
     pub fn place(&self) -> String {
-        let host = self.config.get_hosts().first().map(|host| match host {
-            tokio_postgres::config::Host::Tcp(name) => name.clone(),
-            #[cfg(unix)]
-            tokio_postgres::config::Host::Unix(path) => path.display().to_string(),
-        });
-        let port = self.config.get_ports().first().copied().unwrap_or(5432);
-        format!("postgres://{}:{port}", host.unwrap_or_else(|| "localhost".to_owned()))
+        format!("postgres://{}", self.server.place())
     }
 
     /// Opens one connection.
     pub async fn connect(&self) -> Result<Postgres, Failure> {
-        let (client, connection) = self.config.connect(NoTls).await.map_err(|error| broken(&error))?;
+        let (client, connection) = self.server.connect().await.map_err(|error| broken(&error))?;
         let driver = Box::pin(connection);
         Ok(Postgres { mode: self.mode, session: Session { client, prepared: HashMap::new() }, driver })
     }
 }
-
-type Driver = Pin<Box<tokio_postgres::Connection<Socket, NoTlsStream>>>;
 
 /// A connection. Whoever waits for an answer also moves its bytes: a task of its own for that would cost
 /// the measuring machine two changes of thread for each message.
 pub struct Postgres {
     mode: Mode,
     session: Session,
-    driver: Driver,
+    driver: Pin<Box<Driver>>,
 }
 
 struct Session {

@@ -1,5 +1,7 @@
 //! The server that is measured, and one connection to it.
 
+use std::path::Path;
+
 use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -30,16 +32,20 @@ pub enum Target {
 }
 
 impl Target {
-    /// Reads `postgres://user@host:port/database` or `http://host:port`.
-    pub fn parse(url: &str, mode: Mode) -> Result<Self> {
+    /// Reads `postgres://user@host:port/database`, `http://host:port` or `https://host:port`. `ca` names a file of
+    /// authorities to trust.
+    pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return PostgresTarget::parse(url, mode).map(Box::new).map(Self::Postgres);
+            return PostgresTarget::parse(url, mode, ca).map(Box::new).map(Self::Postgres);
         }
         if let Some(rest) = url.strip_prefix("http://") {
             return HttpTarget::parse(rest, mode).map(Self::Http);
         }
+        if let Some(rest) = url.strip_prefix("https://") {
+            return HttpTarget::parse_encrypted(rest, mode, ca).map(Self::Http);
+        }
         Err(Hinted::error(
-            "the URL begins with none of `postgres://`, `postgresql://`, `http://`",
+            "the URL begins with none of `postgres://`, `postgresql://`, `http://`, `https://`",
             "write `postgres://127.0.0.1:5433/nyala` or `http://127.0.0.1:8090`",
         ))
     }
@@ -100,18 +106,20 @@ mod tests {
     #[test]
     fn reports_name_the_server_without_its_password() {
         let check = |url: &str, place: &str| {
-            assert_eq!(Target::parse(url, Mode::Simple).unwrap().place(), place, "{url}");
+            assert_eq!(Target::parse(url, Mode::Simple, None).unwrap().place(), place, "{url}");
         };
         check("postgres://me:secret@db.example:6000/sales", "postgres://db.example:6000");
         check("postgresql://127.0.0.1/x", "postgres://127.0.0.1:5432");
         check("http://127.0.0.1:8090/", "http://127.0.0.1:8090");
         check("http://example.org", "http://example.org:80");
+        check("https://example.org/", "https://example.org:443");
+        check("https://[::1]:8090", "https://[::1]:8090");
     }
 
     #[test]
     fn what_cannot_be_measured_is_refused() {
         let check = |url: &str, mode, words: &str| {
-            let error = report::text(&Target::parse(url, mode).unwrap_err());
+            let error = report::text(&Target::parse(url, mode, None).unwrap_err());
             assert!(error.contains(words), "{url}: {error}");
         };
         check("mysql://h/d", Mode::Simple, "begins with none of");
@@ -119,5 +127,7 @@ mod tests {
         check("http://h:port", Mode::Simple, "is not a server");
         check("http://h:1", Mode::Prepared, "cannot prepare");
         check("http://u:p@h:1", Mode::Simple, "is not a server");
+        check("https://u:p@h:1", Mode::Simple, "is not a server");
+        check("postgres://h/d?sslmode=maybe", Mode::Simple, "`sslmode=maybe` is not known");
     }
 }

@@ -86,7 +86,7 @@ async fn a_server_that_never_answers_leaves_everything_unfinished() {
 #[tokio::test]
 async fn a_server_that_is_gone_is_an_error_for_each_attempt() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let target = Target::parse(&format!("http://{address}"), Mode::Simple).unwrap();
+    let target = Target::parse(&format!("http://{address}"), Mode::Simple, None).unwrap();
     let workload = Arc::new(select_one().unwrap());
     let measured = run(&target, &workload, load(Some(50.0), 2), None).await.unwrap();
     assert_eq!((measured.total.handled, measured.total.errors), (0, 50), "{:?}", measured.errors);
@@ -112,7 +112,8 @@ where
     F: Future<Output = Option<TcpStream>> + Send,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let target = Target::parse(&format!("http://{}", listener.local_addr().unwrap()), Mode::Simple).unwrap();
+    let target =
+        Target::parse(&format!("http://{}", listener.local_addr().unwrap()), Mode::Simple, None).unwrap();
     let requests = Arc::new(AtomicU64::new(0));
     let serving = tokio::spawn(async move {
         while let Ok((mut client, _)) = listener.accept().await {

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Accumulator;
 
 use super::fold::{Folder, is_repeating};
 use super::runs::Runs;
-use super::stored::Stored;
+use super::stored::{Stored, compact};
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
@@ -154,8 +154,8 @@ impl Extremes {
             return Ok(None);
         }
         Ok(Some(BlockStatistics {
-            min: ScalarValue::iter_to_array(self.min)?,
-            max: ScalarValue::iter_to_array(self.max)?,
+            min: compact(&ScalarValue::iter_to_array(self.min)?),
+            max: compact(&ScalarValue::iter_to_array(self.max)?),
             nulls: Arc::new(UInt64Array::from(self.nulls)),
         }))
     }

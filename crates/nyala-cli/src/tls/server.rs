@@ -1,0 +1,89 @@
+//! A server that speaks PostgreSQL's protocol, as a URL names it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{CancelToken, Client, Config, Error, Socket};
+
+use super::{Connector, Mode, Policy, Stream};
+use crate::report::Hinted;
+
+/// What moves the bytes of a connection.
+pub type Driver = tokio_postgres::Connection<Socket, Stream<Socket>>;
+
+/// Where a server is, who asks, and how connections are protected.
+#[derive(Debug, Clone)]
+pub struct PostgresServer {
+    config: Config,
+    connector: Connector,
+}
+
+impl PostgresServer {
+    /// Reads a URL. Without a user in it that is `nyala`, without an application `application`, without `sslmode`
+    /// what `default` says.
+    pub fn parse(url: &str, ca: Option<&Path>, default: Mode, application: &str) -> Result<Self> {
+        let (url, policy) = Policy::of_url(url, ca, default)?;
+        // The URL is not repeated: it may hold a password.
+        let mut config: Config = url.parse().map_err(|error: Error| {
+            let cause = error.into_source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            Hinted::error(
+                format!("the URL is not a server{cause}"),
+                "write `postgres://127.0.0.1:5433/nyala`",
+            )
+        })?;
+        if config.get_user().is_none() {
+            config.user("nyala");
+        }
+        if config.get_application_name().is_none() {
+            config.application_name(application);
+        }
+        config.ssl_mode(match policy.mode {
+            Mode::Disable => SslMode::Disable,
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        Ok(Self { config, connector: Connector::new(&policy, b"postgresql")? })
+    }
+
+    /// Opens one connection.
+    pub async fn connect(&self) -> Result<(Client, Driver), Error> {
+        self.config.connect(self.connector.clone()).await
+    }
+
+    /// Asks the server to end what a connection runs, as protected as the connection itself.
+    pub async fn cancel(&self, token: &CancelToken) -> Result<(), Error> {
+        token.cancel_query(self.connector.clone()).await
+    }
+
+    /// Host and port for messages; never the password that the URL may hold.
+    pub fn place(&self) -> String {
+        let host = self.config.get_hosts().first().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            #[cfg(unix)]
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let port = self.config.get_ports().first().copied().unwrap_or(5432);
+        format!("{}:{port}", host.unwrap_or_else(|| "localhost".to_owned()))
+    }
+}
+
+/// What to do about a connection that could not be encrypted, if that is why there is none.
+pub fn hint(error: &Error) -> Option<&'static str> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let inner = io.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match inner.or_else(|| error.downcast_ref()) {
+            Some(rustls::Error::InvalidCertificate(_)) => {
+                return Some(
+                    "name the file of its authority by `--ca`, or use the name that its certificate is made out to",
+                );
+            }
+            _ => cause = error.source(),
+        }
+    }
+    let text = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    (text == "server does not support TLS")
+        .then_some("it is configured without a certificate: see `server.tls`")
+}

@@ -1,0 +1,20 @@
+//! Why there is no profile.
+
+/// Why there is no profile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// The process has one timer for it.
+    #[error("another profile is being taken")]
+    Busy,
+    /// This binary, or this start of it, cannot tell.
+    #[error("{reason}")]
+    Unavailable {
+        /// What is missing.
+        reason: &'static str,
+        /// How to get it.
+        hint: &'static str,
+    },
+    /// The operating system or a library refused.
+    #[error("the profile could not be taken: {0}")]
+    Failed(String),
+}
