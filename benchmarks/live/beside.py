@@ -1,0 +1,137 @@
+"""Latency of statements on another table while a large disk store recovers, and while nothing does.
+
+    python3 beside.py --nyala target/release/nyala --rows 20000000 --folder /tmp/beside
+
+Needs psycopg. The folder gets a data folder with a store `big` of so many rows, which is kept for the next run with the same number of
+rows. The server is started again and again, and one client does the same statements on a store of its own: from the greeting
+until `big` is in memory ("recovering"), and then as often again ("idle"). Prints a table in Markdown.
+"""
+
+import argparse
+import pathlib
+import signal
+import statistics
+import subprocess
+import time
+
+import psycopg
+
+STATEMENTS = [
+    ("create table", "CREATE LIVE TABLE other_{n} (id BIGINT PRIMARY KEY, v TEXT) WITH (disk_store = small)"),
+    ("insert a row", "INSERT INTO other_{n} VALUES ({n}, 'value {n}')"),
+    ("read by key", "SELECT v FROM other_{n} WHERE id = {n}"),
+    ("scan 1,000 rows", "SELECT count(*), max(v) FROM small_rows"),
+    ("list tables", "SELECT count(*) FROM information_schema.tables"),
+    ("add column", "ALTER TABLE other_{n} ADD COLUMN more INT"),
+    ("drop table", "DROP TABLE other_{n}"),
+]
+LOADED_AT_ONCE = 200_000
+
+
+class Server:
+    """A server on ports of its own, ready to be asked when this is made."""
+
+    def __init__(self, args):
+        command = [args.nyala, "serve", "--data-dir", str(pathlib.Path(args.folder) / "data")]
+        command += ["--postgres-listen", f"127.0.0.1:{args.port}", "--http-listen", f"127.0.0.1:{args.port + 1}"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(6000):
+            try:
+                self.client = psycopg.connect(
+                    host="127.0.0.1", port=args.port, user="bench", dbname="nyala", autocommit=True
+                )
+                return
+            except psycopg.OperationalError:
+                if self.process.poll() is not None:
+                    raise SystemExit("the server ended; start it by hand to see why") from None
+                time.sleep(0.005)
+        raise SystemExit("the server takes no connections")
+
+    def one(self, sql):
+        return self.client.execute(sql).fetchone()[0]
+
+    def stop(self, how=signal.SIGTERM):
+        self.client.close()
+        self.process.send_signal(how)
+        self.process.wait()
+
+    def recovering(self):
+        return self.one("SELECT count(*) FROM system.recovery WHERE disk_store = 'big' AND phase <> 'ready'") == 1
+
+
+def prepare(args):
+    """A data folder with a large store and a small one, unless it is there."""
+    mark = pathlib.Path(args.folder) / f"{args.rows}.rows"
+    if mark.exists():
+        return
+    server = Server(args)
+    run = server.client.execute
+    run("CREATE DISK STORE big")
+    run("CREATE DISK STORE small")
+    run("CREATE LIVE TABLE big_rows (k TEXT PRIMARY KEY, v TEXT) WITH (disk_store = big)")
+    run("CREATE LIVE TABLE small_rows (id BIGINT PRIMARY KEY, v TEXT) WITH (disk_store = small)")
+    run("INSERT INTO small_rows SELECT value, 'value ' || value FROM generate_series(1, 1000)")
+    for first in range(0, args.rows, LOADED_AT_ONCE):
+        last = min(first + LOADED_AT_ONCE, args.rows) - 1
+        key, value = "md5(value::text) || repeat('k', 68)", "repeat('v', 90) || value"
+        run(f"INSERT INTO big_rows SELECT {key}, {value} FROM generate_series({first}, {last})")
+    server.stop()
+    mark.touch()
+
+
+def measure(server, number, times):
+    """Does each statement once, and notes how long it took, in milliseconds."""
+    for name, sql in STATEMENTS:
+        begun = time.perf_counter()
+        cursor = server.client.execute(sql.format(n=number))
+        if cursor.description:
+            cursor.fetchall()
+        times.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
+
+
+def start(args, number, idle, recovering):
+    """One start of the server; gives the next free number."""
+    server = Server(args)
+    rounds, keys_ready = 0, None
+    while server.recovering():
+        if keys_ready is None and server.one("SELECT count(*) FROM system.recovery WHERE phase = 'values'"):
+            keys_ready = rounds
+        measure(server, number, recovering)
+        number, rounds = number + 1, rounds + 1
+    print(f"{rounds} rounds while it recovered, {rounds if keys_ready is None else keys_ready} of them before keys were ready")
+    for _ in range(max(rounds, 3)):
+        measure(server, number, idle)
+        number += 1
+    server.stop(signal.SIGKILL if args.crash else signal.SIGTERM)
+    return number
+
+
+def quantiles(times):
+    cuts = statistics.quantiles(times, n=100, method="inclusive")
+    return f"{cuts[49]:.2f} | {cuts[94]:.2f} | {max(times):.2f}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nyala", default="target/release/nyala")
+    parser.add_argument("--rows", type=int, default=20_000_000)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--port", type=int, default=15_433)
+    parser.add_argument("--crash", action="store_true", help="end the server by SIGKILL each time")
+    args = parser.parse_args()
+    pathlib.Path(args.folder).mkdir(parents=True, exist_ok=True)
+    prepare(args)
+    idle, recovering, number = {}, {}, 0
+    for _ in range(args.starts):
+        number = start(args, number, idle, recovering)
+    if not recovering:
+        raise SystemExit("the store was in memory before the first statement: ask for more --rows")
+    print(f"\n{args.rows} rows, {args.starts} starts, {len(recovering['read by key'])} rounds each; milliseconds\n")
+    print("| statement | recovering: median | 95 % | most | idle: median | 95 % | most |")
+    print("|---|---|---|---|---|---|---|")
+    for name, _ in STATEMENTS:
+        print(f"| {name} | {quantiles(recovering[name])} | {quantiles(idle[name])} |")
+
+
+main()
