@@ -127,6 +127,8 @@ pub enum SegmentRange {
     Keys(KeyRange),
     /// Rows without a value in the column.
     Nulls,
+    /// Rows of a live table that were last written in this range of LSNs.
+    Written(KeyRange),
 }
 
 impl SegmentRange {
@@ -134,7 +136,9 @@ impl SegmentRange {
     pub fn contains(self, other: Self) -> bool {
         match (self, other) {
             (Self::Whole, _) | (Self::Nulls, Self::Nulls) => true,
-            (Self::Keys(own), Self::Keys(other)) => own.contains(other),
+            (Self::Keys(own), Self::Keys(other)) | (Self::Written(own), Self::Written(other)) => {
+                own.contains(other)
+            }
             _ => false,
         }
     }
@@ -143,13 +147,15 @@ impl SegmentRange {
     pub fn overlaps(self, other: Self) -> bool {
         match (self, other) {
             (Self::Whole, _) | (_, Self::Whole) | (Self::Nulls, Self::Nulls) => true,
-            (Self::Keys(own), Self::Keys(other)) => own.overlaps(other),
+            (Self::Keys(own), Self::Keys(other)) | (Self::Written(own), Self::Written(other)) => {
+                own.overlaps(other)
+            }
             _ => false,
         }
     }
 }
 
-/// The files of one table that a segment was made from, as they were then.
+/// The files of one table that a segment was made from, as they were then; or its rows, if it is live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFiles {
     /// The table.
@@ -158,6 +164,23 @@ pub struct SourceFiles {
     pub files: u64,
     /// A digest of their names, sizes, times and tags. Other files have another one.
     pub fingerprint: String,
+    /// The rows of a live table, which has no files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveRows>,
+}
+
+/// Rows of a live table as they were when a segment was made.
+///
+/// A row that is written again has a later LSN. So the rows that have one of before can only become fewer, and as
+/// long as there are as many, they are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveRows {
+    /// The table's name in its store, which no other table of the store ever had.
+    pub stored_as: String,
+    /// No row has a later LSN.
+    pub up_to: u64,
+    /// How many there were.
+    pub rows: u64,
 }
 
 /// The cuboids of a cube built in one go.

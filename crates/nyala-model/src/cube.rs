@@ -86,8 +86,14 @@ pub struct CubeOptions {
     pub retention: Option<Step>,
     /// Widths to which neighbouring segments are merged, ascending.
     pub auto_merge: Vec<Step>,
-    /// Whether what is missing or stale is built when files change.
+    /// Whether what is missing or stale is built when files change, or rows of live tables.
     pub auto_refresh: bool,
+    /// So many new rows of a live fact table are folded without waiting; none is as many as the engine thinks right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold_rows: Option<u64>,
+    /// New rows and changes of live tables, however few, are folded so long after the last build, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold_after_ms: Option<u64>,
 }
 
 impl CubeDefinition {

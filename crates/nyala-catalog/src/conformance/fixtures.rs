@@ -93,7 +93,7 @@ impl Subject {
 
 /// Files of one table.
 pub(crate) fn sources() -> Vec<SourceFiles> {
-    vec![SourceFiles { table: name("sales"), files: 2, fingerprint: "f00d".to_owned() }]
+    vec![SourceFiles { table: name("sales"), files: 2, fingerprint: "f00d".to_owned(), live: None }]
 }
 
 /// `schema.name`, or a name in `public`.
@@ -227,6 +227,8 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
             retention: Some(Step::Months(24)),
             auto_merge: vec![Step::Months(3), Step::Months(12)],
             auto_refresh: true,
+            fold_rows: Some(1000),
+            fold_after_ms: None,
         },
         partition: Some(RangePartition {
             column: text("day"),

@@ -41,9 +41,15 @@ impl TestEngine {
 
     /// Closes the engine and opens another one on the same folder.
     pub async fn reopen(self) -> Self {
+        self.reopen_after(|_| {}).await
+    }
+
+    /// The same, with something done to its data folder while nobody has it open.
+    pub async fn reopen_after(self, between: impl FnOnce(&Path)) -> Self {
         let Self { folder, engine, session, _lock } = self;
         engine.shutdown(std::time::Duration::ZERO).await;
         drop((engine, session, _lock));
+        between(&folder.path().join("data"));
         Self::open(folder, |_| {}).await
     }
 

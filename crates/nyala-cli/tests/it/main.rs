@@ -26,6 +26,7 @@ mod hot;
 mod ingest;
 mod live;
 mod live_crash;
+mod live_cubes;
 mod oracle;
 mod plans;
 mod process;

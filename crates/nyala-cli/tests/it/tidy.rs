@@ -31,7 +31,7 @@ const ENGINE_MODULES: &[(&str, &[&str])] = &[
     ("functions", &["error", "statement"]),
     ("scan", &["error", "statement"]),
     ("live", &["error"]),
-    ("cube", &["error", "statement", "functions", "scan"]),
+    ("cube", &["error", "statement", "functions", "scan", "live"]),
     ("session", &["error", "statement", "functions", "scan", "live", "cube"]),
     ("query", &["error", "access", "statement", "functions", "scan", "live", "cube", "session"]),
 ];

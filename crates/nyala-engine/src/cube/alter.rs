@@ -43,7 +43,7 @@ pub(crate) async fn alter(
         })
         .collect();
     let mut alteration = if actions.iter().all(|action| matches!(action, AlterAction::Set(_))) {
-        unchanged(entry, &set, limits)?
+        unchanged(entry, (&set, compiled.is_live()), limits)?
     } else {
         other_cells(entry, compiled, actions, &set, (state, limits)).await?
     };
@@ -55,11 +55,15 @@ pub(crate) async fn alter(
 }
 
 /// The same cube with other options.
-fn unchanged(entry: &CubeEntry, set: &[CubeOption], limits: &StatementLimits) -> Result<Alteration> {
+fn unchanged(
+    entry: &CubeEntry,
+    (set, is_live): (&[CubeOption], bool),
+    limits: &StatementLimits,
+) -> Result<Alteration> {
     let definition = entry.definition.clone();
     let moves = DimensionMoves((0..definition.dimensions.len()).map(Some).collect());
     let mut create = create_of(entry, limits)?;
-    create.options = written(&create.options, set);
+    create.options = written(&create.options, set, is_live);
     Ok(Alteration { definition, statement: create.to_string(), moves })
 }
 
@@ -94,7 +98,7 @@ async fn other_cells(
         grouping_sets: changed.sets.clone(),
         ..entry.definition.clone()
     };
-    let statement = statement(entry, &changed, set, limits)?;
+    let statement = statement(entry, &changed, (set, compiled.is_live()), limits)?;
     Ok(Alteration { definition, statement, moves: changed.moves })
 }
 
@@ -118,11 +122,11 @@ fn create_of(entry: &CubeEntry, limits: &StatementLimits) -> Result<CreateCube> 
 fn statement(
     entry: &CubeEntry,
     changed: &Changed,
-    set: &[CubeOption],
+    (set, is_live): (&[CubeOption], bool),
     limits: &StatementLimits,
 ) -> Result<String> {
     let mut create = create_of(entry, limits)?;
-    create.options = written(&create.options, set);
+    create.options = written(&create.options, set, is_live);
     let query = create.query.as_mut();
     if changed.sets == entry.definition.grouping_sets && changed.moves.0.iter().all(Option::is_some) {
         resolve_positions(query)?;

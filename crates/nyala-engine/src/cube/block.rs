@@ -13,6 +13,7 @@ use nyala_model::{FileFormat, QualifiedName};
 use super::conjuncts::conjuncts;
 use super::grouping::{QuerySet, grouping};
 use super::outer::strengthen;
+use crate::live::LiveProvider;
 use crate::scan::ExternalTable;
 
 /// Why something could not be brought to the form, or a cube not be used: one sentence for EXPLAIN.
@@ -66,9 +67,11 @@ pub(crate) struct Block {
 }
 
 /// The catalog's name of the table that is scanned, under whatever name the query knows it.
-pub(crate) fn external_table(scan: &TableScan) -> Option<QualifiedName> {
+pub(crate) fn table_of(scan: &TableScan) -> Option<QualifiedName> {
     let provider = source_as_provider(&scan.source).ok()?;
-    Some(provider.downcast_ref::<ExternalTable>()?.entry().name.clone())
+    let external = provider.downcast_ref::<ExternalTable>().map(|table| table.entry());
+    let live = || Some(provider.downcast_ref::<LiveProvider>()?.table().entry());
+    external.or_else(live).map(|entry| entry.name.clone())
 }
 
 /// The qualifier of an instance's columns.
@@ -138,18 +141,20 @@ impl Block {
     }
 
     fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
-        let provider = source_as_provider(&scan.source).ok();
-        let table = provider.as_ref().and_then(|provider| provider.downcast_ref::<ExternalTable>());
-        let Some(table) = table else {
-            return Err(Miss::new(format!("`{}` is not a table of files", scan.table_name)));
+        let Some(table) = table_of(scan) else {
+            return Err(Miss::new(format!(
+                "`{}` is neither a table of files nor a live table",
+                scan.table_name
+            )));
         };
-        let entry = table.entry();
+        let provider = source_as_provider(&scan.source).ok();
+        let external = provider.as_ref().and_then(|provider| provider.downcast_ref::<ExternalTable>());
         let qualifier = qualifier(self.instances.len());
         self.instances.push(Instance {
-            table: entry.name.clone(),
+            table,
             scan: scan.clone(),
             outer: None,
-            is_parquet: table.format() == FileFormat::Parquet,
+            is_parquet: external.is_some_and(|table| table.format() == FileFormat::Parquet),
             only: None,
         });
         let columns = scan.projected_schema.columns().into_iter();

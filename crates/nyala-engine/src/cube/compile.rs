@@ -7,7 +7,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
-use nyala_model::{DimensionSet, RangePartition, SegmentRange};
+use nyala_model::{DimensionSet, KeySet, RangePartition, SegmentRange};
 
 use super::block::{Block, scan_plan};
 use super::call::Call;
@@ -100,10 +100,15 @@ impl CompiledCube {
     /// The same for the rows of any of `ranges`.
     pub(crate) fn restricted_to(&self, ranges: &[SegmentRange]) -> Result<Self> {
         let mut cube = self.clone();
-        let Some(column) = &self.partition else { return Ok(cube) };
         let Some(fact) = cube.block.instances.first_mut() else { return Ok(cube) };
-        let name = Column::new(Some(fact.scan.table_name.clone()), column.division.column.clone());
-        fact.only = column.rows_of_any(ranges, &Expr::Column(name));
+        match (&self.partition, written_in(ranges)) {
+            (Some(column), _) => {
+                let name = Column::new(Some(fact.scan.table_name.clone()), column.division.column.clone());
+                fact.only = column.rows_of_any(ranges, &Expr::Column(name));
+            }
+            (None, Some(lsns)) => *fact = fact.only_written(&lsns)?,
+            (None, None) => return Ok(cube),
+        }
         let read = scan_plan(fact)?.build()?;
         let mut first = true;
         // The fact table is the first that its SELECT names, and so the first scan of the plan.
@@ -116,6 +121,15 @@ impl CompiledCube {
         cube.flat = flat.data;
         Ok(cube)
     }
+}
+
+/// The LSNs of `ranges`, if they are ranges of such.
+fn written_in(ranges: &[SegmentRange]) -> Option<KeySet> {
+    let keys = ranges.iter().map(|range| match range {
+        SegmentRange::Written(lsns) => Some(KeySet::from(*lsns)),
+        SegmentRange::Whole | SegmentRange::Keys(_) | SegmentRange::Nulls => None,
+    });
+    keys.reduce(|all, keys| Some(all?.union(&keys?))).flatten()
 }
 
 /// Plans `select`, the SELECT of a cube grouped plainly by all its dimensions, and takes it apart. Its

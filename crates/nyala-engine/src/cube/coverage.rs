@@ -6,34 +6,47 @@ use std::sync::Arc;
 use nyala_model::{
     CubeEntry, KeySet, QualifiedName, SegmentEntry, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
+use nyala_storage::oplog::Version;
 
 use super::compile::CompiledCube;
+use super::live::{LiveVersions, live_tables, lsn_set};
 use crate::scan::TableFiles;
 
 /// The newest listings of the tables that cubes read.
 pub(crate) type Listings = HashMap<QualifiedName, Arc<TableFiles>>;
 
 /// How far a cube's segments can be trusted, by one state of the listings.
+///
+/// Live tables change without a listing. Of cubes over such no segment may answer before a statement has said which
+/// versions it reads: [`Self::at`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Coverage {
     /// Segments that may answer.
     usable: Vec<SegmentId>,
+    /// Segments that may, as far as files tell.
+    undecided: Vec<SegmentId>,
     /// Segments that may not, with the reason.
     stale: Vec<(SegmentId, String)>,
     /// For each file of the fact table: keys, whether some rows have none, and rows.
-    files: Vec<(KeySet, bool, Option<u64>)>,
+    files: Arc<[(KeySet, bool, Option<u64>)]>,
     /// Keys that rows of the fact table may have.
     pub(crate) data: KeySet,
     /// Whether rows of the fact table may have none.
     pub(crate) nulls: bool,
+    /// Whether it is only not known yet what a statement reads.
+    waits: bool,
+    /// The live fact table, whose keys are the LSNs of its rows.
+    written: Option<Arc<Version>>,
 }
 
 impl Coverage {
     /// Judges every segment of `entry`.
     pub(crate) fn judge(entry: &CubeEntry, compiled: &CompiledCube, listings: &Listings) -> Self {
         let mut coverage = Self::default();
+        let is_live = !live_tables(compiled).is_empty();
         for segment in entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready) {
             match staleness(segment, entry, compiled, listings) {
+                None if is_live => coverage.undecided.push(segment.id),
                 None => coverage.usable.push(segment.id),
                 Some(reason) => coverage.stale.push((segment.id, reason)),
             }
@@ -48,14 +61,44 @@ impl Coverage {
             coverage.data = coverage.files.iter().fold(KeySet::default(), |all, (keys, ..)| all.union(keys));
             coverage.nulls = coverage.files.iter().any(|(_, nulls, _)| *nulls);
         } else {
-            (coverage.data, coverage.nulls) = (KeySet::all(), true);
+            (coverage.data, coverage.nulls) = (KeySet::all(), !compiled.is_live());
         }
+        coverage
+    }
+
+    /// The same for a statement that reads these versions of the live tables, or that cannot tell which.
+    pub(crate) fn at(
+        &self,
+        entry: &CubeEntry,
+        compiled: &CompiledCube,
+        versions: &Result<LiveVersions, String>,
+    ) -> Self {
+        let mut coverage = self.clone();
+        for id in std::mem::take(&mut coverage.undecided) {
+            let segment = entry.segments.iter().find(|segment| segment.id == id);
+            let Some(segment) = segment else { continue };
+            let reason = match versions {
+                Ok(versions) => versions.staleness(segment, entry, compiled),
+                Err(reason) => Some(reason.clone()),
+            };
+            match reason {
+                None => coverage.usable.push(id),
+                Some(reason) => coverage.stale.push((id, reason)),
+            }
+        }
+        coverage.waits = versions.is_err();
+        coverage.written = versions.as_ref().ok().and_then(|versions| versions.fact(entry)).cloned();
         coverage
     }
 
     /// Why a segment may not answer; none if it may.
     pub(crate) fn why_stale(&self, segment: SegmentId) -> Option<&str> {
         self.stale.iter().find(|(id, _)| *id == segment).map(|(_, reason)| reason.as_str())
+    }
+
+    /// The live fact table as the statement reads it.
+    pub(crate) fn written(&self) -> Option<&Arc<Version>> {
+        self.written.as_ref()
     }
 
     /// For each file of the fact table that has keys, its first and last.
@@ -65,9 +108,20 @@ impl Coverage {
 
     /// Rows of files that may hold such keys, as far as they were counted.
     pub(crate) fn rows(&self, keys: &KeySet, nulls: bool) -> u64 {
+        if let Some(version) = &self.written {
+            return version.rows_written(&lsn_set(keys));
+        }
         let near =
             self.files.iter().filter(|(held, some, _)| !held.intersect(keys).is_empty() || (nulls && *some));
         near.filter_map(|(_, _, rows)| *rows).sum()
+    }
+
+    /// Whether there may be rows with such keys, or without any.
+    pub(crate) fn may_have(&self, keys: &KeySet, nulls: bool) -> bool {
+        match &self.written {
+            Some(_) => self.rows(keys, nulls) > 0,
+            None => !keys.intersect(&self.data).is_empty() || (nulls && self.nulls),
+        }
     }
 
     /// Segments of `entry` that may answer.
@@ -79,6 +133,12 @@ impl Coverage {
     pub(crate) fn first_reason(&self) -> Option<&str> {
         self.stale.first().map(|(_, reason)| reason.as_str())
     }
+
+    /// The same, with what to do about it.
+    pub(crate) fn first_advice(&self) -> Option<String> {
+        let reason = self.first_reason()?;
+        Some(if self.waits { reason.to_owned() } else { format!("{reason}; run BUILD CUBE") })
+    }
 }
 
 fn staleness(
@@ -87,7 +147,8 @@ fn staleness(
     compiled: &CompiledCube,
     listings: &Listings,
 ) -> Option<String> {
-    let now = match fingerprints(entry, compiled, listings, segment.range) {
+    // Live tables are compared later: they are not among these.
+    let now = match fingerprints(entry, compiled, (listings, &LiveVersions::default()), segment.range) {
         Ok(now) => now,
         Err(table) => return Some(format!("the files of table `{table}` have not been listed yet")),
     };
@@ -98,25 +159,36 @@ fn staleness(
     Some(format!("files of table `{}` changed since it was built", changed.table))
 }
 
-/// The files that rows of `range` come from, or the table that is not listed.
+/// What rows of `range` come from: the files of each table, or its rows if it is one of the live `versions`. Fails
+/// with the table that is not listed.
 pub(crate) fn fingerprints(
     entry: &CubeEntry,
     compiled: &CompiledCube,
-    listings: &Listings,
+    (listings, versions): (&Listings, &LiveVersions),
     range: SegmentRange,
 ) -> Result<Vec<SourceFiles>, QualifiedName> {
-    let sources = entry.definition.sources.iter().enumerate();
-    sources
-        .map(|(position, table)| {
-            let files = listings.get(table).ok_or_else(|| table.clone())?;
-            // A fact table that is also joined is read as a whole.
-            let joined = compiled.block.instances.iter().filter(|i| i.table == *table).count() > 1;
-            Ok(match &compiled.partition {
-                Some(column) if position == 0 && !joined => {
-                    files.fingerprint(Some(column.index), |file| column.touches(file, range))
-                }
-                _ => files.fingerprint(None, |_| true),
-            })
-        })
-        .collect()
+    let live: Vec<QualifiedName> =
+        live_tables(compiled).iter().map(|table| table.entry().name.clone()).collect();
+    let mut sources = Vec::new();
+    for (position, table) in entry.definition.sources.iter().enumerate() {
+        if live.contains(table) {
+            let rows = versions.rows(table, entry, compiled, range);
+            let of = |live| SourceFiles {
+                table: table.clone(),
+                files: 0,
+                fingerprint: String::new(),
+                live: Some(live),
+            };
+            sources.extend(rows.map(of));
+            continue;
+        }
+        let files = listings.get(table).ok_or_else(|| table.clone())?;
+        sources.push(match &compiled.partition {
+            Some(column) if position == 0 && !compiled.joins_fact() => {
+                files.fingerprint(Some(column.index), |file| column.touches(file, range))
+            }
+            _ => files.fingerprint(None, |_| true),
+        });
+    }
+    Ok(sources)
 }

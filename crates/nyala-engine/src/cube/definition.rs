@@ -35,7 +35,9 @@ pub(crate) async fn define(
             .hint("write the same expression the same way everywhere"));
     }
     let partition = create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?;
-    let options = options(CubeOptions::default(), &create.options, partition.as_ref())?;
+    // Nobody would build a cube after every write.
+    let defaults = CubeOptions { auto_refresh: cube.is_live(), ..CubeOptions::default() };
+    let options = options(defaults, &create.options, partition.as_ref())?;
     Ok(CubeDefinition {
         select,
         sources: sources(&cube),
@@ -52,6 +54,11 @@ pub(crate) async fn define(
 /// Reads `PARTITION BY RANGE (column) EVERY step` in the light of the column's type.
 fn divide(clause: &PartitionClause, cube: &CompiledCube) -> Result<RangePartition> {
     let fact = cube.block.instances.first().ok_or_else(|| QueryError::internal("a cube has no tables"))?;
+    if cube.is_live() {
+        let message =
+            format!("table `{}` is live, so a cube over it is divided by when rows were written", fact.table);
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("leave PARTITION BY out"));
+    }
     if !fact.is_parquet {
         let message =
             format!("table `{}` is not Parquet, so a cube over it cannot be partitioned", fact.table);

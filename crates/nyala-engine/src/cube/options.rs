@@ -24,22 +24,28 @@ pub(super) fn options(
             "auto_refresh" if off => before.auto_refresh = false,
             "auto_refresh" if option.value.eq_ignore_ascii_case("on") => before.auto_refresh = true,
             "auto_refresh" => return Err(wrong(option, "on or off")),
+            "fold_rows" if off => before.fold_rows = None,
+            "fold_rows" => before.fold_rows = Some(fold_rows(option)?),
+            "fold_after" if off => before.fold_after_ms = None,
+            "fold_after" => before.fold_after_ms = Some(fold_after(option)?),
             other => {
                 let message = format!("a cube has no option `{other}`");
                 return Err(QueryError::new(ErrorKind::UndefinedObject, message)
-                    .hint("there are retention, auto_merge and auto_refresh"));
+                    .hint("there are retention, auto_merge and auto_refresh, and fold_rows and fold_after over live tables"));
             }
         }
     }
     Ok(before)
 }
 
-/// The options of a statement after others were set: later ones count, and what is off is left out.
-pub(super) fn written(before: &[CubeOption], set: &[CubeOption]) -> Vec<CubeOption> {
+/// The options of a statement after others were set: later ones count, and what is off is left out unless it is on
+/// by itself, as the refresh of a cube over a live table is.
+pub(super) fn written(before: &[CubeOption], set: &[CubeOption], is_live: bool) -> Vec<CubeOption> {
     let mut all: Vec<CubeOption> = Vec::new();
     for option in before.iter().chain(set) {
         all.retain(|other| other.name != option.name);
-        if !option.value.eq_ignore_ascii_case(OFF) {
+        let is_news = is_live && option.name == "auto_refresh";
+        if is_news || !option.value.eq_ignore_ascii_case(OFF) {
             all.push(option.clone());
         }
     }
@@ -85,6 +91,22 @@ fn width(option: &CubeOption, text: &str, division: Option<&RangePartition>) -> 
         _ => "an interval such as '2 years'",
     };
     step.filter(|step| step.is_positive()).ok_or_else(|| wrong(option, rule))
+}
+
+fn fold_rows(option: &CubeOption) -> Result<u64> {
+    let rows = option.value.parse().ok().filter(|rows| *rows > 0);
+    rows.ok_or_else(|| wrong(option, "a number of rows, such as 100000"))
+}
+
+fn fold_after(option: &CubeOption) -> Result<u64> {
+    const DAY_SECONDS: i64 = 86_400;
+    let seconds = match parse_width(&option.value) {
+        Some(Width::Seconds(seconds)) => Some(seconds),
+        Some(Width::Step(Step::Days(days))) => days.checked_mul(DAY_SECONDS),
+        _ => None,
+    };
+    let ms = seconds.and_then(|seconds| u64::try_from(seconds).ok()?.checked_mul(1000));
+    ms.ok_or_else(|| wrong(option, "an interval such as '1 minute'"))
 }
 
 fn wrong(option: &CubeOption, rule: &str) -> QueryError {

@@ -90,7 +90,7 @@ impl PartitionColumn {
     pub(crate) fn touches(&self, file: &ColumnRange, range: SegmentRange) -> bool {
         let (keys, nulls) = self.keys(file);
         match range {
-            SegmentRange::Whole => true,
+            SegmentRange::Whole | SegmentRange::Written(_) => true,
             SegmentRange::Nulls => nulls,
             SegmentRange::Keys(range) => !keys.intersect(&range.into()).is_empty(),
         }
@@ -102,7 +102,7 @@ impl PartitionColumn {
         let mut nulls = false;
         for range in ranges {
             match range {
-                SegmentRange::Whole => return None,
+                SegmentRange::Whole | SegmentRange::Written(_) => return None,
                 SegmentRange::Nulls => nulls = true,
                 SegmentRange::Keys(range) => keys = keys.union(&(*range).into()),
             }
@@ -182,6 +182,9 @@ pub(crate) fn show_range(division: Option<&RangePartition>, range: SegmentRange)
         (_, SegmentRange::Nulls) => "null".to_owned(),
         (Some(division), SegmentRange::Keys(keys)) => division.show_range(keys),
         (None, SegmentRange::Keys(KeyRange { from, to })) => format!("[{from}, {to})"),
+        (_, SegmentRange::Written(KeyRange { from, to })) => {
+            format!("written at {} to {}", from.max(1), to.saturating_sub(1))
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
-use nyala_model::{CubeEntry, CuboidEntry, SegmentEntry};
+use nyala_model::{CubeEntry, CuboidEntry, SegmentEntry, SegmentRange};
 
 use super::compile::{CompiledCube, find_aggregate, plan_select};
 use super::partition::show_range;
@@ -216,8 +216,16 @@ impl Trials {
     }
 
     fn only(&self, segment: &SegmentEntry, cuboid: &CuboidEntry) -> ReadyCube {
-        let segment = SegmentEntry { cuboids: vec![cuboid.clone()], ..segment.clone() };
-        let entry = CubeEntry { segments: vec![segment], ..self.cube.entry.as_ref().clone() };
+        let chosen = SegmentEntry { cuboids: vec![cuboid.clone()], ..segment.clone() };
+        let segments = match segment.range {
+            // Nobody can ask for the rows of one segment, so that the others take part.
+            SegmentRange::Written(_) => {
+                let all = self.cube.entry.segments.iter();
+                all.map(|s| if s.id == segment.id { chosen.clone() } else { s.clone() }).collect()
+            }
+            SegmentRange::Whole | SegmentRange::Keys(_) | SegmentRange::Nulls => vec![chosen],
+        };
+        let entry = CubeEntry { segments, ..self.cube.entry.as_ref().clone() };
         ReadyCube {
             entry: Arc::new(entry),
             compiled: self.cube.compiled.clone(),

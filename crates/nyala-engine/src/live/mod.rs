@@ -20,6 +20,6 @@ pub(crate) use options::{check_options, durability};
 pub(crate) use pins::Pins;
 pub(crate) use provider::{LiveProvider, ROW_VERSION};
 pub(crate) use scan::LiveScanExec;
-pub(crate) use store::{OpenStore, StoreState};
+pub(crate) use store::{OpenStore, OpenedAt, StoreState};
 pub(crate) use stores::LiveStores;
 pub(crate) use table::LiveRef;

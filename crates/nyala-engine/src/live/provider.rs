@@ -12,7 +12,7 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_storage::oplog::Version;
+use nyala_storage::oplog::{LsnSet, Version};
 
 use super::keys::keys_of;
 use super::pins::Pins;
@@ -33,6 +33,8 @@ pub(crate) struct LiveProvider {
     key: Schema,
     constraints: Constraints,
     defaults: HashMap<String, Expr>,
+    /// Only rows that were last written then.
+    written: Option<Arc<LsnSet>>,
 }
 
 impl LiveProvider {
@@ -51,7 +53,7 @@ impl LiveProvider {
             defaults.insert(column.clone(), expression);
         }
         let constraints = Constraints::new_unverified(vec![Constraint::PrimaryKey(positions)]);
-        Ok(Self { table, schema: Arc::new(schema), key, constraints, defaults })
+        Ok(Self { table, schema: Arc::new(schema), key, constraints, defaults, written: None })
     }
 
     /// The same table with a further column, the version of each row.
@@ -64,6 +66,19 @@ impl LiveProvider {
             key: self.key.clone(),
             constraints: self.constraints.clone(),
             defaults: self.defaults.clone(),
+            written: self.written.clone(),
+        }
+    }
+
+    /// Those rows only that were last written at `lsns`.
+    pub(crate) fn only_written(&self, lsns: LsnSet) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            schema: Arc::clone(&self.schema),
+            key: self.key.clone(),
+            constraints: self.constraints.clone(),
+            defaults: self.defaults.clone(),
+            written: Some(Arc::new(lsns)),
         }
     }
 
@@ -111,13 +126,15 @@ impl TableProvider for LiveProvider {
             Some(columns) => Arc::new(self.schema.project(columns)?),
             None => Arc::clone(&self.schema),
         };
-        let keys = keys_of(filters, &self.key);
+        // When a row was written is seen by scans only.
+        let keys = keys_of(filters, &self.key).filter(|_| self.written.is_none());
         let pins = state.config().get_extension::<Pins>().unwrap_or_default();
         let bounds = match keys {
             Some(_) => None,
             None => predicate(filters, &self.schema, state)?,
         };
-        let scan = LiveScan { table: Arc::clone(&self.table), schema, keys, bounds, pins };
+        let (table, written) = (Arc::clone(&self.table), self.written.clone());
+        let scan = LiveScan { table, schema, keys, bounds, written, pins };
         let exec = LiveScanExec::new(scan, state.config().target_partitions(), state.config().batch_size())?;
         Ok(Arc::new(exec))
     }

@@ -22,7 +22,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use nyala_storage::oplog::{LiveTable, Part, Projection, RowId, Version};
+use nyala_storage::oplog::{LiveTable, LsnSet, Part, Projection, RowId, Version};
 
 use super::pins::Pins;
 use super::provider::ROW_VERSION;
@@ -43,6 +43,8 @@ pub(super) struct LiveScan {
     pub(super) keys: Option<RecordBatch>,
     /// Parts that this rules out need not be read.
     pub(super) bounds: Option<Arc<PruningPredicate>>,
+    /// Only rows that were last written then are wanted.
+    pub(super) written: Option<Arc<LsnSet>>,
     pub(super) pins: Arc<Pins>,
 }
 
@@ -61,7 +63,7 @@ impl LiveScanExec {
     pub(super) fn new(scan: LiveScan, partitions: usize, batch_rows: usize) -> Result<Self> {
         let rows = match scan.keys {
             Some(_) => None,
-            None => scan.table.ready()?.map(|table| scan.pin(&table).rows()),
+            None => scan.table.ready()?.map(|table| scan.rows_of(&scan.pin(&table))),
         };
         let little = scan.is_little(rows);
         let properties = PlanProperties::new(
@@ -93,6 +95,11 @@ impl LiveScan {
 
     fn pin(&self, table: &LiveTable) -> Arc<Version> {
         self.pins.get_or(self.table.entry().id, || table.version())
+    }
+
+    /// Rows of `version` that are wanted, as far as no condition rules them out.
+    fn rows_of(&self, version: &Version) -> u64 {
+        self.written.as_ref().map_or_else(|| version.rows(), |written| version.rows_written(written))
     }
 
     /// The columns in `version`, which may have others since this was planned.
@@ -147,8 +154,13 @@ impl LiveScan {
         partitions: usize,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let version = self.pin(&table);
-        let projection = Arc::new(self.projection(&version)?);
+        let mut projection = self.projection(&version)?;
         let mut parts = version.parts().map_err(QueryError::from)?;
+        if let Some(written) = &self.written {
+            projection = projection.only_written(Arc::clone(written));
+            parts.retain(|part| part.may_hold(written));
+        }
+        let projection = Arc::new(projection);
         if let Some(bounds) = &self.bounds {
             parts = matching(&version, parts, bounds)?;
         }
@@ -201,6 +213,13 @@ impl DisplayAs for LiveScanExec {
         write!(f, "LiveScanExec: table={name}, columns=[{}]", columns.join(", "))?;
         if let Some(keys) = &self.scan.keys {
             write!(f, ", keys={}", keys.num_rows())?;
+        }
+        if let Some(written) = &self.scan.written {
+            let ranges = written.ranges().iter().map(|range| match range.end() {
+                &end if end < i64::MAX as u64 => format!("{} to {end}", range.start()),
+                _ => format!("from {}", range.start()),
+            });
+            write!(f, ", written={}", ranges.collect::<Vec<_>>().join(" and "))?;
         }
         match &self.scan.bounds {
             Some(bounds) => write!(f, ", parts={}", bounds.predicate_expr()),

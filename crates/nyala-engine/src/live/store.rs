@@ -1,8 +1,8 @@
 //! One disk store of this process: opened by a thread of its own, closed when the engine stops.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nyala_model::DiskStoreEntry;
 use nyala_storage::oplog::{DiskStore, Environment, Progress, StoreOptions};
@@ -24,6 +24,16 @@ pub(crate) struct OpenStore {
     progress: Arc<Progress>,
     state: watch::Sender<StoreState>,
     begun: Instant,
+    opened: OnceLock<OpenedAt>,
+}
+
+/// How a store was when this process opened it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OpenedAt {
+    /// LSN of its last change.
+    pub(crate) lsn: u64,
+    /// When, in milliseconds since 1970.
+    pub(crate) at_ms: u64,
 }
 
 /// How far a store is.
@@ -47,6 +57,7 @@ impl OpenStore {
             progress: Arc::default(),
             state: watch::Sender::new(StoreState::Opening),
             begun: Instant::now(),
+            opened: OnceLock::new(),
             entry,
         });
         let opening = Arc::clone(&store);
@@ -75,6 +86,9 @@ impl OpenStore {
         let state = match opened {
             Ok(store) => {
                 self.report(&store, took);
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let at_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+                self.opened.get_or_init(|| OpenedAt { lsn: store.lsn(), at_ms });
                 StoreState::Open(Arc::new(store), took)
             }
             Err(error) => {
@@ -112,6 +126,11 @@ impl OpenStore {
     /// Its folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// How it was when it was opened, if it is.
+    pub(crate) fn opened_at(&self) -> Option<OpenedAt> {
+        self.opened.get().copied()
     }
 
     /// How far its start has come.

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use nyala_model::{LiveSource, TableEntry};
-use nyala_storage::oplog::{LiveTable, OplogError};
+use nyala_storage::oplog::{LiveTable, OplogError, Version};
 use tokio::sync::Mutex;
 
-use super::store::OpenStore;
+use super::pins::Pins;
+use super::store::{OpenStore, OpenedAt};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A live table as the catalog knows it, with the way to its rows.
@@ -54,6 +55,14 @@ impl LiveRef {
             Some(table) => Ok(table.clone()),
             None => self.find(&*self.store()?.opened().await?),
         }
+    }
+
+    /// The version that a statement with these `pins` reads, and how the store was when it was opened; none if it
+    /// is not open yet.
+    pub(crate) fn pinned(&self, pins: &Pins) -> Result<Option<(Arc<Version>, OpenedAt)>> {
+        let Some(table) = self.ready()? else { return Ok(None) };
+        let version = pins.get_or(self.entry.id, || table.version());
+        Ok(self.store()?.opened_at().map(|opened| (version, opened)))
     }
 
     fn store(&self) -> Result<&Arc<OpenStore>> {

@@ -13,9 +13,9 @@ use super::engine::Engine;
 use super::roles::role_name;
 use super::system::SYSTEM_SCHEMA;
 use crate::access::Identity;
-use crate::cube::external_table;
+use crate::cube::table_of;
 use crate::error::Result;
-use crate::live::{ChangesProvider, LiveProvider};
+use crate::live::ChangesProvider;
 use crate::session::{DATABASE, Settings, SnapshotContext};
 use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 
@@ -57,7 +57,7 @@ pub(super) fn plan(
 /// The table that is read; none for what describes the database, and for functions that give rows. Whatever else
 /// there may be is taken for a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
-    if let Some(name) = external_table(scan).or_else(|| live_table(scan)) {
+    if let Some(name) = table_of(scan).or_else(|| changes_of(scan)) {
         return Some(name);
     }
     let name = scan.table_name.table();
@@ -69,14 +69,10 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
 }
 
-/// The live table that is read, or whose changes are.
-fn live_table(scan: &TableScan) -> Option<QualifiedName> {
+/// The live table whose changes are read.
+fn changes_of(scan: &TableScan) -> Option<QualifiedName> {
     let provider = source_as_provider(&scan.source).ok()?;
-    let table = match provider.downcast_ref::<ChangesProvider>() {
-        Some(changes) => changes.table(),
-        None => provider.downcast_ref::<LiveProvider>()?.table(),
-    };
-    Some(table.entry().name.clone())
+    Some(provider.downcast_ref::<ChangesProvider>()?.table().entry().name.clone())
 }
 
 /// Checks a change of schemas and tables.

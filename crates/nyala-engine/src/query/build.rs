@@ -14,9 +14,10 @@ use super::engine::Engine;
 use super::explain::AbortOnDrop;
 use super::job::{EndJob, end, record};
 use super::maker::Maker;
-use crate::cube::ReadyCube;
 use crate::cube::build::{BuildContext, Progress, Work, is_due, wanted};
+use crate::cube::{ReadyCube, live_tables};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::Pins;
 use crate::session::Settings;
 use crate::statement::{BuildAction, BuildCube};
 
@@ -29,6 +30,9 @@ fn range_of_all(works: &[Work]) -> SegmentRange {
     let all = built.reduce(|all, range| match (all, range) {
         (SegmentRange::Keys(a), SegmentRange::Keys(b)) => {
             SegmentRange::Keys(KeyRange { from: a.from.min(b.from), to: a.to.max(b.to) })
+        }
+        (SegmentRange::Written(a), SegmentRange::Written(b)) => {
+            SegmentRange::Written(KeyRange { from: a.from.min(b.from), to: a.to.max(b.to) })
         }
         (all, range) if all == range => all,
         _ => SegmentRange::Whole,
@@ -67,6 +71,10 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
     let cube = find(engine, name)?;
+    let pins = Arc::new(Pins::default());
+    pin(&cube, &pins).await?;
+    persist(&cube).await?;
+    let cube = cube.at(&pins);
     let range = bounds(engine, wish.range, &cube, settings).await?;
     let works = match wish.kind {
         JobKind::Build => wanted(&cube, BuildAction::Build, range)?,
@@ -84,8 +92,13 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
         return Err(busy(name));
     };
     let context = BuildContext {
-        state: build_state(engine, &engine.build_runtime, engine.build_config.batch_rows, settings),
-        frugal: build_state(engine, &engine.frugal_runtime, engine.query_config.batch_rows, settings),
+        state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, settings),
+        frugal: build_state(
+            engine,
+            (&engine.frugal_runtime, &pins),
+            engine.query_config.batch_rows,
+            settings,
+        ),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
@@ -96,7 +109,7 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     let ending = EndJob::new(engine, &progress);
     let range = range_of_all(&works);
     let maker =
-        Maker { engine: Arc::clone(engine), name: wish.name, context, range, survey: Mutex::default() };
+        Maker { engine: Arc::clone(engine), name: wish.name, context, pins, range, survey: Mutex::default() };
     let work = async move {
         let _listed = listed;
         maker.make_all(works).await
@@ -132,6 +145,28 @@ pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCub
     Ok(Arc::clone(cube))
 }
 
+/// Makes durable what live tables of the cube have taken: a segment must not be made from rows that can be lost, since
+/// other rows would get their LSNs.
+async fn persist(cube: &ReadyCube) -> Result<()> {
+    let Ok(compiled) = &cube.compiled else { return Ok(()) };
+    for table in live_tables(compiled) {
+        let table = table.opened().await?;
+        let persisted = tokio::task::spawn_blocking(move || table.persist()).await;
+        persisted.map_err(QueryError::internal)??;
+    }
+    Ok(())
+}
+
+/// Decides which versions of a cube's live tables are read, as soon as their stores are open.
+pub(super) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
+    let Ok(compiled) = &cube.compiled else { return Ok(()) };
+    for table in live_tables(compiled) {
+        table.opened().await?;
+        table.pinned(pins)?;
+    }
+    Ok(())
+}
+
 fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
     let running = engine.build_progress().iter().any(|job| job.cube == *name);
     if running { Err(busy(name)) } else { Ok(()) }
@@ -141,7 +176,7 @@ fn check_idle(engine: &Engine, name: &QualifiedName) -> Result<()> {
 /// of their many operators would make them spill long before memory is short.
 fn build_state(
     engine: &Engine,
-    runtime: &Arc<RuntimeEnv>,
+    (runtime, pins): (&Arc<RuntimeEnv>, &Arc<Pins>),
     batch_rows: usize,
     settings: &Settings,
 ) -> SessionState {
@@ -149,6 +184,7 @@ fn build_state(
     let mut state =
         SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
+    state.config_mut().set_extension(Arc::clone(pins));
     state
 }
 

@@ -15,13 +15,15 @@ use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 
 use super::activity::Running;
 use super::answer::Answer;
+use super::build::pin;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
 use super::planning::simplify_context;
 use super::segments::missing_cube;
 use super::show::{answer, number, numbers, text, texts};
-use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Trial, Trials, rewrite};
+use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite};
 use crate::error::{QueryError, Result};
+use crate::live::Pins;
 use crate::scan::{FileProblem, check_file};
 use crate::session::Settings;
 
@@ -78,12 +80,17 @@ pub(super) async fn run(
         findings.push(Finding::new("source", "unreadable", error.to_string()));
     }
     let cube = find(engine, name)?;
+    // Everything is compared with one version of each live table.
+    let pins = Arc::new(Pins::default());
+    pin(&cube, &pins).await?;
+    let cube = cube.at(&pins);
     if ready(&cube).next().is_none() {
         findings.push(Finding::new("source", "stale", "it has not been built; run BUILD CUBE"));
     }
     findings.extend(files(engine, &cube).await?);
     findings.extend(sources(&cube));
-    findings.extend(answers(engine, &cube, sample.unwrap_or(DEFAULT_SAMPLE), settings).await?);
+    let runner = Runner { engine, settings, pins };
+    findings.extend(runner.answers(&cube, sample.unwrap_or(DEFAULT_SAMPLE)).await?);
     show(&findings, running)
 }
 
@@ -139,45 +146,13 @@ fn sources(cube: &ReadyCube) -> Vec<Finding> {
         Some(reason) => Finding::new("source", "stale", reason).of(segment),
         None => {
             let files: u64 = segment.sources.iter().map(|source| source.files).sum();
-            Finding::new("source", "ok", format!("{files} files of {} tables", segment.sources.len()))
-                .of(segment)
+            let rows: u64 = segment.sources.iter().filter_map(|s| Some(s.live.as_ref()?.rows)).sum();
+            let live = if rows > 0 { format!(", {rows} rows of live tables") } else { String::new() };
+            let detail = format!("{files} files of {} tables{live}", segment.sources.len());
+            Finding::new("source", "ok", detail).of(segment)
         }
     });
     judged.collect()
-}
-
-/// Compares random answers: every cuboid in turn, of segments in turn, until enough were compared.
-async fn answers(
-    engine: &Arc<Engine>,
-    cube: &Arc<ReadyCube>,
-    sample: u64,
-    settings: &Settings,
-) -> Result<Vec<Finding>> {
-    let mut pairs: Vec<(&SegmentEntry, &CuboidEntry)> =
-        cube.coverage.usable(&cube.entry).flat_map(|s| s.cuboids.iter().map(move |c| (s, c))).collect();
-    if pairs.is_empty() || sample == 0 {
-        return Ok(Vec::new());
-    }
-    let (state, limits) = (engine.context().state(settings), *engine.limits());
-    let own = Arc::clone(cube);
-    let trials = engine.threads.plan(async move { Trials::of(own, &state, &limits).await }).await?;
-    pairs.retain(|(_, cuboid)| trials.can_compare(cuboid));
-    if pairs.is_empty() {
-        let detail = "every measure is an estimate that is not the same each time";
-        return Ok(vec![Finding::new("answer", "not compared", detail)]);
-    }
-    let mut dice = Dice::new();
-    dice.shuffle(&mut pairs);
-    let runner = Runner { engine, settings };
-    let mut findings = Vec::new();
-    for (segment, cuboid) in pairs.iter().cycle().take(usize::try_from(sample).unwrap_or(usize::MAX)) {
-        let found = match runner.compare(&trials, segment, cuboid, &mut dice).await {
-            Ok(found) => found,
-            Err(error) => Finding::new("answer", "unreadable", error.to_string()),
-        };
-        findings.push(Finding { cuboid: Some(shown(cube, cuboid)), ..found.of(segment) });
-    }
-    Ok(findings)
 }
 
 fn shown(cube: &ReadyCube, cuboid: &CuboidEntry) -> String {
@@ -188,9 +163,39 @@ fn shown(cube: &ReadyCube, cuboid: &CuboidEntry) -> String {
 struct Runner<'a> {
     engine: &'a Arc<Engine>,
     settings: &'a Settings,
+    pins: Arc<Pins>,
 }
 
 impl Runner<'_> {
+    /// Compares random answers: every cuboid in turn, of segments in turn, until enough were compared.
+    async fn answers(&self, cube: &Arc<ReadyCube>, sample: u64) -> Result<Vec<Finding>> {
+        let mut pairs: Vec<(&SegmentEntry, &CuboidEntry)> =
+            cube.coverage.usable(&cube.entry).flat_map(|s| s.cuboids.iter().map(move |c| (s, c))).collect();
+        if pairs.is_empty() || sample == 0 {
+            return Ok(Vec::new());
+        }
+        let (engine, settings) = (self.engine, self.settings);
+        let (state, limits) = (engine.context().state(settings), *engine.limits());
+        let own = Arc::clone(cube);
+        let trials = engine.threads.plan(async move { Trials::of(own, &state, &limits).await }).await?;
+        pairs.retain(|(_, cuboid)| trials.can_compare(cuboid));
+        if pairs.is_empty() {
+            let detail = "every measure is an estimate that is not the same each time";
+            return Ok(vec![Finding::new("answer", "not compared", detail)]);
+        }
+        let mut dice = Dice::new();
+        dice.shuffle(&mut pairs);
+        let mut findings = Vec::new();
+        for (segment, cuboid) in pairs.iter().cycle().take(usize::try_from(sample).unwrap_or(usize::MAX)) {
+            let found = match self.compare(&trials, segment, cuboid, &mut dice).await {
+                Ok(found) => found,
+                Err(error) => Finding::new("answer", "unreadable", error.to_string()),
+            };
+            findings.push(Finding { cuboid: Some(shown(cube, cuboid)), ..found.of(segment) });
+        }
+        Ok(findings)
+    }
+
     async fn compare(
         &self,
         trials: &Trials,
@@ -226,13 +231,18 @@ impl Runner<'_> {
 
     /// Runs `plan`, from the trial's cuboid if there is one.
     async fn rows(&self, plan: LogicalPlan, trial: Option<&Trial>) -> Result<(Vec<RecordBatch>, Report)> {
-        let state = self.engine.context().state(self.settings);
+        let mut state = self.engine.context().state(self.settings);
+        let pins = Arc::clone(&self.pins);
+        state.config_mut().set_extension(Arc::clone(&pins));
         let task = state.task_ctx();
         let only = trial.map(|trial| CubeIndex::new([Arc::clone(&trial.only)]));
         let work = async move {
             let mut report = Report::default();
             let plan = match only {
-                Some(cubes) => rewrite(plan, &cubes, &simplify_context(&state), &mut report)?,
+                Some(cubes) => {
+                    let routing = Routing { cubes: &cubes, simplify: &simplify_context(&state), pins: &pins };
+                    rewrite(plan, &routing, &mut report)?
+                }
                 None => plan,
             };
             let plan = state.optimizer().optimize(plan, &state, |_, _| {})?;

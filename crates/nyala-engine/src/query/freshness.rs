@@ -73,7 +73,11 @@ fn tables_to_list(
     let mut tables = BTreeMap::new();
     for cube in context.snapshot().cubes.values() {
         let built = cube.segments.iter().any(|segment| segment.state == SegmentState::Ready);
-        for (position, table) in cube.definition.sources.iter().enumerate() {
+        let is_live = |table: &QualifiedName| {
+            context.snapshot().tables.get(table).is_some_and(|table| table.live().is_some())
+        };
+        let sources = cube.definition.sources.iter().enumerate();
+        for (position, table) in sources.filter(|(_, table)| !is_live(table)) {
             let wanted = only.map_or(built, |only| only.contains(table));
             if wanted {
                 *tables.entry(table.clone()).or_default() |=

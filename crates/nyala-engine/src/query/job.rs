@@ -49,7 +49,9 @@ fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
     let (mut keys, mut nulls, mut rows) = (KeySet::default(), false, 0_u64);
     for work in works {
         match work {
-            Work::Build(SegmentRange::Keys(range)) => keys = keys.union(&(*range).into()),
+            Work::Build(SegmentRange::Keys(range) | SegmentRange::Written(range)) => {
+                keys = keys.union(&(*range).into());
+            }
             Work::Build(SegmentRange::Nulls) => nulls = true,
             Work::Build(SegmentRange::Whole) => {
                 let before = cube.entry.segments.iter().filter(|s| s.state == SegmentState::Ready);

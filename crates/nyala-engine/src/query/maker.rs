@@ -14,8 +14,9 @@ use crate::cube::build::{
     BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
     merge, survey,
 };
-use crate::cube::{Dice, ReadyCube, fingerprints};
+use crate::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::Pins;
 
 /// How long to wait before the second attempt; before each further one five times as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -26,6 +27,8 @@ pub(super) struct Maker {
     pub(super) engine: Arc<Engine>,
     pub(super) name: QualifiedName,
     pub(super) context: BuildContext,
+    /// The versions of live tables that the whole job reads.
+    pub(super) pins: Arc<Pins>,
     /// Has the rows of every segment that is to be built.
     pub(super) range: SegmentRange,
     /// What was found out about these rows, with the files they lay in then.
@@ -33,9 +36,40 @@ pub(super) struct Maker {
 }
 
 impl Maker {
+    /// The cube as it is now, over what this job reads of live tables.
+    pub(super) fn cube(&self) -> Result<Arc<ReadyCube>> {
+        Ok(find(&self.engine, &self.name)?.at(&self.pins))
+    }
+
+    fn sources(&self, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
+        let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
+        let versions = LiveVersions::of(compiled, &self.pins)
+            .map_err(|reason| QueryError::new(ErrorKind::Unreadable, reason))?;
+        let context = self.engine.context();
+        fingerprints(&cube.entry, compiled, (context.listings(), &versions), range).map_err(|table| {
+            QueryError::new(
+                ErrorKind::Unreadable,
+                format!("the files of table `{table}` could not be listed"),
+            )
+        })
+    }
+
+    /// What was read must still be there: files that changed meanwhile may have been read half old, half new. Of live
+    /// tables one version is read, which does not change.
+    async fn check_unchanged(&self, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
+        self.engine.check_files(Some(&cube.entry.definition.sources)).await?;
+        let now = self.sources(cube, wanted.range)?;
+        let mut files = now.iter().filter(|source| source.live.is_none());
+        if let Some(changed) = files.find(|files| !wanted.sources.contains(files)) {
+            let message = format!("files of table `{}` changed while the segment was built", changed.table);
+            return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
+        }
+        Ok(())
+    }
+
     /// What holds of all rows of the job, looked at once as long as their files stay.
     async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
-        let now = sources(&self.engine, cube, self.range)?;
+        let now = self.sources(cube, self.range)?;
         let mut known = self.survey.lock().await;
         if let Some((files, survey)) = known.as_ref()
             && *files == now
@@ -49,7 +83,7 @@ impl Maker {
 
     /// One segment after the other, then what the cube's options ask for.
     pub(super) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
-        for group in groups(&*find(&self.engine, &self.name)?, works) {
+        for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
             for work in group {
                 let known = known.iter().find(|facts| facts.range() == work.range());
@@ -89,11 +123,11 @@ impl Maker {
     }
 
     async fn read_together(&self, group: &[Work]) -> Result<Option<Vec<RangeFacts>>> {
-        let cube = find(&self.engine, &self.name)?;
+        let cube = self.cube()?;
         let revision = cube.entry.definition.revision;
         let mut wanted = Vec::new();
         for range in group.iter().map(Work::range) {
-            let sources = sources(&self.engine, &cube, range)?;
+            let sources = self.sources(&cube, range)?;
             // Its files have other names than those that the segment's own build gives.
             wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
         }
@@ -131,17 +165,16 @@ impl Maker {
         attempt: u32,
         again: bool,
     ) -> Result<()> {
-        let engine = &self.engine;
-        let cube = find(engine, &self.name)?;
+        let cube = self.cube()?;
         let range = work.range();
         let revision = cube.entry.definition.revision;
-        let sources = sources(engine, &cube, range)?;
+        let sources = self.sources(&cube, range)?;
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {
             // Whatever went wrong, this is the cause.
             Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
-                check_unchanged(engine, &cube, &wanted).await.map_err(|changed| match changed.transient {
+                self.check_unchanged(&cube, &wanted).await.map_err(|changed| match changed.transient {
                     true => error.clone(),
                     false => changed,
                 })?;
@@ -149,7 +182,7 @@ impl Maker {
             }
             made => made,
         }?;
-        engine.refresh().await
+        self.engine.refresh().await
     }
 
     async fn carry_out(
@@ -158,7 +191,7 @@ impl Maker {
         cube: &ReadyCube,
         wanted: &mut WantedSegment,
     ) -> Result<()> {
-        let (engine, context) = (&self.engine, &self.context);
+        let context = &self.context;
         let built = match work {
             Work::Build(_) => {
                 let survey = self.surveyed(cube).await?;
@@ -174,10 +207,10 @@ impl Maker {
                 let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
                 // New cells must come from the rows that the others came from.
                 wanted.sources.clone_from(&segment.sources);
-                return extend(cube, segment, context, check_unchanged(engine, cube, wanted)).await;
+                return extend(cube, segment, context, self.check_unchanged(cube, wanted)).await;
             }
         };
-        check_unchanged(engine, cube, wanted).await?;
+        self.check_unchanged(cube, wanted).await?;
         built.publish().await
     }
 }
@@ -187,24 +220,6 @@ fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
     let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
     let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
     wait * percent / 100
-}
-
-/// What was read must still be there: files that changed meanwhile may have been read half old, half new.
-async fn check_unchanged(engine: &Engine, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
-    engine.check_files(Some(&cube.entry.definition.sources)).await?;
-    let now = sources(engine, cube, wanted.range)?;
-    if let Some(changed) = now.iter().find(|files| !wanted.sources.contains(files)) {
-        let message = format!("files of table `{}` changed while the segment was built", changed.table);
-        return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
-    }
-    Ok(())
-}
-
-fn sources(engine: &Engine, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
-    let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
-    fingerprints(&cube.entry, compiled, engine.context().listings(), range).map_err(|table| {
-        QueryError::new(ErrorKind::Unreadable, format!("the files of table `{table}` could not be listed"))
-    })
 }
 
 #[cfg(test)]

@@ -28,9 +28,9 @@ use super::plans::{Made, answers_of, check_constant, is_fit};
 use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::{Session, in_order};
-use crate::cube::{Report, rewrite};
+use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveScanExec;
+use crate::live::{LiveScanExec, Pins};
 use crate::scan::{CuboidTable, HotCuboidExec};
 use crate::session::{Settings, SnapshotContext};
 
@@ -181,7 +181,8 @@ fn source_of(
     settings: &Settings,
 ) -> Option<Source> {
     let wanted = settings.nyala().result_cache;
-    (wanted && check_constant(query.logical()).is_ok()).then(|| Source {
+    let stays = !report.reads_live() && check_constant(query.logical()).is_ok();
+    (wanted && stays).then(|| Source {
         plan: Arc::new(query.clone()),
         asked: Arc::clone(asked),
         answered_from: report.answered_from().map(Into::into),
@@ -294,7 +295,9 @@ fn route(
     if !nyala.use_cubes {
         return Ok((plan, report));
     }
-    let plan = rewrite(plan, context.cubes(), &simplify_context(state), &mut report)?;
+    let pins = state.config().get_extension::<Pins>().unwrap_or_default();
+    let routing = Routing { cubes: context.cubes(), simplify: &simplify_context(state), pins: &pins };
+    let plan = rewrite(plan, &routing, &mut report)?;
     if !nyala.pushdown && report.hits() < report.blocks.len() {
         return Err(QueryError::new(
             ErrorKind::Unsupported,

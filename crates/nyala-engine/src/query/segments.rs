@@ -14,6 +14,7 @@ use super::engine::Engine;
 use super::show::{batch, number, numbers, text, texts, time, times};
 use crate::cube::{Coverage, show_range};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::Pins;
 
 /// Columns of `SHOW SEGMENTS`.
 pub(super) fn schema() -> SchemaRef {
@@ -59,7 +60,7 @@ pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<
     let context = engine.context();
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
-        let coverage = context.cubes().find(cube).map(|cube| cube.coverage.clone()).unwrap_or_default();
+        let coverage = coverage_now(engine, cube);
         let running = engine.build_progress().iter().any(|job| job.cube == cube.name);
         rows.extend(segments_of(cube, &coverage, running));
     }
@@ -80,6 +81,13 @@ pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<
         times(rows.iter().map(|row| Some(row.segment?.built_at_ms).filter(|ms| *ms > 0))),
     ];
     batch(schema(), columns)
+}
+
+/// What a statement that begins now may use of a cube.
+pub(super) fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
+    let context = engine.context();
+    let found = context.cubes().find(cube).map(|cube| cube.at(&Pins::default()));
+    found.map(|cube| cube.coverage.clone()).unwrap_or_default()
 }
 
 fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> Vec<Row<'a>> {
@@ -108,31 +116,39 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
     rows.extend(holes(cube, coverage).into_iter().map(|hole| Row {
         cube,
         segment: None,
-        range: SegmentRange::Keys(hole),
+        range: hole,
         state: "missing",
         reason: None,
     }));
     rows.sort_by_key(|row| match row.range {
-        SegmentRange::Keys(keys) => (keys.from, row.segment.map(|segment| segment.id)),
+        SegmentRange::Keys(keys) | SegmentRange::Written(keys) => {
+            (keys.from, row.segment.map(|segment| segment.id))
+        }
         SegmentRange::Whole | SegmentRange::Nulls => (i64::MAX, row.segment.map(|segment| segment.id)),
     });
     rows
 }
 
-/// Ranges in which files have rows and no segment is ready.
-fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<KeyRange> {
+/// Ranges in which tables have rows and no segment is ready.
+fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<SegmentRange> {
     let ready = cube.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let held: KeySet = ready
         .filter_map(|segment| match segment.range {
-            SegmentRange::Keys(keys) => Some(keys),
-            _ => None,
+            SegmentRange::Keys(keys) | SegmentRange::Written(keys) => Some(keys),
+            SegmentRange::Whole | SegmentRange::Nulls => None,
         })
         .collect();
+    let range = |(from, last): (i64, i64)| KeyRange { from, to: last.saturating_add(1) };
+    if let Some(version) = coverage.written() {
+        let all = KeySet::between(1, i64::try_from(version.lsn()).unwrap_or(i64::MAX));
+        let holes = all.subtract(&held);
+        let holes = holes.spans().map(range).filter(|lsns| coverage.may_have(&(*lsns).into(), false));
+        return holes.map(SegmentRange::Written).collect();
+    }
     if cube.definition.partition.is_none() {
         return Vec::new();
     }
-    let holes = coverage.data.subtract(&held);
-    holes.spans().map(|(from, last)| KeyRange { from, to: last.saturating_add(1) }).collect()
+    coverage.data.subtract(&held).spans().map(range).map(SegmentRange::Keys).collect()
 }
 
 /// Every cuboid over all segments that hold it.

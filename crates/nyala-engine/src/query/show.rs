@@ -132,7 +132,7 @@ pub(super) fn cubes(engine: &Engine) -> Result<RecordBatch> {
 
 fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
     let building = engine.build_progress().iter().any(|job| job.cube == cube.name);
-    let coverage = engine.context().cubes().find(cube).map(|cube| cube.coverage.clone()).unwrap_or_default();
+    let coverage = segments::coverage_now(engine, cube);
     match (ready_segments(cube).next(), coverage.first_reason()) {
         _ if building => "building",
         (None, _) => "not built",

@@ -6,31 +6,33 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nyala_catalog::Change;
-use nyala_model::{
-    CubeId, JobKind, KeyRange, QualifiedName, SegmentEntry, SegmentId, SegmentRange, SegmentState,
-};
+use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState};
 use tokio_util::sync::CancellationToken;
 
 use super::build::{Wish, find, run_job};
 use super::engine::Engine;
 use super::maker::Maker;
 use crate::cube::ReadyCube;
-use crate::cube::build::{Work, is_due, kept_from, retire};
+use crate::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
 use crate::error::{ErrorKind, Result};
+use crate::live::Pins;
 use crate::session::Settings;
 
 /// How long a cube whose refresh failed is left alone; after each further failure twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(3600);
+/// How long a cube over live tables is left alone after it was refreshed, in terms of the time that took: rows that
+/// change all the time must not keep the machine folding them.
+const REST_AFTER_WORK: u32 = 9;
 
 /// Drops what is too old and merges what is due, as part of the job that built something.
 pub(super) async fn after_build(maker: &Maker) -> Result<()> {
     drop_outdated(&maker.engine, &maker.name).await?;
     loop {
-        let cube = find(&maker.engine, &maker.name)?;
-        let Some((range, ids)) = due_merge(&cube) else { return Ok(()) };
+        let cube = maker.cube()?;
+        let Some(merge) = due_merge(&cube) else { return Ok(()) };
         maker.context.progress.expect(cube.entry.definition.grouping_sets.len());
-        maker.make(&Work::Merge(range, ids)).await?;
+        maker.make(&merge).await?;
     }
 }
 
@@ -56,12 +58,15 @@ fn outdated(cube: &ReadyCube) -> Vec<SegmentEntry> {
     let Some(from) = column.and_then(|column| kept_from(cube, column, None)) else { return Vec::new() };
     let old = |segment: &&SegmentEntry| match segment.range {
         SegmentRange::Keys(keys) => segment.state == SegmentState::Ready && keys.to <= from,
-        SegmentRange::Whole | SegmentRange::Nulls => false,
+        SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => false,
     };
     cube.entry.segments.iter().filter(old).cloned().collect()
 }
 
-fn due_merge(cube: &ReadyCube) -> Option<(KeyRange, Vec<SegmentId>)> {
+fn due_merge(cube: &ReadyCube) -> Option<Work> {
+    if let Some(merge) = due_fold_merge(cube) {
+        return Some(merge);
+    }
     let definition = &cube.entry.definition;
     let division = definition.partition.as_ref()?;
     let mut fit = Vec::new();
@@ -77,7 +82,7 @@ fn due_merge(cube: &ReadyCube) -> Option<(KeyRange, Vec<SegmentId>)> {
     // One that is not fit would be in the way.
     let ready = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let within = ready.filter(|segment| segment.range.overlaps(SegmentRange::Keys(due.0))).count();
-    (within == due.1.len()).then_some(due)
+    (within == due.1.len()).then(|| Work::Merge(SegmentRange::Keys(due.0), due.1))
 }
 
 /// Refreshes cubes that ask for it, one after the other, until the engine is gone.
@@ -95,14 +100,17 @@ async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, eve
         }
         let Some(engine) = engine.upgrade() else { return };
         let due = due_refreshes(&engine);
-        resting.retain(|cube, _| due.iter().any(|(id, _)| id == cube));
-        for (id, name) in due {
+        let now = Instant::now();
+        resting.retain(|cube, rest| rest.until > now || due.iter().any(|(id, ..)| id == cube));
+        for (id, name, reads_live) in due {
+            let begun = Instant::now();
             if resting.get(&id).is_some_and(|rest| rest.until > Instant::now()) {
                 continue;
             }
             tokio::select! {
                 () = stopping.cancelled() => return,
                 outcome = refresh(&engine, name) => match outcome {
+                    Ok(()) if reads_live => drop(resting.insert(id, Rest::after(begun.elapsed()))),
                     Ok(()) => drop(resting.remove(&id)),
                     Err(()) => resting.entry(id).or_default().longer(),
                 }
@@ -111,11 +119,12 @@ async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, eve
     }
 }
 
-fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName)> {
+/// Cubes to refresh, and whether they read live tables.
+fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName, bool)> {
     let context = engine.context();
     let wanting = context.cubes().iter().filter(|cube| cube.entry.definition.options.auto_refresh);
-    let due = wanting.filter(|cube| cube.compiled.is_ok() && is_due(cube));
-    due.map(|cube| (cube.entry.id, cube.entry.name.clone())).collect()
+    let due = wanting.filter(|cube| cube.compiled.is_ok() && is_due(&cube.at(&Pins::default())));
+    due.map(|cube| (cube.entry.id, cube.entry.name.clone(), cube.reads_live())).collect()
 }
 
 /// The failure is in the job and in the log; only that there was one matters here.
@@ -147,6 +156,14 @@ impl Default for Rest {
 }
 
 impl Rest {
+    /// After work that took so long.
+    fn after(took: Duration) -> Self {
+        Self {
+            until: Instant::now() + took.saturating_mul(REST_AFTER_WORK).min(LONGEST_REST),
+            next: FIRST_REST,
+        }
+    }
+
     fn longer(&mut self) {
         self.until = Instant::now() + self.next;
         self.next = (self.next * 2).min(LONGEST_REST);

@@ -75,7 +75,7 @@ impl TableFiles {
             self.files.iter().filter(|file| wanted(&file.column(column))).collect();
         let fingerprint =
             digest(chosen.iter().copied()).to_hex().as_str().get(..32).unwrap_or_default().to_owned();
-        SourceFiles { table: self.table.clone(), files: chosen.len() as u64, fingerprint }
+        SourceFiles { table: self.table.clone(), files: chosen.len() as u64, fingerprint, live: None }
     }
 
     /// What is known of a column in each file, with the file's rows if they were counted.

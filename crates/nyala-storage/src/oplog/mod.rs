@@ -73,5 +73,5 @@ pub use store::{
     TornTail, VerifyReport, restore, salvage, verify,
 };
 pub use table::{Found, Located, Projection, RowId, Version};
-pub use unit::{Bounds, Part};
+pub use unit::{Bounds, LsnSet, Part};
 pub use write::{Condition, Write};

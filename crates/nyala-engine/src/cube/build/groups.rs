@@ -24,13 +24,17 @@ pub(crate) fn groups(cube: &ReadyCube, works: Vec<Work>) -> Vec<Vec<Work>> {
 }
 
 fn fits(cube: &ReadyCube, group: &[Work], next: &Work) -> bool {
-    if !group.iter().chain([next]).all(|work| matches!(work, Work::Build(_))) {
+    // What of a live table is read for one segment is not read for another.
+    let shared = |work: &Work| {
+        matches!(work, Work::Build(SegmentRange::Whole | SegmentRange::Keys(_) | SegmentRange::Nulls))
+    };
+    if !group.iter().chain([next]).all(shared) {
         return false;
     }
     let rows = |works: &[&Work]| {
         let keys = works.iter().fold(KeySet::default(), |all, work| match work.range() {
             SegmentRange::Keys(range) => all.union(&range.into()),
-            SegmentRange::Whole | SegmentRange::Nulls => all,
+            SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => all,
         });
         let nulls = works.iter().any(|work| work.range() == SegmentRange::Nulls);
         cube.coverage.rows(&keys, nulls)

@@ -20,6 +20,7 @@ mod background;
 mod batches;
 mod coded;
 mod extend;
+mod fold;
 mod groups;
 mod home;
 mod joins;
@@ -39,6 +40,7 @@ mod writer;
 
 pub(crate) use background::Background;
 pub(crate) use extend::{extend, needs_rows};
+pub(crate) use fold::due_fold_merge;
 pub(crate) use groups::groups;
 pub(super) use joins::droppable_joins;
 pub(crate) use leftovers::{remove_leftovers, retire, retire_files};

@@ -19,7 +19,7 @@ use super::background::Background;
 use super::home::Home;
 use super::joins::{if_none_is_lost, keeping_joins, none_doubles, unique_joins};
 use super::keys::{FactRows, fact_rows};
-use super::order::{Order, sort_order};
+use super::order::{Order, cell_order, sort_order};
 use super::progress::Progress;
 use super::segment::{NewSegment, SegmentFacts, WantedSegment};
 use super::work::{Root, Work};
@@ -183,7 +183,12 @@ pub(crate) async fn merge(
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?;
-    let order = sort_order(compiled, &context.state).await?;
+    let largest = segments.iter().max_by_key(|segment| segment.source_rows);
+    let order = match (wanted.range, largest) {
+        // Merged after nearly every build, so that looking at all rows would cost more than the merge.
+        (SegmentRange::Written(_), Some(largest)) => cell_order(compiled, largest, &context.state).await?,
+        _ => sort_order(compiled, &context.state).await?,
+    };
     let (segment, finished) = begin(cube, wanted, context).await?;
     count_finished(&finished, context);
     let work = Work::new((cube, compiled), context, order, Home::New(&segment));

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use nyala_model::{KeyRange, KeySet, RangePartition, SegmentEntry, SegmentId, SegmentRange, SegmentState};
 
+use super::fold::{fold, is_fold_due};
+use super::segment::now_ms;
 use crate::cube::partition::{PartitionColumn, show_range};
 use crate::cube::rewrite::ReadyCube;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -20,15 +22,14 @@ pub(crate) enum Work {
     /// What the segment of these rows lacks, since its cube got more after it was built.
     Extend(SegmentRange, SegmentId),
     /// From these segments.
-    Merge(KeyRange, Vec<SegmentId>),
+    Merge(SegmentRange, Vec<SegmentId>),
 }
 
 impl Work {
     /// The rows that the segment holds.
     pub(crate) fn range(&self) -> SegmentRange {
         match self {
-            Self::Build(range) | Self::Extend(range, _) => *range,
-            Self::Merge(range, _) => SegmentRange::Keys(*range),
+            Self::Build(range) | Self::Extend(range, _) | Self::Merge(range, _) => *range,
         }
     }
 }
@@ -37,6 +38,9 @@ impl Work {
 pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<Vec<Work>> {
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
     let Some(column) = column else {
+        if let (Some(version), None) = (cube.coverage.written(), range) {
+            return fold(cube, version, action);
+        }
         return match (action, range) {
             (BuildAction::Merge, _) | (_, Some(_)) => Err(unpartitioned(cube)),
             (BuildAction::Build, None) => {
@@ -68,7 +72,7 @@ pub(crate) fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRan
 }
 
 /// Whether a segment is fit for use but lacks something.
-fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
+pub(super) fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
     segment.state == SegmentState::Ready
         && cube.coverage.why_stale(segment.id).is_none()
         && !cube.entry.definition.outstanding(segment).is_empty()
@@ -81,6 +85,9 @@ pub(crate) fn is_due(cube: &ReadyCube) -> bool {
             && cube.coverage.why_stale(segment.id).is_none()
             && cube.entry.definition.outstanding(segment).is_empty()
     };
+    if let Some(version) = cube.coverage.written() {
+        return is_fold_due(cube, version, now_ms());
+    }
     match &cube.entry.definition.partition {
         None => !cube.entry.segments.iter().any(current),
         // What is wrong is told by the build.
@@ -95,7 +102,7 @@ pub(crate) fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Optio
     let segments = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let ends = segments.filter_map(|segment| match segment.range {
         SegmentRange::Keys(keys) => Some(keys.to),
-        SegmentRange::Whole | SegmentRange::Nulls => None,
+        SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => None,
     });
     let files = cube.coverage.file_spans().filter_map(|(_, last)| Some(column.division.range_of(last)?.to));
     let newest = ends.chain(files).chain(range.map(|range| range.to)).max()?;
@@ -103,6 +110,11 @@ pub(crate) fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Optio
 }
 
 fn unpartitioned(cube: &ReadyCube) -> QueryError {
+    if cube.compiled.as_ref().is_ok_and(|compiled| compiled.is_live()) {
+        let message = format!("cube `{}` is divided by when rows were written", cube.entry.name);
+        return QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("leave FROM … TO … out; each statement does what there is to do");
+    }
     QueryError::new(
         ErrorKind::InvalidDefinition,
         format!("cube `{}` is not partitioned, so it has no ranges", cube.entry.name),
@@ -164,7 +176,7 @@ impl Planner<'_> {
                     }
                 }
                 SegmentRange::Nulls => nulls_held = !again(segment),
-                SegmentRange::Whole => {}
+                SegmentRange::Whole | SegmentRange::Written(_) => {}
             }
         }
         for step in self.steps()? {
@@ -192,7 +204,7 @@ impl Planner<'_> {
     fn asks_for(&self, segment: &SegmentEntry) -> Result<bool> {
         match segment.range {
             SegmentRange::Keys(keys) => self.includes(segment, keys),
-            SegmentRange::Whole | SegmentRange::Nulls => Ok(self.range.is_none()),
+            SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => Ok(self.range.is_none()),
         }
     }
 
@@ -294,7 +306,10 @@ impl Planner<'_> {
         if parts.len() == 1 {
             return Ok(Vec::new());
         }
-        Ok(vec![Work::Merge(whole, parts.iter().map(|(_, segment)| segment.id).collect())])
+        Ok(vec![Work::Merge(
+            SegmentRange::Keys(whole),
+            parts.iter().map(|(_, segment)| segment.id).collect(),
+        )])
     }
 
     fn hole(&self, missing: KeyRange) -> Result<Vec<Work>> {

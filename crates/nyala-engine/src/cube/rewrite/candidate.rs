@@ -19,6 +19,8 @@ use super::report::Chosen;
 use super::rule::ReadyCube;
 use crate::cube::block::{Block, Miss};
 use crate::cube::compile::CompiledCube;
+use crate::cube::coverage::Coverage;
+use crate::cube::partition::PartitionColumn;
 use crate::error::Result;
 use crate::scan::{CuboidPart, CuboidTable};
 
@@ -56,10 +58,8 @@ pub(super) fn consider<'a>(
     let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
     let usable: Vec<&SegmentEntry> = cube.coverage.usable(&cube.entry).collect();
     if usable.is_empty() {
-        return Err(Miss::new(match cube.coverage.first_reason() {
-            Some(reason) => format!("{reason}; run BUILD CUBE"),
-            None => "it has not been built; run BUILD CUBE".to_owned(),
-        }));
+        let advice = cube.coverage.first_advice();
+        return Err(Miss::new(advice.unwrap_or_else(|| "it has not been built; run BUILD CUBE".to_owned())));
     }
     let asked = asked(cube, compiled, block, simplify);
     let mut levels = Levels::of((&cube.entry, compiled), droppable(&usable), block, &asked)?;
@@ -85,10 +85,10 @@ pub(super) fn consider<'a>(
     }
     let parts: Vec<Part<'_>> = choice.parts.into_values().collect();
     let mut rows = choice.rows;
-    let raw = match (raw, &compiled.partition, parts.first()) {
-        (Some(raw), Some(column), Some(part)) => {
+    let raw = match (raw, parts.first()) {
+        (Some(raw), Some(part)) => {
             rows = rows.saturating_add(cube.coverage.rows(&raw.keys, raw.nulls));
-            let states = raw_states(block, part.matched.fact, column, &raw);
+            let states = raw_states(block, part.matched.fact, compiled.partition.as_ref(), &raw);
             Some((raw, states.map_err(|error| Miss::new(error.to_string()))?))
         }
         _ => None,
@@ -123,7 +123,7 @@ fn droppable(segments: &[&SegmentEntry]) -> BTreeSet<usize> {
 /// Whether all rows of a segment are asked for; none if no row is.
 fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     match (segment.range, segment.key_bounds) {
-        (SegmentRange::Whole, _) => Some(asked.predicates.is_empty()),
+        (SegmentRange::Whole | SegmentRange::Written(_), _) => Some(asked.predicates.is_empty()),
         (SegmentRange::Nulls, _) => asked.nulls.then_some(true),
         // It holds no rows, which is worth knowing: nothing has to be read for its range.
         (SegmentRange::Keys(_), None) => Some(true),
@@ -135,9 +135,25 @@ fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     }
 }
 
+fn show_raw(column: &PartitionColumn, raw: &RawRows, coverage: &Coverage) -> String {
+    let mut shown = column.show_keys(&raw.keys.intersect(&coverage.data));
+    if raw.nulls && coverage.nulls {
+        shown = if shown.is_empty() { "null".to_owned() } else { format!("{shown} and null") };
+    }
+    format!("{} {shown}", column.division.column)
+}
+
+/// The rows of a live table that are read, by when they were written.
+fn show_written(lsns: &KeySet, coverage: &Coverage) -> String {
+    let last = coverage.written().map_or(0, |version| version.lsn());
+    let there = lsns.intersect(&KeySet::between(1, i64::try_from(last).unwrap_or(i64::MAX)));
+    let spans: Vec<String> = there.spans().map(|(first, last)| format!("{first} to {last}")).collect();
+    format!("{} rows written at {}", coverage.rows(lsns, false), spans.join(" and "))
+}
+
 fn uncovered(cube: &ReadyCube) -> String {
-    match cube.coverage.first_reason() {
-        Some(reason) => format!("no segment covers what the query asks for: {reason}; run BUILD CUBE"),
+    match cube.coverage.first_advice() {
+        Some(advice) => format!("no segment covers what the query asks for: {advice}"),
         None => "no segment covers what the query asks for; run BUILD CUBE".to_owned(),
     }
 }
@@ -161,7 +177,9 @@ impl<'a> Choice<'a> {
                 self.nulls = true;
             }
             SegmentRange::Nulls => self.nulls = true,
-            SegmentRange::Keys(range) => self.keys = self.keys.union(&range.into()),
+            SegmentRange::Keys(range) | SegmentRange::Written(range) => {
+                self.keys = self.keys.union(&range.into());
+            }
         }
         self.rows = self.rows.saturating_add(cuboid.rows);
         let (dimensions, measures) = (cuboid.dimensions, cuboid.measures);
@@ -178,8 +196,7 @@ impl<'a> Choice<'a> {
     fn left(&self, asked: &Asked, cube: &ReadyCube) -> Option<RawRows> {
         let keys = asked.keys.subtract(&self.keys);
         let nulls = asked.nulls && !self.nulls;
-        let some = !keys.intersect(&cube.coverage.data).is_empty() || (nulls && cube.coverage.nulls);
-        some.then_some(RawRows { keys, nulls })
+        cube.coverage.may_have(&keys, nulls).then_some(RawRows { keys, nulls })
     }
 }
 
@@ -193,16 +210,17 @@ impl Candidate<'_> {
                 chosen.cuboids.push(names);
             }
         }
-        let Some(column) = &self.compiled.partition else { return };
+        let coverage = &self.cube.coverage;
+        if self.compiled.partition.is_none() && coverage.written().is_none() {
+            return;
+        }
         let segments = self.parts.iter().map(|part| part.segments.len()).sum();
         chosen.segments = chosen.segments.max(Some(segments));
         if let Some((raw, _)) = &self.raw {
-            let coverage = &self.cube.coverage;
-            let mut shown = column.show_keys(&raw.keys.intersect(&coverage.data));
-            if raw.nulls && coverage.nulls {
-                shown = if shown.is_empty() { "null".to_owned() } else { format!("{shown} and null") };
-            }
-            chosen.raw = Some(format!("{} {shown}", column.division.column));
+            chosen.raw = Some(match &self.compiled.partition {
+                Some(column) => show_raw(column, raw, coverage),
+                None => show_written(&raw.keys, coverage),
+            });
         }
         chosen.lacking = chosen.lacking.take().or_else(|| self.lacking.clone());
     }

@@ -23,4 +23,4 @@ mod states;
 pub(super) use calls::neutral;
 pub(super) use matching::needed;
 pub(crate) use report::{Asked, Report};
-pub(crate) use rule::{CubeIndex, ReadyCube, rewrite};
+pub(crate) use rule::{CubeIndex, ReadyCube, Routing, rewrite};

@@ -18,7 +18,7 @@ use crate::error::{QueryError, Result};
 /// Rows to read from the tables.
 #[derive(Debug, Clone)]
 pub(super) struct RawRows {
-    /// Keys that no segment covers.
+    /// Keys that no segment covers; LSNs if the fact table is live.
     pub(super) keys: KeySet,
     /// Whether rows without a key are not covered either.
     pub(super) nulls: bool,
@@ -29,15 +29,20 @@ pub(super) struct RawRows {
 pub(super) fn raw_states(
     block: &Block,
     fact: usize,
-    column: &PartitionColumn,
+    column: Option<&PartitionColumn>,
     rows: &RawRows,
 ) -> Result<LogicalPlan> {
-    let key = Expr::Column(column.column(fact));
-    let mut wanted = column.rows_in(&rows.keys, &key);
-    if rows.nulls {
-        wanted = wanted.or(key.is_null());
-    }
-    let joined = Arc::new(join(block, fact, wanted)?);
+    let joined = Arc::new(match column {
+        Some(column) => {
+            let key = Expr::Column(column.column(fact));
+            let mut wanted = column.rows_in(&rows.keys, &key);
+            if rows.nulls {
+                wanted = wanted.or(key.is_null());
+            }
+            join(block, (fact, Some(wanted)))?
+        }
+        None => join(&written(block, fact, &rows.keys)?, (fact, None))?,
+    });
     let mut flat = FlatRows::new(&joined);
     let mut fields = Vec::new();
     for (i, group) in block.group.iter().enumerate() {
@@ -63,14 +68,23 @@ pub(super) fn raw_states(
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
+/// The same with those rows only of a live fact table that were last written at `lsns`.
+fn written(block: &Block, fact: usize, lsns: &KeySet) -> Result<Block> {
+    let mut block = block.clone();
+    if let Some(instance) = block.instances.get_mut(fact) {
+        *instance = instance.only_written(lsns)?;
+    }
+    Ok(block)
+}
+
 /// The block's tables, joined and filtered, with only the `wanted` rows of the fact table.
-fn join(block: &Block, fact: usize, wanted: Expr) -> Result<LogicalPlan> {
+fn join(block: &Block, (fact, wanted): (usize, Option<Expr>)) -> Result<LogicalPlan> {
     let mut left: Vec<&Expr> = block.predicates.iter().collect();
     let mut seen = BTreeSet::new();
     let mut builder: Option<LogicalPlanBuilder> = None;
     for (i, instance) in block.instances.iter().enumerate() {
         let mut table = scan_plan(instance)?.alias(qualifier(i))?;
-        if i == fact {
+        if let Some(wanted) = wanted.as_ref().filter(|_| i == fact) {
             table = table.filter(wanted.clone())?;
         }
         seen.insert(i);

@@ -50,6 +50,8 @@ pub(crate) struct Chosen {
     pub(crate) raw: Option<String>,
     /// What a segment lacks that a build would add.
     pub(crate) lacking: Option<String>,
+    /// Whether the cube reads a live table, so that the next statement may be answered in another way.
+    pub(crate) live: bool,
     /// Cells and rows that are read at most.
     pub(crate) rows: u64,
 }
@@ -77,6 +79,11 @@ impl Report {
         let alone = |chosen: &Chosen| chosen.raw.is_none() && chosen.joined.is_empty();
         let whole = |block: &BlockReport| block.chosen.as_ref().is_some_and(alone);
         !self.blocks.is_empty() && self.blocks.iter().all(whole)
+    }
+
+    /// Whether the same question may soon be answered in another way, though the catalog is the same.
+    pub(crate) fn reads_live(&self) -> bool {
+        self.blocks.iter().filter_map(|block| block.chosen.as_ref()).any(|chosen| chosen.live)
     }
 
     /// The cubes that answer, each once; none if the tables do.

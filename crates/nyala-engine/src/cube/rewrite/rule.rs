@@ -14,10 +14,12 @@ use super::candidate::{Candidate, consider};
 use super::joined::{Late, with_late_joins};
 use super::report::{Asked, BlockReport, Chosen, Report};
 use super::sets::plain_blocks;
-use crate::cube::block::{Block, Miss, external_table};
+use crate::cube::block::{Block, Miss, table_of};
 use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
+use crate::cube::live::{LiveVersions, live_tables};
 use crate::error::Result;
+use crate::live::Pins;
 
 /// A cube of the snapshot with its compiled definition, or why it cannot be used.
 #[derive(Debug)]
@@ -26,6 +28,35 @@ pub(crate) struct ReadyCube {
     pub(crate) compiled: std::result::Result<Arc<CompiledCube>, String>,
     /// Which of its segments may be used.
     pub(crate) coverage: Coverage,
+}
+
+impl ReadyCube {
+    /// The cube as a statement with these `pins` may use it.
+    pub(crate) fn at(self: &Arc<Self>, pins: &Pins) -> Arc<Self> {
+        match &self.compiled {
+            Ok(compiled) if !live_tables(compiled).is_empty() => {
+                let versions = LiveVersions::of(compiled, pins);
+                let coverage = self.coverage.at(&self.entry, compiled, &versions);
+                let (entry, compiled) = (Arc::clone(&self.entry), self.compiled.clone());
+                Arc::new(Self { entry, compiled, coverage })
+            }
+            _ => Arc::clone(self),
+        }
+    }
+
+    /// Whether it reads a live table.
+    pub(crate) fn reads_live(&self) -> bool {
+        self.compiled.as_ref().is_ok_and(|compiled| !live_tables(compiled).is_empty())
+    }
+}
+
+/// What a plan is routed by.
+pub(crate) struct Routing<'a> {
+    pub(crate) cubes: &'a CubeIndex,
+    /// What constants are worked out with.
+    pub(crate) simplify: &'a SimplifyContext,
+    /// The versions of live tables that the statement reads.
+    pub(crate) pins: &'a Pins,
 }
 
 /// The cubes of one catalog snapshot by fact table, so that a query meets only those that could matter.
@@ -66,26 +97,19 @@ impl CubeIndex {
 
 /// Routes every aggregation of `plan` on its own, those in subqueries included. What no cube answers
 /// stays as it was.
-pub(crate) fn rewrite(
-    plan: LogicalPlan,
-    cubes: &CubeIndex,
-    simplify: &SimplifyContext,
-    report: &mut Report,
-) -> Result<LogicalPlan> {
+pub(crate) fn rewrite(plan: LogicalPlan, routing: &Routing<'_>, report: &mut Report) -> Result<LogicalPlan> {
     let rewritten = plan.transform_down_with_subqueries(|node| {
         let answer = match &node {
-            LogicalPlan::Aggregate(aggregate) => route(aggregate, cubes, simplify, report)?,
+            LogicalPlan::Aggregate(aggregate) => route(aggregate, routing, report)?,
             LogicalPlan::Distinct(Distinct::All(input)) => match grouped_by_all(input)? {
-                Some(aggregate) => {
-                    route(&aggregate, cubes, simplify, report)?.map(with_columns).transpose()?
-                }
+                Some(aggregate) => route(&aggregate, routing, report)?.map(with_columns).transpose()?,
                 None => None,
             },
             _ => None,
         };
         match answer {
             Some(answer) => {
-                let answer = rewrite_conditions(answer, cubes, simplify, report)?;
+                let answer = rewrite_conditions(answer, routing, report)?;
                 Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump))
             }
             None => Ok(Transformed::no(node)),
@@ -97,13 +121,12 @@ pub(crate) fn rewrite(
 /// Routes the aggregations of subqueries that an answer took over with the conditions of its query.
 fn rewrite_conditions(
     answer: LogicalPlan,
-    cubes: &CubeIndex,
-    simplify: &SimplifyContext,
+    routing: &Routing<'_>,
     report: &mut Report,
 ) -> datafusion::error::Result<LogicalPlan> {
     let rewritten = answer.transform_down(|node| match node {
         LogicalPlan::Filter(_) | LogicalPlan::Join(_) => node.map_subqueries(|subquery| {
-            rewrite(subquery, cubes, simplify, report).map(Transformed::yes).map_err(Into::into)
+            rewrite(subquery, routing, report).map(Transformed::yes).map_err(Into::into)
         }),
         other => Ok(Transformed::no(other)),
     })?;
@@ -131,25 +154,22 @@ struct Answer<'a> {
     parts: Vec<(Candidate<'a>, Option<Late>)>,
 }
 
-fn route(
-    aggregate: &Aggregate,
-    cubes: &CubeIndex,
-    simplify: &SimplifyContext,
-    report: &mut Report,
-) -> Result<Option<LogicalPlan>> {
+fn route(aggregate: &Aggregate, routing: &Routing<'_>, report: &mut Report) -> Result<Option<LogicalPlan>> {
     let formed = Block::of(aggregate).and_then(|block| Ok((QueryCalls::of(&block)?, block)));
     let (calls, block) = match formed {
         Ok(formed) => formed,
         Err(miss) => {
-            report_unfit(aggregate, cubes, &miss, report);
+            report_unfit(aggregate, routing.cubes, &miss, report);
             return Ok(None);
         }
     };
     let blocks = plain_blocks(&block);
     let mut misses = Vec::new();
     let mut best: Option<Answer<'_>> = None;
-    for cube in cubes.candidates(&block) {
-        match answer(cube, &blocks, simplify) {
+    let cubes = routing.cubes.candidates(&block).into_iter().map(|cube| cube.at(routing.pins));
+    let cubes: Vec<Arc<ReadyCube>> = cubes.collect();
+    for cube in &cubes {
+        match answer(cube, &blocks, routing.simplify) {
             Ok(answer) => {
                 let better = best.as_ref().is_none_or(|best| answer.rows() < best.rows());
                 let loser = if better { best.replace(answer) } else { Some(answer) };
@@ -208,6 +228,7 @@ impl Answer<'_> {
             joined,
             raw: None,
             lacking: None,
+            live: self.cube.reads_live(),
             rows: self.rows(),
         };
         for (candidate, _) in &self.parts {
@@ -238,7 +259,7 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
             // It is looked at on its own.
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
-                let near = external_table(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
+                let near = table_of(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
                 for cube in near.flatten() {
                     let line = (cube.entry.name.to_string(), miss.to_string());
                     // Its table may be read more than once.

@@ -39,7 +39,7 @@ pub(super) async fn table(engine: &Arc<Engine>, alter: &AlterTable, settings: &S
     if changes.is_empty() {
         return Ok(Completion::of(TAG));
     }
-    check_unread(engine, &name)?;
+    check_unread(engine, &name, changes.iter().all(|change| matches!(change, Alteration::AddColumn(_))))?;
     let altered = live.clone();
     let done = blocking(move || {
         changes.into_iter().try_for_each(|change| altered.alter(change).map(|_| ()))?;
@@ -52,10 +52,16 @@ pub(super) async fn table(engine: &Arc<Engine>, alter: &AlterTable, settings: &S
     Ok(Completion::of(TAG))
 }
 
-fn check_unread(engine: &Engine, name: &QualifiedName) -> Result<()> {
+/// A cube names the columns it reads, so that further ones make no difference to it; but a natural join is by all
+/// columns of one name.
+fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Result<()> {
     let snapshot = engine.context();
-    let reads = snapshot.snapshot().cubes.values().find(|cube| cube.definition.sources.contains(name));
-    match reads {
+    let mut cubes = snapshot.snapshot().cubes.values().map(|cube| (cube, &cube.definition));
+    let reads = cubes.find(|(_, definition)| {
+        let indifferent = only_added && !definition.select.contains("NATURAL");
+        definition.sources.contains(name) && !indifferent
+    });
+    match reads.map(|(cube, _)| cube) {
         Some(cube) => {
             Err(QueryError::new(ErrorKind::InUse, format!("table `{name}` is used by cube `{}`", cube.name))
                 .hint("drop the cube first"))

@@ -6,6 +6,7 @@ mod copy;
 mod create;
 mod follow;
 mod ingest;
+mod lost;
 mod stats;
 mod stores;
 mod values;

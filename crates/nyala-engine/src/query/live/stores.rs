@@ -10,6 +10,7 @@ use nyala_storage::object::{Location, check_allowed};
 use nyala_storage::oplog::OplogError;
 
 use super::blocking;
+use super::lost::drop_lost_segments;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveStores, OpenStore, check_options};
 use crate::query::answer::{Answer, Completion};
@@ -167,6 +168,9 @@ pub(in crate::query) fn forget_leftovers_later(engine: &Arc<Engine>) {
         }
         if let Err(error) = forget_unborn(&engine).await {
             tracing::warn!(%error, "disk stores may have tables that nobody knows");
+        }
+        if let Err(error) = drop_lost_segments(&engine).await {
+            tracing::warn!(%error, "cubes may have segments that are newer than their disk stores");
         }
     }));
 }

@@ -32,11 +32,14 @@ const DEEPEST: usize = 64;
 /// What the cuboids of each aggregation are, to tell whether two plans read the same.
 pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
 
-/// What answers each aggregation of a query; none if something is read but cuboids. A query that reads nothing at
-/// all has no aggregations.
+/// What answers each aggregation of a query; none if something is read but cuboids, or cuboids that may not answer
+/// any more after the next write. A query that reads nothing at all has no aggregations.
 pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answers>> {
     if reads_nothing(logical)? {
         return Ok(Some(Answers::new()));
+    }
+    if report.reads_live() {
+        return Ok(None);
     }
     let chosen = report.blocks.iter().filter_map(|block| block.chosen.as_ref());
     Ok(report.all_from_cuboids().then(|| chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::inner::Inner;
-use super::queue::{Committed, Request, Ticket};
+use super::queue::{Committed, Request, Ticket, lock};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::{Kind, Record};
 use crate::oplog::meta::{Alteration, Durability};
@@ -140,6 +140,11 @@ impl LiveTable {
     /// Drops the table. Those who hold a version can read on.
     pub fn drop_table(self) -> Result<Committed> {
         self.inner.submit(Request::Drop { table: self.shared }).wait()
+    }
+
+    /// Makes durable what was committed so far, if its durability has not seen to it already. It blocks.
+    pub fn persist(&self) -> Result<()> {
+        lock(&self.inner.committer).sync_if_needed(&self.inner)
     }
 
     /// Whether all values are in memory.

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableMeta;
-use crate::oplog::unit::{Part, UnitView};
+use crate::oplog::unit::{LsnSet, Part, UnitView};
 
 /// A table at one LSN. It never changes, holds no lock, and keeps the files it may still have to read.
 #[derive(Debug, Clone)]
@@ -44,6 +44,29 @@ impl Version {
     /// Number of rows. Known before any value is read.
     pub fn rows(&self) -> u64 {
         self.units.iter().map(|unit| u64::from(unit.live())).sum()
+    }
+
+    /// Number of rows that were last written at `written`. No value is read.
+    pub fn rows_written(&self, written: &LsnSet) -> u64 {
+        self.units.iter().map(|unit| unit.live_written(written)).sum()
+    }
+
+    /// LSNs at which rows can be told apart cheaply: what was written up to one of them lies in other files than what
+    /// was written after it. Ascending, and the last is that of this version.
+    pub fn seams(&self) -> Vec<u64> {
+        let mut bounds: Vec<(u64, u64)> = self.units.iter().filter_map(|unit| unit.lsn_bounds()).collect();
+        bounds.sort_unstable();
+        let mut seams: Vec<u64> = Vec::new();
+        let mut highest = 0;
+        for (from, to) in bounds {
+            if from > highest && highest > 0 {
+                seams.push(highest);
+            }
+            highest = highest.max(to);
+        }
+        seams.push(self.lsn);
+        seams.dedup();
+        seams
     }
 
     /// What is broken in the table's files; if anything is, it cannot be scanned.
@@ -89,7 +112,8 @@ impl Version {
         if row_version {
             fields.push(Arc::new(Field::new(Self::ROW_VERSION, DataType::UInt64, false)));
         }
-        Ok(Projection { meta: self.meta.clone(), ids, schema: Arc::new(Schema::new(fields)), row_version })
+        let (meta, schema) = (self.meta.clone(), Arc::new(Schema::new(fields)));
+        Ok(Projection { meta, ids, schema, row_version, written: None })
     }
 
     /// All rows and columns, at once.
@@ -107,6 +131,7 @@ pub struct Projection {
     ids: Vec<(u32, DataType)>,
     schema: SchemaRef,
     row_version: bool,
+    written: Option<Arc<LsnSet>>,
 }
 
 impl Projection {
@@ -123,10 +148,16 @@ impl Projection {
         self.row_version
     }
 
+    /// The same columns of those rows only that were last written at `lsns`. It concerns scans, not single rows.
+    pub fn only_written(self, lsns: Arc<LsnSet>) -> Self {
+        Self { written: Some(lsns), ..self }
+    }
+
     /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their
     /// files are damaged.
     pub fn read(&self, part: &Part) -> Result<RecordBatch> {
-        let (rows, columns) = part.read(&self.ids, self.row_version, &self.meta)?;
+        let (rows, columns) =
+            part.read(&self.ids, (self.row_version, self.written.as_deref()), &self.meta)?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| OplogError::invalid(error.to_string()))

@@ -18,3 +18,4 @@ mod points;
 pub(super) mod random;
 mod types;
 mod workload;
+mod written;

@@ -8,7 +8,7 @@ use arrow_select::concat::concat;
 
 use super::logged::LogRange;
 use super::stored::StoredColumn;
-use super::{Facts, Keys, Lsns, ZoneMap, Zones};
+use super::{Facts, Keys, LsnSpan, Lsns, ZoneMap, Zones};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::BlockFile;
 use crate::oplog::meta::SchemaVersion;
@@ -68,6 +68,7 @@ pub(crate) struct Base {
     rows: u32,
     pub(crate) schema: Arc<SchemaVersion>,
     pub(crate) lsns: Lsns,
+    pub(crate) lsn_span: LsnSpan,
     pub(crate) facts: Facts,
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
@@ -99,7 +100,8 @@ impl Base {
             .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
         let (keys, damage, reading, zones) =
             (OnceLock::new(), OnceLock::new(), Mutex::new(()), zones.collect());
-        Self { table, rows, schema, lsns, facts, columns, zones, keys, damage, origin, reading }
+        let lsn_span = LsnSpan::default();
+        Self { table, rows, schema, lsns, lsn_span, facts, columns, zones, keys, damage, origin, reading }
     }
 
     pub(crate) fn rows(&self) -> u32 {

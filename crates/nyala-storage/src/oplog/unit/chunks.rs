@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{Array, ArrayRef};
 
 use super::base::join;
-use super::{Base, Keys, Lsns, Zones};
+use super::{Base, Keys, LsnSpan, Lsns, Zones};
 
 /// Rows of one chunk at most, if it is made of smaller ones.
 const CHUNK_ROWS: u32 = 1 << 16;
@@ -19,6 +19,7 @@ pub(crate) struct Chunk {
     pub(crate) columns: Vec<ArrayRef>,
     pub(crate) keys: Keys,
     pub(crate) lsns: Lsns,
+    pub(crate) lsn_span: LsnSpan,
     /// Of each column, found when they are first asked for: most chunks are small and merged before.
     zones: OnceLock<Vec<OnceLock<Option<Zones>>>>,
 }
@@ -26,7 +27,7 @@ pub(crate) struct Chunk {
 impl Chunk {
     pub(crate) fn new(columns: Vec<ArrayRef>, keys: Keys, lsns: Lsns) -> Self {
         let rows = columns.first().map_or(0, |column| column.len()) as u32;
-        Self { rows, columns, keys, lsns, zones: OnceLock::new() }
+        Self { rows, columns, keys, lsns, lsn_span: LsnSpan::default(), zones: OnceLock::new() }
     }
 
     pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {

@@ -73,6 +73,22 @@ impl DeadRows {
         (!beyond).then(|| Self { pieces: words.chunks(PIECE_WORDS).map(piece).collect(), count })
     }
 
+    /// How many of `rows` are marked.
+    pub(crate) fn count_among(&self, rows: std::ops::Range<u32>) -> u32 {
+        if self.count == 0 || rows.is_empty() {
+            return 0;
+        }
+        let (from, end) = (rows.start as usize, rows.end as usize);
+        let word = |at: usize| {
+            let piece = self.pieces.get(at / PIECE_WORDS).and_then(Option::as_ref);
+            let word = piece.and_then(|piece| piece.get(at % PIECE_WORDS)).copied().unwrap_or_default();
+            let after = from.saturating_sub(at * 64).min(63);
+            let before = (at * 64 + 64).saturating_sub(end);
+            (word >> after << after << before).count_ones()
+        };
+        (from / 64..end.div_ceil(64)).map(word).sum()
+    }
+
     /// Bit 1 for every live row of `from..from + rows`; none if all live.
     pub(crate) fn live_mask(&self, from: u32, rows: usize) -> Option<BooleanBuffer> {
         if self.count == 0 || self.untouched(from as usize, rows) {
@@ -122,5 +138,16 @@ mod tests {
         let found: Vec<usize> = (0..80_000).filter(|row| !mask.value(*row)).map(|row| row + 60).collect();
         assert_eq!(found, [63, 64, 70_000]);
         assert!(dead.live_mask(65, 100).is_none());
+        for (rows, expected) in [
+            (0..1, 1),
+            (1..5, 0),
+            (5..64, 2),
+            (64..64, 0),
+            (6..70_001, 3),
+            (0..200_000, 6),
+            (131_072..131_080, 0),
+        ] {
+            assert_eq!(dead.count_among(rows.clone()), expected, "{rows:?}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod open;
 mod seal;
 mod stored;
 mod view;
+mod written;
 mod zones;
 
 pub(crate) use base::{Base, Gathered, Resident, Rows};
@@ -24,5 +25,7 @@ pub(crate) use open::{Hashes, Unit};
 pub(crate) use seal::{key_header, read_bounds, read_dead, read_hashes, seal, write_dead, write_hashes};
 pub(crate) use view::PartBounds;
 pub use view::{Part, UnitView};
+pub use written::LsnSet;
+pub(crate) use written::LsnSpan;
 pub use zones::Bounds;
 pub(crate) use zones::{ZONE_ROWS, ZoneMap, Zones, read_zones, write_zones};

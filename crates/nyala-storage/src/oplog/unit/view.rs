@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array, new_null_array};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
 use arrow_select::filter::filter;
 
-use super::{Data, DeadRows, Gathered, Lsns, ZONE_ROWS};
+use super::written::written_mask;
+use super::{Data, DeadRows, Gathered, LsnSet, LsnSpan, Lsns, ZONE_ROWS};
 use crate::oplog::error::{Damage, LostRows, OplogError, Result};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 
@@ -121,15 +123,27 @@ impl Part {
         self.rows as usize
     }
 
-    /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for. Columns that
-    /// are not in memory are read, which blocks.
+    /// Whether some of its rows can have been written at `written`.
+    pub fn may_hold(&self, written: &LsnSet) -> bool {
+        let (_, _, lsns) = self.stretch();
+        lsns.is_none_or(|(lsns, span)| !span.is_outside(lsns, written))
+    }
+
+    /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for; only of rows
+    /// that were `written` then. Columns that are not in memory are read, which blocks.
     pub(crate) fn read(
         &self,
         columns: &[(u32, DataType)],
-        lsns: bool,
+        (lsns, written): (bool, Option<&LsnSet>),
         table: &TableMeta,
     ) -> Result<(usize, Vec<ArrayRef>)> {
-        let live = self.unit.dead.live_mask(self.from, self.rows()).map(|mask| BooleanArray::new(mask, None));
+        let live = self.wanted(written);
+        if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
+            let lsns = lsns.then_some(&DataType::UInt64);
+            let types = columns.iter().map(|(_, data_type)| data_type).chain(lsns);
+            return Ok((0, types.map(new_empty_array).collect()));
+        }
+        let live = live.map(|mask| BooleanArray::new(mask, None));
         let mut arrays = Vec::with_capacity(columns.len() + 1);
         for (id, data_type) in columns {
             arrays.push(match self.unit.schema.position(*id) {
@@ -166,6 +180,20 @@ impl Part {
         }
     }
 
+    /// Bit 1 for every row that lives and was `written` then; none if that holds of all.
+    fn wanted(&self, written: Option<&LsnSet>) -> Option<BooleanBuffer> {
+        let live = self.unit.dead.live_mask(self.from, self.rows());
+        let (start, all, lsns) = self.stretch();
+        let written = match (written, lsns) {
+            (Some(wanted), Some(lsns)) => written_mask(lsns, (self.from - start, self.rows, all), wanted),
+            _ => None,
+        };
+        match (live, written) {
+            (Some(live), Some(written)) => Some(&live & &written),
+            (live, written) => live.or(written),
+        }
+    }
+
     fn column(&self, position: usize) -> Result<ArrayRef> {
         let missing = || OplogError::invalid("no such column");
         let (start, column) = match self.chunk {
@@ -179,13 +207,20 @@ impl Part {
     }
 
     fn lsns(&self) -> ArrayRef {
-        let (start, lsns): (u32, Option<&Lsns>) =
-            match self.chunk.and_then(|at| self.unit.data.chunks.get(at)) {
-                Some((start, chunk)) => (*start, Some(&chunk.lsns)),
-                None => (0, self.unit.data.base.as_ref().map(|base| &base.lsns)),
-            };
+        let (start, _, lsns) = self.stretch();
         let rows = self.from - start..self.from - start + self.rows;
-        let all: UInt64Array = rows.map(|row| lsns.map_or(0, |lsns| lsns.at(row))).collect();
+        let all: UInt64Array = rows.map(|row| lsns.map_or(0, |(lsns, _)| lsns.at(row))).collect();
         Arc::new(all)
+    }
+
+    /// First row and number of rows of the chunk or base that it belongs to, and their LSNs.
+    fn stretch(&self) -> (u32, u32, Option<(&Lsns, &LsnSpan)>) {
+        match self.chunk.and_then(|at| self.unit.data.chunks.get(at)) {
+            Some((start, chunk)) => (*start, chunk.rows, Some((&chunk.lsns, &chunk.lsn_span))),
+            None => match &self.unit.data.base {
+                Some(base) => (0, base.rows(), Some((&base.lsns, &base.lsn_span))),
+                None => (0, 0, None),
+            },
+        }
     }
 }

@@ -30,7 +30,7 @@ impl SegmentCodes {
             .iter()
             .map(|range| match range {
                 SegmentRange::Keys(keys) => Some(*keys),
-                SegmentRange::Whole | SegmentRange::Nulls => None,
+                SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => None,
             })
             .collect();
         let ranges = ranges?;

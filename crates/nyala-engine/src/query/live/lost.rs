@@ -1,0 +1,55 @@
+//! Segments of rows that their disk store does not have any more.
+
+use std::sync::Arc;
+
+use nyala_catalog::Change;
+use nyala_model::{CatalogSnapshot, SegmentEntry, SegmentState};
+
+use crate::cube::build::retire;
+use crate::error::Result;
+use crate::live::{OpenStore, OpenedAt};
+use crate::query::engine::Engine;
+
+/// Drops them. A store that was restored from a copy is older than segments that were made since, and gives the LSNs
+/// of the rows it lacks to other rows. Statements use no such segment while this process runs; the next one could not
+/// tell any more.
+pub(in crate::query) async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
+    let mut dropped = false;
+    for store in engine.live().all() {
+        if store.opened().await.is_err() {
+            continue;
+        }
+        let Some(opened) = store.opened_at() else { continue };
+        let snapshot = engine.catalog().snapshot();
+        for cube in snapshot.cubes.values() {
+            let is_built = engine.build_progress().iter().any(|job| job.cube == cube.name);
+            let lost = cube.segments.iter().filter(|segment| {
+                let given_up = segment.state == SegmentState::Building && !is_built;
+                let was_before = segment.state == SegmentState::Ready && segment.built_at_ms <= opened.at_ms;
+                (given_up || was_before) && is_lost(segment, &snapshot, (store.as_ref(), opened))
+            });
+            for segment in lost {
+                tracing::warn!(cube = %cube.name, store = %store.name(), "a disk store is older than a segment, which is dropped");
+                engine.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
+                retire(engine.data_dir.join(&segment.location), &engine.background);
+                dropped = true;
+            }
+        }
+    }
+    if dropped { engine.refresh().await } else { Ok(()) }
+}
+
+/// Whether a segment was made from what the store does not have.
+fn is_lost(
+    segment: &SegmentEntry,
+    snapshot: &CatalogSnapshot,
+    (store, opened): (&OpenStore, OpenedAt),
+) -> bool {
+    segment.sources.iter().any(|source| {
+        let table = snapshot.tables.get(&source.table).and_then(|table| table.live());
+        let rows = source.live.as_ref().filter(|rows| rows.up_to > opened.lsn);
+        table
+            .zip(rows)
+            .is_some_and(|(table, rows)| table.store == store.name() && table.stored_as == rows.stored_as)
+    })
+}
