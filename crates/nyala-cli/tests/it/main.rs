@@ -26,6 +26,8 @@ mod hot;
 mod ingest;
 mod live;
 mod live_crash;
+mod live_recovery;
+mod loads;
 mod oracle;
 mod plans;
 mod process;
