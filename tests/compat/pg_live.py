@@ -1,5 +1,8 @@
 """psycopg writes to live tables as programs do: with parameters, in blocks, in batches, with COPY."""
 
+import datetime
+from decimal import Decimal
+
 import psycopg
 from psycopg import errors
 
@@ -70,6 +73,40 @@ def copying():
             pass
         cursor.execute("SELECT count(*) FROM people WHERE id = 5000")
         assert cursor.fetchone() == (0,)
+
+
+@check
+def binary_copying():
+    """COPY in the binary format, of every kind of value"""
+    columns = "id INT PRIMARY KEY, small SMALLINT, yes BOOLEAN, n DECIMAL(10, 2), r REAL, f DOUBLE, t TEXT, d DATE, s TIMESTAMP, b BYTEA"
+    types = ["int4", "int2", "bool", "numeric", "float4", "float8", "text", "date", "timestamp", "bytea"]
+    day, moment = datetime.date(1999, 12, 31), datetime.datetime(2026, 11, 21, 22, 30, 15, 123456)
+    rows = [(n, n % 7 - 3, n % 2 == 0, Decimal(n) / 4, n / 8, n / 3, f"täxt {n}", day, moment, bytes([n % 256, 0])) for n in range(20000)]
+    rows.append((20000,) + (None,) * 9)
+    with connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE LIVE TABLE kinds ({columns})")
+        with cursor.copy("COPY kinds FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+        assert cursor.rowcount == len(rows), cursor.rowcount
+        cursor.execute("SELECT * FROM kinds ORDER BY id")
+        found = cursor.fetchall()
+        for given, back in zip(rows, found, strict=True):
+            assert tuple(given) == tuple(back), (given, back)
+        for bad in [lambda copy: copy.write(b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x01"), lambda copy: copy.write(b"nonsense")]:
+            try:
+                with cursor.copy("COPY kinds FROM STDIN (FORMAT binary)") as copy:
+                    bad(copy)
+            except errors.DataException:
+                pass
+            else:
+                raise AssertionError("nonsense was loaded")
+        with cursor.copy("COPY kinds (t, id) FROM STDIN (FORMAT binary, LABEL 'once')") as copy:
+            copy.set_types(["text", "int4"])
+            copy.write_row(("named", -1))
+        cursor.execute("SELECT t, n FROM kinds WHERE id = -1")
+        assert cursor.fetchall() == [("named", None)]
 
 
 @check

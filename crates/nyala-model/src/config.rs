@@ -24,8 +24,20 @@ pub struct Config {
     pub cubes: CubesConfig,
     /// What is kept in memory for the next query.
     pub cache: CacheConfig,
+    /// Live tables.
+    pub live: LiveConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
+}
+
+/// Live tables.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LiveConfig {
+    /// Memory that live tables of all disk stores together may hold, in bytes, besides
+    /// `query.memory_limit_bytes`. Values beyond it stay on disk and are read when they are asked for; keys and
+    /// rows that are not sealed are always in memory. 0 means no limit. Default 0.
+    pub memory_limit_bytes: u64,
 }
 
 /// Addresses the doors listen on.
@@ -235,6 +247,7 @@ impl Default for Config {
             build: BuildConfig::default(),
             cubes: CubesConfig::default(),
             cache: CacheConfig::default(),
+            live: LiveConfig::default(),
             storage: StorageConfig::default(),
         }
     }

@@ -27,6 +27,8 @@ mod ingest;
 mod live;
 mod live_crash;
 mod live_cubes;
+mod live_recovery;
+mod loads;
 mod oracle;
 mod plans;
 mod process;

@@ -10,6 +10,7 @@ mod options;
 mod pins;
 mod provider;
 mod prune;
+mod recovery;
 mod scan;
 mod store;
 mod stores;
@@ -19,6 +20,7 @@ pub(crate) use changes::{Changes, ChangesProvider, Finder, change_rows, change_s
 pub(crate) use options::{check_options, durability};
 pub(crate) use pins::Pins;
 pub(crate) use provider::{LiveProvider, ROW_VERSION};
+pub(crate) use recovery::{Recovery, phase_name, recoveries};
 pub(crate) use scan::LiveScanExec;
 pub(crate) use store::{OpenStore, OpenedAt, StoreState};
 pub(crate) use stores::LiveStores;

@@ -9,7 +9,7 @@ use nyala_storage::oplog::{Durability, StoreOptions};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The options by the names users know them by.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "checkpoint_bytes",
     "checkpoint_interval_ms",
     "compact_below",
@@ -19,6 +19,7 @@ const NAMES: [&str; 14] = [
     "queue_bytes",
     "recovery_threads",
     "reserve_bytes",
+    "retain_labels",
     "retain_log_bytes",
     "seal_bytes",
     "statement_bytes",
@@ -52,6 +53,7 @@ fn set(options: &mut StoreOptions, name: &str, value: &str) -> Result<()> {
         "queue_bytes" => options.queue_bytes = parse(name, value)?,
         "recovery_threads" => options.recovery_threads = parse(name, value)?,
         "reserve_bytes" => options.reserve_bytes = parse(name, value)?,
+        "retain_labels" => options.retain_labels = parse(name, value)?,
         "retain_log_bytes" => options.retain_log_bytes = parse(name, value)?,
         "seal_bytes" => options.seal_bytes = parse(name, value)?,
         "statement_bytes" => options.statement_bytes = parse(name, value)?,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nyala_model::DiskStoreEntry;
-use nyala_storage::oplog::{DiskStore, Environment, Progress, StoreOptions};
+use nyala_storage::oplog::{DiskStore, Environment, MemoryBudget, Progress, StoreOptions};
 use tokio::sync::watch;
 
 use super::options::store_options;
@@ -51,7 +51,11 @@ pub(crate) enum StoreState {
 
 impl OpenStore {
     /// Begins to open a store. Returns at once.
-    pub(super) fn start(entry: Arc<DiskStoreEntry>, data_dir: &Path) -> Arc<Self> {
+    pub(super) fn start(
+        entry: Arc<DiskStoreEntry>,
+        data_dir: &Path,
+        budget: Option<Arc<MemoryBudget>>,
+    ) -> Arc<Self> {
         let store = Arc::new(Self {
             folder: data_dir.join(&entry.folder),
             progress: Arc::default(),
@@ -62,7 +66,7 @@ impl OpenStore {
         });
         let opening = Arc::clone(&store);
         let thread = std::thread::Builder::new().name("nyala-recover".to_owned());
-        let spawned = thread.spawn(move || opening.open());
+        let spawned = thread.spawn(move || opening.open(budget));
         if let Err(error) = spawned {
             let error = QueryError::new(
                 ErrorKind::ResourcesExhausted,
@@ -74,10 +78,10 @@ impl OpenStore {
     }
 
     /// Runs on a thread of its own, since it blocks until all keys are known.
-    fn open(&self) {
+    fn open(&self, budget: Option<Arc<MemoryBudget>>) {
         let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let options = StoreOptions { holder: holder(), ..store_options(&self.entry.options)? };
-            let environment = Environment::default();
+            let environment = Environment { budget, ..Environment::default() };
             let progress = Arc::clone(&self.progress);
             Ok(DiskStore::open_watched(&self.folder, options, environment, progress)?)
         }));
@@ -136,6 +140,11 @@ impl OpenStore {
     /// How far its start has come.
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// How long ago its start began.
+    pub(crate) fn age(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// How far it is.

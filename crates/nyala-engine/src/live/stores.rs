@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use nyala_model::{CatalogSnapshot, DiskStoreEntry};
+use nyala_storage::oplog::MemoryBudget;
 
 use super::store::OpenStore;
 
@@ -15,19 +16,23 @@ type ByName = BTreeMap<String, Arc<OpenStore>>;
 #[derive(Debug)]
 pub(crate) struct LiveStores {
     data_dir: PathBuf,
+    /// Memory that they share, if it is limited.
+    budget: Option<Arc<MemoryBudget>>,
     stores: ArcSwap<ByName>,
     changing: Mutex<()>,
 }
 
 impl LiveStores {
-    /// Begins to open every store of the catalog, all at once.
-    pub(crate) fn start(data_dir: &Path, snapshot: &CatalogSnapshot) -> Self {
+    /// Begins to open every store of the catalog, all at once. Together they may hold so much in memory; 0 for no limit.
+    pub(crate) fn start(data_dir: &Path, snapshot: &CatalogSnapshot, limit_bytes: u64) -> Self {
+        let budget = (limit_bytes > 0).then(|| Arc::new(MemoryBudget::new(limit_bytes)));
         let start = |(name, entry): (&String, &Arc<DiskStoreEntry>)| {
-            (name.clone(), OpenStore::start(Arc::clone(entry), data_dir))
+            (name.clone(), OpenStore::start(Arc::clone(entry), data_dir, budget.clone()))
         };
         let stores: ByName = snapshot.disk_stores.iter().map(start).collect();
         Self {
             data_dir: data_dir.to_owned(),
+            budget,
             stores: ArcSwap::from_pointee(stores),
             changing: Mutex::new(()),
         }
@@ -45,7 +50,7 @@ impl LiveStores {
 
     /// Opens one that nobody knows of yet.
     pub(crate) async fn open(&self, entry: DiskStoreEntry) -> crate::error::Result<Arc<OpenStore>> {
-        let store = OpenStore::start(Arc::new(entry), &self.data_dir);
+        let store = OpenStore::start(Arc::new(entry), &self.data_dir, self.budget.clone());
         store.opened().await?;
         Ok(store)
     }

@@ -32,11 +32,13 @@ pub struct Completion {
     pub tag: String,
     /// Rows concerned, where that means something.
     pub rows: Option<u64>,
+    /// What the client should know besides.
+    pub notice: Option<String>,
 }
 
 impl Completion {
     pub(crate) fn of(tag: &str) -> Answer {
-        Answer::Done(Self { tag: tag.to_owned(), rows: None })
+        Answer::Done(Self { tag: tag.to_owned(), rows: None, notice: None })
     }
 }
 

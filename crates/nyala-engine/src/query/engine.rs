@@ -123,7 +123,11 @@ impl Engine {
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;
         let memory = Memory::divide(config);
-        let live = Arc::new(LiveStores::start(&config.data_dir, &catalog.snapshot()));
+        let live = Arc::new(LiveStores::start(
+            &config.data_dir,
+            &catalog.snapshot(),
+            config.live.memory_limit_bytes,
+        ));
         let source = ContextSource {
             live,
             runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,

@@ -36,7 +36,7 @@ mod upkeep;
 pub use activity::PhaseTimes;
 pub use answer::{Answer, Completion, RowStream};
 pub use engine::{Engine, EngineStats};
-pub use live::{DiskStoreStats, Follower, Ingest};
+pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
 pub use plans::PlanCacheStats;
 pub use results::ResultCacheStats;
 pub use session::{Prepared, Session, SessionOptions};

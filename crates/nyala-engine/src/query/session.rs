@@ -235,8 +235,7 @@ impl Session {
     /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
     pub async fn execute(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
         self.engine.check_open()?;
-        let mut deadline = self.deadline();
-        deadline.cancel = deadline.cancel.child_token();
+        let deadline = self.own_deadline();
         let engine = &self.engine;
         let cancel = deadline.cancel.clone();
         let running =
@@ -511,6 +510,12 @@ impl Session {
     pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
         let cancel = deadline.cancel.child_token();
         Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
+    }
+
+    /// The same, of a statement that can be ended without the others of the session.
+    pub(super) fn own_deadline(&self) -> Deadline {
+        let deadline = self.deadline();
+        Deadline { cancel: deadline.cancel.child_token(), ..deadline }
     }
 
     /// When a statement that begins now must end.

@@ -8,7 +8,8 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement 
 use nyala_model::Step;
 
 use super::alter::{AlterCube, CubeOption, show_options};
-use super::live::{CopyInto, LiveStatement};
+use super::copy::CopyInto;
+use super::live::LiveStatement;
 use super::roles::RoleStatement;
 
 /// One parsed statement, not yet planned. Displays as SQL.

@@ -4,14 +4,13 @@ use std::fmt;
 
 use datafusion::sql::parser::DFParser;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, CopyOption, CopySource, CopyTarget, CreateTable, CreateTableOptions, Expr, Ident, ObjectName,
-    SqlOption, Statement as SqlStatement, Value,
+    AlterTable, CreateTable, CreateTableOptions, Expr, Ident, SqlOption, Statement as SqlStatement, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{IsOptional, ParserError};
 
 use super::alter::{CubeOption, parse_options, show_options};
-use super::parser::{expected, from_parser, peek_word, skip};
+use super::copy::{CopyInto, parse_copy};
+use super::parser::{from_parser, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A statement about live tables or disk stores.
@@ -48,19 +47,6 @@ pub enum LiveStatement {
     Copy(Box<CopyInto>),
 }
 
-/// The parts of a `COPY … FROM` statement.
-#[derive(Debug, Clone)]
-pub struct CopyInto {
-    /// The table.
-    pub table: ObjectName,
-    /// The columns that the rows have; all when empty.
-    pub columns: Vec<Ident>,
-    /// A location; none for what the client sends.
-    pub location: Option<String>,
-    /// Options.
-    pub options: Vec<CopyOption>,
-}
-
 /// A statement about disk stores, or nothing when the words are others.
 pub(super) fn parse_live(
     parser: &mut DFParser<'_>,
@@ -94,7 +80,10 @@ pub(super) fn parse_live(
                 other => return Err(unsupported(&other.to_string())),
             }
         }
-        ("COPY", ..) => return parse_copy(parser),
+        ("COPY", ..) => match parse_copy(parser)? {
+            Some(copy) => LiveStatement::Copy(Box::new(copy)),
+            None => return Ok(None),
+        },
         _ => return Ok(None),
     };
     Ok(Some(statement))
@@ -145,36 +134,6 @@ fn named_option(option: &SqlOption) -> Result<CubeOption> {
     Ok(CubeOption { name: key.value.to_lowercase(), value })
 }
 
-/// `COPY … FROM`; `COPY … TO` is DataFusion's.
-fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<LiveStatement>> {
-    let mut is_from = false;
-    // Looks ahead only: failing brings the parser back to where it was.
-    let ahead = parser.parser.maybe_parse(|parser| {
-        parser.next_token();
-        parser.parse_object_name(false)?;
-        parser.parse_parenthesized_column_list(IsOptional::Optional, false)?;
-        is_from = parser.parse_keyword(Keyword::FROM);
-        Err::<(), _>(ParserError::ParserError(String::new()))
-    });
-    ahead.map_err(from_parser)?;
-    if !is_from {
-        return Ok(None);
-    }
-    skip(parser, 1);
-    let copy = parser.parser.parse_copy().map_err(from_parser)?;
-    let SqlStatement::Copy { source: CopySource::Table { table_name, columns }, target, options, .. } = copy
-    else {
-        return Err(expected(parser, "`COPY table FROM …`"));
-    };
-    let location = match target {
-        CopyTarget::Stdin => None,
-        CopyTarget::File { filename } => Some(filename),
-        other => return Err(unsupported(&format!("COPY FROM {other}"))),
-    };
-    let copy = CopyInto { table: table_name, columns, location, options };
-    Ok(Some(LiveStatement::Copy(Box::new(copy))))
-}
-
 impl fmt::Display for LiveStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -204,23 +163,5 @@ fn with_options(f: &mut fmt::Formatter<'_>, options: &[CubeOption]) -> fmt::Resu
     match options.is_empty() {
         true => Ok(()),
         false => write!(f, " WITH {}", show_options(options)),
-    }
-}
-
-impl fmt::Display for CopyInto {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |items: Vec<String>| items.join(", ");
-        write!(f, "COPY {}", self.table)?;
-        if !self.columns.is_empty() {
-            write!(f, " ({})", list(self.columns.iter().map(Ident::to_string).collect()))?;
-        }
-        match &self.location {
-            Some(location) => write!(f, " FROM '{}'", location.replace('\'', "''"))?,
-            None => f.write_str(" FROM STDIN")?,
-        }
-        if !self.options.is_empty() {
-            write!(f, " ({})", list(self.options.iter().map(CopyOption::to_string).collect()))?;
-        }
-        Ok(())
     }
 }

@@ -16,6 +16,9 @@ const GAUGES: &[Gauge] = &[
         Some(store.ready.into())
     }),
     ("nyala_disk_store_rows", "Rows of its live tables.", |store| Some(store.rows)),
+    ("nyala_disk_store_memory_bytes", "What its live tables hold in memory, about.", |store| {
+        Some(store.memory_bytes)
+    }),
     ("nyala_disk_store_keys_ready_milliseconds", "How long its start took until keys were known.", |store| {
         store.keys_ready_ms
     }),

@@ -4,15 +4,16 @@
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectNamePart};
+use datafusion::sql::sqlparser::ast::{CopyOption, Ident, ObjectNamePart};
 use nyala_engine::Statement;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::CopyInResponse;
 
+use super::binary_rows::BinaryRows;
 use super::connection::Connection;
 use super::errors::{Failure, Stop, sqlstate};
 use super::messages::Request;
-use crate::rows::{Dialect, Load, RowFormat};
+use crate::rows::{Decode, Dialect, Load, LoadRequest, RowFormat};
 
 /// Pieces of data that are larger are no data. Clients send kilobytes at a time.
 const MAX_PIECE_BYTES: usize = 64 << 20;
@@ -26,17 +27,33 @@ impl Connection {
         let columns: Vec<String> = copy.columns.iter().map(name).collect();
         let table: Vec<String> =
             copy.table.0.iter().filter_map(ObjectNamePart::as_ident).map(quoted).collect();
-        let format = RowFormat::Text(Dialect::of_copy(&copy.options)?);
-        let mut load = Load::begin(Arc::clone(&self.session), table.join("."), columns, &format, 0)?;
-        let response = CopyInResponse::new(0, 0, Vec::new());
+        let binary = is_binary(&copy.options)?;
+        let decoder: Box<dyn Decode> = match binary {
+            true => Box::<BinaryRows>::default(),
+            false => RowFormat::Text(Dialect::of_copy(&copy.options)?).decoder(),
+        };
+        let request = LoadRequest {
+            text: statement.to_string(),
+            table: table.join("."),
+            columns,
+            decoder,
+            max_rejects: 0,
+            label: copy.label.clone(),
+        };
+        let mut load = Load::begin(Arc::clone(&self.session), request).await?;
+        let (format, width) = (i8::from(binary), i16::try_from(load.width()).unwrap_or(i16::MAX));
+        let formats = vec![i16::from(format); usize::try_from(width).unwrap_or_default()];
+        let response = CopyInResponse::new(format, width, formats);
         self.output.put(&PgWireBackendMessage::CopyInResponse(response))?;
         self.output.flush().await?;
         loop {
-            match self.input.next(MAX_PIECE_BYTES).await? {
+            match load.client(self.input.next(MAX_PIECE_BYTES)).await?? {
                 Request::CopyData(bytes) => load.push(&bytes).await?,
                 Request::CopyDone => {
+                    let done = load.finish().await?.done;
                     self.transaction.change();
-                    return Ok(load.finish().await?.rows);
+                    self.notice(done.notice().map(Failure::notice))?;
+                    return Ok(done.rows);
                 }
                 Request::CopyFail(reason) => {
                     let message = format!("COPY from stdin failed: {reason}");
@@ -50,6 +67,20 @@ impl Connection {
                 }
             }
         }
+    }
+}
+
+/// Whether rows come in the binary format, which has no options besides.
+fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
+    let binary = options.iter().any(
+        |option| matches!(option, CopyOption::Format(name) if name.value.eq_ignore_ascii_case("binary")),
+    );
+    match options.iter().find(|option| !matches!(option, CopyOption::Format(_) | CopyOption::Freeze(_))) {
+        Some(other) if binary => {
+            let message = format!("COPY option `{other}` has no meaning in the binary format");
+            Err(Failure::error(sqlstate::SYNTAX_ERROR, message))
+        }
+        _ => Ok(binary),
     }
 }
 

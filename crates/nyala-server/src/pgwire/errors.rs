@@ -8,6 +8,7 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 ///
 /// Source: PostgreSQL documentation, appendix A, "Error Codes".
 pub(super) mod sqlstate {
+    pub const SUCCESSFUL_COMPLETION: &str = "00000";
     pub const WARNING: &str = "01000";
     pub const PROTOCOL_VIOLATION: &str = "08P01";
     pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
@@ -40,6 +41,8 @@ pub(super) mod sqlstate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Severity {
     /// Nothing: the client is only told.
+    Notice,
+    /// Nothing, but it may be a mistake.
     Warning,
     /// The statement, and the transaction around it.
     Error,
@@ -50,6 +53,7 @@ pub(super) enum Severity {
 impl Severity {
     fn text(self) -> &'static str {
         match self {
+            Self::Notice => "NOTICE",
             Self::Warning => "WARNING",
             Self::Error => "ERROR",
             Self::Fatal => "FATAL",
@@ -82,6 +86,11 @@ impl Failure {
         Self { severity: Severity::Warning, ..Self::error(sqlstate, message) }
     }
 
+    /// Something that is worth knowing.
+    pub fn notice(message: String) -> Self {
+        Self { severity: Severity::Notice, ..Self::error(sqlstate::SUCCESSFUL_COMPLETION, message) }
+    }
+
     /// A message whose bytes do not follow the protocol. What comes after it cannot be trusted.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::fatal(sqlstate::PROTOCOL_VIOLATION, message)
@@ -101,7 +110,7 @@ impl Failure {
 
     /// The message to send: a notice for warnings, an error otherwise.
     pub fn into_message(self) -> PgWireBackendMessage {
-        let warning = self.severity == Severity::Warning;
+        let warning = matches!(self.severity, Severity::Warning | Severity::Notice);
         let severity = self.severity.text().to_owned();
         let mut fields = vec![
             (b'S', severity.clone()),

@@ -14,6 +14,7 @@
 mod absent;
 mod arguments;
 mod arrays;
+mod binary_rows;
 mod cancel;
 mod catalog;
 mod cells;

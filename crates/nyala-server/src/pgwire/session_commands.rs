@@ -71,6 +71,7 @@ impl Connection {
         match attended(&mut self.input, self.session.execute(prepared, parameters)).await? {
             Answer::Rows(rows) => Ok(Reply::Rows(Box::new(Rows::stream(rows, tag)))),
             Answer::Done(done) => {
+                self.notice(done.notice.map(Failure::notice))?;
                 if done.tag != "SET" {
                     self.transaction.change();
                 }

@@ -2,15 +2,15 @@
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::{Extension, Json};
 use futures::StreamExt;
-use nyala_engine::{Identity, SessionOptions};
+use nyala_engine::{Identity, Ingested, SessionOptions};
 use serde::{Deserialize, Serialize};
 
 use super::query::user_of;
 use super::{ApiError, Peer, Shared};
-use crate::rows::{Dialect, Load, Reject, RowFormat};
+use crate::rows::{Dialect, Load, LoadRequest, Reject, RowFormat};
 
 /// Formats by their media types.
 const FORMATS: [&str; 4] = [
@@ -27,6 +27,8 @@ pub(super) struct LoadOptions {
     /// So many rows may be left out because they cannot be read.
     #[serde(default)]
     max_rejects: u64,
+    /// Under this name the load is done once.
+    label: Option<String>,
 }
 
 /// What was done.
@@ -34,6 +36,10 @@ pub(super) struct LoadOptions {
 pub(super) struct LoadAnswer {
     rows: u64,
     rejected: u64,
+    /// LSN of its last statement.
+    lsn: Option<u64>,
+    /// Whether a load of the same label did it before, and this one did nothing.
+    applied_before: bool,
     /// The first of those.
     rejects: Vec<Reject>,
 }
@@ -44,13 +50,14 @@ pub(super) async fn load(
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     Extension(identity): Extension<Identity>,
     Path(table): Path<String>,
+    uri: Uri,
     options: Result<Query<LoadOptions>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<LoadAnswer>, ApiError> {
     let Query(options) = options.map_err(|rejection| {
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", rejection.body_text())
-            .hint("there is `max_rejects`, a number of rows")
+            .hint("there are `max_rejects`, a number of rows, and `label`, under which a load is done once")
     })?;
     let format = format_of(&headers, shared.max_body_bytes)?;
     let session = shared.engine.session(SessionOptions {
@@ -59,17 +66,30 @@ pub(super) async fn load(
         client: peer.to_string(),
         identity,
     });
-    let mut load = Load::begin(session, table, Vec::new(), &format, options.max_rejects)?;
+    let whole = options.label.is_some();
+    let request = LoadRequest {
+        text: format!("POST {uri}"),
+        table,
+        columns: Vec::new(),
+        decoder: format.decoder(),
+        max_rejects: options.max_rejects,
+        label: options.label,
+    };
+    let mut load = Load::begin(session, request).await?;
     let mut bytes = body.into_data_stream();
-    while let Some(piece) = bytes.next().await {
+    while let Some(piece) = load.client(bytes.next()).await? {
         let piece = piece.map_err(|error| {
             ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", format!("the body broke off: {error}"))
-                .hint("rows before may have been written; load all again, which replaces them")
+                .hint(match whole {
+                    true => "no row was written; load all again",
+                    false => "rows before may have been written; load all again, which replaces them",
+                })
         })?;
         load.push(&piece).await?;
     }
     let loaded = load.finish().await?;
-    Ok(Json(LoadAnswer { rows: loaded.rows, rejected: loaded.rejected, rejects: loaded.rejects }))
+    let Ingested { rows, rejected, lsn, before } = loaded.done;
+    Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects: loaded.rejects }))
 }
 
 fn format_of(headers: &HeaderMap, limit_bytes: usize) -> Result<RowFormat, ApiError> {

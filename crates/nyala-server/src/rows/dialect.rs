@@ -40,7 +40,7 @@ impl Dialect {
             Some("csv") => Self { header: false, ..Self::csv() },
             Some(other) => {
                 let message = format!("COPY format `{other}` is not supported");
-                return Err(QueryError::new(ErrorKind::Unsupported, message).hint("use text or csv"));
+                return Err(QueryError::new(ErrorKind::Unsupported, message).hint("use text, csv or binary"));
             }
         };
         let mut escape = None;

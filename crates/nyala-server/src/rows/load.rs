@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use nyala_engine::{Ingest, QueryError, Session};
+use nyala_engine::{Ingest, Ingested, Loading, QueryError, Session};
 
 use super::columnar::{ArrowStream, ParquetFile};
 use super::dialect::Dialect;
@@ -31,8 +31,20 @@ pub(crate) enum RowFormat {
     },
 }
 
+impl RowFormat {
+    /// What makes rows of such bytes.
+    pub(crate) fn decoder(&self) -> Box<dyn Decode> {
+        match self {
+            Self::Text(dialect) => Box::new(Texts::new(dialect.clone())),
+            Self::NdJson => Box::<NdJson>::default(),
+            Self::Arrow => Box::<ArrowStream>::default(),
+            Self::Parquet { limit_bytes } => Box::new(ParquetFile::new(*limit_bytes)),
+        }
+    }
+}
+
 /// Bytes of one format to rows.
-pub(super) trait Decode: Send {
+pub(crate) trait Decode: Send {
     /// Takes bytes, and gives the rows that are whole by now.
     fn decode(
         &mut self,
@@ -46,45 +58,69 @@ pub(super) trait Decode: Send {
 }
 
 /// Where the rows go, which is known before their columns are.
-pub(super) struct Target {
+pub(crate) struct Target {
     session: Arc<Session>,
     table: String,
     /// Columns that the statement names.
     named: Vec<String>,
+    label: Option<String>,
     ingest: Option<Ingest>,
 }
 
 impl Target {
     /// The rows have columns of these names, or if there are none, those of the statement, or all. Said again for every
     /// batch, and the same each time.
-    pub(super) fn columns(&mut self, names: &[String]) -> Result<SchemaRef, QueryError> {
+    pub(crate) fn columns(&mut self, names: &[String]) -> Result<SchemaRef, QueryError> {
         let ingest = match self.ingest.take() {
             Some(ingest) => ingest,
             // The statement's list counts, where there is one: a header is only passed over then.
-            None if !self.named.is_empty() => self.session.ingest(&self.table, &self.named)?,
-            None => self.session.ingest(&self.table, names)?,
+            None if !self.named.is_empty() => self.begin(&self.named)?,
+            None => self.begin(names)?,
         };
         let schema = Arc::clone(ingest.schema());
         self.ingest = Some(ingest);
         Ok(schema)
     }
+
+    fn begin(&self, columns: &[String]) -> Result<Ingest, QueryError> {
+        self.session.ingest(&self.table, columns, self.label.as_deref())
+    }
+}
+
+/// What is asked for.
+pub(crate) struct LoadRequest {
+    /// As it is listed while it runs.
+    pub(crate) text: String,
+    /// The table: `name` or `schema.name`.
+    pub(crate) table: String,
+    /// The columns that the rows have; all, or what a header says, when empty.
+    pub(crate) columns: Vec<String>,
+    /// What makes rows of the bytes.
+    pub(crate) decoder: Box<dyn Decode>,
+    /// So many rows may be left out because they cannot be read.
+    pub(crate) max_rejects: u64,
+    /// Under this name it is done once.
+    pub(crate) label: Option<String>,
 }
 
 /// What a load did.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// Rows that were written.
-    pub(crate) rows: u64,
-    /// Rows that were left out.
-    pub(crate) rejected: u64,
-    /// The first of them.
+    /// How much was written, and when.
+    pub(crate) done: Ingested,
+    /// The first rows that were left out.
     pub(crate) rejects: Vec<Reject>,
 }
 
 /// A load into one table.
 pub(crate) struct Load {
+    loading: Loading,
     parts: Option<Parts>,
     gathered: Vec<u8>,
+    /// Number of columns that rows have if nothing else is said.
+    width: usize,
+    /// What a load of the same label did. Then what comes is passed over.
+    known: Option<Ingested>,
 }
 
 /// What decodes, moved to a thread that may compute.
@@ -95,29 +131,37 @@ struct Parts {
 }
 
 impl Load {
-    /// Begins a load into `table`. At most so many rows may be left out because they cannot be read.
-    pub(crate) fn begin(
-        session: Arc<Session>,
-        table: String,
-        named: Vec<String>,
-        format: &RowFormat,
-        most_rejects: u64,
-    ) -> Result<Self, QueryError> {
+    /// Begins a load.
+    pub(crate) async fn begin(session: Arc<Session>, request: LoadRequest) -> Result<Self, QueryError> {
+        let LoadRequest { text, table, columns: named, decoder, max_rejects, label } = request;
+        let mut loading = session.begin_load(text)?;
+        let whole = label.is_some();
+        let target = Target { session, table, named, label, ingest: None };
         // Also what may not be done is found out before a row is read.
-        session.ingest(&table, &named)?;
-        let decoder: Box<dyn Decode> = match format {
-            RowFormat::Text(dialect) => Box::new(Texts::new(dialect.clone())),
-            RowFormat::NdJson => Box::<NdJson>::default(),
-            RowFormat::Arrow => Box::<ArrowStream>::default(),
-            RowFormat::Parquet { limit_bytes } => Box::new(ParquetFile::new(*limit_bytes)),
-        };
-        let target = Target { session, table, named, ingest: None };
-        let parts = Parts { decoder, target, rejects: Rejects::at_most(most_rejects) };
-        Ok(Self { parts: Some(parts), gathered: Vec::new() })
+        let begun = loading.within(async {
+            let mut ingest = target.begin(&target.named)?;
+            Ok((ingest.schema().fields().len(), ingest.known().await?))
+        });
+        let (width, known) = begun.await?;
+        let parts = Parts { decoder, target, rejects: Rejects::at_most(max_rejects, whole) };
+        Ok(Self { loading, parts: Some(parts), gathered: Vec::new(), width, known })
+    }
+
+    /// Number of columns that rows have, if they do not say it themselves.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// What the client sends next, unless the load must end before.
+    pub(crate) async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T, QueryError> {
+        self.loading.client(next).await
     }
 
     /// Takes bytes; waits while too many rows are on their way.
     pub(crate) async fn push(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
+        if self.known.is_some() {
+            return Ok(());
+        }
         self.gathered.extend_from_slice(bytes);
         if self.gathered.len() < CHUNK_BYTES {
             return Ok(());
@@ -128,6 +172,10 @@ impl Load {
 
     /// Writes what is left and waits until all of it is as durable as the table wants it.
     pub(crate) async fn finish(mut self) -> Result<Loaded, QueryError> {
+        if let Some(done) = self.known {
+            self.loading.finish();
+            return Ok(Loaded { done, rejects: Vec::new() });
+        }
         let chunk = std::mem::take(&mut self.gathered);
         self.work(move |parts| {
             let mut batches = parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)?;
@@ -135,16 +183,22 @@ impl Load {
             Ok(batches)
         })
         .await?;
-        let Some(Parts { target, rejects, .. }) = self.parts.take() else {
+        let Some(Parts { mut target, rejects, .. }) = self.parts.take() else {
             return Err(QueryError::internal("a load was lost"));
         };
-        let rows = match target.ingest {
-            Some(ingest) => ingest.finish().await?,
-            None => 0,
-        };
         let mut shown = rejects.shown;
+        let done = self.loading.within(async {
+            let ingest = match target.ingest.take() {
+                Some(ingest) => ingest,
+                // Nothing came, which the label is to say the next time too.
+                None => target.begin(&target.named)?,
+            };
+            ingest.finish(rejects.count).await
+        });
+        let done = done.await?;
+        self.loading.finish();
         shown.sort_by_key(|reject| reject.line);
-        Ok(Loaded { rows, rejected: rejects.count, rejects: shown })
+        Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
     }
 
     /// Decodes on a thread that serves no network, then hands over the rows.
@@ -157,12 +211,19 @@ impl Load {
             let batches = decode(&mut parts);
             (parts, batches)
         });
-        let (mut parts, batches) = work.await.map_err(QueryError::internal)?;
-        for batch in batches? {
-            if let Some(ingest) = &mut parts.target.ingest {
-                ingest.push(batch).await?;
+        let pushed = self.loading.within(async {
+            let (mut parts, batches) = work.await.map_err(QueryError::internal)?;
+            let mut rows = 0;
+            for batch in batches? {
+                if let Some(ingest) = &mut parts.target.ingest {
+                    rows += batch.num_rows();
+                    ingest.push(batch).await?;
+                }
             }
-        }
+            Ok((parts, rows))
+        });
+        let (parts, rows) = pushed.await?;
+        self.loading.add_rows(rows);
         self.parts = Some(parts);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Rows that clients send, in the formats they send them in, on their way into a live table.
 //!
 //! ```text
-//! bytes ──▶ Decode (CSV, text, NDJSON, Arrow, Parquet) ──▶ batches ──▶ Ingest
+//! bytes ──▶ Decode (CSV, text, NDJSON, Arrow, Parquet; a door's own) ──▶ batches ──▶ Ingest
 //!             └── rows that cannot be read ──▶ Rejects: counted, the first shown, refused beyond a limit
 //! ```
 
@@ -14,5 +14,5 @@ mod split;
 mod texts;
 
 pub(crate) use dialect::Dialect;
-pub(crate) use load::{Load, RowFormat};
-pub(crate) use rejects::Reject;
+pub(crate) use load::{Decode, Load, LoadRequest, RowFormat, Target};
+pub(crate) use rejects::{Reject, Rejects};

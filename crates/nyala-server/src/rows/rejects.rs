@@ -24,14 +24,16 @@ pub(crate) struct Reject {
 #[derive(Debug)]
 pub(crate) struct Rejects {
     most: u64,
+    /// Whether all rows are written or none.
+    whole: bool,
     pub(crate) count: u64,
     pub(crate) shown: Vec<Reject>,
 }
 
 impl Rejects {
-    /// So many rows may be left out.
-    pub(super) fn at_most(most: u64) -> Self {
-        Self { most, count: 0, shown: Vec::new() }
+    /// So many rows may be left out of a load that is done as a `whole`, or not.
+    pub(super) fn at_most(most: u64, whole: bool) -> Self {
+        Self { most, whole, count: 0, shown: Vec::new() }
     }
 
     /// Takes note of a row; an error if that is one too many.
@@ -48,9 +50,13 @@ impl Rejects {
                     format!("more than {most} rows cannot be read; the last at {place}: {}", reject.reason)
                 }
             };
-            return Err(QueryError::new(ErrorKind::Data, message).hint(
-                "rows before it may have been written; correct the row and load all again, which replaces them",
-            ));
+            let hint = match self.whole {
+                true => "no row was written; correct the row and load all again",
+                false => {
+                    "rows before it may have been written; correct the row and load all again, which replaces them"
+                }
+            };
+            return Err(QueryError::new(ErrorKind::Data, message).hint(hint));
         }
         if self.shown.len() < SHOWN {
             self.shown.push(reject);

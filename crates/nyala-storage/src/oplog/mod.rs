@@ -55,6 +55,7 @@
 mod codec;
 mod error;
 mod files;
+mod labels;
 mod log;
 mod meta;
 mod store;
@@ -66,11 +67,12 @@ pub mod vfs;
 mod write;
 
 pub use error::{Damage, LostRows, OplogError, Result};
+pub use labels::{Label, Labelled};
 pub use meta::{Alteration, Durability, TableSpec};
 pub use store::{
-    Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, Phase, Progress,
-    ProgressReport, SalvageReport, StoreOptions, StoreReport, StoreStats, SystemClock, TableStats, Ticket,
-    TornTail, VerifyReport, restore, salvage, verify,
+    Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, MemoryBudget,
+    Phase, Progress, ProgressReport, SalvageReport, StoreOptions, StoreReport, StoreStats, SystemClock,
+    TableStats, Ticket, TornTail, VerifyReport, restore, salvage, verify,
 };
 pub use table::{Found, Located, Projection, RowId, Version};
 pub use unit::{Bounds, LsnSet, Part};

@@ -8,6 +8,7 @@ use hashbrown::hash_table::Entry;
 
 use super::codec::{Growing, In, Out, canonical_key, fit, read_count, read_rows, write_rows};
 use super::error::{OplogError, Result};
+use super::labels::Label;
 use super::meta::{SchemaVersion, TableMeta};
 use super::unit::Keys;
 
@@ -35,6 +36,8 @@ pub struct Write {
     pub deletes: Option<RecordBatch>,
     /// What must hold.
     pub condition: Condition,
+    /// Under this label it is done once: later it is not, whatever its rows, and what it did is said again.
+    pub label: Option<Label>,
 }
 
 impl Write {
@@ -51,6 +54,12 @@ impl Write {
     /// The same, under a condition.
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = condition;
+        self
+    }
+
+    /// The same, once only.
+    pub fn labelled(mut self, label: Label) -> Self {
+        self.label = Some(label);
         self
     }
 }
@@ -102,6 +111,7 @@ pub(crate) struct PreparedWrite {
     pub(crate) deletes: Option<HashedRows>,
     pub(crate) upserts: Option<HashedRows>,
     pub(crate) condition: Condition,
+    pub(crate) label: Option<Label>,
 }
 
 impl PreparedWrite {
@@ -137,7 +147,7 @@ impl PreparedWrite {
                 "have one key in rows {first} and {second}, which are to be inserted"
             )));
         }
-        Ok(Self { schema, deletes, upserts, condition: write.condition })
+        Ok(Self { schema, deletes, upserts, condition: write.condition, label: write.label })
     }
 
     /// The same write, with columns of its own if those given keep much more memory than the rows need, as
@@ -150,21 +160,30 @@ impl PreparedWrite {
         }
         let decoded = Self::decode(payload, meta, seed)
             .ok_or_else(|| OplogError::invalid("rows cannot be read back"))?;
-        Ok(Self { condition: self.condition, ..decoded })
+        Ok(Self { condition: self.condition, label: self.label, ..decoded })
     }
 
-    /// The payload of a write frame.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
-        let mut out = Out::default();
+    /// Whether it does nothing, not even remember a label.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.deletes.is_none() && self.upserts.is_none() && self.label.is_none()
+    }
+
+    /// Rows to insert or replace.
+    pub(crate) fn upserted(&self) -> usize {
+        self.upserts.as_ref().map_or(0, HashedRows::len)
+    }
+
+    /// The rows as a write frame has them.
+    pub(crate) fn encode(&self, out: &mut Out) -> Result<()> {
         out.var(self.schema.number.into());
         for rows in [&self.deletes, &self.upserts] {
             let written = match rows {
-                Some(rows) => write_rows(&mut out, rows.len(), &rows.columns),
-                None => write_rows(&mut out, 0, &[]),
+                Some(rows) => write_rows(out, rows.len(), &rows.columns),
+                None => write_rows(out, 0, &[]),
             };
             written.ok_or_else(|| OplogError::invalid("rows have columns that cannot be stored"))?;
         }
-        Ok(out.0)
+        Ok(())
     }
 
     /// Reads a payload back; none if it makes no sense.
@@ -176,7 +195,8 @@ impl PreparedWrite {
         let deletes = HashedRows::new(write.deleted_keys, &whole, seed)?;
         let upserts = HashedRows::new(write.columns, &schema.key, seed)?;
         let some = |rows: HashedRows| Some(rows).filter(|rows| rows.len() > 0);
-        Some(Self { deletes: some(deletes), upserts: some(upserts), condition: Condition::Always, schema })
+        let (deletes, upserts) = (some(deletes), some(upserts));
+        Some(Self { schema, deletes, upserts, condition: Condition::Always, label: None })
     }
 }
 

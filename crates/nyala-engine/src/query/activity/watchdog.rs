@@ -1,4 +1,4 @@
-//! What makes no progress: statements and builds are looked at now and then, and those that look the same for
+//! What makes no progress: statements, builds and recoveries of disk stores are looked at now and then, and those that look the same for
 //! too long are named, with the operator that is at work and what it waits for.
 
 use std::borrow::Cow;
@@ -11,6 +11,7 @@ use nyala_model::JobEntry;
 
 use super::entry::{Entry, Phase};
 use crate::cube::build::now_ms;
+use crate::live::{Recovery, recoveries};
 use crate::query::engine::Engine;
 
 /// Looks for each time that something may make no progress.
@@ -21,13 +22,13 @@ const SHORTEST: Duration = Duration::from_millis(10);
 /// Something that runs, and what it is at.
 #[derive(Debug, Clone)]
 pub(in crate::query) struct Stuck {
-    /// `query`, `build`, or `runtime` for the threads of this process.
+    /// `query`, `build`, `recovery`, or `runtime` for the threads of this process.
     pub(in crate::query) kind: &'static str,
-    /// Of the query or job.
+    /// Of the query or job; of a recovery, the place of its store among all by name.
     pub(in crate::query) id: u64,
-    /// Its text, or the cube that is built.
+    /// Its text, the cube that is built, or the disk store that is opened.
     pub(in crate::query) what: String,
-    /// The operator that is at work, if that is known.
+    /// The operator that is at work, or the phase of a recovery, if that is known.
     pub(in crate::query) operator: Option<String>,
     pub(in crate::query) waits_for: Cow<'static, str>,
     /// For how long it looked the same; how long it has run, if that was not watched.
@@ -49,8 +50,10 @@ pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
         tokio::time::sleep(every).await;
         let Some(engine) = engine.upgrade() else { return };
         let (queries, builds) = (engine.registry.running(), engine.build_progress());
+        let recoveries = recoveries(engine.live());
         let signs = queries.iter().map(|entry| (("query", entry.id), sign_of(entry)));
         let signs = signs.chain(builds.iter().map(|job| (("build", job.id.0), sign_of_build(job))));
+        let signs = signs.chain(recoveries.iter().map(|store| (("recovery", store.id), store.sign)));
         seen = look(seen, signs, Instant::now());
         let mut stuck = Vec::new();
         for ((kind, id), look) in &mut seen {
@@ -60,6 +63,10 @@ pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
             }
             let found = match *kind {
                 "query" => queries.iter().find(|entry| entry.id == *id).map(|entry| describe(entry, still)),
+                "recovery" => recoveries
+                    .iter()
+                    .find(|store| store.id == *id)
+                    .map(|store| describe_recovery(store, still)),
                 _ => builds.iter().find(|job| job.id.0 == *id).map(|job| describe_build(job, still)),
             };
             let Some(found) = found else { continue };
@@ -95,7 +102,9 @@ pub(in crate::query) fn tasks(engine: &Engine) -> Vec<Stuck> {
     let builds = builds
         .iter()
         .map(|job| describe_build(job, Duration::from_millis(now.saturating_sub(job.started_at_ms))));
-    runtimes.chain(queries).chain(builds).collect()
+    let recoveries = recoveries(engine.live());
+    let recoveries = recoveries.iter().map(|store| describe_recovery(store, store.took));
+    runtimes.chain(queries).chain(builds).chain(recoveries).collect()
 }
 
 fn report(stuck: &Stuck) {
@@ -162,6 +171,17 @@ fn describe_build(job: &JobEntry, still: Duration) -> Stuck {
         what: job.cube.to_string(),
         operator: None,
         waits_for: "rows, or a file to be written".into(),
+        still,
+    }
+}
+
+fn describe_recovery(store: &Recovery, still: Duration) -> Stuck {
+    Stuck {
+        kind: "recovery",
+        id: store.id,
+        what: format!("disk store {}", store.name),
+        operator: Some(store.phase.to_owned()),
+        waits_for: store.progress.clone().into(),
         still,
     }
 }

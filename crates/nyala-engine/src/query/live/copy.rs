@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
 use futures::StreamExt;
 use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
 
-use super::ingest::Ingest;
+use super::ingest::{Ingest, Ingested};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
@@ -41,7 +41,10 @@ pub(super) async fn run(
     let engine = &session.engine;
     let name = name_of(&copy.table, settings.schema())?;
     let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
-    let mut ingest = Ingest::begin(session, &name, &columns)?;
+    let mut ingest = Ingest::begin(session, &name, &columns, copy.label.as_deref())?;
+    if let Some(known) = ingest.known().await? {
+        return Ok(done(&known));
+    }
     let state = engine.context().state(settings);
     let (file_type, options) = options(location, &copy.options)?;
     let request = TableRequest {
@@ -92,8 +95,11 @@ pub(super) async fn run(
     while let Some(batch) = rows.next().await {
         ingest.push(batch?).await?;
     }
-    let rows = ingest.finish().await?;
-    Ok(Answer::Done(Completion { tag: "COPY".to_owned(), rows: Some(rows) }))
+    Ok(done(&ingest.finish(0).await?))
+}
+
+fn done(ingested: &Ingested) -> Answer {
+    Answer::Done(Completion { tag: "COPY".to_owned(), rows: Some(ingested.rows), notice: ingested.notice() })
 }
 
 fn column_name(name: &Ident) -> String {

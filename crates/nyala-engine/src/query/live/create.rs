@@ -261,7 +261,7 @@ async fn fill(
         write::insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace).await
     };
     match rows.await {
-        Ok(rows) => Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows) })),
+        Ok(rows) => Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None })),
         Err(error) => {
             let change = Change::DropTable { name: name.clone(), if_exists: true };
             engine.catalog().commit(change).await?;

@@ -2,6 +2,8 @@
 //!
 //! Rows are written in statements of some megabytes, each whole or not at all, while more are being read. A load that
 //! fails half-way leaves the statements before; since rows are replaced by key, doing it again is harmless.
+//!
+//! A load with a label is one statement: it is gathered whole, and the store keeps the label with the rows.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
-use nyala_storage::oplog::{LiveTable, Ticket, Write};
+use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
 
 use super::blocking;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -24,6 +26,8 @@ use crate::scan::decode_schema;
 const STATEMENT_BYTES: usize = 8 << 20;
 /// Statements that may wait for the disk while more rows are read.
 const STATEMENTS_AHEAD: usize = 4;
+/// Rows of a load with a label are gathered up to this size in memory. No store takes larger statements.
+const LABELLED_BYTES: usize = 1 << 30;
 
 /// A load into one live table.
 #[derive(Debug)]
@@ -38,11 +42,44 @@ pub struct Ingest {
     bytes: usize,
     underway: VecDeque<Ticket>,
     rows: u64,
+    /// LSN of the last statement that is done.
+    lsn: Option<u64>,
+    label: Option<Label>,
+}
+
+/// What a load did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ingested {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Rows that were left out because they could not be read.
+    pub rejected: u64,
+    /// LSN of its last statement; none if there was none.
+    pub lsn: Option<u64>,
+    /// Whether a load of the same label had done it before, and this one did nothing.
+    pub before: bool,
+}
+
+impl Ingested {
+    /// What the client of a door should know besides the number of rows.
+    pub fn notice(&self) -> Option<String> {
+        let lsn = self.lsn.unwrap_or_default();
+        self.before.then(|| format!("this load was done before, at LSN {lsn}, and was not done again"))
+    }
+
+    fn before(done: Labelled) -> Self {
+        Self { rows: done.rows, rejected: done.rejected, lsn: Some(done.lsn), before: true }
+    }
 }
 
 impl Ingest {
     /// Begins a load of rows that have these columns of the table, or all of them if none are named.
-    pub(super) fn begin(session: &Session, name: &QualifiedName, columns: &[String]) -> Result<Self> {
+    pub(super) fn begin(
+        session: &Session,
+        name: &QualifiedName,
+        columns: &[String],
+        label: Option<&str>,
+    ) -> Result<Self> {
         let engine = &session.engine;
         let catalog = engine.catalog().snapshot();
         let on = Securable::Object(name.clone());
@@ -62,6 +99,8 @@ impl Ingest {
             bytes: 0,
             underway: VecDeque::new(),
             rows: 0,
+            lsn: None,
+            label: label.map(Label::new).transpose()?,
         })
     }
 
@@ -70,9 +109,17 @@ impl Ingest {
         &self.given
     }
 
-    /// Rows that were pushed so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
+    /// What a load of the same label did, if there was one.
+    pub async fn known(&mut self) -> Result<Option<Ingested>> {
+        let Some(label) = self.label.clone() else { return Ok(None) };
+        Ok(self.opened().await?.label(label.name()).map(Ingested::before))
+    }
+
+    async fn opened(&mut self) -> Result<LiveTable> {
+        Ok(match &self.live {
+            Some(live) => live.clone(),
+            None => self.live.insert(self.table.opened().await?).clone(),
+        })
     }
 
     /// Adds rows with the columns of [`Self::schema`], in order. Waits while too much is on its way.
@@ -80,19 +127,42 @@ impl Ingest {
         self.rows += batch.num_rows() as u64;
         self.bytes = self.bytes.saturating_add(batch.get_array_memory_size());
         self.gathered.push(self.widen(&batch)?);
-        if self.bytes >= STATEMENT_BYTES {
+        if self.label.is_none() && self.bytes >= STATEMENT_BYTES {
             self.write().await?;
+        }
+        if self.bytes > LABELLED_BYTES {
+            let message = format!("a load with a label has more than {} MiB in memory", LABELLED_BYTES >> 20);
+            return Err(QueryError::new(ErrorKind::LimitExceeded, message)
+                .hint("it is one statement; split it into loads with a label each"));
         }
         Ok(())
     }
 
-    /// Writes what is left, and waits until all is as durable as the table wants it. Returns how many rows there were.
-    pub async fn finish(mut self) -> Result<u64> {
-        self.write().await?;
-        while let Some(ticket) = self.underway.pop_front() {
-            ticket.await?;
+    /// Writes what is left, and waits until all is as durable as the table wants it. So many rows were left out.
+    pub async fn finish(mut self, rejected: u64) -> Result<Ingested> {
+        if let Some(label) = self.label.take() {
+            return self.write_labelled(label, rejected).await;
         }
-        Ok(self.rows)
+        self.write().await?;
+        while self.await_oldest().await? {}
+        Ok(Ingested { rows: self.rows, rejected, lsn: self.lsn, before: false })
+    }
+
+    async fn write_labelled(&mut self, label: Label, rejected: u64) -> Result<Ingested> {
+        let rows = self.take_gathered()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&self.whole)));
+        let write = Write::upsert(rows).labelled(label.rejecting(rejected));
+        let done = super::write::commit(&self.opened().await?, write).await?;
+        Ok(match done.before {
+            Some(before) => Ingested::before(before),
+            None => Ingested { rows: self.rows, rejected, lsn: Some(done.lsn), before: false },
+        })
+    }
+
+    /// Waits for the statement that was begun first; false if none is under way.
+    async fn await_oldest(&mut self) -> Result<bool> {
+        let Some(oldest) = self.underway.pop_front() else { return Ok(false) };
+        self.lsn = Some(oldest.await?.lsn);
+        Ok(true)
     }
 
     /// The rows with all columns of the table.
@@ -108,23 +178,23 @@ impl Ingest {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.whole), columns, &options)?)
     }
 
-    async fn write(&mut self) -> Result<()> {
+    /// What was gathered, as one batch.
+    fn take_gathered(&mut self) -> Result<Option<RecordBatch>> {
         let batches = std::mem::take(&mut self.gathered);
         self.bytes = 0;
-        let Some(first) = batches.first() else { return Ok(()) };
-        let rows = match batches.as_slice() {
-            [one] => one.clone(),
-            _ => concat_batches(&first.schema(), &batches)?,
-        };
-        if self.underway.len() >= STATEMENTS_AHEAD
-            && let Some(oldest) = self.underway.pop_front()
-        {
-            oldest.await?;
+        Ok(match batches.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            [first, ..] => Some(concat_batches(&first.schema(), &batches)?),
+        })
+    }
+
+    async fn write(&mut self) -> Result<()> {
+        let Some(rows) = self.take_gathered()? else { return Ok(()) };
+        if self.underway.len() >= STATEMENTS_AHEAD {
+            self.await_oldest().await?;
         }
-        let live = match &self.live {
-            Some(live) => live.clone(),
-            None => self.live.insert(self.table.opened().await?).clone(),
-        };
+        let live = self.opened().await?;
         let ticket = blocking(move || Ok(live.submit(Write::upsert(rows))?)).await?;
         self.underway.push_back(ticket);
         Ok(())
@@ -153,10 +223,11 @@ fn named(whole: &Schema, columns: &[String], table: &QualifiedName) -> Result<Ve
 
 impl Session {
     /// Begins a load into a live table: `name` or `schema.name`, of rows that have the named columns, or all.
-    pub fn ingest(&self, table: &str, columns: &[String]) -> Result<Ingest> {
+    /// With a label it is done once.
+    pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>) -> Result<Ingest> {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
         let name = crate::query::ddl::table_name(&name, settings.schema())?;
-        Ingest::begin(self, &name, columns)
+        Ingest::begin(self, &name, columns, label)
     }
 }

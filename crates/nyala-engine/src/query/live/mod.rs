@@ -6,6 +6,7 @@ mod copy;
 mod create;
 mod follow;
 mod ingest;
+mod loading;
 mod lost;
 mod stats;
 mod stores;
@@ -15,7 +16,8 @@ mod write;
 use std::sync::Arc;
 
 pub use follow::Follower;
-pub use ingest::Ingest;
+pub use ingest::{Ingest, Ingested};
+pub use loading::Loading;
 pub use stats::DiskStoreStats;
 pub(super) use stats::stats;
 pub(super) use stores::{forget_leftovers, forget_leftovers_later};

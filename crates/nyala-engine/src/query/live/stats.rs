@@ -1,6 +1,6 @@
 //! What metrics tell of disk stores.
 
-use nyala_storage::oplog::Phase;
+use nyala_storage::oplog::{Phase, TableStats};
 
 use crate::live::{OpenStore, StoreState};
 use crate::query::engine::Engine;
@@ -22,6 +22,8 @@ pub struct DiskStoreStats {
     pub ready: bool,
     /// Rows of its tables.
     pub rows: u64,
+    /// What they hold in memory, about, in bytes.
+    pub memory_bytes: u64,
 }
 
 /// What is known of a store without waiting for it.
@@ -34,7 +36,8 @@ pub(in crate::query) fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreSt
     let context = engine.context();
     let tables = context.snapshot().tables.values();
     let own = tables.filter(|table| table.live().is_some_and(|live| live.store == store.name()));
-    let rows = own.filter_map(|table| context.live_table(&table.name)?.ok()?.ready().ok()?);
+    let opened = own.filter_map(|table| context.live_table(&table.name)?.ok()?.ready().ok()?);
+    let stats: Vec<TableStats> = opened.map(|table| table.stats()).collect();
     DiskStoreStats {
         name: store.name().to_owned(),
         writable,
@@ -42,6 +45,7 @@ pub(in crate::query) fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreSt
         keys_ready_ms: took.and_then(|took| u64::try_from(took.as_millis()).ok()),
         value_bytes: (progress.bytes_total, progress.bytes_done),
         ready: progress.phase == Phase::Ready,
-        rows: rows.map(|table| table.version().rows()).sum(),
+        rows: stats.iter().map(|table| table.rows).sum(),
+        memory_bytes: stats.iter().map(|table| table.memory_bytes).sum(),
     }
 }

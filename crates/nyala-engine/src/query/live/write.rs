@@ -66,7 +66,7 @@ pub(in crate::query) async fn run(
                 .hint("INSERT replaces rows with the same key, and takes them from any query"));
         }
     };
-    Ok(Answer::Done(Completion { tag: tag.to_owned(), rows: Some(rows) }))
+    Ok(Answer::Done(Completion { tag: tag.to_owned(), rows: Some(rows), notice: None }))
 }
 
 fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {

@@ -8,7 +8,7 @@ use arrow::record_batch::RecordBatch;
 use nyala_storage::oplog::{Damage, LiveTable, Phase, StoreStats};
 
 use crate::error::{QueryError, Result};
-use crate::live::{OpenStore, StoreState};
+use crate::live::{OpenStore, StoreState, phase_name};
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts};
 
@@ -75,6 +75,7 @@ pub(super) fn live_tables_schema() -> SchemaRef {
         number("dead_rows"),
         number("units"),
         number("sealed_bytes"),
+        number("memory_bytes"),
         Field::new("in_memory", DataType::Boolean, true),
         text("error"),
     ]))
@@ -106,6 +107,7 @@ pub(super) fn live_tables(engine: &Engine) -> Result<RecordBatch> {
         numbers(stats.iter().map(|stats| stats.as_ref().map(|stats| stats.dead_rows))),
         numbers(stats.iter().map(|stats| stats.as_ref().map(|stats| stats.units))),
         numbers(stats.iter().map(|stats| stats.as_ref().map(|stats| stats.sealed_bytes))),
+        numbers(stats.iter().map(|stats| stats.as_ref().map(|stats| stats.memory_bytes))),
         Arc::new(tables.iter().map(|table| table.map(LiveTable::is_loaded)).collect::<BooleanArray>()),
         texts(errors.iter().map(Option::as_deref)),
     ];
@@ -136,9 +138,11 @@ pub(super) fn recovery(engine: &Engine) -> Result<RecordBatch> {
     let percent = |done: u64, total: u64| (done * 100).checked_div(total).unwrap_or(100).min(100);
     let columns: Vec<ArrayRef> = vec![
         texts(stores.iter().map(|store| Some(store.name()))),
-        texts(reports.iter().map(|report| Some(phase(report.phase)))),
+        texts(reports.iter().map(|report| Some(phase_name(report.phase)))),
         numbers(reports.iter().map(|report| match report.phase {
-            Phase::Waiting | Phase::Keys => Some(0),
+            Phase::Waiting => Some(0),
+            // The index is built when all are read.
+            Phase::Keys => Some(percent(report.rows_done, report.rows_total).min(99)),
             Phase::Log => Some(percent(report.log_bytes_done, report.log_bytes_total)),
             Phase::Values => Some(percent(report.bytes_done, report.bytes_total)),
             Phase::Ready => Some(100),
@@ -155,16 +159,6 @@ pub(super) fn recovery(engine: &Engine) -> Result<RecordBatch> {
         texts(notes.iter().map(Option::as_deref)),
     ];
     batch(recovery_schema(), columns)
-}
-
-fn phase(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Waiting => "waiting",
-        Phase::Keys => "keys",
-        Phase::Log => "log",
-        Phase::Values => "values",
-        Phase::Ready => "ready",
-    }
 }
 
 /// What is worth knowing of a start besides.

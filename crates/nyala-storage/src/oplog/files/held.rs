@@ -47,6 +47,7 @@ impl Manifest {
         self.held.push(older.held(table).copied().unwrap_or(now));
         self.tables.push(meta.clone());
         self.units.extend(older.units.iter().filter(|unit| unit.table == table).cloned());
+        self.labels.extend(older.labels.iter().filter(|(of, _)| *of == table).cloned());
         true
     }
 }

@@ -3,12 +3,15 @@
 use super::{FileRef, HeldTable, manifest_name, manifest_number};
 use crate::oplog::codec::{In, Out};
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::labels::Labels;
 use crate::oplog::meta::TableMeta;
 use crate::oplog::unit::Facts;
 use crate::oplog::vfs::Folder;
 
 const MAGIC: &[u8; 8] = b"NYALAMAN";
-const FORMAT: u32 = 1;
+/// Since 2 there are labels.
+const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 1;
 
 /// A log that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +64,8 @@ pub(crate) struct Manifest {
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) units: Vec<UnitEntry>,
     pub(crate) held: Vec<HeldTable>,
+    /// Of those tables that have some.
+    pub(crate) labels: Vec<(u32, Labels)>,
 }
 
 impl Manifest {
@@ -83,10 +88,15 @@ impl Manifest {
         self.units.iter().for_each(|unit| unit.write(&mut out));
         out.var(self.held.len() as u64);
         self.held.iter().for_each(|held| held.write(&mut out));
+        out.var(self.labels.len() as u64);
+        for (table, labels) in &self.labels {
+            out.var((*table).into());
+            labels.write(&mut out);
+        }
         Ok(out.0)
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    fn parse(bytes: &[u8], format: u32) -> Option<Self> {
         let mut input = In(bytes);
         let mut manifest = Self {
             store: input.array()?,
@@ -113,6 +123,10 @@ impl Manifest {
         for _ in 0..input.count()? {
             manifest.held.push(HeldTable::read(&mut input)?);
         }
+        let labelled = if format > OLDEST_FORMAT { input.count()? } else { 0 };
+        for _ in 0..labelled {
+            manifest.labels.push((input.small()?, Labels::read(&mut input)?));
+        }
         input.is_empty().then_some(manifest)
     }
 
@@ -131,10 +145,11 @@ impl Manifest {
     fn parse_copy(bytes: &[u8]) -> Option<Self> {
         let (text, crc) = bytes.split_last_chunk()?;
         let mut input = In(text);
-        let fixed = input.raw(8)? == MAGIC && input.u32()? == FORMAT;
+        let (magic, format) = (input.raw(8)?, input.u32()?);
+        let fixed = magic == MAGIC && (OLDEST_FORMAT..=FORMAT).contains(&format);
         let whole =
             input.u32()? as usize == input.0.len() && crc32c::crc32c(text) == u32::from_le_bytes(*crc);
-        if fixed && whole { Self::parse(input.0) } else { None }
+        if fixed && whole { Self::parse(input.0, format) } else { None }
     }
 
     /// Makes this the store's manifest, durably. The files it names must be durable before.

@@ -7,7 +7,9 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::vfs::{FileHandle, Folder};
 
 const MAGIC: &[u8; 8] = b"NYALALOG";
-const FORMAT: u32 = 1;
+/// Since 2 there are labels.
+const FORMAT: u32 = 2;
+const OLDEST_FORMAT: u32 = 1;
 /// Payloads from here on are written from where they are, not copied together first.
 const COPY_BYTES: usize = 64 << 10;
 
@@ -24,10 +26,10 @@ pub(crate) struct LogHeader {
 impl LogHeader {
     pub(crate) const BYTES: usize = 64;
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, format: u32) -> Vec<u8> {
         let mut out = Out::default();
         out.raw(MAGIC);
-        out.u32(FORMAT);
+        out.u32(format);
         out.u32(0);
         out.raw(&self.store);
         out.u64(self.number);
@@ -41,14 +43,16 @@ impl LogHeader {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut input = In(bytes);
-        let fixed = input.raw(8)? == MAGIC && input.u32()? == FORMAT && input.u32()? == 0;
+        let (magic, format) = (input.raw(8)?, input.u32()?);
+        let known = (OLDEST_FORMAT..=FORMAT).contains(&format);
+        let fixed = magic == MAGIC && known && input.u32()? == 0;
         let header = Self {
             store: input.array()?,
             number: input.u64()?,
             first_lsn: input.u64()?,
             previous_end: input.u64()?,
         };
-        (fixed && header.encode() == bytes).then_some(header)
+        (fixed && header.encode(format) == bytes).then_some(header)
     }
 
     /// Where the checksums of a log's frames start: frames of other logs and stores are not valid here.
@@ -85,7 +89,7 @@ impl Log {
     /// Makes a new log; durable, name and header, when this returns.
     pub(crate) fn create(folder: &Folder, header: LogHeader) -> Result<Self> {
         let file = folder.create_file(&log_name(header.number))?;
-        file.write_all(&header.encode(), 0)?;
+        file.write_all(&header.encode(FORMAT), 0)?;
         file.sync()?;
         folder.sync()?;
         let end = LogHeader::BYTES as u64;

@@ -1,6 +1,7 @@
 //! One frame: a header of 24 bytes and a payload, drawn in `docs/formats/disk-store.md`.
 
 use crate::oplog::codec::In;
+use crate::oplog::labels::FrameLabel;
 
 /// Bytes of a frame's header.
 pub(crate) const HEAD_BYTES: usize = 24;
@@ -21,15 +22,18 @@ pub(crate) enum Kind {
     WriteExact,
 }
 
-const KINDS: &[Kind] = &[
-    Kind::Write,
-    Kind::Truncate,
-    Kind::Expire,
-    Kind::CreateTable,
-    Kind::DropTable,
-    Kind::AlterTable,
-    Kind::Clock,
-    Kind::WriteExact,
+/// What the numbers from 1 on stand for, and whether a label is in front of the payload.
+const KINDS: &[(Kind, bool)] = &[
+    (Kind::Write, false),
+    (Kind::Truncate, false),
+    (Kind::Expire, false),
+    (Kind::CreateTable, false),
+    (Kind::DropTable, false),
+    (Kind::AlterTable, false),
+    (Kind::Clock, false),
+    (Kind::WriteExact, false),
+    (Kind::Write, true),
+    (Kind::WriteExact, true),
 ];
 
 impl Kind {
@@ -38,11 +42,11 @@ impl Kind {
         matches!(self, Self::Write | Self::WriteExact)
     }
 
-    fn number(self) -> u32 {
-        KINDS.iter().position(|kind| *kind == self).map_or(0, |at| at as u32 + 1)
+    fn number(self, labelled: bool) -> u32 {
+        KINDS.iter().position(|known| *known == (self, labelled)).map_or(0, |at| at as u32 + 1)
     }
 
-    fn of(number: u32) -> Option<Self> {
+    fn of(number: u32) -> Option<(Self, bool)> {
         KINDS.get((number as usize).checked_sub(1)?).copied()
     }
 }
@@ -52,6 +56,8 @@ impl Kind {
 pub(crate) struct Record {
     pub(crate) kind: Kind,
     pub(crate) table: u32,
+    /// Whether the payload begins with a label.
+    labelled: bool,
     pub(crate) payload: Vec<u8>,
     payload_crc: Option<u32>,
 }
@@ -63,7 +69,12 @@ const COMBINE_BYTES: usize = 4096;
 impl Record {
     pub(crate) fn new(kind: Kind, table: u32, payload: Vec<u8>) -> Self {
         let payload_crc = (payload.len() >= COMBINE_BYTES).then(|| crc32c::crc32c(&payload));
-        Self { kind, table, payload, payload_crc }
+        Self { kind, table, labelled: false, payload, payload_crc }
+    }
+
+    /// The same, whose payload begins with a label.
+    pub(crate) fn labelled(self) -> Self {
+        Self { labelled: true, ..self }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -73,7 +84,7 @@ impl Record {
     /// Appends the header, for a log of this `seed`; `back` is the distance to what is known to be on disk.
     pub(crate) fn write_head(&self, out: &mut Vec<u8>, seed: u32, lsn: u64, back: u64) {
         let length = (self.payload.len() as u32).to_le_bytes();
-        let tagged = (self.table | self.kind.number() << 24).to_le_bytes();
+        let tagged = (self.table | self.kind.number(self.labelled) << 24).to_le_bytes();
         let back = u32::try_from(back).unwrap_or(u32::MAX).to_le_bytes();
         let crc = [&lsn.to_le_bytes()[..], &tagged, &back]
             .into_iter()
@@ -96,7 +107,10 @@ pub(crate) struct Frame<'a> {
     pub(crate) table: u32,
     pub(crate) lsn: u64,
     pub(crate) back: u32,
+    pub(crate) label: Option<FrameLabel<'a>>,
+    /// What comes behind the label.
     pub(crate) payload: &'a [u8],
+    bytes: u64,
 }
 
 impl<'a> Frame<'a> {
@@ -123,12 +137,14 @@ impl<'a> Frame<'a> {
         let lsn = input.u64()?;
         let tagged = input.u32()?;
         let back = input.u32()?;
-        let kind = Kind::of(tagged >> 24)?;
-        Some(Self { kind, table: tagged & (TABLE_LIMIT - 1), lsn, back, payload: input.0 })
+        let (kind, labelled) = Kind::of(tagged >> 24)?;
+        let bytes = (HEAD_BYTES + input.0.len()) as u64;
+        let label = if labelled { Some(FrameLabel::read(&mut input)?) } else { None };
+        Some(Self { kind, table: tagged & (TABLE_LIMIT - 1), lsn, back, label, payload: input.0, bytes })
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        (HEAD_BYTES + self.payload.len()) as u64
+        self.bytes
     }
 }
 

@@ -35,6 +35,10 @@ impl Replayed {
         }
         let Some(batch) = &mut self.batch else { return Ok(false) };
         let first = batch.rows.len() as u32;
+        if first == 0 {
+            // Frames before may have had a label and no rows: the unit begins here.
+            batch.log = log;
+        }
         if batch.rows.append(frame.payload).is_none() {
             batch.rows.undo();
             self.apply_batch()?;

@@ -76,6 +76,9 @@ impl Inner {
                 if held { continue } else { state.check_whole()? }
             }
             manifest.tables.push((*state.meta).clone());
+            if !state.labels.is_empty() {
+                manifest.labels.push((state.meta.id, state.labels.clone()));
+            }
             captured.extend(state.units().map(|unit| capture_unit(&state, unit, manifest.log.1)));
         }
         let needed = captured.iter().filter_map(|unit| match unit.entry.source {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::MemoryBudget;
 use crate::oplog::vfs::{RealDisk, Vfs};
 
 /// The time, for those who measure rows' ages.
@@ -32,11 +33,13 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// The id of a store that is made; unique.
     pub new_store_id: fn() -> [u8; 16],
+    /// Memory that it shares with other stores; none for no limit.
+    pub budget: Option<Arc<MemoryBudget>>,
 }
 
 impl Default for Environment {
     fn default() -> Self {
         let new_store_id = || uuid::Uuid::now_v7().into_bytes();
-        Self { disk: Arc::new(RealDisk), clock: Arc::new(SystemClock), new_store_id }
+        Self { disk: Arc::new(RealDisk), clock: Arc::new(SystemClock), new_store_id, budget: None }
     }
 }

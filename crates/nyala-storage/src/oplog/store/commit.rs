@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::failure;
 use super::group::{must_sync, next_group};
 use super::inner::{Inner, Status};
-use super::prepare::{Change, Prepared};
+use super::prepare::{Change, Judged, Prepared};
 use super::queue::{Committed, Pending};
 use super::replay::Replayed;
 use crate::oplog::error::Result;
@@ -67,8 +67,8 @@ impl Committer {
         for Pending { request, promise } in group {
             match self.prepare(inner, request) {
                 Err(error) => promise.complete(Err(error)),
-                Ok(None) => promise.complete(Ok(Committed { lsn: inner.last_lsn(), ..Committed::default() })),
-                Ok(Some((change, record))) => prepared.push(change, record, Some(promise)),
+                Ok(Judged::Done(committed)) => promise.complete(Ok(committed)),
+                Ok(Judged::Do(change, record)) => prepared.push(change, record, Some(promise)),
             }
         }
         if prepared.records.len() > marks {
@@ -121,6 +121,7 @@ impl Committer {
                     done.push(applied.committed(self.next_lsn));
                     self.next_lsn += 1;
                 }
+                state.labels.keep_newest(inner.options.retain_labels);
             });
             inner.lsn.store(self.next_lsn - 1, Relaxed);
         }

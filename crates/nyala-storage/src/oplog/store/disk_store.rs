@@ -132,6 +132,9 @@ impl DiskStore {
 impl Drop for DiskStore {
     fn drop(&mut self) {
         self.stop();
+        if let Some(budget) = &self.inner.environment.budget {
+            budget.forget(&self.inner.store);
+        }
         drop(lock(&self.inner.lock).take());
     }
 }

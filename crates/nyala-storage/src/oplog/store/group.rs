@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::inner::Inner;
 use super::queue::{Pending, Request};
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::labels::Labelled;
 use crate::oplog::log::Kind;
 use crate::oplog::meta::Durability;
 use crate::oplog::table::SharedTable;
@@ -20,6 +21,7 @@ const GROUP_BYTES: u64 = 32 << 20;
 pub(super) fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
     let conditional = waiting.iter().any(|pending| is_conditional(&pending.request));
     let (mut group, mut bytes, mut touched) = (Vec::new(), 0, HashSet::new());
+    let mut labels = HashSet::new();
     while let Some(pending) = waiting.pop_front() {
         let Request::Write { table, write, record } = &pending.request else {
             if group.is_empty() {
@@ -31,8 +33,11 @@ pub(super) fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
         let key = |hash: &u64| (Arc::as_ptr(table) as usize, *hash);
         let clash =
             write.condition != Condition::Always && hashes(write).any(|hash| touched.contains(&key(hash)));
+        let label = write.label.as_ref().map(|label| (Arc::as_ptr(table) as usize, label.name().clone()));
+        // The second of two with one label has to see what the first did.
+        let again = label.is_some_and(|label| !labels.insert(label));
         bytes += record.bytes();
-        if clash || (bytes > GROUP_BYTES && !group.is_empty()) {
+        if clash || again || (bytes > GROUP_BYTES && !group.is_empty()) {
             waiting.push_front(pending);
             return group;
         }
@@ -50,6 +55,16 @@ fn is_conditional(request: &Request) -> bool {
 
 fn hashes(write: &PreparedWrite) -> impl Iterator<Item = &u64> {
     write.deletes.iter().chain(&write.upserts).flat_map(|rows: &HashedRows| &rows.hashes)
+}
+
+/// What the statement of the same label did.
+pub(super) fn done_before(
+    inner: &Inner,
+    table: &Arc<SharedTable>,
+    write: &PreparedWrite,
+) -> Result<Option<Labelled>> {
+    inner.check_there(table)?;
+    Ok(write.label.as_ref().and_then(|label| table.read().labels.get(label.name())))
 }
 
 /// Whether a write may be done now; if so, the kind of its frame.

@@ -1,6 +1,7 @@
 //! A disk store at work: who commits, who keeps the files in order, and how all of it comes back.
 
 mod batch;
+mod budget;
 mod build;
 mod changes;
 mod checkpoint;
@@ -28,6 +29,7 @@ mod upkeep;
 mod values;
 mod verify;
 
+pub use budget::MemoryBudget;
 pub use changes::{Change, ChangeFeed};
 pub use clock::{Clock, Environment, SystemClock};
 pub use copy::restore;

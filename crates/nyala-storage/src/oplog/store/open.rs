@@ -36,6 +36,8 @@ pub(super) fn open(
     let tables = load_tables(&folder, &manifest, options.recovery_threads, &progress)?;
     let mut replayed = Replayed::new(&manifest, tables, seed);
     replayed.run(&folder, &manifest, &progress)?;
+    let labels = replayed.tables.values_mut().map(|table| &mut table.labels);
+    labels.for_each(|labels| labels.keep_newest(options.retain_labels));
     let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
     let upkeep = Upkeep::new(manifest.clone(), replayed.last);

@@ -14,6 +14,9 @@ pub struct StoreOptions {
     pub checkpoint_bytes: u64,
     /// Logs are kept for the change feed up to this size, beyond those needed to start. Default 256 MiB.
     pub retain_log_bytes: u64,
+    /// So many labels are known of each table; a load whose label is forgotten would be done again. Each takes some 100
+    /// bytes of memory and of every checkpoint. Default 10,000.
+    pub retain_labels: usize,
     /// A unit with a smaller share of live rows is rewritten. Default 0.5; 0 never.
     pub compact_below: f64,
     /// One rewrite takes units of this size at most. Default 256 MiB, at most 512 MiB.
@@ -50,6 +53,7 @@ impl Default for StoreOptions {
             checkpoint_bytes: 16 << 20,
             checkpoint_interval_ms: 30_000,
             retain_log_bytes: 256 << 20,
+            retain_labels: 10_000,
             compact_below: 0.5,
             compact_bytes: 256 << 20,
             compact_small: 8,
@@ -72,6 +76,7 @@ impl StoreOptions {
         let rules = [
             ((4096..=512 << 20).contains(&self.seal_bytes), "seal_bytes", "4 KiB to 512 MiB"),
             (self.compact_bytes <= 512 << 20, "compact_bytes", "at most 512 MiB"),
+            ((1..=1_000_000).contains(&self.retain_labels), "retain_labels", "1 to 1,000,000"),
             (self.checkpoint_bytes >= 1024, "checkpoint_bytes", "at least 1 KiB"),
             ((0.0..=0.95).contains(&self.compact_below), "compact_below", "0 to 0.95"),
             (self.compact_small != 1, "compact_small", "0 or at least 2"),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::commit::{CLOCK_MS, Committer};
-use super::group::check;
+use super::group::{check, done_before};
 use super::inner::Inner;
-use super::queue::{Promise, Request};
+use super::queue::{Committed, Promise, Request};
 use crate::oplog::codec::Out;
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::{Kind, Record, TABLE_LIMIT};
@@ -22,6 +22,13 @@ pub(super) enum Change {
     Drop(u32),
     Alter(Arc<SharedTable>, SchemaVersion),
     Clock(u64),
+}
+
+/// What becomes of a statement.
+pub(super) enum Judged {
+    /// There is nothing to do.
+    Done(Committed),
+    Do(Change, Record),
 }
 
 /// What is to be written and then applied, in order.
@@ -49,15 +56,21 @@ impl Committer {
         due.then(|| (Change::Clock(now), Record::new(Kind::Clock, 0, now.to_le_bytes().to_vec())))
     }
 
-    /// Checks a statement; gives nothing if there is nothing to do.
-    pub(super) fn prepare(&self, inner: &Inner, request: Request) -> Result<Option<(Change, Record)>> {
+    /// Checks a statement.
+    pub(super) fn prepare(&self, inner: &Inner, request: Request) -> Result<Judged> {
         let record = |kind, table: &SharedTable, payload| Record::new(kind, table.meta().id, payload);
         let mut out = Out::default();
-        Ok(Some(match request {
+        let nothing = || Judged::Done(Committed { lsn: inner.last_lsn(), ..Committed::default() });
+        let (change, record) = match request {
             Request::Write { table, write, mut record } => {
+                if let Some(before) = done_before(inner, &table, &write)? {
+                    let committed =
+                        Committed { lsn: before.lsn, before: Some(before), ..Committed::default() };
+                    return Ok(Judged::Done(committed));
+                }
                 record.kind = check(inner, &table, &write)?;
-                if write.deletes.is_none() && write.upserts.is_none() {
-                    return Ok(None);
+                if write.is_empty() {
+                    return Ok(nothing());
                 }
                 (Change::Write(table, Box::new(write)), record)
             }
@@ -67,7 +80,9 @@ impl Committer {
                 (Change::Truncate(table), record)
             }
             Request::Expire { table, before_ms } => {
-                let Some(bound) = self.prepare_expiry(inner, &table, before_ms)? else { return Ok(None) };
+                let Some(bound) = self.prepare_expiry(inner, &table, before_ms)? else {
+                    return Ok(nothing());
+                };
                 out.var(bound);
                 let record = record(Kind::Expire, &table, out.0);
                 (Change::Expire(table, bound), record)
@@ -91,7 +106,8 @@ impl Committer {
                 let record = record(Kind::AlterTable, &table, out.0);
                 (Change::Alter(table, version), record)
             }
-        }))
+        };
+        Ok(Judged::Do(change, record))
     }
 
     /// The LSN up to which rows are to die; none if there are no such rows.

@@ -26,6 +26,8 @@ pub struct Progress {
     pub(crate) bytes_total: AtomicU64,
     pub(crate) bytes_done: AtomicU64,
     pub(crate) rows: AtomicU64,
+    pub(crate) rows_total: AtomicU64,
+    pub(crate) rows_done: AtomicU64,
     pub(crate) log_bytes_total: AtomicU64,
     pub(crate) log_bytes_done: AtomicU64,
 }
@@ -39,8 +41,12 @@ pub struct ProgressReport {
     pub bytes_total: u64,
     /// Bytes of values that were read.
     pub bytes_done: u64,
-    /// Rows whose keys are known.
+    /// Live rows whose keys are known.
     pub rows: u64,
+    /// Rows whose keys are to be read, dead ones too.
+    pub rows_total: u64,
+    /// Those that were read.
+    pub rows_done: u64,
     /// Bytes of log to be read.
     pub log_bytes_total: u64,
     /// Bytes of log that were read.
@@ -61,6 +67,8 @@ impl Progress {
             bytes_total: self.bytes_total.load(Relaxed),
             bytes_done: self.bytes_done.load(Relaxed),
             rows: self.rows.load(Relaxed),
+            rows_total: self.rows_total.load(Relaxed),
+            rows_done: self.rows_done.load(Relaxed),
             log_bytes_total: self.log_bytes_total.load(Relaxed),
             log_bytes_done: self.log_bytes_done.load(Relaxed),
         }

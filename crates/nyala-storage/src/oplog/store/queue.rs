@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::labels::Labelled;
 use crate::oplog::log::Record;
 use crate::oplog::meta::{Alteration, TableSpec};
 use crate::oplog::table::SharedTable;
@@ -23,6 +24,8 @@ pub struct Committed {
     pub replaced: u64,
     /// Rows that are no longer there.
     pub deleted: u64,
+    /// What a statement of the same label had done before. This one did nothing then.
+    pub before: Option<Labelled>,
 }
 
 /// A promise that a statement will be committed or refused. Wait for it, or poll it as a future; dropping it does

@@ -35,10 +35,19 @@ pub(super) fn load_tables(
         let lsn = manifest.held(meta.id).map_or(manifest.lsn, |held| held.lsn);
         tables.insert(meta.id, TableState::new(Arc::new(meta.clone()), lsn));
     }
+    for (id, labels) in &manifest.labels {
+        if let Some(table) = tables.get_mut(id) {
+            table.labels = labels.clone();
+        }
+    }
     let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
+    let rows = manifest.units.iter().map(|entry| u64::from(entry.rows)).sum();
+    progress.rows_total.fetch_add(rows, Relaxed);
     let units = in_parallel(threads, &manifest.units, |entry| {
         let meta = metas.get(&entry.table).ok_or_else(|| no_such(folder, manifest, "table"))?;
-        load_unit(folder, manifest, meta, entry)
+        let unit = load_unit(folder, manifest, meta, entry);
+        progress.rows_done.fetch_add(entry.rows.into(), Relaxed);
+        unit
     });
     for (entry, unit) in manifest.units.iter().zip(units) {
         let Some(table) = tables.get_mut(&entry.table) else {

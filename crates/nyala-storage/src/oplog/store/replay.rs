@@ -235,6 +235,9 @@ impl Replayed {
     }
 
     fn change(&mut self, log: (u64, u64), frame: Frame<'_>) -> Result<()> {
+        if let (Some(label), Some(table)) = (frame.label, self.tables.get_mut(&frame.table)) {
+            table.labels.add(label.name(), label.done(frame.lsn));
+        }
         if frame.kind == Kind::Write && self.add_to_batch(log, &frame)? {
             return Ok(());
         }

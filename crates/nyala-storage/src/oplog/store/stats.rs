@@ -14,6 +14,8 @@ pub struct TableStats {
     pub units: u64,
     /// Bytes of sealed units on disk.
     pub sealed_bytes: u64,
+    /// Bytes in memory: values, keys, index and hashes, about.
+    pub memory_bytes: u64,
 }
 
 /// How much is in a store.
@@ -35,6 +37,7 @@ impl LiveTable {
         let version = self.version();
         let mut stats =
             TableStats { rows: version.rows(), units: version.units().len() as u64, ..TableStats::default() };
+        stats.memory_bytes = self.shared.memory_bytes();
         for unit in version.units() {
             stats.dead_rows += u64::from(unit.dead.count());
             let columns = unit.data.base.iter().filter(|base| base.is_sealed());

@@ -7,7 +7,9 @@ use arrow_schema::SchemaRef;
 
 use super::inner::Inner;
 use super::queue::{Committed, Request, Ticket, lock};
+use crate::oplog::codec::Out;
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::labels::Labelled;
 use crate::oplog::log::{Kind, Record};
 use crate::oplog::meta::{Alteration, Durability};
 use crate::oplog::table::{Found, Located, RowId, SharedTable, Version};
@@ -76,7 +78,13 @@ impl LiveTable {
     pub fn submit(&self, write: Write) -> Result<Ticket> {
         let meta = self.shared.meta();
         let write = PreparedWrite::new(&meta, write, self.inner.seed)?;
-        let payload = write.encode()?;
+        let mut out = Out::default();
+        if let Some(label) = &write.label {
+            label.write(&mut out, write.upserted());
+        }
+        let prefix = out.0.len();
+        write.encode(&mut out)?;
+        let payload = out.0;
         let limit = self.inner.options.statement_bytes;
         if payload.len() > limit {
             let bytes = payload.len();
@@ -84,9 +92,20 @@ impl LiveTable {
                 "a statement of {bytes} bytes is larger than {limit}; split it, or raise `statement_bytes`"
             )));
         }
+        let write = write.compact(payload.get(prefix..).unwrap_or_default(), &meta, self.inner.seed)?;
         let record = Record::new(Kind::Write, meta.id, payload);
-        let write = write.compact(&record.payload, &meta, self.inner.seed)?;
+        let record = if prefix > 0 { record.labelled() } else { record };
         Ok(self.inner.submit(Request::Write { table: self.shared.clone(), write, record }))
+    }
+
+    /// What the statement of a label did, if it is one of the newest [`super::StoreOptions::retain_labels`].
+    pub fn label(&self, name: &str) -> Option<Labelled> {
+        self.shared.read().labels.get(name)
+    }
+
+    /// All labels that are known, the oldest first.
+    pub fn labels(&self) -> Vec<(Arc<str>, Labelled)> {
+        self.shared.read().labels.iter().map(|(name, done)| (name.clone(), done)).collect()
     }
 
     /// The rows with these keys, given as the columns of [`Self::key_schema`]. It sees every statement that was

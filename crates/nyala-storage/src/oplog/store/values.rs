@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::budget::MemoryUse;
 use super::inner::Inner;
 use super::progress::Phase;
 use super::recover::in_parallel;
@@ -59,20 +60,39 @@ impl Inner {
     }
 
     fn has_room(&self, bytes: u64) -> bool {
-        let limit = self.options.value_bytes;
-        limit == 0 || self.resident().iter().map(|column| column.bytes).sum::<u64>() + bytes <= limit
+        let limit = self.value_limit();
+        let resident = || self.resident().iter().map(|column| column.bytes).sum::<u64>();
+        limit == u64::MAX || resident() + bytes <= limit
+    }
+
+    /// Bytes of values that may be in memory: as many as the store may have, and as others leave it.
+    fn value_limit(&self) -> u64 {
+        let own = if self.options.value_bytes == 0 { u64::MAX } else { self.options.value_bytes };
+        match &self.environment.budget {
+            Some(budget) => own.min(budget.share(self.store, self.memory_use())),
+            None => own,
+        }
+    }
+
+    fn memory_use(&self) -> MemoryUse {
+        let tables = self.all_tables();
+        let all: u64 = tables.iter().map(|table| table.memory_bytes()).sum();
+        let resident: u64 = self.resident().iter().map(|column| column.bytes).sum();
+        let values = tables.iter().flat_map(bases_of).map(|(_, base)| base.value_bytes()).sum();
+        MemoryUse { fixed: all.saturating_sub(resident), values }
     }
 
     /// Drops values from memory until they are as many as they may be.
     pub(crate) fn keep_budget(&self) {
-        if self.options.value_bytes == 0 {
+        let limit = self.value_limit();
+        if limit == u64::MAX {
             return;
         }
         let mut columns = self.resident();
         columns.sort_by_key(|column| column.read);
         let mut bytes: u64 = columns.iter().map(|column| column.bytes).sum();
         for column in columns {
-            if bytes <= self.options.value_bytes {
+            if bytes <= limit {
                 return;
             }
             column.base.evict(column.position);

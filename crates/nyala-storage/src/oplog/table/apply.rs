@@ -24,7 +24,8 @@ pub(crate) struct Applied {
 impl Applied {
     /// The same, for who asked for it.
     pub(crate) fn committed(self, lsn: u64) -> Committed {
-        Committed { lsn, inserted: self.inserted, replaced: self.replaced, deleted: self.deleted }
+        let Self { inserted, replaced, deleted } = self;
+        Committed { lsn, inserted, replaced, deleted, before: None }
     }
 }
 
@@ -98,6 +99,9 @@ impl TableState {
         if let Some(rows) = &write.upserts {
             let done = self.insert(&write.schema, rows, Lsns::one(lsn), new_unit, log);
             (applied.inserted, applied.replaced) = (done.inserted, done.replaced);
+        }
+        if let Some(label) = &write.label {
+            self.labels.add(label.name().clone(), label.done(lsn, write.upserted()));
         }
         self.lsn = lsn;
         applied

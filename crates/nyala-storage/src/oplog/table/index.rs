@@ -34,6 +34,11 @@ impl Default for Index {
 }
 
 impl Index {
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.allocation_size() as u64).sum()
+    }
+
     /// Of shards that were filled elsewhere.
     pub(crate) fn of_shards(shards: Vec<HashTable<Location>>) -> Self {
         Self { shards }

@@ -44,6 +44,12 @@ impl SharedTable {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What it holds in memory, about.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let units: u64 = self.version().units().iter().map(|unit| unit.memory_bytes()).sum();
+        units + self.read().index.bytes()
+    }
+
     /// Changes the table and shows the change to readers, in one step.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut TableState) -> T) -> T {
         let mut state = self.write();

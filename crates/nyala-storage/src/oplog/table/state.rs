@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Index, Location, Version};
 use crate::oplog::error::{Damage, OplogError, Result};
+use crate::oplog::labels::Labels;
 use crate::oplog::meta::TableMeta;
 use crate::oplog::unit::{Base, Keys, Unit, UnitView};
 
@@ -26,6 +27,8 @@ pub(crate) struct TableState {
     pub(crate) expired: u64,
     /// Whether the keys of all units are in memory.
     pub(crate) keys_loaded: bool,
+    /// Loads that were done. What removes rows leaves them.
+    pub(crate) labels: Labels,
 }
 
 impl TableState {
@@ -41,6 +44,7 @@ impl TableState {
             lsn,
             expired: 0,
             keys_loaded: true,
+            labels: Labels::default(),
         }
     }
 

@@ -29,6 +29,7 @@ pub(super) fn small_options() -> StoreOptions {
         checkpoint_bytes: 1024,
         retain_log_bytes: 1 << 20,
         compact_small: 3,
+        retain_labels: 4,
         reserve_bytes: 0,
         recovery_threads: 1,
         load_values: false,
@@ -42,6 +43,7 @@ pub(super) fn environment(disk: &SimDisk, clock: &ManualClock) -> Environment {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(clock.clone()),
         new_store_id: || *b"0123456789abcdef",
+        budget: None,
     }
 }
 

@@ -29,8 +29,11 @@ fn cold_columns_are_dropped_and_come_back() {
     assert!(table.version().parts().unwrap().len() >= 2, "units are apart");
     store.maintain().unwrap();
     assert!(!table.is_loaded(), "values of 16 kB do not fit into 10 kB");
+    let cold = table.stats().memory_bytes;
     assert_eq!(content(&table).unwrap(), expected);
     assert!(table.is_loaded(), "they were asked for");
+    let grown = table.stats().memory_bytes - cold;
+    assert!((4000..40_000).contains(&grown), "{grown} bytes came into memory");
     store.maintain().unwrap();
     assert!(!table.is_loaded());
     drop((table, store));
@@ -43,4 +46,47 @@ fn cold_columns_are_dropped_and_come_back() {
     assert!(table.is_loaded());
     assert_eq!(content(&table).unwrap(), expected);
     assert_eq!(store.progress().report().phase, Phase::Ready);
+}
+
+#[test]
+fn stores_share_what_memory_there_is() {
+    let disk = SimDisk::new(1);
+    let open = |name: &str, id: fn() -> [u8; 16], budget: &Option<Arc<MemoryBudget>>| {
+        let environment = environment(&disk, &ManualClock::default());
+        let environment = Environment { new_store_id: id, budget: budget.clone(), ..environment };
+        DiskStore::open(Path::new(name), small_options(), environment).unwrap()
+    };
+    let both = |budget: Option<MemoryBudget>| {
+        let budget = budget.map(Arc::new);
+        [open("/a", || [1; 16], &budget), open("/b", || [2; 16], &budget)]
+    };
+    let names: Vec<String> = (0..4000).map(|number| format!("key {number}")).collect();
+    let values: Vec<(&str, i64)> = names.iter().map(String::as_str).zip(0..).collect();
+    for store in both(None) {
+        store.create_table(spec("t")).unwrap().write(Write::upsert(rows(&values))).unwrap();
+        store.close().unwrap();
+    }
+    let held = |stores: &[DiskStore; 2]| -> u64 {
+        let tables = stores.iter().flat_map(DiskStore::tables);
+        tables.map(|table| table.stats().memory_bytes).sum()
+    };
+    let stores = both(None);
+    stores.iter().for_each(|store| store.load_values());
+    let all = held(&stores);
+    drop(stores);
+    for (limit, loaded) in [(all + 10_000, true), (all - 10_000, false)] {
+        let stores = both(Some(MemoryBudget::new(limit)));
+        stores.iter().for_each(|store| store.load_values());
+        for store in &stores {
+            assert_eq!(
+                content(&store.table("t").unwrap()).unwrap().len(),
+                values.len(),
+                "nothing is refused"
+            );
+        }
+        // The first one does not know of the second before that one has looked.
+        (0..2).flat_map(|_| &stores).for_each(|store| store.maintain().unwrap());
+        assert!(held(&stores) <= limit, "{} of {limit}", held(&stores));
+        assert_eq!(stores.iter().all(|store| store.table("t").unwrap().is_loaded()), loaded);
+    }
 }

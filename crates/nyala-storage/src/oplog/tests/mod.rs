@@ -13,6 +13,7 @@ mod feed;
 mod fixture;
 mod isolation;
 mod killed;
+mod labels;
 mod memory;
 mod points;
 pub(super) mod random;

@@ -103,7 +103,9 @@ fn batch_of_all() -> RecordBatch {
 fn nonsense_is_read_without_a_panic() {
     let batch = batch_of_all();
     let meta = TableMeta::new(1, &TableSpec::new("t", batch.schema(), &["c0"])).unwrap();
-    let payload = PreparedWrite::new(&meta, Write::upsert(batch), 0).unwrap().encode().unwrap();
+    let mut out = crate::oplog::codec::Out::default();
+    PreparedWrite::new(&meta, Write::upsert(batch), 0).unwrap().encode(&mut out).unwrap();
+    let payload = out.0;
     let mut rng = Rng(from_environment("NYALA_SEED", 1));
     let (mut read, mut refused) = (0, 0);
     for _ in 0..20_000 {

@@ -10,12 +10,20 @@ use crate::oplog::*;
 
 /// Rows by key.
 pub(super) type Rows = BTreeMap<String, i64>;
+/// What a table holds: its rows, and of its newest labels how many rows each wrote.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Content {
+    rows: Rows,
+    labels: Vec<(String, u64)>,
+}
 /// Tables by store and name.
-pub(super) type Model = BTreeMap<(usize, String), Rows>;
+pub(super) type Model = BTreeMap<(usize, String), Content>;
 
 const STORES: usize = 2;
 const TABLES: &[&str] = &["t", "u", "v"];
 const KEYS: u64 = 12;
+/// More than are known at a time, so that some are forgotten and used again.
+const LABELS: u64 = 6;
 const STEP_MS: u64 = 10_000;
 
 pub(super) fn folder(store: usize) -> PathBuf {
@@ -48,12 +56,20 @@ impl World {
     }
 }
 
+impl Content {
+    fn knows(&self, label: &Option<String>) -> bool {
+        label.as_ref().is_some_and(|label| self.labels.iter().any(|(known, _)| known == label))
+    }
+}
+
 /// What is in the stores.
 fn contents(stores: &[DiskStore]) -> Result<Model> {
     let mut model = Model::new();
     for (store, opened) in stores.iter().enumerate() {
         for table in opened.tables() {
-            model.insert((store, table.name()), content(&table)?);
+            let labels = table.labels().into_iter();
+            let labels = labels.map(|(name, done)| (name.to_string(), done.rows)).collect();
+            model.insert((store, table.name()), Content { rows: content(&table)?, labels });
         }
     }
     Ok(model)
@@ -81,6 +97,7 @@ pub(super) enum Action {
         deletes: Vec<String>,
         upserts: Vec<(String, i64)>,
         conditional: bool,
+        label: Option<String>,
     },
     Seal,
     Checkpoint,
@@ -117,16 +134,23 @@ impl Step {
         let mut model = model.clone();
         let place = (self.store, self.table.clone());
         match &self.action {
-            Action::Create => drop(model.insert(place, Rows::new())),
+            Action::Create => drop(model.insert(place, Content::default())),
             Action::Drop => drop(model.remove(&place)),
-            Action::Truncate => drop(model.insert(place, Rows::new())),
+            Action::Truncate => model.entry(place).or_default().rows.clear(),
             Action::Expire(before) => {
-                model.entry(place).or_default().retain(|_, value| *value as u64 / 1000 >= *before);
+                let rows = &mut model.entry(place).or_default().rows;
+                rows.retain(|_, value| *value as u64 / 1000 >= *before);
             }
-            Action::Write { deletes, upserts, .. } => {
-                let rows = model.entry(place).or_default();
-                rows.retain(|key, _| !deletes.contains(key));
-                rows.extend(upserts.iter().cloned());
+            Action::Write { deletes, upserts, label, .. } => {
+                let table = model.entry(place).or_default();
+                if table.knows(label) {
+                    return model;
+                }
+                table.rows.retain(|key, _| !deletes.contains(key));
+                table.rows.extend(upserts.iter().cloned());
+                table.labels.extend(label.iter().map(|label| (label.clone(), upserts.len() as u64)));
+                let forgotten = table.labels.len().saturating_sub(small_options().retain_labels);
+                table.labels.drain(..forgotten);
             }
             _ => {}
         }
@@ -148,7 +172,12 @@ impl Step {
                     arrow_schema::Field::new(format!("c{number}"), arrow_schema::DataType::Int32, true);
                 table()?.alter(Alteration::AddColumn(field))?;
             }
-            Action::Write { .. } => drop(table()?.write(self.statement(&table()?)?)?),
+            Action::Write { label, .. } => {
+                let table = table()?;
+                let known = label.as_ref().and_then(|label| table.label(label));
+                let done = table.write(self.statement(&table)?)?;
+                assert_eq!(done.before, known, "{label:?} is done once");
+            }
             Action::Seal => store.seal()?,
             Action::Checkpoint => store.checkpoint()?,
             Action::Maintain => store.maintain()?,
@@ -167,11 +196,12 @@ impl Step {
     }
 
     fn statement(&self, table: &LiveTable) -> Result<Write> {
-        let Action::Write { deletes, upserts, conditional } = &self.action else { unreachable!() };
+        let Action::Write { deletes, upserts, conditional, label } = &self.action else { unreachable!() };
         let deleted: Vec<&str> = deletes.iter().map(String::as_str).collect();
         let upserts: Vec<(&str, i64)> = upserts.iter().map(|(key, value)| (key.as_str(), *value)).collect();
         let rows = widened(rows(&upserts), table);
-        let write = Write { deletes: Some(keys(&deleted)), ..Write::upsert(rows) };
+        let label = label.as_ref().map(|label| Label::new(label)).transpose()?;
+        let write = Write { deletes: Some(keys(&deleted)), label, ..Write::upsert(rows) };
         if !conditional {
             return Ok(write);
         }
@@ -199,5 +229,9 @@ fn random_write(rng: &mut Rng, number: u64) -> Action {
     // Some statements reach over several sectors.
     let most = if rng.one_in(6) { 60 } else { 5 };
     let upserts = (0..=rng.below(most)).map(|row| (key(rng), (number * 1000 + row) as i64)).collect();
-    Action::Write { deletes, upserts, conditional: rng.one_in(4) }
+    let label = rng.one_in(3).then(|| format!("load {}", rng.below(LABELS)));
+    if label.is_some() && rng.one_in(4) {
+        return Action::Write { deletes: Vec::new(), upserts: Vec::new(), conditional: false, label };
+    }
+    Action::Write { deletes, upserts, conditional: rng.one_in(4), label }
 }

@@ -204,6 +204,18 @@ impl Base {
         resident.collect()
     }
 
+    /// Bytes of all columns in memory, without those that are just being read.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let arrays = self.columns.iter().filter_map(|slot| slot.array.try_lock().ok()?.clone());
+        arrays.map(|array| array.get_array_memory_size() as u64).sum()
+    }
+
+    /// Bytes of the columns that can be dropped from memory, as they are in files.
+    pub(crate) fn value_bytes(&self) -> u64 {
+        let values = (0..self.columns.len()).filter(|at| self.is_sealed() && !self.schema.key.contains(at));
+        values.map(|at| self.column_bytes(at)).sum()
+    }
+
     /// Drops a column from memory.
     pub(crate) fn evict(&self, position: usize) {
         if let Some(slot) = self.columns.get(position) {

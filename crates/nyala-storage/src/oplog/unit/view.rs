@@ -27,6 +27,15 @@ impl UnitView {
         self.rows - self.dead.count()
     }
 
+    /// Bytes in memory: columns, hashes and which rows are dead. Columns that are just being read do not count yet.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let chunks = self.data.chunks.iter().flat_map(|(_, chunk)| &chunk.columns);
+        let chunks: usize = chunks.map(|column| column.get_array_memory_size()).sum();
+        let base = self.data.base.as_ref().map_or(0, |base| base.memory_bytes());
+        let rows = u64::from(self.rows);
+        chunks as u64 + base + rows * size_of::<u64>() as u64 + rows / 8
+    }
+
     /// An error that reading its rows gave: damage is told with what is lost.
     pub(crate) fn explain(&self, table: &TableMeta, error: OplogError) -> OplogError {
         match (error, &self.data.base) {

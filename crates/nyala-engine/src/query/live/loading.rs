@@ -1,0 +1,88 @@
+//! A load that a door feeds, as a statement among others: listed while it runs, ended by KILL QUERY, by its client and
+//! by its timeout, in the log of what ran, and in the audit log.
+
+use std::sync::Arc;
+
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::activity::{Phase, Running};
+use crate::query::engine::Engine;
+use crate::query::run::Deadline;
+use crate::query::session::{Session, SessionOptions};
+
+/// A load that runs. Dropping it before it is told its end counts as the client having gone.
+#[derive(Debug)]
+pub struct Loading {
+    engine: Arc<Engine>,
+    options: Arc<SessionOptions>,
+    text: String,
+    deadline: Deadline,
+    running: Running,
+    over: bool,
+}
+
+impl Session {
+    /// Begins a load, which is listed as `text`.
+    pub fn begin_load(&self, text: String) -> Result<Loading> {
+        self.engine.check_open()?;
+        let deadline = self.own_deadline();
+        let cancel = deadline.cancel.clone();
+        let (engine, options) = (Arc::clone(&self.engine), Arc::clone(self.options()));
+        let running = Running::begin(&engine.counters, &engine.registry, &text, &options, cancel);
+        Ok(Loading { engine, options, text, deadline, running, over: false })
+    }
+}
+
+impl Loading {
+    /// `work`, unless the load must end before it is done.
+    pub async fn within<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.running.entry().enter(Phase::Running);
+        let outcome = self.deadline.within(work).await;
+        self.pass(outcome)
+    }
+
+    /// What the client sends next, unless the load must end before.
+    pub async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T> {
+        self.running.entry().enter(Phase::Sending);
+        let outcome = self.deadline.within(async { Ok(next.await) }).await;
+        self.pass(outcome)
+    }
+
+    /// The same outcome; if it is an error the load has ended with it.
+    fn pass<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        if let Err(error) = &outcome {
+            self.fail(error);
+        }
+        outcome
+    }
+
+    /// Rows that were read.
+    pub fn add_rows(&self, rows: usize) {
+        self.running.entry().add_rows(rows);
+    }
+
+    /// The load is done.
+    pub fn finish(mut self) {
+        self.over = true;
+        self.running.finish();
+        self.engine.audit_statement(&self.options, || self.text.clone(), true, &Ok(()));
+    }
+
+    /// The load ends with this error.
+    pub fn fail(&mut self, error: &QueryError) {
+        if !std::mem::replace(&mut self.over, true) {
+            self.running.fail(error);
+            let outcome: Result<()> = Err(error.clone());
+            self.engine.audit_statement(&self.options, || self.text.clone(), true, &outcome);
+        }
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        if !self.over {
+            let error =
+                QueryError::new(ErrorKind::Cancelled, "the client ended its load before it was whole");
+            self.fail(&error);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `COPY table [(columns)] FROM …`; `COPY … TO` is DataFusion's.
+
+use std::fmt;
+
+use datafusion::sql::parser::DFParser;
+use datafusion::sql::sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName,
+    Statement as SqlStatement,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::parser::{expected, from_parser};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// The parts of a `COPY … FROM` statement.
+#[derive(Debug, Clone)]
+pub struct CopyInto {
+    /// The table.
+    pub table: ObjectName,
+    /// The columns that the rows have; all when empty.
+    pub columns: Vec<Ident>,
+    /// A location; none for what the client sends.
+    pub location: Option<String>,
+    /// Options.
+    pub options: Vec<CopyOption>,
+    /// Under this name it is done once.
+    pub label: Option<String>,
+}
+
+/// A `COPY … FROM` statement, or nothing if it is none.
+pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> {
+    let mut is_from = false;
+    // Looks ahead only: failing brings the parser back to where it was.
+    let ahead = parser.parser.maybe_parse(|parser| {
+        parser.next_token();
+        parser.parse_object_name(false)?;
+        parser.parse_parenthesized_column_list(IsOptional::Optional, false)?;
+        is_from = parser.parse_keyword(Keyword::FROM);
+        Err::<(), _>(ParserError::ParserError(String::new()))
+    });
+    ahead.map_err(from_parser)?;
+    if !is_from {
+        return Ok(None);
+    }
+    let mut tokens = statement_tokens(parser);
+    let label = take_label(&mut tokens)?;
+    // Its parser would take what follows `FROM STDIN;` for rows, so that it gets this statement alone.
+    let mut alone = Parser::new(&PostgreSqlDialect {}).with_tokens_with_locations(tokens);
+    alone.next_token();
+    let copy = alone.parse_copy().map_err(from_parser)?;
+    let rest = alone.peek_token();
+    if rest.token != Token::EOF {
+        let message = format!("expected the end of COPY, found `{rest}`");
+        return Err(QueryError::new(ErrorKind::Syntax, message));
+    }
+    let SqlStatement::Copy {
+        source: CopySource::Table { table_name, columns },
+        target,
+        mut options,
+        legacy_options,
+        ..
+    } = copy
+    else {
+        return Err(expected(parser, "`COPY table FROM …`"));
+    };
+    let location = match target {
+        CopyTarget::Stdin => None,
+        CopyTarget::File { filename } => Some(filename),
+        other => return Err(unsupported(&format!("COPY FROM {other}"))),
+    };
+    for option in legacy_options {
+        modern(option, &mut options)?;
+    }
+    Ok(Some(CopyInto { table: table_name, columns, location, options, label }))
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::Unsupported, format!("`{what}` is not supported"))
+}
+
+/// Takes all tokens up to the end of the statement.
+fn statement_tokens(parser: &mut DFParser<'_>) -> Vec<TokenWithSpan> {
+    let ends = |token: &Token| matches!(token, Token::EOF | Token::SemiColon);
+    let tokens = std::iter::from_fn(|| {
+        let more = !ends(&parser.parser.peek_token_ref().token);
+        more.then(|| parser.parser.next_token())
+    });
+    tokens.collect()
+}
+
+/// Takes `LABEL '…'` out of the list of options: no other database's parser knows it.
+fn take_label(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<String>> {
+    let is_word = |at: usize, word: &str| matches!(tokens.get(at).map(|t| &t.token), Some(Token::Word(w)) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let from = (0..tokens.len()).find(|at| is_word(*at, "FROM")).unwrap_or(tokens.len());
+    let begins_option = |at: &usize| {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        matches!(before.map(|t| &t.token), Some(Token::LParen | Token::Comma))
+    };
+    let found = (from..tokens.len()).find(|at| is_word(*at, "LABEL") && begins_option(at));
+    let Some(at) = found else { return Ok(None) };
+    let Some(Token::SingleQuotedString(label)) = tokens.get(at + 1).map(|t| t.token.clone()) else {
+        let message = "expected a text in quotes after LABEL";
+        return Err(QueryError::new(ErrorKind::Syntax, message).hint("WITH (LABEL 'orders-2026-11-21')"));
+    };
+    let is = |at: usize, token: &Token| tokens.get(at).is_some_and(|found| found.token == *token);
+    let range = match (is(at - 1, &Token::Comma), is(at + 2, &Token::Comma)) {
+        (true, _) => at - 1..at + 2,
+        (false, true) => at..at + 3,
+        // It is the only one.
+        (false, false) if is(at + 2, &Token::RParen) => at - 1..at + 3,
+        (false, false) => at..at + 2,
+    };
+    drop(tokens.drain(range));
+    Ok(Some(label))
+}
+
+/// An option as it was written before PostgreSQL 9.
+fn modern(option: CopyLegacyOption, options: &mut Vec<CopyOption>) -> Result<()> {
+    let format = |name: &str| CopyOption::Format(Ident::new(name));
+    match option {
+        CopyLegacyOption::Binary => options.push(format("binary")),
+        CopyLegacyOption::Csv(given) => {
+            options.push(format("csv"));
+            for option in given {
+                options.push(match option {
+                    CopyLegacyCsvOption::Header => CopyOption::Header(true),
+                    CopyLegacyCsvOption::Quote(quote) => CopyOption::Quote(quote),
+                    CopyLegacyCsvOption::Escape(escape) => CopyOption::Escape(escape),
+                    CopyLegacyCsvOption::ForceQuote(columns) => CopyOption::ForceQuote(columns),
+                    CopyLegacyCsvOption::ForceNotNull(columns) => CopyOption::ForceNotNull(columns),
+                });
+            }
+        }
+        CopyLegacyOption::Delimiter(delimiter) => options.push(CopyOption::Delimiter(delimiter)),
+        CopyLegacyOption::Header => options.push(CopyOption::Header(true)),
+        CopyLegacyOption::Null(null) => options.push(CopyOption::Null(null)),
+        other => return Err(unsupported(&other.to_string())),
+    }
+    Ok(())
+}
+
+impl fmt::Display for CopyInto {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |items: Vec<String>| items.join(", ");
+        write!(f, "COPY {}", self.table)?;
+        if !self.columns.is_empty() {
+            write!(f, " ({})", list(self.columns.iter().map(Ident::to_string).collect()))?;
+        }
+        match &self.location {
+            Some(location) => write!(f, " FROM '{}'", location.replace('\'', "''"))?,
+            None => f.write_str(" FROM STDIN")?,
+        }
+        let label = self.label.iter().map(|label| format!("LABEL '{}'", label.replace('\'', "''")));
+        let options: Vec<String> = self.options.iter().map(CopyOption::to_string).chain(label).collect();
+        match options.is_empty() {
+            true => Ok(()),
+            false => write!(f, " ({})", list(options)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyala_model::config::QueryConfig;
+
+    use crate::statement::{StatementLimits, parse};
+
+    fn limits() -> StatementLimits {
+        StatementLimits::from(&QueryConfig::default())
+    }
+
+    /// What the statements of a text display as.
+    fn check(sql: &str, expected: &[&str]) {
+        let parsed = parse(sql, &limits()).unwrap();
+        let shown: Vec<String> = parsed.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, expected, "{sql}");
+    }
+
+    #[test]
+    fn options_old_and_new_are_understood() {
+        check("COPY t FROM STDIN", &["COPY t FROM STDIN"]);
+        check("COPY t FROM STDIN (LABEL 'a''b')", &["COPY t FROM STDIN (LABEL 'a''b')"]);
+        let all = "COPY t (label, b) FROM 'f.csv' (FORMAT csv, HEADER, LABEL 'x')";
+        check(all, &[all]);
+        check("COPY t (label, b) FROM 'f.csv' WITH (FORMAT csv, label 'x', HEADER true)", &[all]);
+        check("COPY t (label, b) FROM 'f.csv' WITH (label 'x', FORMAT csv, HEADER)", &[all]);
+        check("COPY t FROM STDIN CSV HEADER", &["COPY t FROM STDIN (FORMAT csv, HEADER)"]);
+        check("COPY t FROM STDIN WITH BINARY", &["COPY t FROM STDIN (FORMAT binary)"]);
+        check("COPY t FROM STDIN; SELECT 1", &["COPY t FROM STDIN", "SELECT 1"]);
+        for bad in ["COPY t FROM STDIN (LABEL x)", "COPY t FROM STDIN (LABEL 'x' CSV)", "COPY t FROM STDIN x"]
+        {
+            assert!(parse(bad, &limits()).is_err(), "{bad}");
+        }
+    }
+}
