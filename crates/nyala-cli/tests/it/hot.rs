@@ -104,9 +104,9 @@ async fn only_columns_that_queries_read_are_in_memory() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_budget_is_kept() {
-    let budget = (64 << 20) / 100;
+    let budget = (32 << 20) / 100;
     let test = TestEngine::with_config(|config| {
-        config.query.memory_limit_bytes = 64 << 20;
+        config.query.memory_limit_bytes = 32 << 20;
         config.cache.hot_cuboids_percent = 1;
     })
     .await;

@@ -345,11 +345,6 @@ async fn senseless_statements_are_refused() {
             "returning",
         ),
         ("COPY accounts FROM STDIN", ErrorKind::Unsupported, "STDIN"),
-        (
-            "CREATE CUBE c AS SELECT owner, sum(amount) FROM accounts GROUP BY owner",
-            ErrorKind::InvalidDefinition,
-            "accounts",
-        ),
     ] {
         let error = test.try_run(sql).await.err().unwrap_or_else(|| panic!("{sql} was done"));
         assert!(
@@ -384,10 +379,10 @@ async fn statements_do_what_a_map_does() {
                 test.run(&format!("INSERT INTO t VALUES {}", rows.join(", "))).await;
             }
             4 => {
-                test.run(&format!("UPDATE t SET v = v + {add}, w = w / 2 WHERE k < '{bound}'")).await;
+                test.run(&format!("UPDATE t SET v = v + {add}, w = w / 2 + 1 WHERE k < '{bound}'")).await;
                 for (_, (value, other)) in model.range_mut(..bound.clone()) {
                     *value = value.map(|value| value + add);
-                    *other /= 2.0;
+                    *other = *other / 2.0 + 1.0;
                 }
             }
             5 => {
