@@ -56,6 +56,7 @@ mod tests {
     #[test]
     fn each_store_has_a_line_and_what_is_not_known_has_none() {
         let opening = DiskStoreStats {
+            memory_bytes: 0,
             name: "a\"b".to_owned(),
             writable: false,
             open: false,

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::{Extension, Json};
 use futures::StreamExt;
 use nyala_engine::{Identity, Ingested, SessionOptions};
@@ -50,7 +50,6 @@ pub(super) async fn load(
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     Extension(identity): Extension<Identity>,
     Path(table): Path<String>,
-    uri: Uri,
     options: Result<Query<LoadOptions>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
     body: Body,
@@ -68,7 +67,7 @@ pub(super) async fn load(
     });
     let whole = options.label.is_some();
     let request = LoadRequest {
-        text: format!("POST {uri}"),
+        text: text_of(&table, options.label.as_deref()),
         table,
         columns: Vec::new(),
         decoder: format.decoder(),
@@ -90,6 +89,12 @@ pub(super) async fn load(
     let loaded = load.finish().await?;
     let Ingested { rows, rejected, lsn, before } = loaded.done;
     Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects: loaded.rejects }))
+}
+
+/// What the load is listed as.
+fn text_of(table: &str, label: Option<&str>) -> String {
+    let label = label.map(|label| format!("?label={label}")).unwrap_or_default();
+    format!("POST /api/v1/tables/{table}/rows{label}")
 }
 
 fn format_of(headers: &HeaderMap, limit_bytes: usize) -> Result<RowFormat, ApiError> {
