@@ -8,6 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use nyala_catalog::Catalog;
 use nyala_engine::{Answer, Engine, ErrorKind, QueryError, Session, SessionOptions};
 use nyala_model::config::Config;
+use nyala_storage::StorageError;
 use nyala_storage::data_dir::DataDir;
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
@@ -18,6 +19,19 @@ pub struct TestEngine {
     pub engine: Arc<Engine>,
     pub session: Arc<Session>,
     _lock: DataDir,
+}
+
+/// Waits a little for a folder that was closed just now: programs that other tests start hold copies of the lock from
+/// when this process is forked until they are loaded.
+async fn lock(folder: &Path) -> DataDir {
+    for _ in 0..100 {
+        match DataDir::lock(folder, "test") {
+            Ok(lock) => return lock,
+            Err(StorageError::InUse { .. }) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("{} stays in use", folder.display())
 }
 
 impl TestEngine {
@@ -32,7 +46,7 @@ impl TestEngine {
     async fn open(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { data_dir: folder.path().join("data"), ..Config::default() };
         change(&mut config);
-        let lock = DataDir::lock(&config.data_dir, "test").unwrap();
+        let lock = lock(&config.data_dir).await;
         let catalog = Arc::new(Catalog::open_sqlite(&lock.catalog_file()).await.unwrap());
         let engine = Engine::open(&config, catalog, Vec::new()).await.unwrap();
         let session = engine.session(SessionOptions::default());

@@ -345,6 +345,11 @@ async fn senseless_statements_are_refused() {
             "returning",
         ),
         ("COPY accounts FROM STDIN", ErrorKind::Unsupported, "STDIN"),
+        (
+            "CREATE CUBE c AS SELECT id, sum(amount) FROM accounts GROUP BY id",
+            ErrorKind::InvalidDefinition,
+            "primary key",
+        ),
     ] {
         let error = test.try_run(sql).await.err().unwrap_or_else(|| panic!("{sql} was done"));
         assert!(

@@ -1,6 +1,6 @@
 //! Cubes over live tables: however rows change, cubes make no difference to an answer.
 
-use nyala_engine::ErrorKind;
+use nyala_engine::{Answer, ErrorKind, Session, SessionOptions};
 
 use crate::batch;
 use crate::harness::{TestEngine, assert_same, rows_of, sorted};
@@ -218,7 +218,7 @@ async fn nothing_ready_outlives_a_write() {
             test.check_hit(query).await;
             assert_eq!(test.run(query).await, expected);
             let answer = test.session.execute(&prepared, Vec::new()).await.unwrap();
-            let nyala_engine::Answer::Rows(rows) = answer else { panic!("no rows") };
+            let Answer::Rows(rows) = answer else { panic!("no rows") };
             assert_eq!(rows_of(&rows.collect().await.unwrap()), expected);
             test.settle().await;
         }
@@ -359,6 +359,12 @@ async fn what_makes_no_sense_over_live_tables_is_refused() {
         "leave PARTITION BY out",
     )
     .await;
+    test.error(
+        "CREATE CUBE d AS SELECT count(*), sum(amount) FROM sales GROUP BY id",
+        ErrorKind::InvalidDefinition,
+        "GROUP BY has the primary key of a live table",
+    )
+    .await;
     test.error("BUILD CUBE c FROM 1 TO 5", ErrorKind::InvalidDefinition, "divided by when rows were written")
         .await;
     test.error("MERGE CUBE c", ErrorKind::InvalidParameter, "run BUILD CUBE first").await;
@@ -435,5 +441,49 @@ fn step_of(random: &mut Random, step: i64) -> String {
         15 => "REFRESH CUBE c".to_owned(),
         16 => "BUILD CUBE star".to_owned(),
         _ => "BUILD CUBE c".to_owned(),
+    }
+}
+
+/// Every statement writes an amount and its opposite. Whatever is built and merged meanwhile, cells and rows of one
+/// answer are of one moment, so that their sum is 0.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_of_one_moment_while_rows_and_segments_change() {
+    const STATEMENTS: usize = 150;
+    let test = sales().await;
+    put(&test, 0..10, 0).await;
+    test.run("DELETE FROM sales").await;
+    let session = || test.engine.session(SessionOptions::default());
+    let mut random = Random(seed());
+    let writing = session();
+    let writer = tokio::spawn(async move {
+        for _ in 0..STATEMENTS {
+            let (id, amount) = (random.below(2000), random.below(1000));
+            let sql = format!(
+                "INSERT INTO sales VALUES ({id}, 1, 'a', 1, {amount}), (-{id} - 1, 2, 'b', 2, -{amount})"
+            );
+            done(&writing, &sql).await;
+        }
+    });
+    let building = session();
+    let mut builds = 0;
+    let mut answers = 0;
+    while !writer.is_finished() || answers == 0 {
+        let (build, answer) = tokio::join!(
+            done(&building, "BUILD CUBE c"),
+            test.run("SELECT coalesce(sum(amount), 0), count(*) % 2 FROM sales")
+        );
+        (builds, answers) = (builds + usize::from(build), answers + 1);
+        assert_eq!(answer, [["0", "0"]], "after {builds} builds and {answers} answers");
+    }
+    writer.await.unwrap();
+    check_all(&test).await;
+}
+
+/// Runs a statement that gives no rows.
+async fn done(session: &Session, sql: &str) -> bool {
+    match session.query(sql).await {
+        Ok(Answer::Done(_)) => true,
+        Ok(Answer::Rows(_)) => panic!("{sql} gives rows"),
+        Err(error) => panic!("{sql}: {error}"),
     }
 }

@@ -82,7 +82,7 @@ fn due_merge(cube: &ReadyCube) -> Option<Work> {
     // One that is not fit would be in the way.
     let ready = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let within = ready.filter(|segment| segment.range.overlaps(SegmentRange::Keys(due.0))).count();
-    (within == due.1.len()).then(|| Work::Merge(SegmentRange::Keys(due.0), due.1))
+    (within == due.1.len()).then_some(Work::Merge(SegmentRange::Keys(due.0), due.1))
 }
 
 /// Refreshes cubes that ask for it, one after the other, until the engine is gone.

@@ -89,7 +89,7 @@ impl Stretch<'_> {
         let (lowest, highest, sorted) = self.span.of(self.lsns);
         match wanted.share((lowest, highest)) {
             Share::None => Vec::new(),
-            Share::All => vec![0..self.rows],
+            Share::All => std::iter::once(0..self.rows).collect(),
             Share::Some if sorted => wanted.0.iter().map(|range| self.between(range)).collect(),
             Share::Some => {
                 let runs = self.lsns.ranges(self.rows);
