@@ -254,6 +254,7 @@ impl Session {
         answer
     }
 
+    /// What ready plans do not need is in boxes, so that the state of a connection stays small.
     async fn dispatch(
         &self,
         prepared: &Prepared,
@@ -265,12 +266,12 @@ impl Session {
         let statement = &prepared.parts.statement;
         match &statement.kind {
             Kind::Nyala(statement) => {
-                self.authorize_own(statement, &settings).await?;
-                self.run_own(statement, &settings, deadline, running).await
+                Box::pin(self.authorize_own(statement, &settings)).await?;
+                Box::pin(self.run_own(statement, &settings, deadline, running)).await
             }
             Kind::DataFusion(_) => {
                 if settings.nyala().check_files {
-                    self.engine.check_files(None).await?;
+                    Box::pin(self.engine.check_files(None)).await?;
                 }
                 let key = self.result_key(prepared, &parameters, &settings);
                 let mut running = Some(running);

@@ -72,7 +72,7 @@ impl Connection {
 
     /// Greets the client and serves it until it leaves, fails beyond repair, or `shutdown` is asked for.
     pub async fn run(mut self, start: StartupParameters, limit_bytes: usize, shutdown: CancellationToken) {
-        let end = match self.greet(start).await {
+        let end = match Box::pin(self.greet(start)).await {
             Ok(()) => self.serve(limit_bytes, &shutdown).await,
             Err(stop) => stop,
         };
@@ -117,7 +117,7 @@ impl Connection {
                 Ok(Request::Terminate) => return Stop::Gone,
                 Ok(request) => self.handle(request).await,
                 // A message that cannot be decoded fails like a statement, unless framing is lost.
-                Err(stop) => self.recover(stop, true).await,
+                Err(stop) => Box::pin(self.recover(stop, true)).await,
             };
             if let Err(stop) = done {
                 return stop;
@@ -125,6 +125,8 @@ impl Connection {
         }
     }
 
+    /// What few messages need is in boxes: this is part of the state of every connection, and the less of that a query
+    /// touches, the more of it stays in the caches of a processor with many connections.
     async fn handle(&mut self, request: Request) -> Result<(), Stop> {
         match request {
             Request::Sync => self.sync().await,
@@ -134,14 +136,14 @@ impl Connection {
             Request::Query(sql) => {
                 let done = self.simple_query(&sql).await;
                 if let Err(stop) = done {
-                    self.recover(stop, false).await?;
+                    Box::pin(self.recover(stop, false)).await?;
                 }
                 self.end_implicit_transaction();
                 self.ready().await
             }
             Request::Flush => self.output.flush().await,
             extended => match self.extended(extended).await {
-                Err(stop) => self.recover(stop, true).await,
+                Err(stop) => Box::pin(self.recover(stop, true)).await,
                 Ok(()) => Ok(()),
             },
         }
@@ -213,14 +215,14 @@ impl Connection {
             Plan::Engine(prepared, tag) => {
                 self.transaction.admit(false)?;
                 if prepared.statement().copy_from_client().is_some() {
-                    let rows = self.copy_in(prepared.statement()).await?;
+                    let rows = Box::pin(self.copy_in(prepared.statement())).await?;
                     return Ok(Reply::Done(format!("COPY {rows}")));
                 }
                 self.execute(prepared, *tag, bound.parameters.clone()).await
             }
             Plan::Command(command) => {
                 self.transaction.admit(command.ends_block())?;
-                self.command(command, bound).await
+                Box::pin(self.command(command, bound)).await
             }
         }
     }

@@ -28,7 +28,7 @@ impl Connection {
             Request::Parse { name, sql, types } => self.parse_message(name, &sql, &types).await,
             Request::Bind(bind) => self.bind(bind),
             Request::Describe { target: Target::Statement, name } => self.describe_statement(&name),
-            Request::Describe { target: Target::Portal, name } => self.describe_portal(&name).await,
+            Request::Describe { target: Target::Portal, name } => Box::pin(self.describe_portal(&name)).await,
             Request::Execute { portal, max_rows } => self.execute_portal(&portal, max_rows).await,
             Request::Close { target, name } => self.close(target, &name),
             _ => Ok(()),
@@ -44,7 +44,7 @@ impl Connection {
         self.statements.remove("");
         if let Some(prepared) = self.session.recall(sql) {
             self.transaction.admit(false)?;
-            let stored = self.stored(prepared, types).await?;
+            let stored = Box::pin(self.stored(prepared, types)).await?;
             self.keep_statement(name, stored)?;
             return self.output.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()));
         }
@@ -55,7 +55,7 @@ impl Connection {
         }
         let stored = match statements.pop() {
             None => Stored { plan: Plan::Empty, parameter_types: Vec::new() },
-            Some(statement) => self.store(statement, types).await?,
+            Some(statement) => Box::pin(self.store(statement, types)).await?,
         };
         self.keep_statement(name, stored)?;
         self.output.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))

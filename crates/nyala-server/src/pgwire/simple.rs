@@ -25,7 +25,7 @@ impl Connection {
             return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
         }
         for statement in statements {
-            let plan = self.plan(statement).await?;
+            let plan = Box::pin(self.plan(statement)).await?;
             self.run_plan(plan).await?;
         }
         Ok(())
