@@ -169,7 +169,7 @@ impl BlockStatistics {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
     use arrow::array::{
         AsArray, BooleanArray, Float64Array, Int64Array, StringArray, StringViewArray, UInt32Array,
     };
