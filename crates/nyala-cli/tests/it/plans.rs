@@ -302,3 +302,17 @@ async fn random_values_give_the_answers_of_the_tables() {
     }
     assert!(ready > 200, "only {ready} answers came from ready plans");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_of_what_was_there_before_are_given_up() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let sql = "SELECT city, sum(a) FROM f WHERE year = 1995 GROUP BY city";
+    assert!(becomes_ready(&test, sql).await);
+    assert!(test.engine.stats().plans.bytes > 0);
+    test.run("CREATE SCHEMA s").await;
+    let plans = test.engine.stats().plans;
+    assert_eq!((plans.entries, plans.bytes), (0, 0));
+    assert!(becomes_ready(&test, sql).await);
+    check_ready(&test, sql).await;
+}

@@ -268,9 +268,16 @@ impl Engine {
         let snapshot = self.catalog.snapshot();
         if snapshot.version != before.snapshot().version {
             let context = SnapshotContext::open(snapshot, &self.source, Some(&before)).await?;
-            self.current.store(Arc::new(context));
+            self.publish(context);
         }
         Ok(())
+    }
+
+    /// What queries see that begin from now on. Plans for what was there before are given up at once: each holds all of it in
+    /// memory.
+    pub(super) fn publish(&self, context: SnapshotContext) {
+        self.current.store(Arc::new(context));
+        self.plans.forget();
     }
 
     /// Counts aggregations that cuboids answer.

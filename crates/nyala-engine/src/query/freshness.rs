@@ -140,7 +140,7 @@ impl Engine {
             }
         }
         if changed {
-            self.current.store(Arc::new(context.with_listings(listings)));
+            self.publish(context.with_listings(listings));
         }
     }
 }

@@ -81,6 +81,12 @@ impl PlanCache {
         self.plans.insert(key, known);
     }
 
+    /// Gives up all that is known. One that is being learnt for the newest snapshot may be lost with it, and is learnt again.
+    pub(in crate::query) fn forget(&self) {
+        self.plans.invalidate_all();
+        self.plans.run_pending_tasks();
+    }
+
     pub(in crate::query) fn count(&self, hit: bool) {
         let counter = if hit { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
