@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::count::Count;
+use datafusion::functions_aggregate::min_max::{Max, Min};
+use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, EmitTo, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs,
@@ -28,18 +31,32 @@ pub(super) fn finish_each(
     let mut values: Vec<Expr> = columns.by_ref().take(groups).collect();
     for call in calls.calls {
         let internal = |miss: Miss| QueryError::internal(miss);
-        let states = state_fields(&call, &calls.flat).map_err(internal)?.len();
+        let fields = state_fields(&call, &calls.flat).map_err(internal)?;
+        let states: Vec<Expr> = columns.by_ref().take(fields.len()).collect();
         let field = call.physical(&calls.flat, "value")?.field();
-        let flat = Arc::clone(&calls.flat);
-        let function =
-            FinishState { call, flat, field, signature: Signature::any(states, Volatility::Immutable) };
-        let function = Arc::new(ScalarUDF::from(function));
-        let states = columns.by_ref().take(states).collect();
-        values.push(Expr::ScalarFunction(ScalarFunction::new_udf(function, states)));
+        values.push(match (states.as_slice(), fields.as_slice()) {
+            ([state], [stored]) if is_its_state(&call, stored, &field) => state.clone(),
+            _ => {
+                let flat = Arc::clone(&calls.flat);
+                let signature = Signature::any(states.len(), Volatility::Immutable);
+                let function = FinishState { call, flat, field, signature };
+                let function = Arc::new(ScalarUDF::from(function));
+                Expr::ScalarFunction(ScalarFunction::new_udf(function, states))
+            }
+        });
     }
     let named = values.into_iter().zip(aggregate.schema.columns());
     let named = named.map(|(value, column)| value.alias_qualified(column.relation, column.name));
     Ok(LogicalPlanBuilder::from(cells).project(named.collect::<Vec<_>>())?.build()?)
+}
+
+/// Whether the value of a call is its only state as it is stored.
+fn is_its_state(call: &MeasureCall, stored: &Field, value: &Field) -> bool {
+    let function = call.function.inner();
+    let kept = function.is::<Sum>() || function.is::<Min>() || function.is::<Max>() || function.is::<Count>();
+    kept && !call.distinct
+        && stored.data_type() == value.data_type()
+        && (value.is_nullable() || !stored.is_nullable())
 }
 
 /// The value of an aggregate call whose states are all in one row.

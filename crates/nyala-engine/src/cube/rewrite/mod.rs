@@ -12,6 +12,7 @@ mod joined;
 mod levels;
 mod matching;
 mod pairing;
+mod pinned;
 mod ranges;
 mod raw;
 mod report;
