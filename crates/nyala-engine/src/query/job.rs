@@ -1,6 +1,7 @@
 //! Jobs: recorded when they begin and end, listed and cancelled meanwhile.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
 
@@ -8,6 +9,10 @@ use super::engine::Engine;
 use crate::cube::ReadyCube;
 use crate::cube::build::{Progress, Work, needs_rows, now_ms};
 use crate::error::{ErrorKind, QueryError, Result};
+
+/// When it is tried again to record the end of a job, and how long after the tries that follow.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Adds a running job to the catalog.
 pub(super) async fn record(
@@ -97,7 +102,7 @@ impl Drop for EndJob {
     }
 }
 
-pub(super) async fn end(engine: &Engine, progress: &Progress, outcome: &Result<()>) {
+pub(super) async fn end(engine: &Arc<Engine>, progress: &Progress, outcome: &Result<()>) {
     let mut job = progress.entry();
     job.ended_at_ms = Some(now_ms());
     job.state = match outcome {
@@ -108,19 +113,37 @@ pub(super) async fn end(engine: &Engine, progress: &Progress, outcome: &Result<(
     job.error = outcome.as_ref().err().map(ToString::to_string);
     engine.builds.count(&job);
     if let Err(error) = engine.catalog().update_job(&job).await {
-        tracing::warn!(job = job.id.0, %error, "the end of a job was not recorded");
+        tracing::warn!(job = job.id.0, %error, "the end of a job is not recorded yet");
+        engine.builds.hold(job.clone());
+        engine.background.spawn(record_later(Arc::downgrade(engine), job));
     }
     if let Err(error) = engine.catalog().forget_jobs(engine.build_config.keep_jobs).await {
         tracing::warn!(%error, "old jobs stay listed");
     }
 }
 
+/// Tries until the end of a job is recorded: what kept the catalog from being written may be what ended the job,
+/// such as a disk that was full.
+async fn record_later(engine: Weak<Engine>, job: JobEntry) {
+    let mut delay = FIRST_RETRY;
+    loop {
+        tokio::time::sleep(delay).await;
+        let Some(engine) = engine.upgrade() else { return };
+        match engine.catalog().update_job(&job).await {
+            Ok(()) => return engine.builds.release(job.id),
+            Err(error) => tracing::warn!(job = job.id.0, %error, "the end of a job is not recorded yet"),
+        }
+        delay = (delay * 2).min(LONGEST_RETRY);
+    }
+}
+
 impl Engine {
     /// All jobs, newest first, the running ones as they stand now.
     pub async fn jobs(&self) -> Result<Vec<JobEntry>> {
-        let now = self.build_progress();
+        let mut now = self.build_progress();
+        now.extend(self.builds.held());
         let stored = self.catalog().jobs().await?;
-        // A running job's stored entry only says that it began.
+        // Of a job that runs, or ended a moment ago, the stored entry may only say that it began.
         let current = |job: JobEntry| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job);
         Ok(stored.into_iter().map(current).collect())
     }

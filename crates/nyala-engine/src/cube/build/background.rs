@@ -38,9 +38,14 @@ impl Background {
         self.tasks.spawn_on(work, &self.runtime);
     }
 
+    /// Runs `work`, unless the process ends before.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(work);
+    }
+
     /// Runs `work` after `delay`, unless the process ends before.
     pub(crate) fn later(&self, delay: Duration, work: impl FnOnce() + Send + 'static) {
-        self.runtime.spawn(async move {
+        self.spawn(async move {
             tokio::time::sleep(delay).await;
             work();
         });

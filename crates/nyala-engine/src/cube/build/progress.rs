@@ -104,6 +104,8 @@ pub(crate) struct Builds {
     taken: Mutex<BTreeSet<QualifiedName>>,
     /// What builds did that have ended.
     ended: Mutex<BuildStats>,
+    /// Jobs that have ended, as the catalog does not know yet.
+    held: Mutex<BTreeMap<JobId, JobEntry>>,
 }
 
 /// What builds did since the start.
@@ -167,6 +169,21 @@ impl Builds {
         };
         *outcome += 1;
         ended.add(job);
+    }
+
+    /// Keeps a job that has ended until the catalog knows it.
+    pub(crate) fn hold(&self, job: JobEntry) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id, job);
+    }
+
+    /// The catalog knows it now.
+    pub(crate) fn release(&self, job: JobId) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    }
+
+    /// Jobs that have ended, as the catalog does not know yet.
+    pub(crate) fn held(&self) -> Vec<JobEntry> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Counts since the start, running builds included.
