@@ -82,7 +82,87 @@ async fn filters_on_leading_dimensions_skip_blocks_and_few_rows_stay_in_one_part
     assert!(numbers[0] > 0 && numbers[0] * 4 < numbers[1], "{operators}");
     assert!(!operators.contains("RepartitionExec"), "{operators}");
     assert!(!operators.contains("CoalescePartitionsExec"), "{operators}");
-    assert!(operators.contains("mode=Final"), "{operators}");
+    assert!(operators.contains("HotGroupsExec: gby=[d1], aggr=[sum(f.a)]"), "{operators}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_made_of_keys_are_those_of_values() {
+    let test = TestEngine::new().await;
+    table(&test, 60_000).await;
+    test.run(
+        "CREATE CUBE c AS SELECT sum(a), count(*), count(b), min(b), max(b), avg(a), count(DISTINCT b)
+         FROM f GROUP BY GROUPING SETS ((few, d1, t), (few, t))",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    let all = "sum(a) AS s, count(*) AS n, count(b), min(b), max(b) AS x, avg(a), count(DISTINCT b)";
+    // What is ordered is ordered by all that tells rows apart.
+    for sql in [
+        format!("SELECT t, {all} FROM f GROUP BY t ORDER BY t"),
+        format!("SELECT t, {all} FROM f GROUP BY t ORDER BY t DESC NULLS LAST"),
+        format!("SELECT t, few, {all} FROM f WHERE d1 < 9 GROUP BY t, few ORDER BY few DESC, t NULLS FIRST"),
+        format!("SELECT t, few, d1, {all} FROM f GROUP BY d1, few, t ORDER BY n DESC, t DESC, few, d1"),
+        format!("SELECT {all}, few, t FROM f GROUP BY few, t ORDER BY x DESC NULLS LAST, few, t LIMIT 7"),
+        format!("SELECT few, {all} FROM f WHERE d1 IN (3, 5, 7) GROUP BY few ORDER BY avg(a), few LIMIT 3"),
+        format!("SELECT few, t, {all} FROM f GROUP BY few, t HAVING sum(a) > 90000 ORDER BY s, few, t"),
+        format!(
+            "SELECT d1, t, {all} FROM f WHERE few = 3 GROUP BY d1, t ORDER BY t, s DESC, d1 LIMIT 40 OFFSET 5"
+        ),
+        "SELECT d1, t, sum(a) FROM f WHERE few = 3 GROUP BY d1, t ORDER BY t DESC, d1".to_owned(),
+        "SELECT sum(a), max(b), t FROM f WHERE few = 3 AND d1 = 5 GROUP BY t ORDER BY 1 DESC, t LIMIT 4"
+            .to_owned(),
+        format!("SELECT {all} FROM f WHERE few = 3 AND d1 > 40"),
+        format!("SELECT {all} FROM f WHERE few = 77"),
+        format!("SELECT few, {all} FROM f WHERE few = 77 GROUP BY few ORDER BY few"),
+        format!("SELECT count(*) AS groups, sum(s) FROM (SELECT t, few, {all} FROM f GROUP BY t, few)"),
+    ] {
+        let cold = test.run(&sql).await;
+        assert!(!test.operators(&sql).await.contains("HotGroupsExec") || sql.contains("77"), "{sql}");
+        warm_groups(&test, &sql).await;
+        test.check_hit(&sql).await;
+        // The same with values that come when the plan is there.
+        for answer in [test.run(&sql).await, test.run(&sql).await] {
+            if sql.contains("ORDER BY") {
+                assert_eq!(answer, cold, "{sql}");
+            } else {
+                assert_eq!(sorted(answer), sorted(cold.clone()), "{sql}");
+            }
+        }
+        // The next one is cold again.
+        test.run("BUILD CUBE c").await;
+    }
+}
+
+async fn warm_groups(test: &TestEngine, sql: &str) {
+    warm(test, sql).await;
+    let operators = test.operators(sql).await;
+    assert!(operators.contains("HotGroupsExec"), "{sql}\n{operators}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dimensions_that_are_not_kept_as_keys_are_grouped_by_their_values() {
+    let test = TestEngine::new().await;
+    let rows = 0..20_000_i64;
+    let facts = batch!(
+        "many" => StringArray::from_iter_values(rows.clone().map(|i| format!("value {}", i % 15_000))),
+        "f" => arrow::array::Float64Array::from_iter_values(rows.clone().map(|i| (i % 7) as f64 / 4.0)),
+        "a" => Int64Array::from_iter_values(rows),
+    );
+    test.table("g", &[facts]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM g GROUP BY many, f").await;
+    test.run("BUILD CUBE c").await;
+    for sql in [
+        "SELECT many, sum(a) FROM g WHERE f < 1 GROUP BY many ORDER BY many LIMIT 20",
+        "SELECT f, sum(a) FROM g WHERE many LIKE '%77%' GROUP BY f ORDER BY f",
+    ] {
+        let cold = test.run(sql).await;
+        warm(&test, sql).await;
+        test.check_hit(sql).await;
+        assert!(!test.operators(sql).await.contains("gby"), "{sql}");
+        for _ in 0..4 {
+            assert_eq!(test.run(sql).await, cold, "{sql}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -270,6 +270,12 @@ async fn cells_that_are_groups_are_finished_where_they_stand() {
         format!("SELECT {calls} FROM {ALL} WHERE category <> 'salt' GROUP BY country, category"),
         format!("SELECT category, {calls} FROM {ALL} GROUP BY country, category HAVING count(*) > 400"),
         format!("SELECT DISTINCT country, category FROM {ALL}"),
+        // What is not grouped is the same in all cells.
+        format!("SELECT category, {calls} FROM {ALL} WHERE country = 'NO' GROUP BY category"),
+        format!("SELECT category, {calls} FROM {ALL} WHERE 'XX' = country GROUP BY category"),
+        format!("SELECT country, {calls} FROM {ALL} WHERE category IS NULL GROUP BY country"),
+        format!("SELECT {calls} FROM {ALL} WHERE country = 'NO' AND category <> 'tea' GROUP BY category"),
+        format!("SELECT DISTINCT category FROM {ALL} WHERE country = 'NO'"),
     ] {
         test.check_hit(&query).await;
         let plan = plan(&query).await;
@@ -279,6 +285,10 @@ async fn cells_that_are_groups_are_finished_where_they_stand() {
         format!("SELECT upper(country), category, {calls} FROM {ALL} GROUP BY upper(country), category"),
         format!("SELECT {calls} FROM {ALL}"),
         format!("SELECT {calls} FROM {ALL} GROUP BY ROLLUP (country, category)"),
+        format!("SELECT category, {calls} FROM {ALL} WHERE country IN ('NO', 'DE') GROUP BY category"),
+        format!("SELECT category, {calls} FROM {ALL} WHERE upper(country) = 'NO' GROUP BY category"),
+        // The only group is there even if no cell is.
+        format!("SELECT {calls} FROM {ALL} WHERE country = 'XX' AND category = 'tea'"),
     ] {
         test.check_hit(&query).await;
         let plan = plan(&query).await;

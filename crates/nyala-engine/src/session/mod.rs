@@ -5,6 +5,7 @@ mod context;
 mod cooperative;
 mod extension;
 mod filter_in_scan;
+mod groups_in_scan;
 mod physical;
 mod planner;
 mod schema;

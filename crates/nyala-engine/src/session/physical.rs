@@ -18,7 +18,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::cooperative::CooperativeJoins;
 use super::filter_in_scan::FilterInScan;
-use crate::scan::HotCuboidExec;
+use super::groups_in_scan::GroupsInScan;
+use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
@@ -37,7 +38,10 @@ impl PhysicalRules {
     pub(super) fn new() -> Self {
         let mut all = PhysicalOptimizer::new().rules;
         all.push(Arc::new(CooperativeJoins));
-        Self { all, few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan)] }
+        Self {
+            all,
+            few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan), Arc::new(GroupsInScan)],
+        }
     }
 }
 
@@ -88,6 +92,7 @@ fn is_link(plan: &dyn ExecutionPlan) -> bool {
     let known = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()
         || plan.is::<AggregateExec>()
+        || plan.is::<HotGroupsExec>()
         || plan.is::<SortExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>();

@@ -22,7 +22,7 @@ use crate::query::history::Recorded;
 use crate::query::planning::{optimize, parameter_types};
 use crate::query::results::Source;
 use crate::query::session::Parts;
-use crate::scan::{HotCuboidExec, WithoutValues};
+use crate::scan::{HotCuboidExec, HotGroupsExec, WithoutValues};
 use crate::session::{Settings, SnapshotContext, is_plain};
 use crate::statement::Literal;
 
@@ -221,6 +221,12 @@ fn bind(
     }
     let [child] = plan.children()[..] else { return Ok(None) };
     let Some(child) = bind(child, values)? else { return Ok(None) };
+    if let Some(groups) = plan.downcast_ref::<HotGroupsExec>() {
+        return match groups.with_scan(child) {
+            Some(groups) => Ok(Some(Arc::new(groups))),
+            None => bind(groups.general(), values),
+        };
+    }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
         let predicate = close(filter.predicate(), values)?;
         let filter = FilterExecBuilder::from(filter).with_input(child).with_predicate(predicate).build()?;

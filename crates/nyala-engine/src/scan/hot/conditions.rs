@@ -147,23 +147,18 @@ impl Conditions {
         self.all.iter().map(|condition| &condition.expr)
     }
 
-    /// Those of `rows` for which all hold, with the columns at `positions`; none if there is no such row.
-    pub(super) fn read(
-        &self,
-        cuboid: &HotCuboid,
-        positions: &[usize],
-        schema: &SchemaRef,
-        mut rows: Picked,
-    ) -> Result<Option<RecordBatch>> {
+    /// Those of `rows` for which all hold.
+    pub(super) fn keep(&self, cuboid: &HotCuboid, mut rows: Picked) -> Result<Picked> {
         for condition in &self.all {
+            if rows.rows() == 0 {
+                break;
+            }
             let kept = condition.holds(cuboid, &self.columns, &rows)?;
-            match kept.true_count() {
-                0 => return Ok(None),
-                all if all == rows.rows() => {}
-                _ => rows = rows.keep(&kept),
+            if kept.true_count() < rows.rows() {
+                rows = rows.keep(&kept);
             }
         }
-        cuboid.batch(schema, positions, &rows).map(Some)
+        Ok(rows)
     }
 
     fn runs_of<'a>(&self, condition: &Condition, cuboid: &'a HotCuboid) -> Option<(&'a ArrayRef, &'a Runs)> {

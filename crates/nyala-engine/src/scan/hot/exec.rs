@@ -145,6 +145,45 @@ impl HotCuboidExec {
         Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
     }
 
+    /// Positions of the columns it gives, in the schema of the cuboids.
+    pub(super) fn output(&self) -> &[usize] {
+        &self.output
+    }
+
+    /// How many cuboids it reads, in memory or not.
+    pub(super) fn cuboids(&self) -> usize {
+        self.scan.keys.len()
+    }
+
+    pub(super) fn is_one_partition(&self) -> bool {
+        self.partitions.len() <= 1
+    }
+
+    /// Most rows it gives.
+    pub(super) fn most_rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The first cuboid of which there are rows; none if there are no rows.
+    pub(super) fn cuboid(&self) -> Option<&Arc<HotCuboid>> {
+        self.partitions.iter().flatten().map(|piece| &piece.cuboid).next()
+    }
+
+    /// The rows of that cuboid that it gives, all at once.
+    pub(super) fn kept(&self) -> Result<Picked> {
+        let metrics = BaselineMetrics::new(&self.metrics, 0);
+        let _timer = metrics.elapsed_compute().timer();
+        let pieces = self.partitions.iter().flatten();
+        let kept = match &self.filter {
+            None => {
+                Picked::ranges(&pieces.flat_map(|piece| piece.ranges.iter().cloned()).collect::<Vec<_>>())
+            }
+            filter => Picked::all(pieces.map(|piece| piece.kept(filter.as_ref())).collect::<Result<_>>()?),
+        };
+        metrics.record_output(kept.rows());
+        Ok(kept)
+    }
+
     fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
@@ -171,6 +210,15 @@ fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<Pla
 }
 
 impl Piece {
+    /// Those of its rows that `filter` keeps.
+    fn kept(&self, filter: Option<&Conditions>) -> Result<Picked> {
+        let rows = Picked::ranges(&self.ranges);
+        match filter {
+            Some(filter) => filter.keep(&self.cuboid, rows),
+            None => Ok(rows),
+        }
+    }
+
     /// The rows that `filter` keeps; none if it keeps none.
     fn read(
         &self,
@@ -178,11 +226,11 @@ impl Piece {
         output: &[usize],
         schema: &SchemaRef,
     ) -> Result<Option<RecordBatch>> {
-        let rows = Picked::ranges(&self.ranges);
-        match filter {
-            Some(filter) => filter.read(&self.cuboid, output, schema, rows),
-            None => self.cuboid.batch(schema, output, &rows).map(Some),
+        let rows = self.kept(filter)?;
+        if rows.rows() == 0 {
+            return Ok(None);
         }
+        self.cuboid.batch(schema, output, &rows).map(Some)
     }
 }
 

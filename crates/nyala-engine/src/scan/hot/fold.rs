@@ -6,7 +6,7 @@ use std::hash::Hash;
 use arrow::array::{
     Array, ArrayRef, AsArray, UInt32Array, downcast_integer_array, downcast_temporal_array, new_empty_array,
 };
-use arrow::compute::take;
+use arrow::compute::{SortOptions, sort_to_indices, take};
 use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -88,10 +88,26 @@ impl Folder {
         if self.keys.is_empty() {
             return Ok((Stored::various(&new_empty_array(data_type)), None));
         }
-        let values = compact(&ScalarValue::iter_to_array(self.values)?);
-        let runs = Runs::of(&self.keys, values.len());
-        Ok((Stored::folded(self.keys, values), runs))
+        let (keys, values) = in_order(self.keys, ScalarValue::iter_to_array(self.values)?)?;
+        let values = compact(&values);
+        let runs = Runs::of(&keys, values.len());
+        Ok((Stored::folded(keys, values), runs))
     }
+}
+
+/// The same with the values in ascending order, NULL at the end.
+fn in_order(mut keys: Vec<u32>, values: ArrayRef) -> Result<(Vec<u32>, ArrayRef)> {
+    let order = sort_to_indices(&values, Some(SortOptions { descending: false, nulls_first: false }), None)?;
+    let mut ranks = vec![0_u32; values.len()];
+    for (rank, place) in order.values().iter().enumerate() {
+        if let Some(slot) = ranks.get_mut(*place as usize) {
+            *slot = rank as u32;
+        }
+    }
+    for key in &mut keys {
+        *key = ranks.get(*key as usize).copied().unwrap_or_default();
+    }
+    Ok((keys, take(&values, &order, None)?))
 }
 
 /// Equal values of an array by equal numbers, and for each number the first row that has its value.

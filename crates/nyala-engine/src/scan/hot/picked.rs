@@ -28,6 +28,21 @@ impl Picked {
         }
     }
 
+    /// All of several, which are in order and apart.
+    pub(super) fn all(mut several: Vec<Self>) -> Self {
+        if several.len() <= 1 {
+            return several.pop().unwrap_or(Self::Range(0..0));
+        }
+        let mut places = Vec::with_capacity(several.iter().map(Self::rows).sum());
+        for picked in &several {
+            match picked {
+                Self::Range(range) => places.extend(range.start as u32..range.end as u32),
+                Self::Places(some) => places.extend_from_slice(some.values()),
+            }
+        }
+        Self::Places(places.into())
+    }
+
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Range(range) => range.len(),
@@ -61,6 +76,13 @@ mod tests {
         assert_eq!(Picked::ranges(&[]).rows(), 0);
         assert_eq!(Picked::ranges(&[5..7]), Picked::Range(5..7));
         assert_eq!(Picked::ranges(&[5..7, 9..10]), places(&[5, 6, 9]));
+    }
+
+    #[test]
+    fn several_become_one() {
+        assert_eq!(Picked::all(Vec::new()).rows(), 0);
+        assert_eq!(Picked::all(vec![Picked::Range(3..5)]), Picked::Range(3..5));
+        assert_eq!(Picked::all(vec![Picked::Range(3..5), places(&[7, 9])]), places(&[3, 4, 7, 9]));
     }
 
     #[test]

@@ -19,8 +19,9 @@ use super::picked::Picked;
 pub(super) enum Stored {
     Plain(ArrayRef),
     Near(Near),
-    /// Keys of one, two or four bytes into values, one of which may be NULL. Not as one dictionary array, because
-    /// slicing that costs a good part of what reading a block does.
+    /// Keys of one, two or four bytes into values in ascending order, of which the last may be NULL: keys compare as
+    /// their values do. Not as one dictionary array, because slicing that costs a good part of what reading a block
+    /// does.
     Folded {
         keys: ArrayRef,
         values: ArrayRef,
@@ -50,6 +51,24 @@ impl Stored {
             Self::Plain(values) => values.get_array_memory_size(),
             Self::Near(values) => values.bytes(),
             Self::Folded { keys, values } => keys.get_array_memory_size() + values.get_array_memory_size(),
+        }
+    }
+
+    /// Keys, and the values they point to; none if the column is kept in another way.
+    pub(super) fn folds(&self) -> Option<(&ArrayRef, &ArrayRef)> {
+        match self {
+            Self::Folded { keys, values } => Some((keys, values)),
+            _ => None,
+        }
+    }
+
+    /// Tells the key of each of some rows, if the column is kept as keys.
+    pub(super) fn each_key(&self, rows: &Picked, tell: impl FnMut(usize, u32)) {
+        let Some((keys, _)) = self.folds() else { return };
+        match keys.data_type() {
+            DataType::UInt8 => tell_keys(keys.as_primitive::<UInt8Type>(), rows, tell),
+            DataType::UInt16 => tell_keys(keys.as_primitive::<UInt16Type>(), rows, tell),
+            _ => tell_keys(keys.as_primitive::<UInt32Type>(), rows, tell),
         }
     }
 
@@ -88,6 +107,26 @@ pub(super) fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
     match rows {
         Picked::Range(range) => Ok(values.slice(range.start, range.len())),
         Picked::Places(places) => Ok(take(values, places, None)?),
+    }
+}
+
+fn tell_keys<T>(keys: &PrimitiveArray<T>, rows: &Picked, mut tell: impl FnMut(usize, u32))
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<u32>,
+{
+    match rows {
+        Picked::Range(range) => {
+            let keys = keys.values().get(range.clone()).unwrap_or_default();
+            keys.iter().enumerate().for_each(|(row, key)| tell(row, (*key).into()));
+        }
+        Picked::Places(places) => {
+            for (row, place) in places.values().iter().enumerate() {
+                if let Some(key) = keys.values().get(*place as usize) {
+                    tell(row, (*key).into());
+                }
+            }
+        }
     }
 }
 

@@ -1,0 +1,144 @@
+//! What of an answer is made of keys: groups, aggregates, order.
+
+use std::sync::Arc;
+
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::Column as ColumnExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+
+use crate::scan::hot::exec::HotCuboidExec;
+
+/// How the columns of an answer come of the rows of a scan.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    /// None if rows are given as they stand.
+    pub(super) merging: Option<Merging>,
+    pub(super) columns: Vec<Column>,
+    pub(super) order: Vec<(Column, SortOptions)>,
+    /// Most rows that are given.
+    pub(super) fetch: Option<usize>,
+    pub(super) schema: SchemaRef,
+}
+
+/// Merging of the states of each group.
+#[derive(Debug, Clone)]
+pub(super) struct Merging {
+    /// Positions of the dimensions in the schema of the cuboid. Without any there is one group, whatever the rows.
+    pub(super) groups: Vec<usize>,
+    pub(super) calls: Vec<Call>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub(super) function: Arc<AggregateFunctionExpr>,
+    /// Positions of its states in the schema of the cuboid.
+    pub(super) states: Vec<usize>,
+}
+
+/// Where the values of a column come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    /// A column of the cuboid, by position.
+    Stored(usize),
+    /// A call of the merging, by number.
+    Merged(usize),
+}
+
+impl Shape {
+    /// The shape of `plan` over the scan below it; none if it does something else than to merge, order and choose
+    /// columns.
+    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Self, Arc<dyn ExecutionPlan>)> {
+        if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
+            return (scan.cuboids() == 1).then(|| (Self::over(scan), Arc::clone(plan)));
+        }
+        let [child] = plan.children()[..] else { return None };
+        let (shape, scan) = Self::of(child)?;
+        let shape = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+            shape.project(projection)
+        } else if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+            shape.merge(aggregate)
+        } else {
+            shape.sort(plan.downcast_ref::<SortExec>()?)
+        };
+        Some((shape?, scan))
+    }
+
+    fn over(scan: &HotCuboidExec) -> Self {
+        Self {
+            merging: None,
+            columns: scan.output().iter().map(|position| Column::Stored(*position)).collect(),
+            order: Vec::new(),
+            fetch: None,
+            schema: scan.schema(),
+        }
+    }
+
+    fn project(mut self, projection: &ProjectionExec) -> Option<Self> {
+        let columns = projection.expr().iter().map(|projected| self.column(&projected.expr));
+        self.columns = columns.collect::<Option<_>>()?;
+        self.schema = projection.schema();
+        Some(self)
+    }
+
+    fn merge(mut self, aggregate: &AggregateExec) -> Option<Self> {
+        let group = aggregate.group_expr();
+        let fits = self.merging.is_none()
+            && self.order.is_empty()
+            && *aggregate.mode() == AggregateMode::Final
+            && group.is_single()
+            && aggregate.filter_expr().iter().all(Option::is_none)
+            && aggregate.limit_options().is_none();
+        if !fits {
+            return None;
+        }
+        let groups = group.expr().iter().map(|(expr, _)| stored(self.column(expr)?));
+        let groups = groups.collect::<Option<Vec<usize>>>()?;
+        let mut states = self.columns.iter().skip(groups.len());
+        let mut calls = Vec::with_capacity(aggregate.aggr_expr().len());
+        for function in aggregate.aggr_expr() {
+            if !groups.is_empty() && !function.groups_accumulator_supported()
+                || !function.order_bys().is_empty()
+            {
+                return None;
+            }
+            let count = function.state_fields().ok()?.len();
+            let positions: Vec<usize> = states.by_ref().take(count).filter_map(|c| stored(*c)).collect();
+            if positions.len() < count {
+                return None;
+            }
+            calls.push(Call { function: Arc::clone(function), states: positions });
+        }
+        let merged = (0..calls.len()).map(Column::Merged);
+        self.columns = groups.iter().map(|position| Column::Stored(*position)).chain(merged).collect();
+        self.schema = aggregate.schema();
+        self.merging = Some(Merging { groups, calls });
+        Some(self)
+    }
+
+    fn sort(mut self, sort: &SortExec) -> Option<Self> {
+        if !self.order.is_empty() {
+            return None;
+        }
+        let order = sort.expr().iter().map(|by| Some((self.column(&by.expr)?, by.options)));
+        self.order = order.collect::<Option<_>>()?;
+        self.fetch = sort.fetch();
+        Some(self)
+    }
+
+    fn column(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Column> {
+        self.columns.get(expr.downcast_ref::<ColumnExpr>()?.index()).copied()
+    }
+}
+
+fn stored(column: Column) -> Option<usize> {
+    match column {
+        Column::Stored(position) => Some(position),
+        Column::Merged(_) => None,
+    }
+}
