@@ -49,6 +49,23 @@ warm() { "$nyala" bench ssb --url "$url" --clients 16 --duration 5s --warmup 10s
 
 sql() { "$nyala" sql --url "$url" -c "$1"; }
 
+changes() { # cubes come, change and go without pause; what was done when is kept beside the run
+  local n=0 statement ok
+  : >"$out/soak-errors.log"
+  while kill -0 "$server" 2>/dev/null; do
+    n=$((n + 1))
+    for statement in \
+      "CREATE CUBE soak_$n AS SELECT sum(lo_revenue), count(*) FROM lineorder, dates
+       WHERE lo_orderdate = d_datekey GROUP BY d_year, lo_discount" \
+      "BUILD CUBE soak_$n" "ALTER CUBE soak_$n ADD MEASURE max(lo_quantity)" "BUILD CUBE soak_$n" \
+      "DROP CUBE soak_$n"; do
+      ok=1
+      sql "$statement" >/dev/null 2>>"$out/soak-errors.log" || ok=0
+      printf '%s\t%s\t%s\n' "$SECONDS" "$ok" "${statement%%[$'\n']*}" >>"$out/soak-changes.tsv"
+    done
+  done
+}
+
 for scenario in "${scenarios[@]}"; do
   echo "== $scenario"
   case $scenario in
@@ -88,23 +105,15 @@ for scenario in "${scenarios[@]}"; do
       ;;
     soak) # 150 clients, while cubes are made, built, altered and dropped
       start && warm
-      (
-        n=0
-        while kill -0 "$server" 2>/dev/null; do
-          n=$((n + 1))
-          for statement in \
-            "CREATE CUBE soak_$n AS SELECT sum(lo_revenue), count(*) FROM lineorder, dates
-             WHERE lo_orderdate = d_datekey GROUP BY d_year, lo_discount" \
-            "BUILD CUBE soak_$n" "ALTER CUBE soak_$n ADD MEASURE max(lo_quantity)" "BUILD CUBE soak_$n" \
-            "DROP CUBE soak_$n"; do
-            sql "$statement" >/dev/null 2>>"$out/soak-errors.log" || echo "failed: $statement" >>"$out/soak-errors.log"
-          done
-        done
-      ) &
-      changes=$!
-      bench soak --clients 150 --duration "${SOAK:-1h}" --ceiling 0s
-      kill "$changes" 2>/dev/null || true
-      echo "errors of changes: $(grep -c '^failed' "$out/soak-errors.log" 2>/dev/null || echo 0)"
+      printf 'at_seconds\tok\tstatement\n' >"$out/soak-changes.tsv"
+      SECONDS=0
+      changes &
+      changing=$!
+      bench soak --clients 150 --duration "${SOAK:-1h}" --ceiling 0s || echo "some queries got an error: see $out/soak.html"
+      kill "$changing" 2>/dev/null || true
+      wait "$changing" 2>/dev/null || true
+      python3 "$here/soak_graph.py" "$out/soak.json" "$out/soak-changes.tsv" >"$out/soak.svg"
+      echo "changes: $(awk -F'\t' 'NR > 1 { all++; failed += !$2 } END { print all + 0 ", errors of them: " failed + 0 }' "$out/soak-changes.tsv")"
       ;;
     *)
       echo "unknown scenario: $scenario" >&2

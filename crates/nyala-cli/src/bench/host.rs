@@ -66,11 +66,19 @@ impl Server {
         sizes.reduce(u64::saturating_add)
     }
 
+    /// Resident set size of its processes: what several share counts for each.
+    pub fn resident_bytes(self) -> Option<u64> {
+        self.sum_of_status(|status| kilobytes(field(status, "VmRSS")?))
+    }
+
     /// Threads of its processes.
     pub fn threads(self) -> Option<u64> {
+        self.sum_of_status(|status| field(status, "Threads")?.parse().ok())
+    }
+
+    fn sum_of_status(self, value: impl Fn(&str) -> Option<u64>) -> Option<u64> {
         let status = self.family().into_iter().filter_map(|pid| read(pid, "status"));
-        let counts = status.filter_map(|status| field(&status, "Threads")?.parse::<u64>().ok());
-        counts.reduce(u64::saturating_add)
+        status.filter_map(|status| value(&status)).reduce(u64::saturating_add)
     }
 
     /// Files and sockets that its processes hold open.

@@ -1,11 +1,12 @@
 //! One client: a connection, and queries one after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::pace::Pace;
 use super::recorder::{Outcome, Recorder};
+use super::usage::Progress;
 use crate::bench::door::{Connection, Failure, Target};
 use crate::bench::workload::{Query, Random, Workload};
 
@@ -19,8 +20,7 @@ pub struct Shared {
     pub pace: Pace,
     pub times: Times,
     pub recorder: Recorder,
-    /// Queries that ended, also those that are not measured.
-    pub ended: AtomicU64,
+    pub progress: Progress,
 }
 
 /// When things happen.
@@ -51,7 +51,10 @@ impl Client {
             let place = self.random.below(shared.workload.queries.len() as u64) as usize;
             let Some(query) = shared.workload.queries.get(place) else { return };
             let outcome = self.ask(query).await;
-            shared.ended.fetch_add(1, Ordering::Relaxed);
+            shared.progress.ended.fetch_add(1, Ordering::Relaxed);
+            if !matches!(outcome, Outcome::Handled(_)) {
+                shared.progress.errors.fetch_add(1, Ordering::Relaxed);
+            }
             if due >= shared.times.from {
                 shared.recorder.record(place, Instant::now().saturating_duration_since(due), outcome);
             }

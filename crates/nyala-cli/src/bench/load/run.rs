@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -11,7 +10,7 @@ use futures::future::join_all;
 use super::client::{Client, Shared, Times};
 use super::pace::Pace;
 use super::recorder::{Recorder, Tally};
-use super::usage::{Usage, watch};
+use super::usage::{Progress, Usage, watch};
 use crate::bench::door::{Connection, Target};
 use crate::bench::host::Server;
 use crate::bench::workload::{Random, Workload};
@@ -104,7 +103,7 @@ pub async fn run(
         pace: load.per_second.map_or(Pace::Closed, |rate| Pace::open(start, until, rate)),
         times,
         recorder: Recorder::new(workload.queries.len())?,
-        ended: AtomicU64::new(0),
+        progress: Progress::default(),
     });
     let clients: Vec<_> = connections
         .into_iter()
@@ -114,7 +113,7 @@ pub async fn run(
             tokio::spawn(Client { shared: Arc::clone(&shared), connection, random }.run())
         })
         .collect();
-    let usage = watch(from, until, &shared.ended, server).await;
+    let usage = watch(from, until, &shared.progress, server).await;
     for client in clients {
         client.await.context("a client died")?;
     }

@@ -31,16 +31,33 @@ pub struct Held {
     pub at_seconds: f64,
     /// Proportional set size.
     pub memory_bytes: Option<u64>,
+    /// Resident set size.
+    pub resident_bytes: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
     /// Files and sockets.
     pub open_files: Option<u64>,
+    /// Queries that have ended since the run began.
+    pub ended: u64,
+    /// Those of them that gave an error, or were not answered in time.
+    pub errors: u64,
+}
+
+/// Queries of a run so far, also those that are not measured.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Queries that ended, however they did.
+    pub ended: AtomicU64,
+    /// Those of them that gave an error, or were not answered in time.
+    pub errors: AtomicU64,
 }
 
 /// Shorter runs are not looked at in between: looking takes time from the server.
 const LONG_RUN: Duration = Duration::from_secs(30);
-/// Looks at a long run.
+/// Looks at a run of less than twenty minutes.
 const LOOKS: u32 = 120;
+/// Longest time between two looks: what comes and goes within a minute shall be seen in a run of hours too.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A moment.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +69,10 @@ struct Reading {
 }
 
 impl Reading {
-    fn take(ended: &AtomicU64, server: Option<Server>) -> Self {
+    fn take(progress: &Progress, server: Option<Server>) -> Self {
         Self {
             at: Instant::now(),
-            ended: ended.load(Ordering::Relaxed),
+            ended: progress.ended.load(Ordering::Relaxed),
             client: own_cpu(),
             server: server.and_then(Server::cpu),
         }
@@ -63,12 +80,12 @@ impl Reading {
 }
 
 /// Reads at both ends of the time that is measured.
-pub async fn watch(from: Instant, until: Instant, ended: &AtomicU64, server: Option<Server>) -> Usage {
+pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: Option<Server>) -> Usage {
     tokio::time::sleep_until(from.into()).await;
-    let first = Reading::take(ended, server);
-    let course = follow(from, until, server).await;
+    let first = Reading::take(progress, server);
+    let course = follow(from, until, progress, server).await;
     tokio::time::sleep_until(until.into()).await;
-    let last = Reading::take(ended, server);
+    let last = Reading::take(progress, server);
     let between = |first: Option<Duration>, last: Option<Duration>| Some(last?.saturating_sub(first?));
     Usage {
         elapsed: last.at.saturating_duration_since(first.at),
@@ -81,18 +98,47 @@ pub async fn watch(from: Instant, until: Instant, ended: &AtomicU64, server: Opt
 }
 
 /// Looks at the server at even distances until the end.
-async fn follow(from: Instant, until: Instant, server: Option<Server>) -> Vec<Held> {
-    let duration = until.saturating_duration_since(from);
-    let Some(server) = server.filter(|_| duration >= LONG_RUN) else { return Vec::new() };
+async fn follow(from: Instant, until: Instant, progress: &Progress, server: Option<Server>) -> Vec<Held> {
+    let pause = pause(until.saturating_duration_since(from));
+    let Some((server, pause)) = server.zip(pause) else { return Vec::new() };
     let mut course = Vec::new();
-    for look in 0..LOOKS {
-        tokio::time::sleep_until((from + duration * look / LOOKS).into()).await;
-        course.push(Held {
-            at_seconds: from.elapsed().as_secs_f64(),
-            memory_bytes: server.memory_bytes(),
-            threads: server.threads(),
-            open_files: server.open_files(),
-        });
+    let mut next = from;
+    while next < until {
+        tokio::time::sleep_until(next.into()).await;
+        course.push(Held::look(from.elapsed(), progress, server));
+        next += pause;
     }
     course
+}
+
+/// The time between two looks at a run of this length, if it is looked at.
+fn pause(duration: Duration) -> Option<Duration> {
+    (duration >= LONG_RUN).then(|| (duration / LOOKS).min(LONGEST_PAUSE))
+}
+
+impl Held {
+    fn look(at: Duration, progress: &Progress, server: Server) -> Self {
+        Self {
+            at_seconds: at.as_secs_f64(),
+            memory_bytes: server.memory_bytes(),
+            resident_bytes: server.resident_bytes(),
+            threads: server.threads(),
+            open_files: server.open_files(),
+            ended: progress.ended.load(Ordering::Relaxed),
+            errors: progress.errors.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_runs_are_looked_at_and_hours_no_less_often_than_minutes() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pause(seconds(29)), None);
+        assert_eq!(pause(seconds(60)), Some(Duration::from_millis(500)));
+        assert_eq!(pause(seconds(3600)), Some(seconds(10)));
+    }
 }

@@ -1,9 +1,9 @@
 //! The report as one page that needs nothing else.
 
 use super::chart::{Chart, Scale, escape};
+use super::course::courses;
 use super::document::{QueryReport, Report, RunReport};
 use super::table::{cells, ms};
-use crate::bench::load::Held;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1320px;padding:0 1rem;\
 color:#1b1f24;background:#fff}h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}\
@@ -109,32 +109,6 @@ fn charts(report: &Report) -> String {
         over_clients("Busy cores", Scale::Linear, cores),
     ];
     format!("<div class=\"charts\">{}</div>\n", drawn.map(|chart| chart.svg()).concat())
-}
-
-/// What the server held in the course of each long run.
-fn courses(report: &Report) -> String {
-    let mut out = String::new();
-    for run in report.runs.iter().filter(|run| !run.course.is_empty()) {
-        let last = run.course.len() - 1;
-        let at = |place: usize, held: &Held| match place == 0 || place == last || place.is_multiple_of(20) {
-            true => format!("{:.0}", held.at_seconds),
-            false => String::new(),
-        };
-        let places: Vec<String> =
-            run.course.iter().enumerate().map(|(place, held)| at(place, held)).collect();
-        let chart = |title: &str, value: fn(&Held) -> Option<f64>| {
-            let lines = vec![(title.to_owned(), run.course.iter().map(value).collect())];
-            Chart { title, axis: "seconds", places: places.clone(), lines, scale: Scale::Linear }.svg()
-        };
-        out += &format!(
-            "<h2>The server with {} clients</h2><div class=\"charts\">{}{}{}</div>\n",
-            run.clients,
-            chart("Memory in MB", |held| held.memory_bytes.map(|bytes| bytes as f64 / 1e6)),
-            chart("Threads", |held| held.threads.map(|count| count as f64)),
-            chart("Open files and sockets", |held| held.open_files.map(|count| count as f64)),
-        );
-    }
-    out
 }
 
 /// The whole distribution, a line for each number of clients.

@@ -1,6 +1,7 @@
 //! What a run tells: on the terminal, as JSON, and as a page with charts.
 
 mod chart;
+mod course;
 mod document;
 mod html;
 mod table;
