@@ -235,8 +235,10 @@ impl Connection {
         let Progress::Running(rows) = &mut portal.progress else {
             return Ok(());
         };
-        let mut writer =
-            RowWriter::new(&rows.schema, &portal.bound.formats, &self.settings.format_options())?;
+        let mut writer = match rows.writer.take() {
+            Some(writer) => writer,
+            None => RowWriter::new(&rows.schema, &portal.bound.formats, &self.settings.format_options())?,
+        };
         let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;
         if more {
             return self.suspended();

@@ -124,6 +124,8 @@ impl RowsTag {
 pub(super) struct Rows {
     pub schema: SchemaRef,
     pub tag: RowsTag,
+    /// Writes them, once somebody has had to know how.
+    pub writer: Option<RowWriter>,
     stream: BoxStream<'static, Result<RecordBatch, QueryError>>,
     /// What is left of the batch at hand.
     rest: Option<RecordBatch>,
@@ -132,12 +134,13 @@ pub(super) struct Rows {
 impl Rows {
     /// The engine's rows.
     pub fn stream(rows: RowStream, tag: RowsTag) -> Self {
-        Self { schema: rows.schema(), tag, stream: rows.boxed(), rest: None }
+        Self { schema: rows.schema(), tag, writer: None, stream: rows.boxed(), rest: None }
     }
 
     /// Rows that are here already.
     pub fn ready(batch: RecordBatch, tag: RowsTag) -> Self {
-        Self { schema: batch.schema(), tag, stream: futures::stream::empty().boxed(), rest: Some(batch) }
+        let stream = futures::stream::empty().boxed();
+        Self { schema: batch.schema(), tag, writer: None, stream, rest: Some(batch) }
     }
 
     /// Sends rows until there are no more, or `limit` have been sent. Gives how many were sent, and

@@ -37,9 +37,10 @@ impl Connection {
         let bound = Bound { stored, parameters: Vec::new(), formats: Vec::new(), described_on_run: true };
         let mut portal = Portal::new(bound);
         self.open(&mut portal).await?;
-        if let Progress::Running(rows) = &portal.progress {
+        if let Progress::Running(rows) = &mut portal.progress {
             let writer = RowWriter::new(&rows.schema, &[], &self.settings.format_options())?;
             self.output.put(&writer.description())?;
+            rows.writer = Some(writer);
             self.answer(&mut portal, None).await?;
         }
         Ok(())

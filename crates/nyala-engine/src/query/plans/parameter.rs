@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_datafusion_err, internal_err};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{
@@ -80,15 +80,35 @@ fn call(placeholder: &Placeholder) -> Result<Expr> {
 
 /// The expression with values in the place of parameters.
 pub(super) fn close(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Arc<dyn PhysicalExpr>> {
-    let closed = Arc::clone(expr).transform_up(|expr| {
-        let parameter = expr
-            .downcast_ref::<ScalarFunctionExpr>()
-            .and_then(|call| call.fun().inner().downcast_ref::<Parameter>());
-        let Some(parameter) = parameter else { return Ok(Transformed::no(expr)) };
+    Ok(closed(expr, values)?.unwrap_or_else(|| Arc::clone(expr)))
+}
+
+/// None if it has no parameters. A walk of our own: it is done for each run of a ready plan, and DataFusion's makes
+/// lists of children for every node.
+fn closed(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
+    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>()
+        && let Some(parameter) = call.fun().inner().downcast_ref::<Parameter>()
+    {
         let value = values.get(parameter.position);
         let value = value
             .ok_or_else(|| internal_datafusion_err!("parameter ${} has no value", parameter.position + 1))?;
-        Ok(Transformed::yes(Arc::new(Literal::new(value.clone())) as Arc<dyn PhysicalExpr>))
-    });
-    closed.data()
+        return Ok(Some(Arc::new(Literal::new(value.clone()))));
+    }
+    let children = expr.children();
+    let mut changed: Vec<Arc<dyn PhysicalExpr>> = Vec::new();
+    for (at, child) in children.iter().enumerate() {
+        match closed(child, values)? {
+            Some(child) => {
+                // Those before it stay as they are.
+                changed.extend(children.iter().take(at).skip(changed.len()).map(|child| Arc::clone(child)));
+                changed.push(child);
+            }
+            None if changed.is_empty() => {}
+            None => changed.push(Arc::clone(child)),
+        }
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    Arc::clone(expr).with_new_children(changed).map(Some)
 }

@@ -4,140 +4,164 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, UInt32Array};
 use arrow::compute::take;
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::internal_datafusion_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::EmitTo;
 
 use super::keys::{Groups, Packing};
 use super::order::{Criterion, order};
-use super::shape::{Call, Column, Merging, Shape};
+use super::shape::{Call, Column, Computed, Merging, Shape};
 use crate::scan::hot::cuboid::HotCuboid;
 use crate::scan::hot::picked::Picked;
 
 /// The answer of this shape from some rows of a cuboid.
 pub(super) fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Picked) -> Result<RecordBatch> {
-    let made = match &shape.merging {
-        Some(merging) if merging.groups.is_empty() => Made::in_one(merging, cuboid, rows)?,
-        Some(merging) => Made::in_groups(merging, cuboid, rows)?,
-        None => Made { cuboid, rows: Rows::Cells(rows), merged: Vec::new() },
+    let (merged, rows) = match &shape.merging {
+        None => (Vec::new(), Rows::Cells(cuboid, rows)),
+        Some(merging) if merging.groups.is_empty() => (merging.in_one(cuboid, rows)?, Rows::One),
+        Some(merging) => merging.in_groups(cuboid, rows)?,
     };
-    let order = match shape.order[..] {
-        [] => None,
-        _ => {
-            let criteria =
-                shape.order.iter().map(|(column, options)| Ok((made.criterion(*column)?, *options)));
-            Some(order(criteria.collect::<Result<_>>()?, made.count(), shape.fetch)?)
-        }
-    };
-    let columns = shape.columns.iter().map(|column| made.values(*column, order.as_ref()));
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    let count = order.as_ref().map_or(made.count(), |order| order.values().len());
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(&shape.schema), columns, &options)?)
+    Made { rows, merged, computed: &shape.computed }.batch(shape)
 }
 
-/// The answer to a query without groups over no rows; none if the shape has groups.
-pub(super) fn of_nothing(shape: &Shape) -> Result<Option<RecordBatch>> {
-    let Some(merging) = shape.merging.as_ref().filter(|merging| merging.groups.is_empty()) else {
-        return Ok(None);
-    };
-    let columns = shape.columns.iter().map(|column| match column {
-        Column::Merged(number) => merging.calls.get(*number).ok_or_else(missing)?.merge_all(&[]),
-        Column::Stored(_) => Err(missing()),
-    });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(1));
-    Ok(Some(RecordBatch::try_new_with_options(Arc::clone(&shape.schema), columns, &options)?))
+/// The answer over no rows.
+pub(super) fn of_nothing(shape: &Shape) -> Result<RecordBatch> {
+    match &shape.merging {
+        Some(merging) if merging.groups.is_empty() => {
+            let merged = merging.calls.iter().map(|call| call.merge_all(&[])).collect::<Result<_>>()?;
+            Made { rows: Rows::One, merged, computed: &shape.computed }.batch(shape)
+        }
+        _ => Ok(RecordBatch::new_empty(Arc::clone(&shape.schema))),
+    }
 }
 
 /// What columns are taken from.
 struct Made<'a> {
-    cuboid: &'a HotCuboid,
     rows: Rows<'a>,
     /// The values of each call.
     merged: Vec<ArrayRef>,
+    computed: &'a [Computed],
 }
 
 enum Rows<'a> {
-    Cells(&'a Picked),
-    Groups { packing: Packing, keys: Vec<u64> },
+    Cells(&'a HotCuboid, &'a Picked),
+    Groups {
+        cuboid: &'a HotCuboid,
+        packing: Packing,
+        keys: Vec<u64>,
+    },
+    /// The group of a query without groups.
     One,
 }
 
-impl<'a> Made<'a> {
-    fn in_groups(merging: &Merging, cuboid: &'a HotCuboid, rows: &Picked) -> Result<Self> {
-        let packing = Packing::of(&merging.groups, cuboid).ok_or_else(missing)?;
-        let Groups { of_row, keys } = packing.groups(cuboid, rows);
-        let merged = merging.calls.iter().map(|call| {
-            let mut groups = call.function.create_groups_accumulator()?;
-            groups.merge_batch(&call.states(cuboid, rows)?, &of_row, keys.len())?;
-            groups.evaluate(EmitTo::All)
-        });
-        Ok(Self { cuboid, merged: merged.collect::<Result<_>>()?, rows: Rows::Groups { packing, keys } })
+impl Made<'_> {
+    fn batch(&self, shape: &Shape) -> Result<RecordBatch> {
+        let order = if shape.order.is_empty() {
+            None
+        } else {
+            let criteria =
+                shape.order.iter().map(|(column, options)| Ok((self.criterion(*column)?, *options)));
+            Some(order(criteria.collect::<Result<_>>()?, self.rows.count(), shape.fetch)?)
+        };
+        let columns = shape.columns.iter().map(|column| self.values(*column, order.as_ref()));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let count = order.as_ref().map_or(self.rows.count(), |order| order.values().len());
+        rows_of(&shape.schema, columns, count)
     }
 
-    fn in_one(merging: &Merging, cuboid: &'a HotCuboid, rows: &Picked) -> Result<Self> {
-        let merged = merging.calls.iter().map(|call| call.merge_all(&call.states(cuboid, rows)?));
-        Ok(Self { cuboid, merged: merged.collect::<Result<_>>()?, rows: Rows::One })
-    }
-
-    fn count(&self) -> usize {
-        match &self.rows {
-            Rows::Cells(rows) => rows.rows(),
-            Rows::Groups { keys, .. } => keys.len(),
-            Rows::One => 1,
+    /// The values of a column, those at the places in `order` if that is given.
+    fn values(&self, column: Column, order: Option<&UInt32Array>) -> Result<ArrayRef> {
+        let values = match column {
+            Column::Merged(number) => self.merged.get(number).cloned().ok_or_else(missing)?,
+            Column::Computed(number) => self.compute(self.computed.get(number).ok_or_else(missing)?)?,
+            Column::Stored(position) => match self.rows.keys(position)? {
+                None => self.rows.cells(position)?,
+                Some((keys, values)) => {
+                    let keys = UInt32Array::from(keys);
+                    return Ok(match order {
+                        Some(order) => take(values, &take(&keys, order, None)?, None)?,
+                        None => take(values, &keys, None)?,
+                    });
+                }
+            },
+        };
+        match order {
+            Some(order) => Ok(take(&values, order, None)?),
+            None => Ok(values),
         }
     }
 
-    /// The values of a column, of the places in `order` if that is given.
-    fn values(&self, column: Column, order: Option<&UInt32Array>) -> Result<ArrayRef> {
-        let values = match (column, self.keys(column)?) {
-            (Column::Merged(number), _) => Arc::clone(self.merged.get(number).ok_or_else(missing)?),
-            (Column::Stored(position), Some((keys, values))) => {
-                debug_assert_eq!(self.count(), keys.len(), "column {position}");
-                let keys = UInt32Array::from(keys);
-                let keys =
-                    order.map_or(Ok(Arc::new(keys.clone()) as ArrayRef), |order| take(&keys, order, None))?;
-                return Ok(take(values, &keys, None)?);
-            }
-            (Column::Stored(position), None) => self.cells(position)?,
-        };
-        Ok(order.map_or(Ok(Arc::clone(&values)), |order| take(&values, order, None))?)
+    fn compute(&self, computed: &Computed) -> Result<ArrayRef> {
+        let inputs = computed.inputs.iter().map(|input| self.values(*input, None));
+        let rows = self.rows.count();
+        let inputs = rows_of(&computed.schema, inputs.collect::<Result<_>>()?, rows)?;
+        computed.expr.evaluate(&inputs)?.into_array(rows)
     }
 
     fn criterion(&self, column: Column) -> Result<Criterion> {
-        Ok(match self.keys(column)? {
-            Some((keys, values)) => {
-                Criterion::Keys { keys, count: values.len(), null: values.null_count() > 0 }
-            }
-            None => Criterion::Values(self.values(column, None)?),
-        })
+        if let Column::Stored(position) = column
+            && let Some((keys, values)) = self.rows.keys(position)?
+        {
+            return Ok(Criterion::Keys { keys, count: values.len(), null: values.null_count() > 0 });
+        }
+        self.values(column, None).map(Criterion::Values)
+    }
+}
+
+impl Rows<'_> {
+    fn count(&self) -> usize {
+        match self {
+            Self::Cells(_, rows) => rows.rows(),
+            Self::Groups { keys, .. } => keys.len(),
+            Self::One => 1,
+        }
     }
 
     /// The keys of a column that is kept as such, and the values they point to.
-    fn keys(&self, column: Column) -> Result<Option<(Vec<u32>, &ArrayRef)>> {
-        let Column::Stored(position) = column else { return Ok(None) };
-        let stored = &self.cuboid.stored(position)?.stored;
+    fn keys(&self, position: usize) -> Result<Option<(Vec<u32>, &ArrayRef)>> {
+        let cuboid = match self {
+            Self::Cells(cuboid, _) | Self::Groups { cuboid, .. } => cuboid,
+            Self::One => return Err(missing()),
+        };
+        let stored = &cuboid.stored(position)?.stored;
         let Some((_, values)) = stored.folds() else { return Ok(None) };
-        let keys = match &self.rows {
-            Rows::Groups { packing, keys } => packing.unpack(position, keys).ok_or_else(missing)?,
-            Rows::Cells(rows) => {
+        let keys = match self {
+            Self::Groups { packing, keys, .. } => packing.unpack(position, keys).ok_or_else(missing)?,
+            Self::Cells(_, rows) => {
                 let mut keys = Vec::with_capacity(rows.rows());
                 stored.each_key(rows, |_, key| keys.push(key));
                 keys
             }
-            Rows::One => return Err(missing()),
+            Self::One => return Err(missing()),
         };
         Ok(Some((keys, values)))
     }
 
-    /// The values of a column that is kept as they are.
+    /// The values of a column that is not kept as keys.
     fn cells(&self, position: usize) -> Result<ArrayRef> {
-        match &self.rows {
-            Rows::Cells(rows) => self.cuboid.stored(position)?.stored.values(rows),
+        match self {
+            Self::Cells(cuboid, rows) => cuboid.stored(position)?.stored.values(rows),
             _ => Err(missing()),
         }
+    }
+}
+
+impl Merging {
+    fn in_groups<'a>(&self, cuboid: &'a HotCuboid, rows: &Picked) -> Result<(Vec<ArrayRef>, Rows<'a>)> {
+        let packing = Packing::of(&self.groups, cuboid).ok_or_else(missing)?;
+        let Groups { of_row, keys } = packing.groups(cuboid, rows);
+        let merged = self.calls.iter().map(|call| {
+            let mut groups = call.function.create_groups_accumulator()?;
+            groups.merge_batch(&call.states(cuboid, rows)?, &of_row, keys.len())?;
+            groups.evaluate(EmitTo::All)
+        });
+        Ok((merged.collect::<Result<_>>()?, Rows::Groups { cuboid, packing, keys }))
+    }
+
+    fn in_one(&self, cuboid: &HotCuboid, rows: &Picked) -> Result<Vec<ArrayRef>> {
+        self.calls.iter().map(|call| call.merge_all(&call.states(cuboid, rows)?)).collect()
     }
 }
 
@@ -156,6 +180,11 @@ impl Call {
     }
 }
 
-fn missing() -> datafusion::error::DataFusionError {
+fn rows_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+fn missing() -> DataFusionError {
     internal_datafusion_err!("a column of an answer is none of a group")
 }

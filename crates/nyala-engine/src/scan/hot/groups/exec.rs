@@ -91,33 +91,33 @@ impl HotGroupsExec {
 }
 
 fn compute(shape: &Shape, scan: &Arc<dyn ExecutionPlan>) -> Result<RecordBatch> {
-    let none = || Ok(of_nothing(shape)?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&shape.schema))));
-    let Some(cells) = scan.downcast_ref::<HotCuboidExec>() else { return none() };
-    let Some(cuboid) = cells.cuboid() else { return none() };
+    let cells = scan.downcast_ref::<HotCuboidExec>();
+    let Some((cells, cuboid)) = cells.and_then(|cells| Some((cells, cells.cuboid()?))) else {
+        return of_nothing(shape);
+    };
     let rows = cells.kept()?;
-    if rows.rows() == 0 { none() } else { answer(shape, cuboid, &rows) }
+    if rows.rows() == 0 { of_nothing(shape) } else { answer(shape, cuboid, &rows) }
 }
 
 impl DisplayAs for HotGroupsExec {
     fn fmt_as(&self, _format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let input = self.scan.schema();
         let cells = self.cells().map_err(|_| fmt::Error)?;
-        let stored = |position: usize| {
-            let at = cells.output().iter().position(|output| *output == position);
-            at.and_then(|at| input.fields().get(at)).map_or("?", |field| field.name().as_str())
-        };
         let merging = self.shape.merging.as_ref();
         let name = |column: Column| match column {
-            Column::Stored(position) => stored(position),
-            Column::Merged(number) => {
-                merging.and_then(|m| m.calls.get(number)).map_or("?", |call| call.function.name())
+            Column::Stored(position) => {
+                let at = cells.output().iter().position(|output| *output == position);
+                at.and_then(|at| input.fields().get(at)).map(|field| field.name().clone())
             }
+            Column::Merged(number) => merging?.calls.get(number).map(|call| call.function.name().to_owned()),
+            Column::Computed(number) => self.shape.computed.get(number).map(|of| of.expr.to_string()),
         };
+        let name = |column: Column| name(column).unwrap_or_default();
         write!(f, "HotGroupsExec:")?;
         if let Some(merging) = merging {
-            let groups: Vec<&str> = merging.groups.iter().map(|position| stored(*position)).collect();
-            let calls: Vec<&str> =
-                (0..merging.calls.len()).map(|number| name(Column::Merged(number))).collect();
+            let groups = merging.groups.iter().map(|position| name(Column::Stored(*position)));
+            let calls = (0..merging.calls.len()).map(|number| name(Column::Merged(number)));
+            let (groups, calls): (Vec<_>, Vec<_>) = (groups.collect(), calls.collect());
             write!(f, " gby=[{}], aggr=[{}]", groups.join(", "), calls.join(", "))?;
         }
         if !self.shape.order.is_empty() {

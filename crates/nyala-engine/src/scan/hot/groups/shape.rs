@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Column as ColumnExpr;
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -20,6 +22,7 @@ pub(super) struct Shape {
     /// None if rows are given as they stand.
     pub(super) merging: Option<Merging>,
     pub(super) columns: Vec<Column>,
+    pub(super) computed: Vec<Computed>,
     pub(super) order: Vec<(Column, SortOptions)>,
     /// Most rows that are given.
     pub(super) fetch: Option<usize>,
@@ -41,6 +44,15 @@ pub(super) struct Call {
     pub(super) states: Vec<usize>,
 }
 
+/// An expression over other columns.
+#[derive(Debug, Clone)]
+pub(super) struct Computed {
+    pub(super) expr: Arc<dyn PhysicalExpr>,
+    pub(super) inputs: Vec<Column>,
+    /// Of the inputs.
+    pub(super) schema: SchemaRef,
+}
+
 /// Where the values of a column come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
@@ -48,6 +60,8 @@ pub(super) enum Column {
     Stored(usize),
     /// A call of the merging, by number.
     Merged(usize),
+    /// An expression, by number.
+    Computed(usize),
 }
 
 impl Shape {
@@ -73,6 +87,7 @@ impl Shape {
         Self {
             merging: None,
             columns: scan.output().iter().map(|position| Column::Stored(*position)).collect(),
+            computed: Vec::new(),
             order: Vec::new(),
             fetch: None,
             schema: scan.schema(),
@@ -80,8 +95,12 @@ impl Shape {
     }
 
     fn project(mut self, projection: &ProjectionExec) -> Option<Self> {
-        let columns = projection.expr().iter().map(|projected| self.column(&projected.expr));
-        self.columns = columns.collect::<Option<_>>()?;
+        let mut columns = Vec::with_capacity(projection.expr().len());
+        for projected in projection.expr() {
+            let column = self.column(&projected.expr);
+            columns.push(column.or_else(|| self.compute(&projected.expr))?);
+        }
+        self.columns = columns;
         self.schema = projection.schema();
         Some(self)
     }
@@ -102,12 +121,13 @@ impl Shape {
         let mut states = self.columns.iter().skip(groups.len());
         let mut calls = Vec::with_capacity(aggregate.aggr_expr().len());
         for function in aggregate.aggr_expr() {
-            if !groups.is_empty() && !function.groups_accumulator_supported()
-                || !function.order_bys().is_empty()
-            {
+            let fields = function.state_fields().ok()?;
+            let vectorised = groups.is_empty() || function.groups_accumulator_supported();
+            let small = fields.iter().all(|field| is_small(field.data_type()));
+            if !vectorised || !small || !function.order_bys().is_empty() {
                 return None;
             }
-            let count = function.state_fields().ok()?.len();
+            let count = fields.len();
             let positions: Vec<usize> = states.by_ref().take(count).filter_map(|c| stored(*c)).collect();
             if positions.len() < count {
                 return None;
@@ -131,14 +151,34 @@ impl Shape {
         Some(self)
     }
 
+    /// What is left out by a limit shall not be computed: it may be that it cannot be.
+    fn compute(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<Column> {
+        if !self.order.is_empty() || is_volatile(expr) {
+            return None;
+        }
+        let mut places: Vec<usize> = collect_columns(expr).iter().map(ColumnExpr::index).collect();
+        places.sort_unstable();
+        let inputs = places.iter().map(|place| self.columns.get(*place).copied()).collect::<Option<_>>()?;
+        let schema = Arc::new(self.schema.project(&places).ok()?);
+        let expr = reassign_expr_columns(Arc::clone(expr), &schema).ok()?;
+        self.computed.push(Computed { expr, inputs, schema });
+        Some(Column::Computed(self.computed.len() - 1))
+    }
+
     fn column(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Column> {
         self.columns.get(expr.downcast_ref::<ColumnExpr>()?.index()).copied()
     }
 }
 
+/// Whether merged states take no more memory than those that are merged. Of others the general plan keeps account, and
+/// spills them.
+fn is_small(state: &DataType) -> bool {
+    state.is_primitive() || *state == DataType::Boolean
+}
+
 fn stored(column: Column) -> Option<usize> {
     match column {
         Column::Stored(position) => Some(position),
-        Column::Merged(_) => None,
+        Column::Merged(_) | Column::Computed(_) => None,
     }
 }
