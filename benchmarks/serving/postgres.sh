@@ -16,7 +16,8 @@ if [ $# -lt 2 ] || [ $# -gt 3 ] || [[ ! $kind =~ ^(plain|columns|fitting)$ ]]; t
 fi
 source_url=$1 target_url=$2
 
-run() { psql -X -q -v ON_ERROR_STOP=1 "$target_url" -c "SET search_path = $kind" -c "SET client_min_messages = warning" "$@"; }
+export PGOPTIONS="-c client_min_messages=warning -c search_path=$kind"
+run() { psql -X -q -v ON_ERROR_STOP=1 "$target_url" "$@"; }
 
 # The type of a column by its name: measures are sums of 64 bits, years and the like whole numbers.
 type_of() {
@@ -65,7 +66,7 @@ load() { # NAME INDEXES SELECT
   echo "$kind.$name: $(run -At -c "SELECT count(*) FROM $name") rows"
 }
 
-psql -X -q -v ON_ERROR_STOP=1 "$target_url" -c "SET client_min_messages = warning" -c "CREATE SCHEMA IF NOT EXISTS $kind"
+run -c "CREATE SCHEMA IF NOT EXISTS $kind"
 name="" indexes="" select=""
 while IFS= read -r line; do
   case $line in

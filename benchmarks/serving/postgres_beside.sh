@@ -42,8 +42,9 @@ stop_nyala() {
 }
 
 start_postgres() {
+  local settings="-c shared_buffers=2GB -c max_connections=1100 -c unix_socket_directories=$cluster"
   as_postgres "$bin/pg_ctl" -s -w -D "$cluster" -l "$cluster/server.log" start \
-    -o "-p $postgres_port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$cluster -c shared_buffers=2GB -c max_connections=1100"
+    -o "-p $postgres_port -c listen_addresses=127.0.0.1 $settings"
 }
 
 stop_postgres() { [ ! -f "$cluster/postmaster.pid" ] || as_postgres "$bin/pg_ctl" -s -w -m fast -D "$cluster" stop || true; }
@@ -79,7 +80,8 @@ for round in $(seq "$rounds"); do
   files=("$work/nyala-$round.json")
   for kind in $kinds; do # each in a fresh server, so that memory is that of its own tables
     start_postgres
-    measure "$kind-$round" ssb-postgres "$postgres_url?options=-c%20search_path%3D$kind" "$(head -1 "$cluster/postmaster.pid")"
+    url="$postgres_url?options=-c%20search_path%3D$kind"
+    measure "$kind-$round" ssb-postgres "$url" "$(head -1 "$cluster/postmaster.pid")"
     stop_postgres
     files+=("$work/$kind-$round.json")
   done
