@@ -174,6 +174,7 @@ class Client(threading.Thread):
                 good = b'"exceptions":[]' in connection.getresponse().read()
             except (OSError, http.client.HTTPException):
                 connection.close()
+                time.sleep(0.05)
                 good = False
             if started >= self.begin:
                 self.times.append(time.perf_counter() - started)

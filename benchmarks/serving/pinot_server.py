@@ -6,9 +6,10 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 VERSION = "0.11.0"  # the newest whose programs are all on Maven Central
 TABLE = "ssb"
@@ -29,7 +30,8 @@ POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 WHOLE_NUMBERS = ["d_year", "d_yearmonthnum", "d_weeknuminyear", "lo_discount", "lo_quantity"]
-TEXTS = ["d_yearmonth", "c_region", "c_nation", "c_city", "s_region", "s_nation", "s_city", "p_mfgr", "p_category", "p_brand1"]
+PLACES = ["c_region", "c_nation", "c_city", "s_region", "s_nation", "s_city"]
+TEXTS = ["d_yearmonth", *PLACES, "p_mfgr", "p_category", "p_brand1"]
 MEASURES = ["price_discount", "revenue", "profit"]
 
 # What is filtered by single values comes first. Pinot takes the first tree that has all columns of a query, so that
@@ -80,6 +82,10 @@ def table(leaf_records: int) -> dict:
     }
 
 
+class Refused(Exception):
+    """An answer other than 200."""
+
+
 class Pinot:
     """Programs and files in a folder, and processes while it runs."""
 
@@ -91,13 +97,14 @@ class Pinot:
     def fetch(self) -> None:
         if not (self.folder / "lib").exists():
             (self.folder / "pom.xml").write_text(POM)
-            command = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=new", "-DincludeScope=runtime"]
-            subprocess.run(command, cwd=self.folder, check=True)
+            flags = ["-q", "-B", "-DoutputDirectory=new", "-DincludeScope=runtime"]
+            subprocess.run(["mvn", *flags, "dependency:copy-dependencies"], cwd=self.folder, check=True)
             (self.folder / "new").rename(self.folder / "lib")
 
     def command(self, heap: str, *arguments: str) -> list[str]:
-        opens = ["java.nio", "sun.nio.ch", "java.lang", "java.util"]
-        flags = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opens]
+        # Pinot of this version was made for Java 11, which only warned of these.
+        packages = ["java.nio", "sun.nio.ch", "java.lang", "java.util"]
+        flags = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages]
         main = "org.apache.pinot.tools.admin.PinotAdministrator"
         return ["java", f"-Xmx{heap}", *flags, "-cp", f"{self.folder}/lib/*", main, *arguments]
 
@@ -111,8 +118,9 @@ class Pinot:
         (self.folder / "table.json").write_text(json.dumps(table(leaf_records), indent=1))
         built = self.folder / "segments"
         shutil.rmtree(built, ignore_errors=True)
+        source = ["-dataDir", str(rows.parent), "-format", "CSV"]
         files = ["-schemaFile", "schema.json", "-tableConfigFile", "table.json"]
-        self.run("CreateSegment", "-dataDir", str(rows.parent), "-format", "CSV", "-outDir", str(built), "-overwrite", *files)
+        self.run("CreateSegment", *source, *files, "-outDir", str(built), "-overwrite")
 
     def spawn(self, heap: str, *arguments: str) -> None:
         with (self.folder / "server.log").open("a") as log:
@@ -127,30 +135,39 @@ class Pinot:
         state.mkdir()
         try:
             zookeeper = f"127.0.0.1:{self.port + ZOOKEEPER}"
-            self.spawn("256m", "StartZookeeper", "-zkPort", str(self.port + ZOOKEEPER), "-dataDir", str(state / "zookeeper"))
-            time.sleep(5)
+            keeper = ["-zkPort", str(self.port + ZOOKEEPER), "-dataDir", str(state / "zookeeper")]
+            self.spawn("256m", "StartZookeeper", *keeper)
+            self.await_(lambda: socket.create_connection(("127.0.0.1", self.port + ZOOKEEPER)).close())
             files = self.configure(state, zookeeper)
             service = ["StartServiceManager", "-zkAddress", zookeeper, "-clusterName", TABLE, "-port", "-1"]
             self.spawn(self.heap, *service, "-bootstrapConfigPaths", *files)
-            self.await_answer(CONTROLLER, "/health")
-            self.await_answer(BROKER, "/health")
+            for port in (CONTROLLER, BROKER):
+                self.await_(lambda: self.request(port, "/health"))
             yield
         finally:
             for process in reversed(self.processes):
                 process.kill()
                 process.wait()
 
+    def http(self, prefix: str, port: int) -> dict:
+        """Keys that let a part listen for HTTP on this machine only."""
+        listen = {"": "http", ".http.host": "127.0.0.1", ".http.port": self.port + port}
+        return {f"{prefix}.access.protocols{key}": value for key, value in listen.items()}
+
     def configure(self, state: pathlib.Path, zookeeper: str) -> list[str]:
         parts = {
-            "CONTROLLER": {
+            "CONTROLLER": self.http("controller", CONTROLLER)
+            | {
                 "controller.host": "127.0.0.1",
                 "controller.port": self.port + CONTROLLER,
                 "controller.data.dir": state / "controller",
                 "controller.zk.str": zookeeper,
                 "controller.helix.cluster.name": TABLE,
             },
-            "BROKER": {"pinot.broker.hostname": "127.0.0.1", "pinot.broker.client.queryPort": self.port + BROKER},
-            "SERVER": {
+            "BROKER": self.http("pinot.broker.client", BROKER)
+            | {"pinot.broker.hostname": "127.0.0.1", "pinot.broker.client.queryPort": self.port + BROKER},
+            "SERVER": self.http("pinot.server.adminapi", ADMIN)
+            | {
                 "pinot.server.netty.host": "127.0.0.1",
                 "pinot.server.netty.port": self.port + SERVER,
                 "pinot.server.adminapi.port": self.port + ADMIN,
@@ -166,19 +183,23 @@ class Pinot:
             files.append(str(file))
         return files
 
-    def request(self, port: int, path: str, body: dict | None = None) -> tuple[int, str]:
+    def request(self, port: int, path: str, body: dict | None = None) -> str:
         connection = http.client.HTTPConnection("127.0.0.1", self.port + port, timeout=60)
         with contextlib.closing(connection):
             method, text = ("GET", None) if body is None else ("POST", json.dumps(body))
             connection.request(method, path, text, {"Content-Type": "application/json"})
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            text = response.read().decode()
+        if response.status != 200:
+            raise Refused(f"Pinot refuses `{path}`: {text}")
+        return text
 
-    def await_answer(self, port: int, path: str) -> None:
+    def await_(self, attempt: Callable[[], object]) -> None:
+        """Tries until a process listens."""
         for _ in range(600):
-            with contextlib.suppress(OSError):
-                if self.request(port, path)[0] == 200:
-                    return
+            with contextlib.suppress(OSError, Refused):
+                attempt()
+                return
             if any(process.poll() is not None for process in self.processes):
                 break
             time.sleep(0.5)
@@ -187,9 +208,7 @@ class Pinot:
     def load(self, rows: int) -> None:
         """Hands the segment over, and waits until all its rows are there."""
         for path, body in [("/schemas", schema()), ("/tables", json.loads((self.folder / "table.json").read_text()))]:
-            status, text = self.request(CONTROLLER, path, body)
-            if status != 200:
-                raise SystemExit(f"Pinot refuses `{path}`: {text}")
+            self.request(CONTROLLER, path, body)
         host = ["-controllerHost", "127.0.0.1", "-controllerPort", str(self.port + CONTROLLER)]
         self.run("UploadSegment", *host, "-segmentDir", str(self.folder / "segments"), "-tableName", TABLE)
         for _ in range(1200):
@@ -200,7 +219,7 @@ class Pinot:
         raise SystemExit(f"Pinot has not {rows} rows after ten minutes: {answer}")
 
     def query(self, sql: str) -> dict:
-        return json.loads(self.request(BROKER, "/query/sql", {"sql": sql})[1])
+        return json.loads(self.request(BROKER, "/query/sql", {"sql": sql}))
 
     def cpu_seconds(self) -> float:
         ticks = os.sysconf("SC_CLK_TCK")

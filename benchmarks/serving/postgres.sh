@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Copies the cuboids of cuboids.sql from Nyala into PostgreSQL, as tables of a schema that is named like their indexes:
-#   plain    a primary key over the dimensions, in the cuboid's order
+#   plain    a unique index over the dimensions, in the cuboid's order
+#   columns  an index for each dimension
 #   fitting  an index for each way in which the queries search them, as cuboids.sql says
 #
-# usage: postgres.sh NYALA_URL POSTGRES_URL [plain|fitting]     (NYALA names the binary; default: nyala, fitting)
+# usage: postgres.sh NYALA_URL POSTGRES_URL [plain|columns|fitting]     (NYALA names the binary; default: nyala, fitting)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 nyala=${NYALA:-nyala}
 kind=${3:-fitting}
-if [ $# -lt 2 ] || [ $# -gt 3 ] || [[ ! $kind =~ ^(plain|fitting)$ ]]; then
-  sed -n '6p' "$0" | cut -c3- >&2
+if [ $# -lt 2 ] || [ $# -gt 3 ] || [[ ! $kind =~ ^(plain|columns|fitting)$ ]]; then
+  sed -n '7p' "$0" | cut -c3- >&2
   exit 2
 fi
 source_url=$1 target_url=$2
 
-run() { psql -X -q -v ON_ERROR_STOP=1 "$target_url" -c "SET search_path = $kind" -c "SET client_min_messages = warning" "$@"; }
+export PGOPTIONS="-c client_min_messages=warning -c search_path=$kind"
+run() { psql -X -q -v ON_ERROR_STOP=1 "$target_url" "$@"; }
 
 # The type of a column by its name: measures are sums of 64 bits, years and the like whole numbers.
 type_of() {
@@ -26,18 +28,27 @@ type_of() {
   esac
 }
 
-# The first index decides the order of the rows, as a cuboid's dimensions do.
+lists() { # INDEXES SELECT: the columns of each index, on lines of their own
+  local dimensions=${2##*GROUP BY }
+  case $kind in
+    plain) echo "$dimensions" ;;
+    columns) tr ',' '\n' <<<"$dimensions" ;;
+    fitting) tr ';' '\n' <<<"$1" ;;
+  esac
+}
+
+# Rows lie in the order of the first index, as a cuboid's lie in that of its dimensions; where there is one for each
+# column, in the order that fits best.
 index() { # NAME INDEXES SELECT
-  local name=$1 indexes=$2 select=$3 list number=0
-  if [ "$kind" = plain ]; then
-    run -c "ALTER TABLE $name ADD CONSTRAINT ${name}_1 PRIMARY KEY (${select##*GROUP BY })"
-  else
-    while IFS= read -r list; do
-      number=$((number + 1))
-      run -c "CREATE INDEX ${name}_$number ON $name ($list)"
-    done < <(tr ';' '\n' <<<"$indexes")
-  fi
-  run -c "CLUSTER $name USING ${name}_1" -c "VACUUM (ANALYZE) $name"
+  local name=$1 order list number=0 unique=""
+  order=${2%%;*}
+  [ "$kind" != plain ] || { unique=UNIQUE && order=${3##*GROUP BY }; }
+  run -c "CREATE INDEX ordered ON $name ($order)" -c "CLUSTER $name USING ordered" -c "DROP INDEX ordered"
+  while IFS= read -r list; do
+    number=$((number + 1))
+    run -c "CREATE $unique INDEX ${name}_$number ON $name ($list)"
+  done < <(lists "$2" "$3")
+  run -c "VACUUM (ANALYZE) $name"
 }
 
 load() { # NAME INDEXES SELECT
@@ -55,7 +66,7 @@ load() { # NAME INDEXES SELECT
   echo "$kind.$name: $(run -At -c "SELECT count(*) FROM $name") rows"
 }
 
-psql -X -q -v ON_ERROR_STOP=1 "$target_url" -c "SET client_min_messages = warning" -c "CREATE SCHEMA IF NOT EXISTS $kind"
+run -c "CREATE SCHEMA IF NOT EXISTS $kind"
 name="" indexes="" select=""
 while IFS= read -r line; do
   case $line in

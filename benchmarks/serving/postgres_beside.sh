@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Measures Nyala and PostgreSQL with the same cuboids in one run, one after the other: tables with a plain primary key,
-# and with an index for each way in which the queries search them. Nothing else should run meanwhile.
+# Measures Nyala and PostgreSQL with the same cuboids in one run, one after the other: tables with a key over all dimensions,
+# with an index for each, and with one for each way in which the queries search them. Nothing else should run meanwhile.
 #
 # usage: postgres_beside.sh DATA_DIR WORK_DIR     (DATA_DIR is Nyala's, with `benchmarks/ssb/cube.sql` built. WORK_DIR keeps
 #                                                 PostgreSQL's tables for the next time, and the numbers. NYALA, POSTGRES_BIN,
-#                                                 MODE, CLIENTS, DURATION, ROUNDS, PORT and POSTGRES_PORT: see below)
+#                                                 KINDS, MODE, CLIENTS, DURATION, ROUNDS, PORT and POSTGRES_PORT: see below)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 nyala=${NYALA:-nyala}
 bin=${POSTGRES_BIN:-/usr/lib/postgresql/15/bin}
+kinds=${KINDS:-plain columns fitting}
 mode=${MODE:-simple} clients=${CLIENTS:-32,150} duration=${DURATION:-6s} rounds=${ROUNDS:-1}
 nyala_port=${PORT:-5612} postgres_port=${POSTGRES_PORT:-5499}
 if [ $# -ne 2 ]; then
@@ -41,25 +42,26 @@ stop_nyala() {
 }
 
 start_postgres() {
+  local settings="-c shared_buffers=2GB -c max_connections=1100 -c unix_socket_directories=$cluster"
   as_postgres "$bin/pg_ctl" -s -w -D "$cluster" -l "$cluster/server.log" start \
-    -o "-p $postgres_port -c listen_addresses=127.0.0.1 -c unix_socket_directories=$cluster -c shared_buffers=2GB -c max_connections=1100"
+    -o "-p $postgres_port -c listen_addresses=127.0.0.1 $settings"
 }
 
 stop_postgres() { [ ! -f "$cluster/postmaster.pid" ] || as_postgres "$bin/pg_ctl" -s -w -m fast -D "$cluster" stop || true; }
 
 trap 'stop_nyala; stop_postgres' EXIT
 
-load() { # both kinds of tables, unless an earlier run has left them
+load() { # tables of every kind, unless an earlier run has left them
   if [ ! -d "$cluster" ]; then
     mkdir "$cluster"
     [ "$(id -u)" != 0 ] || chown postgres "$cluster"
     as_postgres "$bin/initdb" -D "$cluster" -U postgres -A trust >/dev/null
   fi
-  [ ! -f "$cluster.loaded" ] || return 0
+  [ "$(cat "$cluster.loaded" 2>/dev/null)" != "$kinds" ] || return 0
   start_nyala
   start_postgres
-  for kind in plain fitting; do NYALA=$nyala "$here/postgres.sh" "$nyala_url" "$postgres_url" "$kind"; done
-  touch "$cluster.loaded"
+  for kind in $kinds; do NYALA=$nyala "$here/postgres.sh" "$nyala_url" "$postgres_url" "$kind"; done
+  echo "$kinds" >"$cluster.loaded"
   stop_postgres
   stop_nyala
 }
@@ -75,10 +77,13 @@ for round in $(seq "$rounds"); do
   start_nyala
   measure "nyala-$round" ssb "$nyala_url" "$server"
   stop_nyala
-  for kind in plain fitting; do # each in a fresh server, so that memory is that of its own tables
+  files=("$work/nyala-$round.json")
+  for kind in $kinds; do # each in a fresh server, so that memory is that of its own tables
     start_postgres
-    measure "$kind-$round" ssb-postgres "$postgres_url?options=-c%20search_path%3D$kind" "$(head -1 "$cluster/postmaster.pid")"
+    url="$postgres_url?options=-c%20search_path%3D$kind"
+    measure "$kind-$round" ssb-postgres "$url" "$(head -1 "$cluster/postmaster.pid")"
     stop_postgres
+    files+=("$work/$kind-$round.json")
   done
-  python3 "$here/ratios.py" "$work"/{nyala,plain,fitting}-"$round".json
+  python3 "$here/ratios.py" "${files[@]}"
 done

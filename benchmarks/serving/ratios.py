@@ -9,7 +9,8 @@ import json
 import pathlib
 import sys
 
-HEADER = ["server", "clients", "queries/s", "mean ms", "p99 ms", "errors", "server CPU ms", "client cores", "server MB", "ratio"]
+MEASURED = ["queries/s", "mean ms", "p99 ms", "errors", "server CPU ms", "client cores", "server MB"]
+HEADER = ["server", "clients", *MEASURED, "ratio"]
 
 
 def runs(path: pathlib.Path) -> dict[int, dict]:

@@ -109,11 +109,13 @@ for scenario in "${scenarios[@]}"; do
       SECONDS=0
       changes &
       changing=$!
-      bench soak --clients 150 --duration "${SOAK:-1h}" --ceiling 0s || echo "some queries got an error: see $out/soak.html"
+      bench soak --clients 150 --duration "${SOAK:-1h}" --ceiling 0s ||
+        echo "some queries got an error: see $out/soak.html"
       kill "$changing" 2>/dev/null || true
       wait "$changing" 2>/dev/null || true
       python3 "$here/soak_graph.py" "$out/soak.json" "$out/soak-changes.tsv" >"$out/soak.svg"
-      echo "changes: $(awk -F'\t' 'NR > 1 { all++; failed += !$2 } END { print all + 0 ", errors of them: " failed + 0 }' "$out/soak-changes.tsv")"
+      awk -F'\t' 'NR > 1 { all++; failed += !$2 } END { print "changes: " all + 0 ", errors of them: " failed + 0 }' \
+        "$out/soak-changes.tsv"
       ;;
     *)
       echo "unknown scenario: $scenario" >&2

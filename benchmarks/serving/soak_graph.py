@@ -85,8 +85,9 @@ def drawing(title: str, panels: Iterable[str]) -> str:
         f'<g transform="translate({place % COLUMNS * WIDTH} {place // COLUMNS * HEIGHT + 28})">{panel}</g>'
         for place, panel in enumerate(panels)
     )
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="11">
-<style>.t{{font-weight:bold;font-size:13px}}.g{{stroke:#d8dee4}}polyline{{fill:none;stroke-width:1.5}}text{{fill:#444}}</style>
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
+<style>text{{font:11px sans-serif;fill:#444}}.t{{font:bold 13px sans-serif}}.g{{stroke:#d8dee4}}
+polyline{{fill:none;stroke-width:1.5}}</style>
 <rect width="100%" height="100%" fill="#fff"/><text x="{LEFT}" y="18" class="t">{escape(title)}</text>
 {placed}
 </svg>
