@@ -29,6 +29,7 @@ impl Inner {
                 let loaded = |unit: &Unit| unit.data.base.as_ref().is_none_or(|base| base.keys().is_some());
                 let all = state.units().all(loaded);
                 state.keys_loaded = all;
+                state.units.iter_mut().flatten().for_each(Unit::forget_replayed);
             });
         }
         if values && !bases.is_empty() {

@@ -93,6 +93,21 @@ impl Base {
         Self { table, rows, schema, lsns, lsn_span, facts, columns, zones, keys, damage, origin, reading }
     }
 
+    /// Adds rows that follow in the log, up to `to`. None if some column of those that are there was read already.
+    pub(super) fn extend(&mut self, rows: u32, lsns: &Lsns, to: u64) -> Option<()> {
+        let Origin::Log(range) = &mut self.origin else { return None };
+        if self.columns.iter().any(Slot::is_resident) {
+            return None;
+        }
+        range.to = to;
+        self.lsns.append(self.rows, lsns);
+        self.rows += rows;
+        let (first, last) = (lsns.lsns.first(), lsns.lsns.last());
+        self.facts.lsns.1 = last.copied().unwrap_or_default().max(self.facts.lsns.1);
+        self.facts.lsns.0 = first.copied().unwrap_or(u64::MAX).min(self.facts.lsns.0);
+        Some(())
+    }
+
     pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
