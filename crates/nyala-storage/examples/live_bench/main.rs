@@ -5,6 +5,7 @@
 //! cargo run --release -p nyala-storage --example live_bench -- ingest /tmp/bench 5000000
 //! cargo run --release -p nyala-storage --example live_bench -- commits /tmp/bench 32 5
 //! cargo run --release -p nyala-storage --example live_bench -- points /tmp/bench 1000000
+//! cargo run --release -p nyala-storage --example live_bench -- beside /tmp/bench 10000000 10
 //! ```
 //!
 //! `recovery` starts itself anew for each measurement, so that memory is that of one start; it writes a table to
@@ -12,6 +13,7 @@
 //! busy one mean nothing, its seconds of processor time little.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod beside;
 mod points;
 mod process;
 mod recovery;
@@ -32,6 +34,7 @@ fn main() {
         "ingest" => writing::ingest(&folder, number(2, 5_000_000)),
         "commits" => writing::commits(&folder, number(2, 32), number(3, 5)),
         "points" => points::run(&folder, number(2, 1_000_000)),
-        other => panic!("`{other}` is not `recovery`, `ingest`, `commits` or `points`"),
+        "beside" => beside::run(&folder, number(2, 10_000_000), number(3, 10)),
+        other => panic!("`{other}` is not `recovery`, `ingest`, `commits`, `points` or `beside`"),
     }
 }

@@ -15,7 +15,7 @@ use crate::rows::{wide_rows, wide_schema};
 /// statements had 1,000 new rows each, or replaced one row anywhere.
 const ENDS: &[&str] = &["closed", "crashed", "crashed-updates"];
 const RUNS: usize = 3;
-const STATEMENT_ROWS: u64 = 10_000;
+pub const STATEMENT_ROWS: u64 = 10_000;
 /// The last rows are written in smaller steps, and not all of them.
 const TAIL_ROWS: u64 = 200_000;
 const TAIL_STEP: u64 = 1_000;
@@ -94,7 +94,7 @@ pub fn fill(folder: &Path, rows: u64, end: &str) {
     std::process::exit(0);
 }
 
-fn write(table: &LiveTable, from: u64, to: u64, step: u64) {
+pub fn write(table: &LiveTable, from: u64, to: u64, step: u64) {
     let mut tickets: Vec<Ticket> = Vec::new();
     for from in (from..to).step_by(step as usize) {
         tickets.push(table.submit(Write::upsert(wide_rows(from, to.min(from + step)))).unwrap());

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::codec::{Growing, In, Out, canonical_key, fit, read_count, read_rows, write_rows};
+use super::codec::{Growing, In, Out, canonical_key, fit, read_count, read_rows, skip, write_rows};
 use super::error::{OplogError, Result};
 use super::labels::Label;
 use super::meta::{SchemaVersion, TableMeta};
@@ -222,14 +222,28 @@ pub(crate) fn decode_write<'a>(
 #[derive(Debug)]
 pub(crate) struct GrowingRows {
     schema: Arc<SchemaVersion>,
-    columns: Vec<Growing>,
+    /// None for columns that are passed over.
+    columns: Vec<Option<Growing>>,
     rows: usize,
 }
 
 impl GrowingRows {
     pub(crate) fn new(schema: &Arc<SchemaVersion>) -> Option<Self> {
-        let columns = schema.types().into_iter().map(Growing::new).collect::<Option<_>>()?;
-        Some(Self { schema: schema.clone(), columns, rows: 0 })
+        Self::of(schema, |_| true)
+    }
+
+    /// Of the key columns only.
+    pub(crate) fn of_keys(schema: &Arc<SchemaVersion>) -> Option<Self> {
+        Self::of(schema, |position| schema.key.contains(&position))
+    }
+
+    fn of(schema: &Arc<SchemaVersion>, wanted: impl Fn(usize) -> bool) -> Option<Self> {
+        let columns = schema.types().into_iter().enumerate();
+        let columns = columns.map(|(position, data_type)| {
+            let column = Growing::new(data_type)?;
+            Some(wanted(position).then_some(column))
+        });
+        Some(Self { schema: schema.clone(), columns: columns.collect::<Option<_>>()?, rows: 0 })
     }
 
     pub(crate) fn schema(&self) -> &Arc<SchemaVersion> {
@@ -253,8 +267,11 @@ impl GrowingRows {
             input = behind;
         }
         let rows = read_count(&mut input)?;
-        for column in self.columns.iter_mut().filter(|_| rows > 0) {
-            column.append(&mut input, rows)?;
+        for (column, kept) in self.schema.columns.iter().zip(&mut self.columns).filter(|_| rows > 0) {
+            match kept {
+                Some(kept) => kept.append(&mut input, rows)?,
+                None => skip(&mut input, column.field.data_type(), rows)?,
+            }
         }
         if !input.is_empty() {
             return None;
@@ -265,19 +282,30 @@ impl GrowingRows {
 
     /// Forgets what was read of a frame that made no sense.
     pub(crate) fn undo(&mut self) {
-        self.columns.iter_mut().for_each(|column| column.truncate(self.rows));
+        self.columns.iter_mut().flatten().for_each(|column| column.truncate(self.rows));
     }
 
     /// Makes room for so many rows like those that are there; no buffer gets more than so many bytes.
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         let times = rows as f64 / self.rows.max(1) as f64;
-        self.columns.iter_mut().for_each(|column| column.reserve(times, bytes));
+        self.columns.iter_mut().flatten().for_each(|column| column.reserve(times, bytes));
     }
 
     /// The columns, checked.
     pub(crate) fn finish(self) -> Option<Vec<ArrayRef>> {
         let types = self.schema.types();
-        self.columns.into_iter().zip(types).map(|(column, data_type)| column.finish(data_type)).collect()
+        self.columns.into_iter().zip(types).map(|(column, data_type)| column?.finish(data_type)).collect()
+    }
+
+    /// The keys, checked.
+    pub(crate) fn finish_keys(mut self) -> Option<Keys> {
+        let types = self.schema.types();
+        let key = self
+            .schema
+            .key
+            .iter()
+            .map(|position| self.columns.get_mut(*position)?.take()?.finish(types.get(*position)?));
+        Keys::of(&key.collect::<Option<Vec<ArrayRef>>>()?)
     }
 }
 

@@ -6,6 +6,7 @@ mod flat;
 mod growing;
 mod plain;
 mod rows;
+mod skip;
 mod types;
 
 pub(crate) use bytes::{In, Out};
@@ -13,4 +14,5 @@ pub(crate) use flat::{Flat, Part, child_types, flatten, inflate, rebase};
 pub(crate) use growing::Growing;
 pub(crate) use plain::{canonical_key, fit, plain_field};
 pub(crate) use rows::{read_count, read_rows, write_rows};
+pub(crate) use skip::skip;
 pub(crate) use types::{check_key_type, read_type, write_type};

@@ -4,14 +4,15 @@ use super::replay::Replayed;
 use crate::oplog::codec::{In, read_count};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::log::Frame;
+use crate::oplog::table::LoggedRows;
 use crate::oplog::unit::Lsns;
-use crate::oplog::write::{GrowingRows, HashedRows};
+use crate::oplog::write::GrowingRows;
 
-/// A batch of so many rows, or of so many bytes of log, is applied.
-const BATCH_ROWS: usize = 1 << 16;
-const BATCH_BYTES: usize = 16 << 20;
+/// A batch of so many rows, or of so many bytes of log, is applied: its keys are still in the processor's cache then.
+const BATCH_ROWS: usize = 1 << 13;
+const BATCH_BYTES: usize = 4 << 20;
 
-/// Statements that follow each other and only insert or replace rows of one table.
+/// Statements that follow each other and only insert or replace rows of one table. Values stay in the log.
 #[derive(Debug)]
 pub(super) struct Batch {
     table: u32,
@@ -19,6 +20,8 @@ pub(super) struct Batch {
     lsns: Lsns,
     /// Log and offset of the first.
     log: (u64, u64),
+    /// Where the last one ends.
+    to: u64,
     last_lsn: u64,
     bytes: usize,
 }
@@ -47,7 +50,7 @@ impl Replayed {
         if batch.rows.len() as u32 > first {
             batch.lsns.push(first, frame.lsn);
         }
-        batch.last_lsn = frame.lsn;
+        (batch.last_lsn, batch.to) = (frame.lsn, log.1 + frame.bytes());
         batch.bytes += frame.payload.len();
         if batch.rows.len() >= BATCH_ROWS || batch.bytes >= BATCH_BYTES {
             self.apply_batch()?;
@@ -57,20 +60,22 @@ impl Replayed {
 
     fn new_batch(&self, table: u32, number: u32, log: (u64, u64)) -> Option<Batch> {
         let schema = self.tables.get(&table)?.meta.versions.get(number as usize)?;
-        let rows = GrowingRows::new(schema)?;
-        Some(Batch { table, rows, lsns: Lsns::default(), log, last_lsn: 0, bytes: 0 })
+        let rows = GrowingRows::of_keys(schema)?;
+        Some(Batch { table, rows, lsns: Lsns::default(), log, to: log.1, last_lsn: 0, bytes: 0 })
     }
 
     /// Applies what was gathered.
     pub(super) fn apply_batch(&mut self) -> Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         let senseless = || OplogError::damaged(&self.file, batch.log.1, "the frames from here make no sense");
-        let schema = batch.rows.schema().clone();
-        let columns = batch.rows.finish().ok_or_else(senseless)?;
-        let rows = HashedRows::new(columns, &schema.key, self.seed).ok_or_else(senseless)?;
+        let (schema, rows) = (batch.rows.schema().clone(), batch.rows.len());
+        let range = self.range(batch.log.1, batch.to).ok_or_else(senseless)?;
         let table = self.tables.get_mut(&batch.table).ok_or_else(senseless)?;
-        if rows.len() > 0 {
-            table.insert(&schema, &rows, batch.lsns, &mut self.next_unit, batch.log);
+        if rows > 0 {
+            let keys = batch.rows.finish_keys().ok_or_else(senseless)?;
+            let hashes = keys.hashes(self.seed);
+            let rows = LoggedRows { keys: &keys, hashes: &hashes, lsns: batch.lsns, log: batch.log.0, range };
+            table.insert_logged(&schema, &rows, &mut self.next_unit);
         }
         table.lsn = batch.last_lsn;
         Ok(())

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use hashbrown::HashTable;
 
-use super::recover::in_parallel;
+use super::workers::in_parallel;
 use crate::oplog::table::{Index, Location, SHARDS, shard_of};
 use crate::oplog::unit::Unit;
 

@@ -35,8 +35,8 @@ impl Inner {
             let place = (unit.entry.table, unit.entry.unit);
             let known = upkeep.files.get(&place).copied().unwrap_or_default();
             let before = upkeep.manifest.units.iter().find(|entry| (entry.table, entry.unit) == place);
-            if let (None, Some((_, lsns))) = (&unit.data.base, &unit.keys) {
-                unit.entry.facts = Facts::of_chunks(lsns, &unit.data, &unit.key);
+            if let (None, Some((_, lsns))) = (&unit.entry.facts.keys, &unit.keys) {
+                unit.entry.facts = Facts::of_data(lsns, &unit.data, &unit.key);
             }
             unit.entry.files = self.write_unit(&manifest, &unit, known, before)?;
             files.insert(place, unit.entry.files);

@@ -8,6 +8,7 @@ use super::queue::{Request, lock};
 use super::replay::TornTail;
 use super::threads::Threads;
 use super::upkeep::Effort;
+use super::workers::Turn;
 use super::{Environment, LiveTable, Progress, StoreOptions};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableSpec;
@@ -109,7 +110,7 @@ impl DiskStore {
 
     /// Reads all values into memory now.
     pub fn load_values(&self) {
-        self.inner.load_all(true);
+        self.inner.load_all(true, Turn::Fair);
     }
 
     /// Commits what is queued, seals the log, writes a checkpoint, and closes the store. Who still holds one of its tables can

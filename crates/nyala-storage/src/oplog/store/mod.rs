@@ -28,6 +28,7 @@ mod threads;
 mod upkeep;
 mod values;
 mod verify;
+mod workers;
 
 pub use budget::MemoryBudget;
 pub use changes::{Change, ChangeFeed};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::commit::Committer;
 use super::inner::{Inner, Status};
 use super::progress::Phase;
 use super::queue::Queue;
-use super::recover::load_tables;
+use super::recover::{load_tables, value_bytes};
 use super::replay::Replayed;
 use super::threads::Threads;
 use super::upkeep::Upkeep;
@@ -41,6 +41,7 @@ pub(super) fn open(
     let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
     let upkeep = Upkeep::new(manifest.clone(), replayed.last);
+    progress.bytes_total.store(replayed.tables.values().map(value_bytes).sum(), Relaxed);
     progress.enter(Phase::Values);
     let tables = shared(std::mem::take(&mut replayed.tables));
     let inner = Arc::new(Inner {

@@ -1,12 +1,12 @@
 //! Coming back: units with their keys, in parallel; no value is read.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::build::build_index;
 use super::progress::{Phase, Progress};
-use super::queue::lock;
+use super::workers::in_parallel;
 use crate::oplog::error::{Damage, LostRows, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockHeader, BlockKind, Manifest, Source, UnitEntry};
 use crate::oplog::log::{LogHeader, log_name, log_number};
@@ -56,7 +56,6 @@ pub(super) fn load_tables(
         match unit {
             Ok(unit) => {
                 progress.rows.fetch_add(unit.live().into(), Relaxed);
-                progress.bytes_total.fetch_add(value_bytes(&unit), Relaxed);
                 table.keys_loaded = false;
                 table.add(unit);
             }
@@ -81,42 +80,15 @@ fn unread_log(folder: &Folder, manifest: &Manifest) -> usize {
     bytes.saturating_sub(manifest.log.1) as usize
 }
 
-fn value_bytes(unit: &Unit) -> u64 {
-    let base = unit.data.base.iter();
-    base.flat_map(|base| (0..base.schema.columns.len()).map(|column| base.column_bytes(column))).sum()
+/// Bytes that are read for all values of a table.
+pub(super) fn value_bytes(table: &TableState) -> u64 {
+    let bases = table.units().flat_map(|unit| &unit.data.base);
+    bases.flat_map(|base| base.reads()).map(|(_, bytes)| bytes).sum()
 }
 
 fn no_such(folder: &Folder, manifest: &Manifest, what: &str) -> OplogError {
     let file = folder.path().join(format!("manifest-{}", manifest.number));
     OplogError::damaged(&file, 0, format!("a unit belongs to a {what} that is not there"))
-}
-
-/// Runs `work` on every item, on so many threads; results are in the order of the items.
-pub(super) fn in_parallel<I: Sync, T: Send>(
-    threads: usize,
-    items: &[I],
-    work: impl Fn(&I) -> T + Sync,
-) -> Vec<T> {
-    if threads <= 1 || items.len() <= 1 {
-        return items.iter().map(work).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(items.len()));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
-                while let Some((at, item)) =
-                    Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, items.get(at)?)))
-                {
-                    let result = work(item);
-                    lock(&done).push((at, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(at, _)| *at);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// One unit: its hashes, LSNs and dead rows. Values stay where they are.

@@ -15,6 +15,7 @@ use crate::oplog::files::{HeldTable, LogEntry, Manifest};
 use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::table::TableState;
+use crate::oplog::unit::LogRange;
 use crate::oplog::vfs::{FileHandle, Folder};
 use crate::oplog::write::PreparedWrite;
 
@@ -45,6 +46,8 @@ pub(crate) struct Replayed {
     pub(crate) last: (u64, u64),
     pub(super) seed: u64,
     pub(super) file: Arc<PathBuf>,
+    /// The log that is being read, and the seed of its frames.
+    source: Option<(FileHandle, u32)>,
     /// Rows that were read and are not applied yet.
     pub(super) batch: Option<Batch>,
 }
@@ -63,6 +66,7 @@ impl Replayed {
             last: manifest.log,
             seed,
             file: Arc::default(),
+            source: None,
             batch: None,
         }
     }
@@ -112,7 +116,7 @@ impl Replayed {
             let known =
                 manifest.logs.iter().find(|log| log.number == number).map_or(held.to.1, |log| log.bytes);
             let to = if number == held.to.0 { held.to.1 } else { known };
-            self.file = Arc::new(file.path().to_owned());
+            self.enter(&file, seed);
             let end = scan(&file, seed, (from, to), Some(next_lsn), &mut |offset, frame| {
                 let of_rows = !matches!(frame.kind, Kind::CreateTable | Kind::DropTable | Kind::Clock);
                 if of_rows && frame.table == held.table {
@@ -155,7 +159,7 @@ impl Replayed {
         if from == LogHeader::BYTES as u64 && header.first_lsn != self.next_lsn {
             return Err(file.damaged(40, format!("the log begins with another LSN than {}", self.next_lsn)));
         }
-        self.file = Arc::new(file.path().to_owned());
+        self.enter(&file, seed);
         progress.log_bytes_total.fetch_add(to - from, Relaxed);
         let end = scan(&file, seed, (from, to), Some(self.next_lsn), &mut |offset, frame| {
             progress.log_bytes_done.fetch_add(frame.bytes(), Relaxed);
@@ -165,6 +169,17 @@ impl Replayed {
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
         Ok(closed.is_some())
+    }
+
+    fn enter(&mut self, file: &FileHandle, seed: u32) {
+        self.file = Arc::new(file.path().to_owned());
+        self.source = Some((file.clone(), seed));
+    }
+
+    /// A part of the log that is being read.
+    pub(super) fn range(&self, from: u64, to: u64) -> Option<LogRange> {
+        let (file, seed) = self.source.clone()?;
+        Some(LogRange { file, seed, from, to })
     }
 
     fn finish_log(
@@ -243,6 +258,7 @@ impl Replayed {
         }
         self.apply_batch()?;
         let senseless = || OplogError::damaged(&self.file, log.1, "the frame makes no sense");
+        let range = self.range(log.1, log.1 + frame.bytes()).ok_or_else(senseless)?;
         let table = self.tables.get_mut(&frame.table).ok_or_else(senseless)?;
         match frame.kind {
             Kind::Write | Kind::WriteExact => {
@@ -252,7 +268,7 @@ impl Replayed {
                 if frame.kind == Kind::WriteExact {
                     load_keys(table, rows.flat_map(|rows| &rows.hashes))?;
                 }
-                table.apply(&write, frame.lsn, &mut self.next_unit, log);
+                table.replay(&write, frame.lsn, &mut self.next_unit, (log.0, range));
             }
             Kind::Truncate => drop(table.truncate(frame.lsn)),
             Kind::Expire => {

@@ -9,6 +9,7 @@ use super::Phase;
 use super::inner::Inner;
 use super::queue::lock;
 use super::upkeep::Effort;
+use super::workers::Turn;
 use crate::oplog::error::{OplogError, Result};
 
 /// How often it is looked whether something is due.
@@ -80,7 +81,7 @@ impl Threads {
             }
         })?;
         let own = inner.clone();
-        threads.spawn("nyala-values", move || own.load_all(own.options.load_values))?;
+        threads.spawn("nyala-values", move || own.load_all(own.options.load_values, Turn::Last))?;
         Ok(threads)
     }
 

@@ -1,46 +1,59 @@
 //! Values into memory, in the background.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::budget::MemoryUse;
 use super::inner::Inner;
 use super::progress::Phase;
-use super::recover::in_parallel;
+use super::workers::{Turn, hand_out};
 use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
-use crate::oplog::unit::{Base, Resident};
+use crate::oplog::unit::{Base, Resident, Unit};
+
+/// Rows in files, and whose they are.
+type Place = (Arc<SharedTable>, Arc<Base>);
 
 impl Inner {
     /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
     /// all else. A table whose files are damaged says so from then on.
-    pub(crate) fn load_all(&self, values: bool) {
-        let bases: Vec<(Arc<SharedTable>, Arc<Base>)> = self.all_tables().iter().flat_map(bases_of).collect();
-        let threads = self.options.recovery_threads;
-        in_parallel(threads, &bases, |(table, base)| note_damage(table, base, base.load_keys().map(drop)));
+    pub(crate) fn load_all(&self, values: bool, turn: Turn) {
+        let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
+        let workers = (self.options.recovery_threads.min(bases.len()), turn);
+        hand_out(workers, bases.iter(), |(table, base)| {
+            let key = base.schema.key.iter().try_for_each(|position| base.preload(*position));
+            note_damage(table, base, key.and_then(|()| base.load_keys().map(drop)));
+        });
         for table in self.all_tables() {
             table.change(|state| {
-                let loaded = |unit: &crate::oplog::unit::Unit| {
-                    unit.data.base.as_ref().is_none_or(|base| base.keys().is_some())
-                };
+                let loaded = |unit: &Unit| unit.data.base.as_ref().is_none_or(|base| base.keys().is_some());
                 let all = state.units().all(loaded);
                 state.keys_loaded = all;
+                state.units.iter_mut().flatten().for_each(Unit::forget_replayed);
             });
         }
-        if values {
-            in_parallel(threads, &bases, |(table, base)| self.load_base(table, base));
+        if values && !bases.is_empty() {
+            self.load_values(&bases, (self.options.recovery_threads, turn));
         }
         self.progress.enter(Phase::Ready);
     }
 
-    fn load_base(&self, table: &Arc<SharedTable>, base: &Arc<Base>) {
-        for column in 0..base.schema.columns.len() {
-            if self.queue.is_closed() || !self.has_room(base.column_bytes(column)) {
-                return;
-            }
-            note_damage(table, base, base.column(column).map(drop));
-            self.progress.bytes_done.fetch_add(base.column_bytes(column), Relaxed);
-        }
+    fn load_values(&self, bases: &[Place], workers: (usize, Turn)) {
+        let reading = AtomicU64::new(0);
+        let columns = bases.iter().flat_map(|(table, base)| {
+            base.reads().into_iter().map(move |(position, bytes)| (table, base, position, bytes))
+        });
+        let columns = columns.take_while(|_| !self.queue.is_closed());
+        let columns = columns.filter(|(.., bytes)| {
+            let room = self.has_room(reading.load(Relaxed) + bytes);
+            reading.fetch_add(if room { *bytes } else { 0 }, Relaxed);
+            room
+        });
+        hand_out(workers, columns, |(table, base, position, bytes)| {
+            note_damage(table, base, base.preload(position));
+            reading.fetch_sub(bytes, Relaxed);
+            self.progress.bytes_done.fetch_add(bytes, Relaxed);
+        });
     }
 }
 
@@ -101,7 +114,7 @@ impl Inner {
     }
 }
 
-fn bases_of(table: &Arc<SharedTable>) -> Vec<(Arc<SharedTable>, Arc<Base>)> {
+fn bases_of(table: &Arc<SharedTable>) -> Vec<Place> {
     let version = table.version();
     let bases = version.units().iter().filter_map(|unit| unit.data.base.clone());
     bases.map(|base| (table.clone(), base)).collect()

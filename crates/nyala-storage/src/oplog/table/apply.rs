@@ -1,4 +1,4 @@
-//! Changes of a table in memory. The same code applies statements and replays logs.
+//! Changes of a table in memory, for statements that are committed and for those of a log.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Index, Location, TableState};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::store::Committed;
-use crate::oplog::unit::{Chunk, Lsns, Unit};
+use crate::oplog::unit::{Chunk, Keys, Lsns, Unit};
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 
 /// A unit with so many rows takes no more statements: positions have 32 bits.
@@ -71,7 +71,7 @@ impl TableState {
             // The closure looks at every entry of the hash and finds none.
             self.index.find(*hash, |at| {
                 let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
-                let key = unit.and_then(|unit| unit.data.key(at.row));
+                let key = unit.and_then(|unit| unit.key(at.row));
                 other |= key.is_some_and(|(own, own_row)| !own.same(own_row, &rows.keys, row));
                 false
             });
@@ -90,15 +90,11 @@ impl TableState {
     ) -> Applied {
         let mut applied = Applied::default();
         if let Some(rows) = &write.deletes {
-            for (row, hash) in rows.hashes.iter().enumerate() {
-                let Self { index, units, .. } = self;
-                let removed = index.remove(*hash, |at| same(units, *at, *hash, &rows.keys, row));
-                applied.deleted += u64::from(removed.is_some_and(|at| self.kill(at)));
-            }
+            applied.deleted = self.delete(rows);
         }
         if let Some(rows) = &write.upserts {
-            let done = self.insert(&write.schema, rows, Lsns::one(lsn), new_unit, log);
-            (applied.inserted, applied.replaced) = (done.inserted, done.replaced);
+            let slot = self.open_slot(&write.schema, new_unit, log);
+            self.upsert(slot, rows, Lsns::one(lsn), &mut applied);
         }
         if let Some(label) = &write.label {
             self.labels.add(label.name().clone(), label.done(lsn, write.upserted()));
@@ -107,19 +103,15 @@ impl TableState {
         applied
     }
 
-    /// Inserts or replaces rows, of one statement or of some that follow each other.
-    pub(crate) fn insert(
-        &mut self,
-        schema: &Arc<SchemaVersion>,
-        rows: &HashedRows,
-        lsns: Lsns,
-        new_unit: &mut u64,
-        log: (u64, u64),
-    ) -> Applied {
-        let mut applied = Applied::default();
-        let slot = self.open_slot(schema, new_unit, log);
-        self.upsert(slot, rows, lsns, &mut applied);
-        applied
+    /// Deletes rows by their keys; gives how many there were.
+    pub(super) fn delete(&mut self, rows: &HashedRows) -> u64 {
+        let mut deleted = 0;
+        for (row, hash) in rows.hashes.iter().enumerate() {
+            let Self { index, units, .. } = self;
+            let removed = index.remove(*hash, |at| same(units, *at, *hash, &rows.keys, row));
+            deleted += u64::from(removed.is_some_and(|at| self.kill(at)));
+        }
+        deleted
     }
 
     fn kill(&mut self, at: Location) -> bool {
@@ -127,7 +119,12 @@ impl TableState {
         unit.is_some_and(|unit| unit.kill(at.row))
     }
 
-    fn open_slot(&mut self, schema: &Arc<SchemaVersion>, new_unit: &mut u64, log: (u64, u64)) -> u32 {
+    pub(super) fn open_slot(
+        &mut self,
+        schema: &Arc<SchemaVersion>,
+        new_unit: &mut u64,
+        log: (u64, u64),
+    ) -> u32 {
         let room = |slot: &u32| {
             self.unit(Location { slot: *slot, row: 0 }).is_some_and(|unit| unit.rows() < UNIT_ROWS)
         };
@@ -145,10 +142,21 @@ impl TableState {
         let chunk = Chunk::new(rows.columns.clone(), rows.keys.clone(), lsns);
         let Some(unit) = self.units.get_mut(slot as usize).and_then(Option::as_mut) else { return };
         let start = unit.append(chunk, &rows.hashes);
-        for (row, hash) in rows.hashes.iter().enumerate() {
+        self.point((slot, start), &rows.keys, &rows.hashes, applied);
+    }
+
+    /// Points keys to rows that were appended, and kills those they pointed to.
+    pub(super) fn point(
+        &mut self,
+        (slot, start): (u32, u32),
+        keys: &Keys,
+        hashes: &[u64],
+        applied: &mut Applied,
+    ) {
+        for (row, hash) in hashes.iter().enumerate() {
             let to = Location { slot, row: start + row as u32 };
             let Self { index, units, .. } = self;
-            let same_key = |at: &Location| same(units, *at, *hash, &rows.keys, row);
+            let same_key = |at: &Location| same(units, *at, *hash, keys, row);
             let old = index.set(*hash, to, same_key, |at| hash_of(units, at));
             match old {
                 Some(old) => applied.replaced += u64::from(self.kill(old)),

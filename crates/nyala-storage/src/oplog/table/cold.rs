@@ -42,8 +42,8 @@ impl ColdKeys {
             // The closure looks at every entry of the hash and finds none.
             state.index.find(*hash, |at| {
                 let unit = state.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
-                let base = unit.and_then(|unit| unit.data.base.as_ref());
-                if let Some(base) = base.filter(|base| at.row < base.rows() && base.keys().is_none())
+                let base = unit.filter(|unit| unit.key(at.row).is_none());
+                if let Some(base) = base.and_then(|unit| unit.data.base.as_ref())
                     && !self.same.contains_key(&(at.slot, at.row, asked))
                 {
                     unknown.push(Candidate { base: base.clone(), at: *at, asked });

@@ -4,6 +4,7 @@ mod apply;
 mod bounds;
 mod cold;
 mod index;
+mod logged;
 mod lookup;
 mod shared;
 mod state;
@@ -11,6 +12,7 @@ mod take;
 mod version;
 
 pub(crate) use index::{Index, Location, SHARDS, shard_of};
+pub(crate) use logged::LoggedRows;
 pub use lookup::{Found, Located};
 pub(crate) use shared::SharedTable;
 pub(crate) use state::TableState;

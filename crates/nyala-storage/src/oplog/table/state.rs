@@ -108,8 +108,8 @@ impl TableState {
             // The closure looks at every entry of the hash, so that all units with it are found.
             self.index.find(*hash, |at| {
                 let unit = self.unit(*at).filter(|unit| unit.hash(at.row) == *hash);
-                let base = unit.and_then(|unit| unit.data.base.as_ref());
-                if let Some(base) = base.filter(|base| base.keys().is_none())
+                let base = unit.filter(|unit| unit.key(at.row).is_none());
+                if let Some(base) = base.and_then(|unit| unit.data.base.as_ref())
                     && !needed.iter().any(|known| Arc::ptr_eq(known, base))
                 {
                     needed.push(base.clone());
@@ -138,7 +138,7 @@ impl TableState {
 pub(super) fn same(units: &[Option<Unit>], at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
     let unit = units.get(at.slot as usize).and_then(Option::as_ref);
     unit.filter(|unit| unit.hash(at.row) == hash)
-        .is_some_and(|unit| unit.data.key(at.row).is_none_or(|(own, own_row)| own.same(own_row, keys, row)))
+        .is_some_and(|unit| unit.key(at.row).is_none_or(|(own, own_row)| own.same(own_row, keys, row)))
 }
 
 pub(super) fn hash_of(units: &[Option<Unit>], at: &Location) -> u64 {

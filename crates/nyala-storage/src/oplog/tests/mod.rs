@@ -11,6 +11,7 @@ mod durability;
 mod faults;
 mod feed;
 mod fixture;
+mod formats;
 mod isolation;
 mod killed;
 mod labels;

@@ -1,12 +1,12 @@
 //! Rows that lie in files: columns are read whole, each when it is first asked for.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_select::concat::concat;
 
 use super::logged::LogRange;
+use super::slot::{Slot, lock};
 use super::stored::StoredColumn;
 use super::{Facts, Keys, LsnSpan, Lsns, ZoneMap, Zones};
 use crate::oplog::error::{Damage, OplogError, Result};
@@ -17,17 +17,6 @@ use crate::oplog::meta::SchemaVersion;
 enum Origin {
     Files { key: BlockFile, seg: BlockFile },
     Log(LogRange),
-}
-
-/// Counts reads of columns, so that it can be told which were read last.
-static READS: AtomicU64 = AtomicU64::new(0);
-
-/// A column that may be in memory.
-#[derive(Debug, Default)]
-struct Slot {
-    array: Mutex<Option<ArrayRef>>,
-    /// The number of its last read.
-    read: AtomicU64,
 }
 
 /// A column in memory that can be dropped, since it can be read again.
@@ -76,7 +65,7 @@ pub(crate) struct Base {
     /// What was first found to be damaged.
     damage: OnceLock<Damage>,
     origin: Origin,
-    /// Held while a log is read, which gives all columns at once.
+    /// Held while a log is read for somebody who waits, which gives all columns at once.
     reading: Mutex<()>,
 }
 
@@ -104,39 +93,72 @@ impl Base {
         Self { table, rows, schema, lsns, lsn_span, facts, columns, zones, keys, damage, origin, reading }
     }
 
+    /// Adds rows that follow in the log, up to `to`. None if some column of those that are there was read already.
+    pub(super) fn extend(&mut self, rows: u32, lsns: &Lsns, to: u64) -> Option<()> {
+        let Origin::Log(range) = &mut self.origin else { return None };
+        if self.columns.iter().any(Slot::is_resident) {
+            return None;
+        }
+        range.to = to;
+        self.lsns.append(self.rows, lsns);
+        self.rows += rows;
+        let (first, last) = (lsns.lsns.first(), lsns.lsns.last());
+        self.facts.lsns.1 = last.copied().unwrap_or_default().max(self.facts.lsns.1);
+        self.facts.lsns.0 = first.copied().unwrap_or(u64::MAX).min(self.facts.lsns.0);
+        Some(())
+    }
+
     pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
 
     /// A column by position, read if it is not in memory. Only those who want the same column wait.
     pub(crate) fn column(&self, position: usize) -> Result<ArrayRef> {
-        let slot = self.columns.get(position).ok_or_else(|| OplogError::invalid("no such column"))?;
-        slot.read.store(READS.fetch_add(1, Relaxed), Relaxed);
-        let slot = &slot.array;
-        if let Origin::Log(range) = &self.origin {
-            return self.column_of_log(range, slot);
-        }
-        let mut slot = lock(slot);
-        if let Some(array) = slot.as_ref() {
-            return Ok(array.clone());
-        }
-        let array = self.read_column(position).inspect_err(|error| self.note(error))?;
-        *slot = Some(array.clone());
-        Ok(array)
+        let slot = self.slot(position)?;
+        slot.get_or_read(|| match &self.origin {
+            Origin::Files { .. } => self.read_column(position),
+            Origin::Log(range) => {
+                let _reading = lock(&self.reading);
+                if !slot.is_resident() {
+                    self.read_log(range)?;
+                }
+                slot.get().ok_or_else(|| range.file.damaged(range.from, "a column is missing"))
+            }
+        })
+        .inspect_err(|error| self.note(error))
     }
 
-    fn column_of_log(&self, range: &LogRange, slot: &Mutex<Option<ArrayRef>>) -> Result<ArrayRef> {
-        let _reading = lock(&self.reading);
-        if lock(slot).is_none() {
-            let read = range
-                .read(self.table, &self.schema, self.rows as usize, &self.lsns)
-                .inspect_err(|error| self.note(error))?;
-            for (column, array) in self.columns.iter().zip(read) {
-                *lock(&column.array) = Some(array);
-            }
+    /// Positions of columns that together bring all of them into memory, each with the bytes that are read for it.
+    pub(crate) fn reads(&self) -> Vec<(usize, u64)> {
+        let columns = (0..self.columns.len()).map(|position| (position, self.column_bytes(position)));
+        match &self.origin {
+            Origin::Files { .. } => columns.collect(),
+            Origin::Log(_) => vec![(0, columns.map(|(_, bytes)| bytes).sum())],
         }
-        let found = lock(slot).clone();
-        found.ok_or_else(|| range.file.damaged(range.from, "a column is missing"))
+    }
+
+    /// Brings a column into memory before somebody asks for it; of rows in a log all columns. Nobody ever waits for
+    /// the caller, who may be slow: who wants the column meanwhile reads it too.
+    pub(crate) fn preload(&self, position: usize) -> Result<()> {
+        let slot = self.slot(position)?;
+        if slot.is_resident() || slot.is_being_read() {
+            return Ok(());
+        }
+        let read = match &self.origin {
+            Origin::Files { .. } => self.read_column(position).map(|array| drop(slot.put(array))),
+            Origin::Log(range) => self.read_log(range),
+        };
+        read.inspect_err(|error| self.note(error))
+    }
+
+    fn slot(&self, position: usize) -> Result<&Slot> {
+        self.columns.get(position).ok_or_else(|| OplogError::invalid("no such column"))
+    }
+
+    fn read_log(&self, range: &LogRange) -> Result<()> {
+        let read = range.read(self.table, &self.schema, self.rows as usize, &self.lsns)?;
+        self.columns.iter().zip(read).for_each(|(slot, array)| drop(slot.put(array)));
+        Ok(())
     }
 
     /// The values of some rows of a column. If the column is not in memory and the rows are few, only they are read,
@@ -181,14 +203,13 @@ impl Base {
 
     /// Whether a column is in memory; one that is being read is not.
     fn is_resident(&self, position: usize) -> bool {
-        let slot = self.columns.get(position).map(|slot| slot.array.try_lock());
-        slot.is_some_and(|slot| slot.is_ok_and(|array| array.is_some()))
+        self.columns.get(position).is_some_and(Slot::is_resident)
     }
 
     /// Puts a column into memory that was just written to the files.
     pub(crate) fn fill(&self, position: usize, array: ArrayRef) {
         if let Some(slot) = self.columns.get(position) {
-            *lock(&slot.array) = Some(array);
+            slot.put(array);
         }
     }
 
@@ -198,15 +219,15 @@ impl Base {
         let values = self.columns.iter().enumerate();
         let values = values.filter(|(position, _)| sealed && !self.schema.key.contains(position));
         let resident = values.filter_map(|(position, slot)| {
-            let bytes = lock(&slot.array).as_ref()?.get_array_memory_size() as u64;
-            Some(Resident { base: self.clone(), position, read: slot.read.load(Relaxed), bytes })
+            let bytes = slot.get()?.get_array_memory_size() as u64;
+            Some(Resident { base: self.clone(), position, read: slot.last_read(), bytes })
         });
         resident.collect()
     }
 
     /// Bytes of all columns in memory, without those that are just being read.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let arrays = self.columns.iter().filter_map(|slot| slot.array.try_lock().ok()?.clone());
+        let arrays = self.columns.iter().filter_map(Slot::get);
         arrays.map(|array| array.get_array_memory_size() as u64).sum()
     }
 
@@ -219,7 +240,7 @@ impl Base {
     /// Drops a column from memory.
     pub(crate) fn evict(&self, position: usize) {
         if let Some(slot) = self.columns.get(position) {
-            *lock(&slot.array) = None;
+            slot.clear();
         }
     }
 
@@ -229,7 +250,7 @@ impl Base {
 
     /// Whether all columns are in memory.
     pub(crate) fn is_loaded(&self) -> bool {
-        self.columns.iter().all(|slot| lock(&slot.array).is_some())
+        self.columns.iter().all(Slot::is_resident)
     }
 
     /// The keys, if they are in memory.
@@ -284,8 +305,4 @@ impl Base {
 pub(super) fn join(pieces: &[ArrayRef]) -> Option<ArrayRef> {
     let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     concat(&pieces).ok()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

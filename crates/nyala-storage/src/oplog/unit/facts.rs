@@ -27,9 +27,10 @@ impl Facts {
         Self { lsns: (lowest, highest), keys: key_range(first_key) }
     }
 
-    /// Of rows that are in memory.
-    pub(crate) fn of_chunks(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
-        let zones = data.chunks.iter().map(|(_, chunk)| chunk.zones(*key.first()?));
+    /// Of rows in a log. Their keys are known if they are in memory.
+    pub(crate) fn of_data(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
+        let base = data.base.iter().map(|base| base.zones(*key.first()?));
+        let zones = base.chain(data.chunks.iter().map(|(_, chunk)| chunk.zones(*key.first()?)));
         let zones: Option<Vec<&Zones>> = zones.collect();
         Self::new(lsns, &zones.unwrap_or_default())
     }

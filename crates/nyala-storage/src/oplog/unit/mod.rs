@@ -9,6 +9,7 @@ mod logged;
 mod lsns;
 mod open;
 mod seal;
+mod slot;
 mod stored;
 mod view;
 mod written;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
 
-use super::{Base, Chunk, Data, DeadRows, UnitView};
+use super::{Base, Chunk, Data, DeadRows, Facts, Keys, LogRange, Lsns, Rows, UnitView, ZoneMap};
 use crate::oplog::meta::SchemaVersion;
 
 /// The hash of every row's key.
@@ -31,6 +31,8 @@ pub(crate) struct Unit {
     pub(crate) hashes: Hashes,
     pub(crate) dead: DeadRows,
     pub(crate) data: Data,
+    /// Keys of rows that were read from a log without their values, each with the position of its first row.
+    replayed: Vec<(u32, Keys)>,
     /// Log, first byte and, when no more rows come, end of the frames with its rows; none once sealed.
     pub(crate) log: Option<(u64, u64, Option<u64>)>,
     /// As published, until the unit changes.
@@ -45,6 +47,7 @@ impl Unit {
             hashes: Hashes::Growing(Vec::new()),
             dead: DeadRows::default(),
             data: Data::default(),
+            replayed: Vec::new(),
             log: Some((log.0, log.1, None)),
             view: None,
         }
@@ -52,7 +55,8 @@ impl Unit {
 
     pub(crate) fn of_base(id: u64, base: Base, hashes: Hashes, dead: DeadRows) -> Self {
         let schema = base.schema.clone();
-        Self { id, schema, hashes, dead, data: Data::of_base(base), log: None, view: None }
+        let (data, replayed) = (Data::of_base(base), Vec::new());
+        Self { id, schema, hashes, dead, data, replayed, log: None, view: None }
     }
 
     pub(crate) fn rows(&self) -> u32 {
@@ -78,6 +82,49 @@ impl Unit {
         start
     }
 
+    /// Appends rows whose values stay in a log, as all of the unit's do; gives the position of the first. None if they
+    /// cannot be appended to those that are there.
+    pub(crate) fn append_logged(
+        &mut self,
+        table: u32,
+        (keys, hashes): (&Keys, &[u64]),
+        lsns: &Lsns,
+        range: &LogRange,
+    ) -> Option<u32> {
+        let (start, rows) = (self.rows(), hashes.len() as u32);
+        match &mut self.data.base {
+            Some(base) => Arc::get_mut(base)?.extend(rows, lsns, range.to)?,
+            None if self.data.chunks.is_empty() => {
+                let (schema, lsns, facts) = (self.schema.clone(), lsns.clone(), Facts::new(lsns, &[]));
+                let rows = Rows { table, rows, schema, lsns, facts, zones: ZoneMap::new() };
+                self.data = Data::of_base(Base::logged(rows, range.clone()));
+            }
+            None => return None,
+        }
+        if let Hashes::Growing(own) = &mut self.hashes {
+            own.extend_from_slice(hashes);
+        }
+        self.replayed.push((start, keys.clone()));
+        self.view = None;
+        Some(start)
+    }
+
+    /// The keys that hold a row's, and where; none if they are not in memory.
+    pub(crate) fn key(&self, row: u32) -> Option<(&Keys, usize)> {
+        self.data.key(row).or_else(|| {
+            let at = self.replayed.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
+            let (start, keys) = self.replayed.get(at)?;
+            Some((keys, (row - start) as usize))
+        })
+    }
+
+    /// Forgets keys that are in memory twice.
+    pub(crate) fn forget_replayed(&mut self) {
+        if self.data.base.as_ref().is_some_and(|base| base.keys().is_some()) {
+            self.replayed = Vec::new();
+        }
+    }
+
     /// Marks a row dead; false if it was.
     pub(crate) fn kill(&mut self, row: u32) -> bool {
         self.view = None;
@@ -87,6 +134,7 @@ impl Unit {
     /// Replaces the rows by the same rows, from files.
     pub(crate) fn sealed(&mut self, base: Base) {
         self.data = Data::of_base(base);
+        self.replayed = Vec::new();
         self.log = None;
         self.view = None;
     }

@@ -1,0 +1,224 @@
+//! Threads that share work which belongs together, and end with it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
+
+use super::queue::lock;
+
+/// Runs `work` on every item, on so many threads; results are in the order of the items.
+pub(super) fn in_parallel<I: Sync, T: Send>(
+    threads: usize,
+    items: &[I],
+    work: impl Fn(&I) -> T + Sync,
+) -> Vec<T> {
+    if threads <= 1 || items.len() <= 1 {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(items.len()));
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                while let Some((at, item)) =
+                    Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+                {
+                    let result = work(item);
+                    lock(&done).push((at, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// When threads compute that would like to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// When it is their turn, as for those who start them.
+    Fair,
+    /// When no other thread of the machine wants to; and they read when nobody else does. Nobody may wait for them, so
+    /// that they hold no lock while they work.
+    Last,
+}
+
+/// For so long an item waits at most for a thread whose turn is last. On a machine that is never idle that turn may not
+/// come: then who hands out works too, as a thread of low priority.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
+/// Of who hands out when it works itself; 50 is what threads have, 0 the least.
+const HELPING_PRIORITY: u8 = 25;
+
+/// What is handed out: an item at a time.
+struct Counter<I> {
+    state: Mutex<Offered<I>>,
+    changed: Condvar,
+}
+
+struct Offered<I> {
+    item: Option<I>,
+    ended: bool,
+}
+
+/// Runs `work` on every item, on so many threads. An item is asked for when a thread has taken the one before. The caller's
+/// own thread gives way to others for good if it had to help.
+pub(super) fn hand_out<I: Send>(
+    (threads, turn): (usize, Turn),
+    items: impl Iterator<Item = I>,
+    work: impl Fn(I) + Sync,
+) {
+    let state = Mutex::new(Offered { item: None, ended: false });
+    let counter = Counter { state, changed: Condvar::new() };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                turn.take();
+                while let Some(item) = counter.take() {
+                    work(item);
+                }
+            });
+        }
+        for item in items {
+            if let Some(item) = counter.offer(item) {
+                turn.help();
+                work(item);
+            }
+        }
+        counter.end();
+    });
+}
+
+impl<I> Counter<I> {
+    /// The next item, as soon as there is one; none if there will be no more.
+    fn take(&self) -> Option<I> {
+        let mut state = lock(&self.state);
+        while state.item.is_none() && !state.ended {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let item = state.item.take();
+        drop(state);
+        self.changed.notify_all();
+        item
+    }
+
+    /// Waits until somebody takes the item; gives it back if nobody does for long.
+    fn offer(&self, item: I) -> Option<I> {
+        let mut state = lock(&self.state);
+        state.item = Some(item);
+        self.changed.notify_all();
+        let untaken = |state: &mut Offered<I>| state.item.is_some();
+        let waited = self.changed.wait_timeout_while(state, PATIENCE, untaken);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.item.take()
+    }
+
+    fn end(&self) {
+        lock(&self.state).ended = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Turn {
+    /// From now on it is this thread's turn.
+    #[cfg(target_os = "linux")]
+    fn take(self) {
+        use thread_priority::ThreadPriority;
+        use thread_priority::unix::{
+            NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+            thread_native_id,
+        };
+
+        if self == Self::Last {
+            // The scheduler of the disk takes the class of the reads from this policy.
+            let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+            let lowered = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+            if let Err(error) = lowered {
+                tracing::debug!(%error, "a thread that reads values keeps its priority");
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn take(self) {}
+
+    /// This thread works in place of those whose turn it would be.
+    fn help(self) {
+        let lower = ThreadPriorityValue::try_from(HELPING_PRIORITY).map(ThreadPriority::Crossplatform);
+        if self == Self::Last
+            && let Ok(lower) = lower
+            && let Err(error) = lower.set_for_current()
+        {
+            tracing::debug!(%error, "a thread that reads values keeps its priority");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_item_is_worked_on_once_and_asked_for_when_a_thread_is_free() {
+        for (threads, turn) in [(1, Turn::Fair), (3, Turn::Last)] {
+            let (under_way, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+            let items = (0..100).inspect(|_| {
+                most.fetch_max(under_way.fetch_add(1, Relaxed), Relaxed);
+            });
+            hand_out((threads, turn), items, |item| {
+                lock(&done).push(item);
+                under_way.fetch_sub(1, Relaxed);
+            });
+            let done = done.into_inner().unwrap();
+            assert_eq!((done.len(), done.into_iter().collect()), (100, (0..100).collect::<BTreeSet<i32>>()));
+            let most = most.into_inner();
+            assert!(most <= threads, "{most} were under way when the next was asked for");
+        }
+    }
+
+    #[test]
+    fn work_is_done_even_if_the_threads_whose_turn_it_is_never_end_theirs() {
+        let (done, free) = (AtomicUsize::new(0), Mutex::new(()));
+        let stuck = lock(&free);
+        let items =
+            (0..4).inspect(|item| assert!(*item < 3 || done.load(Relaxed) >= 2, "somebody else worked"));
+        let mut stuck = Some(stuck);
+        let items = items.chain(std::iter::once(4).inspect(|_| drop(stuck.take())));
+        let caller = std::thread::current().id();
+        hand_out((1, Turn::Fair), items, |_| {
+            if std::thread::current().id() != caller {
+                drop(lock(&free));
+            }
+            done.fetch_add(1, Relaxed);
+        });
+        assert_eq!(done.into_inner(), 5);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn threads_whose_turn_is_last_compute_when_nobody_else_does() {
+        use thread_priority::unix::{
+            NormalThreadSchedulePolicy, ThreadSchedulePolicy, thread_schedule_policy,
+        };
+
+        let caller = std::thread::current().id();
+        let policy_of = |turn| {
+            let found = Mutex::new(None);
+            let items = std::iter::repeat(()).take_while(|()| lock(&found).is_none());
+            hand_out((1, turn), items, |()| {
+                if std::thread::current().id() != caller {
+                    *lock(&found) = Some(thread_schedule_policy().unwrap());
+                }
+            });
+            found.into_inner().unwrap().unwrap()
+        };
+        let own = thread_schedule_policy().unwrap();
+        assert_eq!(policy_of(Turn::Fair), own);
+        assert_eq!(policy_of(Turn::Last), ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle));
+        assert_eq!(thread_schedule_policy().unwrap(), own, "those who hand out stay what they are");
+    }
+}

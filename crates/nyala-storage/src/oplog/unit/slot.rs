@@ -1,0 +1,110 @@
+//! A column of rows in files, which may be in memory.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use arrow_array::ArrayRef;
+
+use crate::oplog::error::Result;
+
+/// Counts reads of columns, so that it can be told which were read last.
+static READS: AtomicU64 = AtomicU64::new(0);
+
+/// A column that may be in memory. Whoever asks whether it is does not wait for those who read it.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    array: Mutex<Option<ArrayRef>>,
+    /// Held by one of those who want the column while it is read, so that the others wait for it.
+    reading: Mutex<()>,
+    /// The number of its last read.
+    read: AtomicU64,
+}
+
+impl Slot {
+    /// The column, if it is in memory.
+    pub(super) fn get(&self) -> Option<ArrayRef> {
+        lock(&self.array).clone()
+    }
+
+    pub(super) fn is_resident(&self) -> bool {
+        lock(&self.array).is_some()
+    }
+
+    /// Puts the column into memory, unless it is there; gives what is there.
+    pub(super) fn put(&self, array: ArrayRef) -> ArrayRef {
+        let mut held = lock(&self.array);
+        let known = held.clone();
+        if known.is_none() {
+            *held = Some(array.clone());
+        }
+        // What is not kept may be large: it is freed when the lock is not held any more.
+        drop(held);
+        known.unwrap_or(array)
+    }
+
+    /// Drops the column from memory.
+    pub(super) fn clear(&self) {
+        let array = lock(&self.array).take();
+        drop(array);
+    }
+
+    /// The column for somebody who wants it now: read by `read` if it is not in memory.
+    pub(super) fn get_or_read(&self, read: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
+        self.read.store(READS.fetch_add(1, Relaxed), Relaxed);
+        if let Some(array) = self.get() {
+            return Ok(array);
+        }
+        let _reading = lock(&self.reading);
+        match self.get() {
+            Some(array) => Ok(array),
+            None => Ok(self.put(read()?)),
+        }
+    }
+
+    /// Whether somebody who wants it is reading it.
+    pub(super) fn is_being_read(&self) -> bool {
+        matches!(self.reading.try_lock(), Err(TryLockError::WouldBlock))
+    }
+
+    /// Which of all reads was its last.
+    pub(super) fn last_read(&self) -> u64 {
+        self.read.load(Relaxed)
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::Int32Array;
+
+    use super::*;
+    use crate::oplog::error::OplogError;
+
+    fn array(value: i32) -> ArrayRef {
+        Arc::new(Int32Array::from(vec![value]))
+    }
+
+    #[test]
+    fn a_column_can_be_put_and_asked_for_while_it_is_read() {
+        let slot = Slot::default();
+        let read = slot.get_or_read(|| {
+            assert!(slot.is_being_read() && !slot.is_resident());
+            slot.put(array(1));
+            assert_eq!(slot.get(), Some(array(1)));
+            Ok(array(2))
+        });
+        assert_eq!(&read.unwrap(), &array(1), "what was first is kept");
+        assert!(!slot.is_being_read());
+        let known = slot.get_or_read(|| Err(OplogError::invalid("not read twice")));
+        assert_eq!(&known.unwrap(), &array(1));
+        slot.clear();
+        assert!(!slot.is_resident());
+        slot.get_or_read(|| Err(OplogError::invalid("it cannot be read"))).unwrap_err();
+        assert_eq!(&slot.get_or_read(|| Ok(array(3))).unwrap(), &array(3));
+    }
+}
