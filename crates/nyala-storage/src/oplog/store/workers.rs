@@ -81,13 +81,13 @@ pub(super) fn hand_out<I: Send>(
                 }
             });
         }
+        let _ending = Ending(&counter);
         for item in items {
             if let Some(item) = counter.offer(item) {
                 turn.help();
                 work(item);
             }
         }
-        counter.end();
     });
 }
 
@@ -114,10 +114,15 @@ impl<I> Counter<I> {
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.item.take()
     }
+}
 
-    fn end(&self) {
-        lock(&self.state).ended = true;
-        self.changed.notify_all();
+/// However handing out ends, the threads end too.
+struct Ending<'a, I>(&'a Counter<I>);
+
+impl<I> Drop for Ending<'_, I> {
+    fn drop(&mut self) {
+        lock(&self.0.state).ended = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -125,7 +130,6 @@ impl Turn {
     /// From now on it is this thread's turn.
     #[cfg(target_os = "linux")]
     fn take(self) {
-        use thread_priority::ThreadPriority;
         use thread_priority::unix::{
             NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
             thread_native_id,
@@ -196,6 +200,14 @@ mod tests {
             done.fetch_add(1, Relaxed);
         });
         assert_eq!(done.into_inner(), 5);
+    }
+
+    #[test]
+    fn a_panic_is_passed_on_and_nobody_waits_for_ever() {
+        for threads in [1, 3] {
+            let panics = || hand_out((threads, Turn::Fair), 0..10, |_| panic!("as it should"));
+            std::panic::catch_unwind(panics).unwrap_err();
+        }
     }
 
     #[cfg(target_os = "linux")]
