@@ -145,12 +145,13 @@ impl Prepared {
         }
     }
 
-    /// Whether it changes what exists or who may do what.
+    /// Whether it changes what exists, rows of tables, or who may do what.
     fn changes(&self) -> bool {
         match &self.parts.statement.kind {
             Kind::Nyala(statement) => show::schema(statement).is_none(),
             Kind::DataFusion(_) => {
-                self.parts.plan.as_ref().is_some_and(|plan| matches!(plan.logical(), LogicalPlan::Ddl(_)))
+                let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
+                matches!(plan, Some(LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)))
             }
         }
     }
