@@ -443,6 +443,7 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
         ("SELECT * FROM system.query_log", "system.query_log"),
         ("SELECT * FROM system.query_history", "system.query_history"),
         ("SELECT * FROM system.stuck", "system.stuck"),
+        ("SELECT state FROM system.disk_stores", "system.disk_stores"),
         ("KILL QUERY 1", "killing what others run"),
         ("CANCEL JOB 1", "cancelling a job"),
         ("ALTER CUBE ssb SET (auto_refresh = on)", "lacks CREATE"),
@@ -453,4 +454,5 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
     }
     assert_eq!(ann("SELECT * FROM system.caches").code, Some(0));
     assert_eq!(root("SELECT * FROM system.queries").code, Some(0));
+    assert_eq!(root("SELECT folder FROM system.disk_stores").code, Some(0));
 }
