@@ -57,7 +57,7 @@ impl Unoptimized {
         }
     }
 
-    fn analyze(self, state: &SessionState) -> Result<LogicalPlan> {
+    pub(super) fn analyze(self, state: &SessionState) -> Result<LogicalPlan> {
         match self {
             Self::Resolved(plan) => {
                 Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
@@ -104,6 +104,19 @@ pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         types.insert(number, data_type);
     }
     Ok(in_order(types))
+}
+
+/// Types of the parameters of two plans of one statement.
+pub(super) fn either_types(
+    one: Vec<Option<DataType>>,
+    other: Vec<Option<DataType>>,
+) -> Vec<Option<DataType>> {
+    let (mut one, mut other) = (one.into_iter(), other.into_iter());
+    std::iter::from_fn(|| match (one.next(), other.next()) {
+        (None, None) => None,
+        (left, right) => Some(left.flatten().or(right.flatten())),
+    })
+    .collect()
 }
 
 /// A query ready to run, with what the rewrite decided.

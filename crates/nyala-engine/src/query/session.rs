@@ -16,6 +16,7 @@ use super::activity::{Running, fail};
 use super::admission::Group;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
+use super::live::Returning;
 use super::planning::{self, Planned, Unoptimized};
 use super::run::Deadline;
 use super::{
@@ -67,7 +68,9 @@ pub(super) struct Parts {
     pub(super) plan: Option<Arc<Unoptimized>>,
     planned_for: (SnapshotVersion, Arc<str>),
     /// For an INSERT.
-    if_exists: IfExists,
+    pub(super) if_exists: IfExists,
+    /// For a statement that gives back what it writes.
+    pub(super) returning: Option<Returning>,
 }
 
 /// A text, and the values that were taken out of it.
@@ -91,7 +94,24 @@ impl Parts {
             plan: Some(Arc::new(planned.plan)),
             planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
             if_exists: IfExists::default(),
+            returning: None,
         })
+    }
+
+    /// The same for a statement that writes.
+    fn writing(mut self, if_exists: IfExists, returning: Option<Returning>) -> Result<Self> {
+        if let Some(returning) = &returning {
+            self.schema = Some(Arc::clone(returning.schema()));
+            let further = planning::parameter_types(returning.logical())?;
+            self.parameter_types = planning::either_types(self.parameter_types, further);
+        }
+        Ok(Self { if_exists, returning, ..self })
+    }
+
+    /// Everything it reads and writes.
+    fn plans(&self) -> impl Iterator<Item = &LogicalPlan> {
+        let plan = self.plan.as_ref().map(|plan| plan.logical());
+        plan.into_iter().chain(self.returning.as_ref().map(Returning::logical))
     }
 
     /// Length of its text.
@@ -151,9 +171,15 @@ impl Prepared {
             Kind::Nyala(statement) => show::schema(statement).is_none(),
             Kind::DataFusion(_) => {
                 let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
-                matches!(plan, Some(LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)))
+                matches!(plan, Some(LogicalPlan::Ddl(_))) || self.writes_rows()
             }
         }
+    }
+
+    /// Whether it writes rows, also if it gives some back.
+    pub fn writes_rows(&self) -> bool {
+        let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
+        matches!(plan, Some(LogicalPlan::Dml(_)))
     }
 
     /// Columns of the result; none if it gives no rows.
@@ -200,26 +226,35 @@ impl Session {
         if let Some(schema) = self.known_schema(&statement) {
             let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
             let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
-            let parts = Parts { statement, parameter_types, schema, plan: None, planned_for, if_exists };
+            let (plan, returning) = (None, None);
+            let parts = Parts { statement, parameter_types, schema, plan, planned_for, if_exists, returning };
             return Ok(Prepared::from_parts(Arc::new(parts)));
         }
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
         };
-        let writing = Writing::take(&mut ast, ROW_VERSION)?;
-        let state = match writing.versions {
+        let Writing { versions, if_exists, returning } = Writing::take(&mut ast, ROW_VERSION)?;
+        let state = match versions {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
         let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
+        let returning = match returning {
+            Some(query) => Some(Box::pin(Returning::plan(&self.engine, query, settings)).await?),
+            None => None,
+        };
+        let parts = Parts::of(statement, planned, &context, settings)?.writing(if_exists, returning)?;
         // Here too, because the columns of a table are nobody's business who may not read it.
-        let allowed = authorize::plan(&self.engine, &self.options.identity, planned.plan.logical(), settings);
-        self.engine.audit_statement(&self.options, || statement.to_string(), false, &allowed);
+        let allowed = self.authorize_plans(&parts, settings);
+        self.engine.audit_statement(&self.options, || parts.statement.to_string(), false, &allowed);
         allowed?;
-        let parts =
-            Parts { if_exists: writing.if_exists, ..Parts::of(statement, planned, &context, settings)? };
         Ok(Prepared::from_parts(Arc::new(parts)))
+    }
+
+    fn authorize_plans(&self, parts: &Parts, settings: &Settings) -> Result<()> {
+        let identity = &self.options.identity;
+        parts.plans().try_for_each(|plan| authorize::plan(&self.engine, identity, plan, settings))
     }
 
     /// Columns of statements that are not planned as SQL: `Some(None)` for none.
@@ -320,18 +355,17 @@ impl Session {
         {
             return show::setting(&name, &value, running);
         }
-        let plan = self.current_plan(&whole.parts, settings).await?;
-        self.run_plan(&plan, &whole.parts, parameters, settings, deadline, running).await
+        let parts = self.current(&whole.parts, settings).await?;
+        self.run_plan(&parts, parameters, settings, deadline, running).await
     }
 
-    /// The plan made when the statement was prepared, or a new one if names may mean other things now.
-    async fn current_plan(&self, parts: &Parts, settings: &Settings) -> Result<Arc<Unoptimized>> {
+    /// What was planned when the statement was prepared, or anew if names may mean other things now.
+    async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
         let now = (self.engine.context().snapshot().version, settings.schema());
-        let plan = match &parts.plan {
-            Some(plan) if (parts.planned_for.0, &parts.planned_for.1) == now => Some(Arc::clone(plan)),
-            _ => self.prepare_with(parts.statement.clone(), settings).await?.parts.plan.clone(),
-        };
-        plan.ok_or_else(|| QueryError::internal("a query has no plan"))
+        match parts.plan {
+            Some(_) if (parts.planned_for.0, &parts.planned_for.1) == now => Ok(Arc::clone(parts)),
+            _ => Ok(self.prepare_with(parts.statement.clone(), settings).await?.parts),
+        }
     }
 
     async fn authorize_own(&self, statement: &Nyala, settings: &Settings) -> Result<()> {
@@ -411,7 +445,6 @@ impl Session {
 
     async fn run_plan(
         &self,
-        plan: &Unoptimized,
         parts: &Parts,
         parameters: Vec<ScalarValue>,
         settings: &Settings,
@@ -419,7 +452,8 @@ impl Session {
         running: Running,
     ) -> Result<Answer> {
         // Also what was prepared before: since then it may have been forbidden.
-        authorize::plan(&self.engine, &self.options.identity, plan.logical(), settings)?;
+        self.authorize_plans(parts, settings)?;
+        let plan = parts.plan.as_ref().ok_or_else(|| QueryError::internal("a query has no plan"))?;
         match plan.logical() {
             LogicalPlan::Statement(change) => {
                 use datafusion::logical_expr::Statement as Change;
@@ -435,7 +469,7 @@ impl Session {
                 ddl::run(&self.engine, change, &parts.statement, settings).await
             }
             LogicalPlan::Dml(dml) => {
-                let work = live::write(self, dml, parts.if_exists, &parameters, settings, deadline, running);
+                let work = live::write(self, dml, parts, &parameters, settings, deadline, running);
                 Box::pin(work).await
             }
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),

@@ -10,6 +10,7 @@ mod limits;
 mod live;
 mod parser;
 mod partition;
+mod returning;
 mod roles;
 mod select;
 mod writing;

@@ -13,7 +13,8 @@ use nyala_catalog::{Change, NewTable};
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
 use nyala_storage::oplog::{DiskStore, OplogError, TableSpec};
 
-use super::{blocking, collect, stores, write};
+use super::insert::insert;
+use super::{blocking, collect, stores};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{ROW_VERSION, durability};
 use crate::query::activity::Running;
@@ -257,11 +258,14 @@ async fn fill(
     let engine = &session.engine;
     let rows = async {
         let query = Unoptimized::Resolved(input.as_ref().clone());
-        let batches = collect::run(session, query, settings, deadline, running).await?;
-        write::insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace).await
+        let (batches, _running) = collect::run(session, query, settings, deadline, running).await?;
+        insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace, None).await
     };
     match rows.await {
-        Ok(rows) => Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None })),
+        Ok(written) => {
+            let rows = Some(written.rows);
+            Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows, notice: None }))
+        }
         Err(error) => {
             let change = Change::DropTable { name: name.clone(), if_exists: true };
             engine.catalog().commit(change).await?;
