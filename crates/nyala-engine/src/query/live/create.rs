@@ -26,7 +26,7 @@ use crate::query::run::Deadline;
 use crate::query::session::Session;
 use crate::scan::encode_schema;
 use crate::session::Settings;
-use crate::statement::{CubeOption, IfExists, LiveStatement, Width, parse_width};
+use crate::statement::{IfExists, LiveStatement, StatementOption, Width, parse_width};
 
 const TAG: &str = "CREATE TABLE";
 /// Buckets of a table whose statement does not say how many.
@@ -44,7 +44,7 @@ struct Options {
 pub(super) async fn table(
     session: &Session,
     create: &CreateTable,
-    options: &[CubeOption],
+    options: &[StatementOption],
     settings: &Settings,
     deadline: &Deadline,
     running: Running,
@@ -277,10 +277,10 @@ async fn fill(
 }
 
 impl Options {
-    fn parse(given: &[CubeOption]) -> Result<Self> {
+    fn parse(given: &[StatementOption]) -> Result<Self> {
         let mut options =
             Self { store: None, buckets: BUCKETS, durability: Default::default(), ttl_ms: None };
-        for CubeOption { name, value } in given {
+        for StatementOption { name, value } in given {
             match name.as_str() {
                 "disk_store" => options.store = Some(value.clone()),
                 "buckets" => options.buckets = value.parse().map_err(|_| bad(name, value, "1 to 4096"))?,
