@@ -3,12 +3,14 @@
 mod constants;
 mod context;
 mod cooperative;
+mod cubes;
 mod extension;
 mod filter_in_scan;
 mod physical;
 mod planner;
 mod schema;
 mod settings;
+mod tables;
 
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;

@@ -27,8 +27,9 @@ use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::planning::{Unoptimized, bind};
+use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, ready};
-use crate::query::session::{Parts, Session};
+use crate::query::session::Session;
 use crate::session::Settings;
 use crate::statement::IfExists;
 
