@@ -1,4 +1,4 @@
-"""psycopg writes to live tables as programs do: with parameters, in blocks, in batches, with COPY."""
+"""psycopg writes to live tables as programs do: with parameters, giving rows back, in blocks, in batches, with COPY."""
 
 import datetime
 from decimal import Decimal
@@ -25,6 +25,41 @@ def parameters():
         assert cursor.fetchall() == [("Ada", 2.5)]
         cursor.execute("DELETE FROM people WHERE name = %s", ("Ada",))
         assert (cursor.rowcount, cursor.statusmessage) == (1, "DELETE 1")
+
+
+@check
+def returning():
+    """RETURNING gives rows back, in the extended and the simple protocol and from prepared statements"""
+    with connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO people (id, name) VALUES (%s, %s), (%s, %s) RETURNING id, upper(name) AS up", (7, "g", 8, "h"))
+        assert (cursor.rowcount, cursor.statusmessage) == (2, "INSERT 0 2")
+        assert [column.name for column in cursor.description] == ["id", "up"]
+        assert cursor.fetchall() == [(7, "G"), (8, "H")]
+        for score in range(10):
+            cursor.execute("UPDATE people SET score = %s WHERE id = %s RETURNING score, name", (score, 7), prepare=True)
+            assert cursor.fetchall() == [(score, "g")]
+        cursor.execute("UPDATE people SET score = n.v FROM (VALUES (7, %s), (8, %s)) AS n (id, v) WHERE people.id = n.id", (70.0, 80.0))
+        assert (cursor.rowcount, cursor.statusmessage) == (2, "UPDATE 2")
+        cursor.executemany("INSERT INTO people (id, name) VALUES (%s, %s) RETURNING id", [(n, "m") for n in (9, 10)], returning=True)
+        assert [result.fetchone() for result in cursor.results()] == [(9,), (10,)]
+        cursor.execute("UPDATE people SET name = 'x' WHERE id = 12345 RETURNING id", (), prepare=True)
+        assert (cursor.statusmessage, cursor.fetchall()) == ("UPDATE 0", [])
+    with connect(autocommit=True, cursor_factory=psycopg.ClientCursor) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM people WHERE id < %s RETURNING id, score", (11,))
+        assert (cursor.rowcount, cursor.statusmessage) == (4, "DELETE 4")
+        assert sorted(cursor.fetchall(), key=str) == [(10, None), (7, 70.0), (8, 80.0), (9, None)]
+
+
+@check
+def described_only():
+    """a statement that is described is not run by that"""
+    with connect(autocommit=True) as connection:
+        connection.pgconn.prepare(b"draw", b"INSERT INTO people (id, name) VALUES ($1, 'z') RETURNING id")
+        described = connection.pgconn.describe_prepared(b"draw")
+        assert (described.nfields, described.fname(0)) == (1, b"id")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM people WHERE name = 'z'")
+            assert cursor.fetchone() == (0,)
 
 
 @check

@@ -204,7 +204,6 @@ fn http_wants_a_password_or_a_token() {
     let query = |authorization: &str, sql: &str| {
         request(&server, "POST", "/api/v1/query", authorization, &json!({ "sql": sql }).to_string())
     };
-    let basic = |user: &str, password: &str| format!("Basic {}", base64(&format!("{user}:{password}")));
     let check = |authorization: &str, sql: &str, status: u16, words: &str| {
         let (found, body) = query(authorization, sql);
         assert_eq!(found, status, "{sql}: {body}");
@@ -320,6 +319,47 @@ fn the_audit_log_tells_who_came_and_what_they_did() {
     assert_eq!(lines[1]["application"], "psql");
 }
 
+#[test]
+fn the_audit_log_tells_which_rows_were_written() {
+    let star = prepared();
+    let log = star.path("audit.jsonl");
+    let table = "CREATE LIVE TABLE stock (id BIGINT PRIMARY KEY, n BIGINT NOT NULL);
+                 GRANT SELECT, INSERT, UPDATE ON stock TO bob";
+    run(nyala(&["sql", "-c", table, "--data-dir"]).arg(star.path("data")));
+    let variables = [PASSWORDS, ("NYALA_SERVER__AUDIT_LOG", log.to_str().unwrap())];
+    let mut server = Server::start_with(&star.path("data"), &variables);
+    // Over the simple and the extended protocol, and over HTTP.
+    let statements = [
+        ("INSERT INTO stock VALUES (1, 10), (2, 20)", "changed"),
+        ("INSERT INTO stock SELECT id + 2, n FROM stock", "changed"),
+        ("UPDATE stock SET n = n + 1 WHERE id = 1", "changed"),
+        ("INSERT INTO stock VALUES (3, NULL)", "failed"),
+        ("DELETE FROM stock WHERE id = 2", "denied"),
+        ("TRUNCATE TABLE stock", "denied"),
+    ];
+    for (sql, event) in statements {
+        let done = psql(&server, "bob", "bob", sql);
+        assert_eq!(done.code == Some(0), event == "changed", "{sql}: {done:?}");
+    }
+    psql(&server, "bob", "bob", "EXPLAIN SELECT * FROM stock");
+    psql(&server, "root", "r'oot", "DELETE FROM stock WHERE id = 2");
+    let body = json!({"sql": "TRUNCATE TABLE stock"}).to_string();
+    assert_eq!(request(&server, "POST", "/api/v1/query", &basic("root", "r'oot"), &body).0, 200);
+    server.process.signal("TERM");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let told: Vec<(String, String, String)> = lines
+        .filter(|line| line["statement"].is_string())
+        .map(|line| ["user", "event", "statement"].map(|name| line[name].as_str().unwrap().to_owned()).into())
+        .collect();
+    let of = |user: &str, event: &str, sql: &str| (user.to_owned(), event.to_owned(), sql.to_owned());
+    let mut expected: Vec<_> = statements.iter().map(|(sql, event)| of("bob", event, sql)).collect();
+    expected.push(of("root", "changed", "DELETE FROM stock WHERE id = 2"));
+    expected.push(of("root", "changed", "TRUNCATE TABLE stock"));
+    assert_eq!(told, expected);
+}
+
 /// The benchmark's tables and cube, and roles.
 fn prepared() -> Star {
     let star = Star::generate("0.01");
@@ -357,6 +397,10 @@ fn request(server: &Server, method: &str, path: &str, authorization: &str, body:
     let received = String::from_utf8(send(server.http, request.as_bytes())).unwrap();
     let status = received.split(' ').nth(1).and_then(|status| status.parse().ok()).expect(&received);
     (status, received)
+}
+
+fn basic(user: &str, password: &str) -> String {
+    format!("Basic {}", base64(&format!("{user}:{password}")))
 }
 
 fn base64(text: &str) -> String {
@@ -399,6 +443,7 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
         ("SELECT * FROM system.query_log", "system.query_log"),
         ("SELECT * FROM system.query_history", "system.query_history"),
         ("SELECT * FROM system.stuck", "system.stuck"),
+        ("SELECT state FROM system.disk_stores", "system.disk_stores"),
         ("KILL QUERY 1", "killing what others run"),
         ("CANCEL JOB 1", "cancelling a job"),
         ("ALTER CUBE ssb SET (auto_refresh = on)", "lacks CREATE"),
@@ -409,4 +454,5 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
     }
     assert_eq!(ann("SELECT * FROM system.caches").code, Some(0));
     assert_eq!(root("SELECT * FROM system.queries").code, Some(0));
+    assert_eq!(root("SELECT folder FROM system.disk_stores").code, Some(0));
 }

@@ -182,10 +182,13 @@ fn postgresql_clients_copy_rows() {
 
 #[test]
 fn postgresql_drivers_write() {
-    let server = server();
-    let mut client = script("pg_live.py");
-    client.env("PGHOST", server.postgres.ip().to_string()).env("PGPORT", server.postgres.port().to_string());
-    println!("{}", run(&mut client));
+    for name in ["pg_live.py", "pg_asyncpg.py"] {
+        let server = server();
+        let mut client = script(name);
+        client.env("PGHOST", server.postgres.ip().to_string());
+        client.env("PGPORT", server.postgres.port().to_string());
+        println!("{}", run(&mut client));
+    }
 }
 
 #[test]

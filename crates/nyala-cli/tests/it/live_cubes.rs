@@ -25,11 +25,13 @@ const STAR_QUERIES: &[&str] = &[
 
 /// A live fact table and a cube over it that is only built when a test says so.
 async fn sales() -> TestEngine {
+    sales_with("").await
+}
+
+async fn sales_with(options: &str) -> TestEngine {
     let test = TestEngine::new().await;
-    test.run(
-        "CREATE LIVE TABLE sales (id BIGINT PRIMARY KEY, shop BIGINT, kind TEXT, buyer BIGINT, amount BIGINT)",
-    )
-    .await;
+    let columns = "id BIGINT PRIMARY KEY, shop BIGINT, kind TEXT, buyer BIGINT, amount BIGINT";
+    test.run(&format!("CREATE LIVE TABLE sales ({columns}) {options}")).await;
     test.run(
         "CREATE CUBE c WITH (auto_refresh = off) AS SELECT sum(amount), count(*), min(amount), max(amount), \
          bitmap_distinct(buyer), count(DISTINCT buyer) FROM sales GROUP BY CUBE (shop, kind)",
@@ -57,6 +59,34 @@ async fn check_all(test: &TestEngine) {
 /// State and reason of every segment.
 async fn segments(test: &TestEngine) -> Vec<(String, String)> {
     test.run("SHOW SEGMENTS").await.into_iter().map(|row| (row[4].clone(), row[5].clone())).collect()
+}
+
+/// Repeats a step until so many rows are counted.
+async fn until_counted(test: &TestEngine, expected: &str, step: impl AsyncFn()) {
+    let end = std::time::Instant::now() + PATIENCE;
+    loop {
+        step().await;
+        let counted = test.run("SELECT count(*) FROM sales").await;
+        if counted == [[expected]] {
+            return;
+        }
+        assert!(std::time::Instant::now() < end, "there are {counted:?} rows, not {expected}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// Rows of cells leave the answers when their time is over; those that were written since stay until theirs is.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_expire_leave_the_answers() {
+    let test = sales_with("WITH (ttl = 2000)").await;
+    put(&test, 0..100, 0).await;
+    test.run("BUILD CUBE c").await;
+    assert_eq!(segments(&test).await.len(), 1);
+    until_counted(&test, "10", async || put(&test, 200..210, 0).await).await;
+    until_counted(&test, "0", async || ()).await;
+    check_all(&test).await;
+    test.run("BUILD CUBE c").await;
+    check_all(&test).await;
 }
 
 const TOTAL: &str = "SELECT shop, count(*), sum(amount) FROM sales GROUP BY shop";

@@ -41,6 +41,7 @@ mod random;
 mod ranges;
 mod recommend;
 mod results;
+mod returning;
 mod rewrite;
 mod rewrite_joins;
 mod s3;

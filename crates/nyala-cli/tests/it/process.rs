@@ -162,8 +162,12 @@ fn a_text_of_100_megabytes_is_refused_by_both_doors() {
     assert!(response.body.contains("limit_exceeded"), "{}", response.body);
 }
 
+/// What the process may compute for a statement through both doors. A few tenths of a second are usual, and minutes what it
+/// takes to do something for each pair of words. Counted in processor time, so that other work on the machine does not matter.
+const MONSTER_CPU: Duration = Duration::from_secs(5);
+
 #[test]
-fn monstrous_statements_are_answered_or_refused_within_a_second() {
+fn monstrous_statements_are_answered_or_refused_without_much_ado() {
     let server = Server::empty(&[]);
     let statements = [
         ("a sum", format!("SELECT {}", vec!["1"; 100_000].join("+"))),
@@ -186,22 +190,30 @@ fn monstrous_statements_are_answered_or_refused_within_a_second() {
         ("a concatenation", format!("SELECT {}", vec!["'a'"; 100_000].join("||"))),
     ];
     for (name, sql) in &statements {
-        // The fastest of a few, since other tests use the machine too.
-        let took = (0..3).map(|_| time_both_doors(&server, sql)).min().unwrap();
-        assert!(took < Duration::from_secs(1), "{name} took {took:?}");
+        let before = cpu_time(&server);
+        ask_both_doors(&server, sql);
+        let computed = cpu_time(&server) - before;
+        assert!(computed < MONSTER_CPU, "{name} took {computed:?} of processor time");
         server.check_alive(name);
     }
 }
 
-fn time_both_doors(server: &Server, sql: &str) -> Duration {
-    let begin = Instant::now();
+/// Waits as long as [`PATIENCE`] for an answer.
+fn ask_both_doors(server: &Server, sql: &str) {
     let response = server.try_query(sql);
-    let by_http = begin.elapsed();
     assert!(matches!(response.status, 200 | 400 | 413 | 501), "{}: {}", response.status, response.body);
-    let begin = Instant::now();
     let received = send(server.postgres, &simple_query(sql));
-    assert!(!received.is_empty());
-    by_http.max(begin.elapsed())
+    assert!(received.last_chunk() == Some(b"Z\x00\x00\x00\x05I"), "the statement did not end: {received:?}");
+}
+
+/// What the server's threads have computed since it started, by `/proc/[pid]/stat`: proc(5), fields 14 and 15.
+fn cpu_time(server: &Server) -> Duration {
+    const TICKS_PER_SECOND: u64 = 100;
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.process.id())).unwrap();
+    // The name in brackets may hold spaces; the field after it is the third.
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks: Vec<u64> = fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse().unwrap()).collect();
+    Duration::from_millis((ticks[0] + ticks[1]) * 1000 / TICKS_PER_SECOND)
 }
 
 /// What a PostgreSQL client sends to run one statement and leave.

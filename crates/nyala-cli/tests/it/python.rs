@@ -32,7 +32,7 @@ fn requirements() -> PathBuf {
 
 fn check_packages(python: PathBuf) -> PathBuf {
     let found =
-        try_run(Command::new(&python).args(["-c", "import duckdb, flask_cors, moto, psycopg, sqlalchemy"]));
+        try_run(Command::new(&python).args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, sqlalchemy"]));
     assert_eq!(
         found.code,
         Some(0),

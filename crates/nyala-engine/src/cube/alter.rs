@@ -14,7 +14,8 @@ use super::lists::{Changed, CubeChange, exists};
 use super::options::{options, written};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::statement::{
-    AlterAction, CreateCube, CubeOption, CubeSelect, Kind, Nyala, StatementLimits, parse, resolve_positions,
+    AlterAction, CreateCube, CubeSelect, Kind, Nyala, StatementLimits, StatementOption, parse,
+    resolve_positions,
 };
 
 /// A cube as it will be.
@@ -35,7 +36,7 @@ pub(crate) async fn alter(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<Alteration> {
-    let set: Vec<CubeOption> = actions
+    let set: Vec<StatementOption> = actions
         .iter()
         .flat_map(|action| match action {
             AlterAction::Set(options) => options.clone(),
@@ -57,7 +58,7 @@ pub(crate) async fn alter(
 /// The same cube with other options.
 fn unchanged(
     entry: &CubeEntry,
-    (set, is_live): (&[CubeOption], bool),
+    (set, is_live): (&[StatementOption], bool),
     limits: &StatementLimits,
 ) -> Result<Alteration> {
     let definition = entry.definition.clone();
@@ -71,7 +72,7 @@ async fn other_cells(
     entry: &CubeEntry,
     compiled: &CompiledCube,
     actions: &[AlterAction],
-    set: &[CubeOption],
+    set: &[StatementOption],
     (state, limits): (&SessionState, &StatementLimits),
 ) -> Result<Alteration> {
     let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
@@ -122,7 +123,7 @@ fn create_of(entry: &CubeEntry, limits: &StatementLimits) -> Result<CreateCube> 
 fn statement(
     entry: &CubeEntry,
     changed: &Changed,
-    (set, is_live): (&[CubeOption], bool),
+    (set, is_live): (&[StatementOption], bool),
     limits: &StatementLimits,
 ) -> Result<String> {
     let mut create = create_of(entry, limits)?;

@@ -3,7 +3,7 @@
 use nyala_model::{CubeOptions, KeyKind, RangePartition, Step};
 
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::statement::{CubeOption, Width, parse_width};
+use crate::statement::{StatementOption, Width, parse_width};
 
 /// Takes an option back.
 const OFF: &str = "off";
@@ -11,7 +11,7 @@ const OFF: &str = "off";
 /// `before` with what is `set`.
 pub(super) fn options(
     mut before: CubeOptions,
-    set: &[CubeOption],
+    set: &[StatementOption],
     division: Option<&RangePartition>,
 ) -> Result<CubeOptions> {
     for option in set {
@@ -40,8 +40,12 @@ pub(super) fn options(
 
 /// The options of a statement after others were set: later ones count, and what is off is left out unless it is on
 /// by itself, as the refresh of a cube over a live table is.
-pub(super) fn written(before: &[CubeOption], set: &[CubeOption], is_live: bool) -> Vec<CubeOption> {
-    let mut all: Vec<CubeOption> = Vec::new();
+pub(super) fn written(
+    before: &[StatementOption],
+    set: &[StatementOption],
+    is_live: bool,
+) -> Vec<StatementOption> {
+    let mut all: Vec<StatementOption> = Vec::new();
     for option in before.iter().chain(set) {
         all.retain(|other| other.name != option.name);
         let is_news = is_live && option.name == "auto_refresh";
@@ -53,7 +57,7 @@ pub(super) fn written(before: &[CubeOption], set: &[CubeOption], is_live: bool) 
 }
 
 /// `1 month, 1 year`: each must be filled by ranges of the one before.
-fn tiers(option: &CubeOption, division: Option<&RangePartition>) -> Result<Vec<Step>> {
+fn tiers(option: &StatementOption, division: Option<&RangePartition>) -> Result<Vec<Step>> {
     let mut tiers = Vec::new();
     let mut below = division.cloned();
     for text in option.value.split(',') {
@@ -71,7 +75,7 @@ fn tiers(option: &CubeOption, division: Option<&RangePartition>) -> Result<Vec<S
     Ok(tiers)
 }
 
-fn width(option: &CubeOption, text: &str, division: Option<&RangePartition>) -> Result<Step> {
+fn width(option: &StatementOption, text: &str, division: Option<&RangePartition>) -> Result<Step> {
     let Some(division) = division else {
         let message = format!("`{}` needs a cube with PARTITION BY RANGE", option.name);
         return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
@@ -93,12 +97,12 @@ fn width(option: &CubeOption, text: &str, division: Option<&RangePartition>) -> 
     step.filter(|step| step.is_positive()).ok_or_else(|| wrong(option, rule))
 }
 
-fn fold_rows(option: &CubeOption) -> Result<u64> {
+fn fold_rows(option: &StatementOption) -> Result<u64> {
     let rows = option.value.parse().ok().filter(|rows| *rows > 0);
     rows.ok_or_else(|| wrong(option, "a number of rows, such as 100000"))
 }
 
-fn fold_after(option: &CubeOption) -> Result<u64> {
+fn fold_after(option: &StatementOption) -> Result<u64> {
     const DAY_SECONDS: i64 = 86_400;
     let seconds = match parse_width(&option.value) {
         Some(Width::Seconds(seconds)) => Some(seconds),
@@ -109,7 +113,7 @@ fn fold_after(option: &CubeOption) -> Result<u64> {
     ms.ok_or_else(|| wrong(option, "an interval such as '1 minute'"))
 }
 
-fn wrong(option: &CubeOption, rule: &str) -> QueryError {
+fn wrong(option: &StatementOption, rule: &str) -> QueryError {
     let message = format!("`{}` is no value of option `{}`", option.value, option.name);
     QueryError::new(ErrorKind::InvalidParameter, message).hint(format!("use {rule}"))
 }

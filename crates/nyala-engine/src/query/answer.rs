@@ -99,6 +99,11 @@ impl RowStream {
         SchemaRef::clone(&self.schema)
     }
 
+    /// The statement, which goes on after its rows.
+    pub(super) fn into_running(self) -> Running {
+        self.running
+    }
+
     /// All batches, or the first error.
     pub async fn collect(mut self) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();

@@ -21,8 +21,8 @@ use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
-/// Tables of the system that show what others ask.
-const TELLS_OF_OTHERS: [&str; 5] = ["queries", "query_history", "query_log", "stuck", "tasks"];
+/// Tables of the system that show what others ask, or where files are.
+const FOR_SUPERUSERS: [&str; 6] = ["disk_stores", "queries", "query_history", "query_log", "stuck", "tasks"];
 
 /// Checks every table that a plan reads, also in subqueries. It must be done whenever a plan is run, and not only
 /// when it was made: another session may have made it, and what was granted may have been taken.
@@ -43,7 +43,7 @@ pub(super) fn plan(
             && let Some(table) = read_by(scan, settings, &context)
         {
             refusal = match table.schema == SYSTEM_SCHEMA {
-                true if !TELLS_OF_OTHERS.contains(&table.name.as_str()) => Ok(()),
+                true if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
                 true => identity.require_superuser(&catalog, &format!("reading `{table}`")),
                 false => identity.require(&catalog, Privilege::Select, &Securable::Object(table)),
             };

@@ -27,7 +27,7 @@ use super::memory;
 use super::plans::{Made, answers_of, check_constant, is_fit};
 use super::results::Source;
 use super::run::{Deadline, Start};
-use super::session::{Session, in_order};
+use super::session::Session;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveScanExec, Pins};
@@ -57,7 +57,7 @@ impl Unoptimized {
         }
     }
 
-    fn analyze(self, state: &SessionState) -> Result<LogicalPlan> {
+    pub(super) fn analyze(self, state: &SessionState) -> Result<LogicalPlan> {
         match self {
             Self::Resolved(plan) => {
                 Ok(state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?)
@@ -104,6 +104,25 @@ pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         types.insert(number, data_type);
     }
     Ok(in_order(types))
+}
+
+/// The types of `$1`, `$2`, … in order. A number that is not used has no type.
+fn in_order(types: BTreeMap<usize, Option<DataType>>) -> Vec<Option<DataType>> {
+    let count = types.keys().max().copied().unwrap_or(0);
+    (1..=count).map(|number| types.get(&number).cloned().flatten()).collect()
+}
+
+/// Types of the parameters of two plans of one statement.
+pub(super) fn either_types(
+    one: Vec<Option<DataType>>,
+    other: Vec<Option<DataType>>,
+) -> Vec<Option<DataType>> {
+    let (mut one, mut other) = (one.into_iter(), other.into_iter());
+    std::iter::from_fn(|| match (one.next(), other.next()) {
+        (None, None) => None,
+        (left, right) => Some(left.flatten().or(right.flatten())),
+    })
+    .collect()
 }
 
 /// A query ready to run, with what the rewrite decided.

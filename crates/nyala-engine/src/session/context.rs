@@ -6,27 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
-use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::TableProvider;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
-use nyala_model::{CatalogSnapshot, CubeEntry, QualifiedName, TableEntry, TableSource};
+use nyala_model::{CatalogSnapshot, QualifiedName};
 
 use super::constants::ConstantsRight;
+use super::cubes::{judge, ready_cube};
 use super::extension::SessionExtension;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::{NyalaOptions, Settings};
+use super::tables::{live_finder, open_tables, schema_of};
 use super::{DATABASE, DEFAULT_SCHEMA};
-use crate::cube::{CompiledCube, Coverage, CubeIndex, Listings, ReadyCube, check_states, compile};
+use crate::cube::{CubeIndex, Listings, ReadyCube};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::functions::register;
-use crate::live::{Changes, Finder, LiveProvider, LiveRef, LiveStores, Pins};
-use crate::scan::{ExternalTable, HotCuboids, Stores, TableFiles, decode_schema};
+use crate::live::{Changes, LiveRef, LiveStores, Pins};
+use crate::scan::{HotCuboids, Stores, TableFiles};
 use crate::statement::StatementLimits;
 
 /// What snapshots are opened with.
@@ -50,7 +50,7 @@ pub(crate) struct SnapshotContext {
     state: SessionState,
     /// In which live tables have the versions of their rows; none if there are no live tables.
     versioned: Option<SessionState>,
-    tables: Arc<HashMap<QualifiedName, OpenedTable>>,
+    pub(super) tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
     listings: Arc<Listings>,
     epoch: u64,
@@ -245,125 +245,4 @@ impl ContextSource {
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()
     }
-}
-
-fn open_tables(
-    snapshot: &CatalogSnapshot,
-    source: &ContextSource,
-    state: &SessionState,
-    before: Option<&SnapshotContext>,
-) -> HashMap<QualifiedName, OpenedTable> {
-    let open = |(name, entry): (&QualifiedName, &Arc<TableEntry>)| {
-        let kept = before
-            .and_then(|before| before.tables.get(name))
-            .filter(|table| matches!(table, Ok(table) if Arc::ptr_eq(table.entry(), entry)));
-        let table = kept.cloned().unwrap_or_else(|| open_table(entry, source, state));
-        (name.clone(), table)
-    };
-    snapshot.tables.iter().map(open).collect()
-}
-
-fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionState) -> OpenedTable {
-    let shared = Arc::clone(entry);
-    match &entry.source {
-        TableSource::External(files) => {
-            let table = ExternalTable::open(shared, files, state, source.stores.config())?;
-            Ok(Table::External(Arc::new(table)))
-        }
-        TableSource::Live(live) => {
-            let table = LiveRef::new(shared, live.clone(), source.live.find(&live.store));
-            Ok(Table::Live(Arc::new(LiveProvider::new(Arc::new(table), decode_schema(entry)?, state)?)))
-        }
-    }
-}
-
-/// Finds live tables by their names; bare ones are of the default schema.
-fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
-    let tables = Arc::clone(tables);
-    Box::new(move |name| {
-        let reference = TableReference::from(name);
-        let name = QualifiedName::new(reference.schema().unwrap_or(DEFAULT_SCHEMA), reference.table());
-        match tables.get(&name) {
-            Some(Ok(Table::Live(table))) => Ok((Arc::clone(table.table()), table.schema().as_ref().clone())),
-            Some(Err(error)) => Err(error.clone()),
-            Some(Ok(Table::External(_))) => {
-                let message = format!("`{name}` is not a live table: nobody records how it changes");
-                Err(QueryError::new(ErrorKind::Unsupported, message))
-            }
-            None => {
-                let known = tables.keys().map(|table| table.name.as_str());
-                let error =
-                    QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
-                Err(match nearest(&name.name, known) {
-                    Some(near) => error.hint(format!("did you mean `{near}`?")),
-                    None => error,
-                })
-            }
-        }
-    })
-}
-
-fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {
-    let own = tables.iter().filter(|(name, _)| name.schema == schema);
-    let own: BTreeMap<_, _> = own.map(|(name, table)| (name.name.clone(), table.clone())).collect();
-    SnapshotSchema::new(own)
-}
-
-async fn ready_cube(
-    entry: &Arc<CubeEntry>,
-    snapshot: &CatalogSnapshot,
-    state: &SessionState,
-    source: &ContextSource,
-    before: Option<&SnapshotContext>,
-    listings: &Listings,
-) -> ReadyCube {
-    let compiled = match before.and_then(|before| unchanged(entry, snapshot, before)) {
-        Some(compiled) => Ok(compiled),
-        None => compiled(entry, state, source).await,
-    };
-    let coverage = judge(entry, &compiled, listings);
-    ReadyCube { entry: Arc::clone(entry), compiled, coverage }
-}
-
-fn judge(
-    entry: &CubeEntry,
-    compiled: &std::result::Result<Arc<CompiledCube>, String>,
-    listings: &Listings,
-) -> Coverage {
-    compiled.as_ref().map(|compiled| Coverage::judge(entry, compiled, listings)).unwrap_or_default()
-}
-
-async fn compiled(
-    entry: &CubeEntry,
-    state: &SessionState,
-    source: &ContextSource,
-) -> std::result::Result<Arc<CompiledCube>, String> {
-    let definition = &entry.definition;
-    let numbers: Vec<u32> = definition.measures.iter().map(|measure| measure.number).collect();
-    let (division, limits) = (definition.partition.as_ref(), &source.limits);
-    let compiled = match compile(&definition.select, division, &numbers, state, limits).await {
-        Ok(compiled) => check_states(&entry.definition, &compiled).map(|()| Arc::new(compiled)),
-        Err(error) => Err(format!("its definition no longer fits its tables: {error}")),
-    };
-    if let Err(reason) = &compiled {
-        tracing::warn!(cube = %entry.name, reason, "cube cannot be used");
-    }
-    compiled
-}
-
-/// The compiled form from the snapshot before, if neither the cube nor its tables changed.
-fn unchanged(
-    entry: &CubeEntry,
-    snapshot: &CatalogSnapshot,
-    before: &SnapshotContext,
-) -> Option<Arc<CompiledCube>> {
-    let cube = before.cubes.find(entry)?;
-    let same_tables = entry.definition.sources.iter().all(|name| {
-        match (snapshot.tables.get(name), before.snapshot.tables.get(name)) {
-            (Some(now), Some(then)) => Arc::ptr_eq(now, then),
-            _ => false,
-        }
-    });
-    let same = same_tables && cube.entry.definition == entry.definition;
-    cube.compiled.as_ref().ok().filter(|_| same).cloned()
 }

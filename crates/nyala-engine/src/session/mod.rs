@@ -3,6 +3,7 @@
 mod constants;
 mod context;
 mod cooperative;
+mod cubes;
 mod extension;
 mod filter_in_scan;
 mod groups_in_scan;
@@ -10,6 +11,7 @@ mod physical;
 mod planner;
 mod schema;
 mod settings;
+mod tables;
 
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;

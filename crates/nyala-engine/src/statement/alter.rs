@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::options::{StatementOption, parse_options, show_options};
 use super::parser::{expected, from_parser, peek_word};
 use crate::error::Result;
 
@@ -35,16 +36,7 @@ pub enum AlterAction {
     /// `DROP GROUPING SET (dimension, …)`
     DropGroupingSet(Vec<Expr>),
     /// `SET (option = value, …)`
-    Set(Vec<CubeOption>),
-}
-
-/// `name = value`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CubeOption {
-    /// In lower case.
-    pub name: String,
-    /// The value, without quotes.
-    pub value: String,
+    Set(Vec<StatementOption>),
 }
 
 #[derive(Clone, Copy)]
@@ -114,38 +106,6 @@ fn parse_action(parser: &mut DFParser<'_>, verb: Verb) -> Result<AlterAction> {
         }
         _ => Err(expected(parser, "`DIMENSION`, `MEASURE` or `GROUPING SET`")),
     }
-}
-
-/// `(name = value, …)`; values are strings, numbers or words.
-pub(super) fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<CubeOption>> {
-    parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
-    let mut options = Vec::new();
-    loop {
-        let name = parser.parser.parse_identifier().map_err(from_parser)?.value.to_lowercase();
-        parser.parser.expect_token(&Token::Eq).map_err(from_parser)?;
-        let value = match parser.parser.next_token().token {
-            Token::SingleQuotedString(text) | Token::Number(text, _) => text,
-            Token::Word(word) => word.value,
-            _ => {
-                parser.parser.prev_token();
-                return Err(expected(parser, "a value in single quotes"));
-            }
-        };
-        options.push(CubeOption { name, value });
-        if !parser.parser.consume_token(&Token::Comma) {
-            parser.parser.expect_token(&Token::RParen).map_err(from_parser)?;
-            return Ok(options);
-        }
-    }
-}
-
-/// `(name = 'value', …)`
-pub(super) fn show_options(options: &[CubeOption]) -> String {
-    let shown = options.iter().map(|CubeOption { name, value }| {
-        let name = Ident::new(name);
-        format!("{name} = '{}'", value.replace('\'', "''"))
-    });
-    format!("({})", shown.collect::<Vec<_>>().join(", "))
 }
 
 fn parse_set(parser: &mut DFParser<'_>) -> Result<Vec<Expr>> {

@@ -7,9 +7,10 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
 use nyala_model::Step;
 
-use super::alter::{AlterCube, CubeOption, show_options};
+use super::alter::AlterCube;
 use super::copy::CopyInto;
 use super::live::LiveStatement;
+use super::options::{StatementOption, show_options};
 use super::roles::RoleStatement;
 
 /// One parsed statement, not yet planned. Displays as SQL.
@@ -141,7 +142,7 @@ pub struct CreateCube {
     /// How it is divided into segments.
     pub partition: Option<PartitionClause>,
     /// What is done to its segments without being asked.
-    pub options: Vec<CubeOption>,
+    pub options: Vec<StatementOption>,
     /// The SELECT, as written.
     pub query: Box<Query>,
 }

@@ -8,8 +8,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 
-use super::alter::{CubeOption, parse_options, show_options};
 use super::copy::{CopyInto, parse_copy};
+use super::options::{StatementOption, parse_options, show_options};
 use super::parser::{from_parser, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -25,7 +25,7 @@ pub enum LiveStatement {
         /// Its folder; one in the data folder when absent.
         folder: Option<String>,
         /// Options.
-        options: Vec<CubeOption>,
+        options: Vec<StatementOption>,
     },
     /// `DROP DISK STORE [IF EXISTS] name`
     DropDiskStore {
@@ -39,7 +39,7 @@ pub enum LiveStatement {
         /// The statement.
         create: Box<CreateTable>,
         /// `WITH (disk_store = …, …)`
-        options: Vec<CubeOption>,
+        options: Vec<StatementOption>,
     },
     /// `ALTER TABLE …`
     AlterTable(Box<AlterTable>),
@@ -119,7 +119,7 @@ fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
     Ok(LiveStatement::CreateTable { create: Box::new(create), options })
 }
 
-fn named_option(option: &SqlOption) -> Result<CubeOption> {
+fn named_option(option: &SqlOption) -> Result<StatementOption> {
     let SqlOption::KeyValue { key, value } = option else {
         return Err(QueryError::new(ErrorKind::Syntax, format!("expected `name = value`, found `{option}`")));
     };
@@ -131,7 +131,7 @@ fn named_option(option: &SqlOption) -> Result<CubeOption> {
         Expr::Identifier(name) => name.value.clone(),
         other => other.to_string(),
     };
-    Ok(CubeOption { name: key.value.to_lowercase(), value })
+    Ok(StatementOption { name: key.value.to_lowercase(), value })
 }
 
 impl fmt::Display for LiveStatement {
@@ -159,7 +159,7 @@ impl fmt::Display for LiveStatement {
     }
 }
 
-fn with_options(f: &mut fmt::Formatter<'_>, options: &[CubeOption]) -> fmt::Result {
+fn with_options(f: &mut fmt::Formatter<'_>, options: &[StatementOption]) -> fmt::Result {
     match options.is_empty() {
         true => Ok(()),
         false => write!(f, " WITH {}", show_options(options)),

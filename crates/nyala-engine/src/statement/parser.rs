@@ -10,11 +10,12 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::alter::{AlterCube, parse_actions, parse_options};
+use super::alter::{AlterCube, parse_actions};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::limits::StatementLimits;
 use super::live::parse_live;
+use super::options::parse_options;
 use super::partition::parse_partition;
 use super::roles::parse_roles;
 use crate::error::{ErrorKind, QueryError, Result};

@@ -3,9 +3,10 @@
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Expr, Insert, ObjectName, OnConflict, OnConflictAction,
-    OnInsert, SetExpr, Statement as SqlStatement,
+    OnInsert, Query, SetExpr, Statement as SqlStatement,
 };
 
+use super::returning;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// What is done with a row whose key exists.
@@ -19,11 +20,13 @@ pub(crate) enum IfExists {
 }
 
 /// How a statement is planned and what it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Writing {
     /// Whether live tables show the versions of their rows to it.
     pub(crate) versions: bool,
     pub(crate) if_exists: IfExists,
+    /// What it gives back, as a query over its tables, the target first.
+    pub(crate) returning: Option<Box<Query>>,
 }
 
 impl Writing {
@@ -36,23 +39,18 @@ impl Writing {
         };
         match ast.as_mut() {
             SqlStatement::Update(update) => {
-                refuse_returning(update.returning.is_some())?;
-                if update.from.is_some() {
-                    let message = "UPDATE … FROM is not supported";
-                    return Err(QueryError::new(ErrorKind::Unsupported, message).hint(
-                        "take the values from a subquery: SET a = (SELECT …) WHERE key IN (SELECT …)",
-                    ));
-                }
-                Ok(Self { versions: true, ..Self::default() })
+                returning::join_from(update);
+                let returning = returning::of_update(update)?;
+                Ok(Self { versions: true, returning, ..Self::default() })
             }
             SqlStatement::Delete(delete) => {
-                refuse_returning(delete.returning.is_some())?;
-                Ok(Self { versions: true, ..Self::default() })
+                let returning = returning::of_delete(delete)?;
+                Ok(Self { versions: true, returning, ..Self::default() })
             }
             SqlStatement::Insert(insert) => {
-                refuse_returning(insert.returning.is_some())?;
                 let if_exists = take_conflict(insert)?;
-                Ok(Self { versions: insert_names(insert, row_version), if_exists })
+                let returning = returning::of_insert(insert)?;
+                Ok(Self { versions: insert_names(insert, row_version), if_exists, returning })
             }
             SqlStatement::Query(query) => {
                 let versions = query.to_string().contains(row_version);
@@ -60,14 +58,6 @@ impl Writing {
             }
             _ => Ok(Self::default()),
         }
-    }
-}
-
-fn refuse_returning(is_there: bool) -> Result<()> {
-    match is_there {
-        true => Err(QueryError::new(ErrorKind::Unsupported, "RETURNING is not supported")
-            .hint("select the rows by their keys afterwards")),
-        false => Ok(()),
     }
 }
 
@@ -140,7 +130,8 @@ mod tests {
         let statement = parse(sql, &limits).unwrap().remove(0);
         let Kind::DataFusion(mut statement) = statement.kind else { panic!("{sql} is not SQL") };
         let writing = Writing::take(&mut statement, "_version");
-        assert!(!statement.to_string().contains("CONFLICT"));
+        let rest = statement.to_string();
+        assert!(!["CONFLICT", "RETURNING", " FROM u, "].iter().any(|word| rest.contains(word)), "{rest}");
         writing
     }
 
@@ -157,6 +148,23 @@ mod tests {
         ] {
             assert_eq!(take(sql).unwrap().versions, versions, "{sql}");
         }
+    }
+
+    #[test]
+    fn what_is_given_back_is_a_query_over_the_same_tables() {
+        let check = |sql: &str, expected: &str| {
+            let returning = take(sql).unwrap().returning.map(|query| query.to_string());
+            assert_eq!(returning.unwrap_or_default(), expected, "{sql}");
+        };
+        check("INSERT INTO t VALUES (1)", "");
+        check("INSERT INTO s.t (a) VALUES (1) RETURNING a, a + 1 AS b", "SELECT a, a + 1 AS b FROM s.t");
+        check("DELETE FROM t WHERE a = 1 RETURNING *", "SELECT * FROM t");
+        check("UPDATE t AS x SET a = 1 RETURNING x.a", "SELECT x.a FROM t AS x");
+        check("UPDATE t SET a = u.a FROM u, v JOIN w ON v.k = w.k WHERE t.k = u.k", "");
+        check(
+            "UPDATE t SET a = u.a FROM u, v JOIN w ON v.k = w.k WHERE t.k = u.k RETURNING t.a, w.b",
+            "SELECT t.a, w.b FROM t CROSS JOIN u CROSS JOIN (v JOIN w ON v.k = w.k)",
+        );
     }
 
     #[test]

@@ -159,12 +159,15 @@ impl Connection {
         self.describe(schema, &[])
     }
 
-    /// A statement with parameters is started to be described: only then are its types certain.
+    /// A query with parameters is started to be described: only then are its types certain. What writes waits to be
+    /// executed.
     async fn describe_portal(&mut self, name: &str) -> Result<(), Stop> {
         let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
-        let gives_rows =
-            matches!(&portal.bound.stored.plan, Plan::Engine(prepared, _) if prepared.schema().is_some());
-        if gives_rows && !portal.bound.parameters.is_empty() && matches!(portal.progress, Progress::New) {
+        let is_query = matches!(
+            &portal.bound.stored.plan,
+            Plan::Engine(prepared, _) if prepared.schema().is_some() && !prepared.writes_rows()
+        );
+        if is_query && !portal.bound.parameters.is_empty() && matches!(portal.progress, Progress::New) {
             self.open(&mut portal).await?;
         }
         let schema = match &portal.progress {

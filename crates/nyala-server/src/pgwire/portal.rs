@@ -107,6 +107,10 @@ impl RowsTag {
             "EXPLAIN" => Self::Plain("EXPLAIN"),
             "SHOW" => Self::Plain("SHOW"),
             "DESCRIBE" | "DESC" => Self::Plain("DESCRIBE"),
+            // With RETURNING; the 0 was once the id of a row.
+            "INSERT" => Self::Counted("INSERT 0"),
+            "UPDATE" => Self::Counted("UPDATE"),
+            "DELETE" => Self::Counted("DELETE"),
             _ => Self::Counted("SELECT"),
         }
     }
@@ -247,5 +251,7 @@ mod tests {
         check("VALUES (1)", "SELECT 3");
         check("explain SELECT 1", "EXPLAIN");
         check("SHOW CUBES", "SHOW");
+        check("INSERT INTO t VALUES (1) RETURNING a", "INSERT 0 3");
+        check("update t SET a = 1 RETURNING a", "UPDATE 3");
     }
 }

@@ -69,7 +69,12 @@ impl Connection {
         parameters: Vec<ScalarValue>,
     ) -> Result<Reply, Stop> {
         match attended(&mut self.input, self.session.execute(prepared, parameters)).await? {
-            Answer::Rows(rows) => Ok(Reply::Rows(Box::new(Rows::stream(rows, tag)))),
+            Answer::Rows(rows) => {
+                if prepared.writes_rows() {
+                    self.transaction.change();
+                }
+                Ok(Reply::Rows(Box::new(Rows::stream(rows, tag))))
+            }
             Answer::Done(done) => {
                 self.notice(done.notice.map(Failure::notice))?;
                 if done.tag != "SET" {

@@ -197,7 +197,7 @@ impl Definition {
             }
             Rule::OneOf(["on"]) => boolean(&lower).filter(|value| *value == "on").map(str::to_owned),
             Rule::OneOf(values) => values.contains(&lower.as_str()).then_some(lower),
-            Rule::Utf8 => matches!(lower.as_str(), "utf8" | "utf-8" | "unicode").then(|| "UTF8".to_owned()),
+            Rule::Utf8 => is_utf8(&lower).then(|| "UTF8".to_owned()),
             Rule::IsoDate => iso_date(&lower),
         };
         accepted.ok_or_else(|| self.refuse(value))
@@ -218,6 +218,12 @@ impl Definition {
         };
         Failure::error(sqlstate::INVALID_PARAMETER_VALUE, message).hint(hint)
     }
+}
+
+/// PostgreSQL looks at letters and digits only: asyncpg sends the name in quotes.
+fn is_utf8(lower: &str) -> bool {
+    let name: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+    matches!(name.as_str(), "utf8" | "unicode")
 }
 
 fn boolean(value: &str) -> Option<&'static str> {
@@ -256,6 +262,7 @@ mod tests {
         };
         check("datestyle", "iso, dmy", "ISO, DMY");
         check("CLIENT_ENCODING", "utf-8", "UTF8");
+        check("client_encoding", "'utf-8'", "UTF8");
         check("extra_float_digits", "3", "3");
         check("row_security", "FALSE", "off");
         check("standard_conforming_strings", "true", "on");

@@ -14,14 +14,14 @@ use crate::session::Settings;
 /// Rows of one statement are held in memory up to this size. No store takes larger statements.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Runs a query to its end.
+/// Runs a query to its end. The statement goes on.
 pub(super) async fn run(
     session: &Session,
     query: Unoptimized,
     settings: &Settings,
     deadline: &Deadline,
     running: Running,
-) -> Result<Vec<RecordBatch>> {
+) -> Result<(Vec<RecordBatch>, Running)> {
     let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a query gave no rows to write"));
@@ -37,5 +37,5 @@ pub(super) async fn run(
         }
         batches.push(batch);
     }
-    Ok(batches)
+    Ok((batches, rows.into_running()))
 }

@@ -13,7 +13,8 @@ use nyala_catalog::{Change, NewTable};
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
 use nyala_storage::oplog::{DiskStore, OplogError, TableSpec};
 
-use super::{blocking, collect, stores, write};
+use super::insert::insert;
+use super::{blocking, collect, stores};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{ROW_VERSION, durability};
 use crate::query::activity::Running;
@@ -25,7 +26,7 @@ use crate::query::run::Deadline;
 use crate::query::session::Session;
 use crate::scan::encode_schema;
 use crate::session::Settings;
-use crate::statement::{CubeOption, IfExists, LiveStatement, Width, parse_width};
+use crate::statement::{IfExists, LiveStatement, StatementOption, Width, parse_width};
 
 const TAG: &str = "CREATE TABLE";
 /// Buckets of a table whose statement does not say how many.
@@ -43,7 +44,7 @@ struct Options {
 pub(super) async fn table(
     session: &Session,
     create: &CreateTable,
-    options: &[CubeOption],
+    options: &[StatementOption],
     settings: &Settings,
     deadline: &Deadline,
     running: Running,
@@ -257,11 +258,14 @@ async fn fill(
     let engine = &session.engine;
     let rows = async {
         let query = Unoptimized::Resolved(input.as_ref().clone());
-        let batches = collect::run(session, query, settings, deadline, running).await?;
-        write::insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace).await
+        let (batches, _running) = collect::run(session, query, settings, deadline, running).await?;
+        insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace, None).await
     };
     match rows.await {
-        Ok(rows) => Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None })),
+        Ok(written) => {
+            let rows = Some(written.rows);
+            Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows, notice: None }))
+        }
         Err(error) => {
             let change = Change::DropTable { name: name.clone(), if_exists: true };
             engine.catalog().commit(change).await?;
@@ -273,10 +277,10 @@ async fn fill(
 }
 
 impl Options {
-    fn parse(given: &[CubeOption]) -> Result<Self> {
+    fn parse(given: &[StatementOption]) -> Result<Self> {
         let mut options =
             Self { store: None, buckets: BUCKETS, durability: Default::default(), ttl_ms: None };
-        for CubeOption { name, value } in given {
+        for StatementOption { name, value } in given {
             match name.as_str() {
                 "disk_store" => options.store = Some(value.clone()),
                 "buckets" => options.buckets = value.parse().map_err(|_| bad(name, value, "1 to 4096"))?,

@@ -1,13 +1,17 @@
 //! Statements about live tables: making them, writing to them, loading them.
 
 mod alter;
+mod change;
 mod collect;
 mod copy;
 mod create;
 mod follow;
 mod ingest;
+mod insert;
 mod loading;
 mod lost;
+mod matches;
+mod returning;
 mod stats;
 mod stores;
 mod values;
@@ -18,6 +22,7 @@ use std::sync::Arc;
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
 pub use loading::Loading;
+pub(super) use returning::Returning;
 pub use stats::DiskStoreStats;
 pub(super) use stats::stats;
 pub(super) use stores::{forget_leftovers, forget_leftovers_later};

@@ -15,7 +15,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveStores, OpenStore, check_options};
 use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
-use crate::statement::CubeOption;
+use crate::statement::StatementOption;
 
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";
@@ -25,7 +25,7 @@ pub(super) async fn create(
     name: &Ident,
     if_not_exists: bool,
     folder: Option<&str>,
-    options: &[CubeOption],
+    options: &[StatementOption],
 ) -> Result<Answer> {
     let name = store_name(name);
     if engine.catalog().snapshot().disk_stores.contains_key(&name) {
@@ -35,7 +35,7 @@ pub(super) async fn create(
         };
     }
     let mut given = BTreeMap::new();
-    for CubeOption { name, value } in options {
+    for StatementOption { name, value } in options {
         if given.insert(name.clone(), value.clone()).is_some() {
             let message = format!("option `{name}` is given twice");
             return Err(QueryError::new(ErrorKind::InvalidDefinition, message));

@@ -12,8 +12,9 @@ use crate::query::answer::Answer;
 use crate::query::authorize;
 use crate::query::engine::Engine;
 use crate::query::planning::cast_values;
+use crate::query::prepared::{Parts, Prepared};
 use crate::query::run::{Deadline, Start};
-use crate::query::session::{Parts, Prepared, Session};
+use crate::query::session::Session;
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{Kind, lift, parse};
 

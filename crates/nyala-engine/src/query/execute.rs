@@ -1,0 +1,150 @@
+//! From a prepared statement to its answer.
+
+use std::sync::Arc;
+
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+
+use super::activity::{Running, fail};
+use super::answer::{Answer, Completion};
+use super::prepared::{Parts, Prepared};
+use super::run::Deadline;
+use super::session::Session;
+use super::{authorize, ddl, explain, live, planning, show};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::Settings;
+use crate::statement::Kind;
+
+impl Session {
+    /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
+    pub async fn execute(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
+        self.engine.check_open()?;
+        let deadline = self.own_deadline();
+        let engine = &self.engine;
+        let cancel = deadline.cancel.clone();
+        let running =
+            Running::begin(&engine.counters, &engine.registry, &prepared.text(), self.options(), cancel);
+        let entry = Arc::clone(running.entry());
+        let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
+        self.engine.audit_statement(
+            self.options(),
+            || prepared.text().into_owned(),
+            prepared.changes(),
+            &answer,
+        );
+        if let Err(error) = &answer {
+            fail(&engine.counters, &entry, error);
+        }
+        answer
+    }
+
+    /// What ready plans do not need is in boxes, so that the state of a connection stays small.
+    async fn dispatch(
+        &self,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        let settings = self.settings();
+        let statement = prepared.statement();
+        match &statement.kind {
+            Kind::Nyala(statement) => {
+                Box::pin(self.authorize_own(statement, &settings)).await?;
+                Box::pin(self.run_own(statement, &settings, deadline, running)).await
+            }
+            Kind::DataFusion(_) => {
+                if settings.nyala().check_files {
+                    Box::pin(self.engine.check_files(None)).await?;
+                }
+                let key = self.result_key(prepared, &parameters, &settings);
+                let mut running = Some(running);
+                if let Some(key) = &key
+                    && let Some(answer) = self.answer_again(key, &settings, &mut running)?
+                {
+                    return Ok(answer);
+                }
+                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
+                let mut answer = match (ready, running) {
+                    (Some(answer), _) => answer,
+                    (None, Some(running)) => {
+                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await?
+                    }
+                    (None, None) => return Err(QueryError::internal("a statement was lost")),
+                };
+                if let (Some(key), Answer::Rows(rows)) = (key, &mut answer) {
+                    rows.keep(&self.engine.results, key);
+                }
+                Ok(answer)
+            }
+        }
+    }
+
+    /// Runs a statement that no ready plan answers.
+    async fn run_planned(
+        &self,
+        prepared: &Prepared,
+        parameters: Vec<ScalarValue>,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        let whole = match prepared.taken_from_text() {
+            Some(text) => self.prepare_with(self.parse_one(text)?, settings).await?,
+            None => prepared.clone(),
+        };
+        let statement = whole.statement();
+        if let Some((explain, inner)) = statement.explained() {
+            self.authorize_query(inner.clone(), settings).await?;
+            return explain::run(&self.engine, explain, inner, settings, running).await;
+        }
+        if let Some(name) = show::setting_name(statement)
+            && let Some(value) = self.setting(&name)
+        {
+            return show::setting(&name, &value, running);
+        }
+        let parts = self.current(whole.parts(), settings).await?;
+        self.run_plan(&parts, parameters, settings, deadline, running).await
+    }
+
+    async fn run_plan(
+        &self,
+        parts: &Parts,
+        parameters: Vec<ScalarValue>,
+        settings: &Settings,
+        deadline: &Deadline,
+        running: Running,
+    ) -> Result<Answer> {
+        // Also what was prepared before: since then it may have been forbidden.
+        self.authorize_plans(parts, settings)?;
+        let plan = parts.plan.as_ref().ok_or_else(|| QueryError::internal("a query has no plan"))?;
+        match plan.logical() {
+            LogicalPlan::Statement(change) => {
+                use datafusion::logical_expr::Statement as Change;
+                match change {
+                    Change::SetVariable(set) => self.set(&set.variable, &set.value)?,
+                    Change::ResetVariable(reset) => self.reset_one(&reset.variable)?,
+                    other => return Err(unsupported(other.name())),
+                }
+                Ok(Completion::of("SET"))
+            }
+            LogicalPlan::Ddl(change) => {
+                authorize::ddl(&self.engine, &self.options().identity, change, settings)?;
+                ddl::run(&self.engine, change, &parts.statement, settings).await
+            }
+            LogicalPlan::Dml(dml) => {
+                let work = live::write(self, dml, parts, &parameters, settings, deadline, running);
+                Box::pin(work).await
+            }
+            LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
+            _ => {
+                let text = parts.statement.text();
+                planning::run(self, plan, text, &parameters, settings, deadline, running).await
+            }
+        }
+    }
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::Unsupported, format!("{what} is not supported"))
+}

@@ -1,0 +1,159 @@
+//! UPDATE and DELETE: a query reads the rows as they shall be, or those that shall go, each with its version. They are
+//! written on condition that these versions are still there; if not, the query is run again.
+
+use std::sync::Arc;
+
+use arrow::record_batch::RecordBatch;
+use datafusion::common::{Column, DFSchema};
+use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+use nyala_storage::oplog::{Condition, Write};
+
+use super::returning::GivenBack;
+use super::write::{ATTEMPTS, Work, Written, commit, joined, without_versions};
+use super::{collect, matches};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::ROW_VERSION;
+use crate::query::activity::Running;
+use crate::query::planning::Unoptimized;
+
+/// A query whose rows say what to write.
+pub(super) struct Reading {
+    query: LogicalPlan,
+    /// Whether they are rows that shall go, and not rows as they shall be.
+    deletes: bool,
+    /// Whether it may give a row of the table several times, because it met several rows of other tables.
+    repeats: bool,
+}
+
+/// What a reading gave, ready to be written.
+struct Step {
+    write: Write,
+    count: u64,
+    given: Option<RecordBatch>,
+}
+
+/// The projection that the planner makes of an UPDATE: the columns of the table, over the rows of it and of the tables
+/// in FROM.
+pub(super) fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
+    match input {
+        LogicalPlan::Projection(projection) => Ok(projection),
+        _ => Err(QueryError::internal("an UPDATE has no projection")),
+    }
+}
+
+impl Work<'_> {
+    /// The rows as an UPDATE leaves them, with the versions they had; if something of them is given back, also the columns
+    /// of the other tables.
+    pub(super) fn updated(&self, input: &Unoptimized) -> Result<Reading> {
+        let projection = projection_of(input.logical())?;
+        self.check_assignments(projection)?;
+        let (all, own) = (projection.input.schema(), projection.expr.len());
+        let repeats = all.fields().len() > own;
+        let mut columns = projection.expr.clone();
+        if self.back.is_some() {
+            columns.extend(others(all, own));
+        }
+        let query = LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(&projection.input))?);
+        Ok(Reading { query, deletes: false, repeats })
+    }
+
+    /// The target is the first table of the query.
+    fn check_assignments(&self, projection: &Projection) -> Result<()> {
+        let (key, input) = (self.provider.key(), projection.input.schema());
+        let target = input.iter().next().and_then(|(table, _)| table);
+        for expression in &projection.expr {
+            let (_, name) = expression.qualified_name();
+            let stays = matches!(
+                expression.clone().unalias(),
+                Expr::Column(column) if column.name == name && column.relation.as_ref() == target
+            );
+            if !stays && (name == ROW_VERSION || key.index_of(&name).is_ok()) {
+                let message = match name == ROW_VERSION {
+                    true => format!("`{ROW_VERSION}` cannot be set"),
+                    false => format!("column `{name}` is part of the primary key and cannot be changed"),
+                };
+                return Err(QueryError::new(ErrorKind::Unsupported, message)
+                    .hint("insert the row under its new key and delete the old one"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows that a DELETE takes away, with their versions: all of them if something of it is given back, or the key.
+    pub(super) fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
+        let whole = input.logical().clone();
+        let query = match &self.back {
+            Some(_) => whole,
+            None => {
+                let names = self.provider.key().fields().iter().map(|field| field.name().as_str());
+                let columns = names.chain([ROW_VERSION]);
+                let column = |name| Expr::Column(Column::new(Some(dml.table_name.clone()), name));
+                LogicalPlanBuilder::from(whole).project(columns.map(column).collect::<Vec<_>>())?.build()?
+            }
+        };
+        Ok(Reading { query, deletes: true, repeats: false })
+    }
+
+    pub(super) async fn read_and_write(
+        &self,
+        reading: Reading,
+        running: Running,
+    ) -> Result<(Written, Running)> {
+        let table = self.provider.table().opened().await?;
+        let text = running.entry().text.clone();
+        let (mut running, mut turn, mut conflict) = (Some(running), None, None);
+        for _ in 0..ATTEMPTS {
+            let attempt = match running.take() {
+                Some(first) => first,
+                None => self.session.begin(&text, self.deadline),
+            };
+            let query = Unoptimized::Resolved(reading.query.clone());
+            let (batches, ended) =
+                collect::run(self.session, query, self.settings, self.deadline, attempt).await?;
+            let Some(rows) = joined(&batches)? else {
+                return Ok((Written::nothing(self.back.as_ref()), ended));
+            };
+            let Step { write, count, given } = self.step(&reading, rows).await?;
+            match commit(&table, write).await {
+                Ok(done) => return Ok((Written::new(count, given, self.back.as_ref(), &done)?, ended)),
+                Err(error) if error.kind == ErrorKind::Conflict => conflict = Some(error),
+                Err(error) => return Err(error),
+            }
+            if turn.is_none() {
+                turn = Some(self.provider.table().turn.lock().await);
+            }
+        }
+        Err(conflict.unwrap_or_else(|| QueryError::internal("a statement was never tried")))
+    }
+
+    async fn step(&self, reading: &Reading, rows: RecordBatch) -> Result<Step> {
+        let given = GivenBack::of(self.back.as_ref(), &rows).await?;
+        let (rows, given) = match reading.repeats {
+            true => {
+                let own: Vec<usize> = (0..self.provider.width()).collect();
+                matches::once_each(rows.project(&own)?, given, self.provider).await?
+            }
+            false => (rows, given),
+        };
+        let count = rows.num_rows() as u64;
+        let (rows, versions) = without_versions(&rows)?;
+        let versions = versions.ok_or_else(|| QueryError::internal("rows have no versions"))?;
+        let write = match reading.deletes {
+            true => Write::delete(self.keys_of(&rows)?),
+            false => Write::upsert(rows),
+        };
+        Ok(Step { write: write.when(Condition::Versions(versions)), count, given })
+    }
+
+    fn keys_of(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let schema = rows.schema();
+        let positions = self.provider.key().fields().iter().map(|field| schema.index_of(field.name()));
+        Ok(rows.project(&positions.collect::<std::result::Result<Vec<_>, _>>()?)?)
+    }
+}
+
+/// The columns after the first `own`, under names that no table has.
+fn others(all: &DFSchema, own: usize) -> impl Iterator<Item = Expr> {
+    let others = all.iter().enumerate().skip(own);
+    others.map(|(at, column)| Expr::Column(Column::from(column)).alias(format!("__other_{at}")))
+}

@@ -1,0 +1,78 @@
+//! INSERT: rows that take the place of those with the same keys, or are left out where there are some.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::BooleanArray;
+use arrow::compute::filter_record_batch;
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatch;
+use arrow::row::{RowConverter, SortField};
+use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
+
+use super::blocking;
+use super::returning::GivenBack;
+use super::write::{ATTEMPTS, Written, commit, joined, without_versions};
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveRef;
+use crate::statement::IfExists;
+
+/// Writes rows with all columns of the table and perhaps the versions they replace.
+pub(super) async fn insert(
+    table: &LiveRef,
+    batches: Vec<RecordBatch>,
+    if_exists: IfExists,
+    back: Option<&Arc<GivenBack>>,
+) -> Result<Written> {
+    let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
+    let table = table.opened().await?;
+    let (rows, versions) = without_versions(&rows)?;
+    if if_exists == IfExists::Keep {
+        return insert_new(table, rows, back).await;
+    }
+    let condition = versions.map_or(Condition::Always, Condition::Versions);
+    write(&table, rows, condition, back).await
+}
+
+async fn write(
+    table: &LiveTable,
+    rows: RecordBatch,
+    condition: Condition,
+    back: Option<&Arc<GivenBack>>,
+) -> Result<Written> {
+    let count = rows.num_rows() as u64;
+    let given = GivenBack::of(back, &rows).await?;
+    let done = commit(table, Write::upsert(rows).when(condition)).await?;
+    Written::new(count, given, back, &done)
+}
+
+/// Writes those rows whose keys are not there, the first of each key.
+async fn insert_new(table: LiveTable, rows: RecordBatch, back: Option<&Arc<GivenBack>>) -> Result<Written> {
+    for _ in 0..ATTEMPTS {
+        let (asked, all) = (table.clone(), rows.clone());
+        let new = blocking(move || Ok(missing(&asked, &all)?)).await?;
+        if new.num_rows() == 0 {
+            return Ok(Written::nothing(back));
+        }
+        match write(&table, new, Condition::Absent, back).await {
+            Err(error) if error.kind == ErrorKind::Conflict => {}
+            done => return done,
+        }
+    }
+    let message = "rows with these keys come and go all the time";
+    Err(QueryError::new(ErrorKind::Conflict, message).hint("try again"))
+}
+
+fn missing(table: &LiveTable, rows: &RecordBatch) -> nyala_storage::oplog::Result<RecordBatch> {
+    let failed = |error: ArrowError| OplogError::Invalid { reason: error.to_string() };
+    let keys = rows.project(&table.key()).map_err(failed)?;
+    let keys = RecordBatch::try_new(table.key_schema()?, keys.columns().to_vec()).map_err(failed)?;
+    let found = table.row_versions(&keys)?;
+    let mut seen = HashSet::new();
+    let fields = keys.schema().fields().iter().map(|f| SortField::new(f.data_type().clone())).collect();
+    let as_rows = RowConverter::new(fields).and_then(|converter| converter.convert_columns(keys.columns()));
+    let as_rows = as_rows.map_err(failed)?;
+    let new = found.iter().zip(as_rows.iter()).map(|(version, key)| *version == 0 && seen.insert(key));
+    let new: BooleanArray = new.map(Some).collect();
+    filter_record_batch(rows, &new).map_err(failed)
+}

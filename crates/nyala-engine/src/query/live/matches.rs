@@ -1,0 +1,85 @@
+//! Rows of an UPDATE … FROM that several rows of other tables were joined to.
+//!
+//! What becomes of such a row must not depend on chance: if they agree it is written once, otherwise the statement fails.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use arrow::array::{ArrayRef, BooleanArray};
+use arrow::compute::filter_record_batch;
+use arrow::record_batch::RecordBatch;
+use arrow::row::{RowConverter, Rows, SortField};
+use datafusion::common::ScalarValue;
+
+use super::blocking;
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveProvider;
+
+/// Each row of the table once, with what is given back for it.
+pub(super) async fn once_each(
+    rows: RecordBatch,
+    given: Option<RecordBatch>,
+    provider: &LiveProvider,
+) -> Result<(RecordBatch, Option<RecordBatch>)> {
+    let schema = rows.schema();
+    let key = provider.key().fields().iter().map(|field| schema.index_of(field.name()));
+    let key = key.collect::<std::result::Result<Vec<_>, _>>()?;
+    let table = provider.table().entry().name.to_string();
+    blocking(move || first_of_each(rows, given, &key, &table)).await
+}
+
+fn first_of_each(
+    rows: RecordBatch,
+    given: Option<RecordBatch>,
+    key: &[usize],
+    table: &str,
+) -> Result<(RecordBatch, Option<RecordBatch>)> {
+    let keys = comparable(rows.project(key)?.columns())?;
+    let mut firsts = HashMap::with_capacity(rows.num_rows());
+    let mut repeated = Vec::new();
+    for (at, key) in keys.iter().enumerate() {
+        match firsts.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(at);
+            }
+            Entry::Occupied(first) => repeated.push((*first.get(), at)),
+        }
+    }
+    if repeated.is_empty() {
+        return Ok((rows, given));
+    }
+    let mut columns = rows.columns().to_vec();
+    columns.extend(given.iter().flat_map(RecordBatch::columns).cloned());
+    let whole = comparable(&columns)?;
+    if let Some((_, at)) = repeated.iter().find(|(first, at)| whole.row(*first) != whole.row(*at)) {
+        return Err(disagree(&rows, key, *at, table)?);
+    }
+    let mut kept = vec![true; rows.num_rows()];
+    for (_, at) in repeated {
+        if let Some(kept) = kept.get_mut(at) {
+            *kept = false;
+        }
+    }
+    let kept = BooleanArray::from(kept);
+    let given = given.map(|given| filter_record_batch(&given, &kept)).transpose()?;
+    Ok((filter_record_batch(&rows, &kept)?, given))
+}
+
+fn comparable(columns: &[ArrayRef]) -> Result<Rows> {
+    let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
+    Ok(RowConverter::new(fields)?.convert_columns(columns)?)
+}
+
+fn disagree(rows: &RecordBatch, key: &[usize], at: usize, table: &str) -> Result<QueryError> {
+    let key = rows.project(key)?;
+    let schema = key.schema();
+    let named = schema.fields().iter().zip(key.columns()).map(|(field, column)| {
+        Ok(format!("{} = {}", field.name(), ScalarValue::try_from_array(column, at)?))
+    });
+    let named = named.collect::<Result<Vec<_>>>()?.join(", ");
+    let message = format!(
+        "the row of table `{table}` with {named} meets several rows of FROM, which disagree about what becomes of it"
+    );
+    Ok(QueryError::new(ErrorKind::Data, message)
+        .hint("let FROM have one row for each row of the table, for example with GROUP BY or DISTINCT ON"))
+}

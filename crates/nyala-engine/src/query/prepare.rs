@@ -1,0 +1,80 @@
+//! From a parsed statement to a prepared one: names and types resolved, and allowed.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+
+use super::live::Returning;
+use super::prepared::{Parts, Prepared};
+use super::session::Session;
+use super::{authorize, explain, planning, show};
+use crate::error::{QueryError, Result};
+use crate::live::ROW_VERSION;
+use crate::session::Settings;
+use crate::statement::{IfExists, Kind, Statement, Writing};
+
+impl Session {
+    /// Plans a statement far enough to know its parameters and columns.
+    pub async fn prepare(&self, statement: Statement) -> Result<Prepared> {
+        self.engine.check_open()?;
+        let deadline = self.deadline();
+        let settings = self.settings();
+        deadline.within(self.prepare_with(statement, &settings)).await
+    }
+
+    pub(super) async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
+        let context = self.engine.context();
+        if let Some(schema) = self.known_schema(&statement) {
+            let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
+            let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
+            let (plan, returning) = (None, None);
+            let parts = Parts { statement, parameter_types, schema, plan, planned_for, if_exists, returning };
+            return Ok(Prepared::from_parts(Arc::new(parts)));
+        }
+        let Kind::DataFusion(mut ast) = statement.kind.clone() else {
+            return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
+        };
+        let Writing { versions, if_exists, returning } = Writing::take(&mut ast, ROW_VERSION)?;
+        let state = match versions {
+            true => context.versioned_state(settings),
+            false => context.state(settings),
+        };
+        let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
+        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        let returning = match returning {
+            Some(query) => Some(Box::pin(Returning::plan(&self.engine, query, settings)).await?),
+            None => None,
+        };
+        let parts = Parts::of(statement, planned, &context, settings)?.writing(if_exists, returning)?;
+        // Here too, because the columns of a table are nobody's business who may not read it.
+        let allowed = self.authorize_plans(&parts, settings);
+        self.engine.audit_statement(self.options(), || parts.statement.to_string(), false, &allowed);
+        allowed?;
+        Ok(Prepared::from_parts(Arc::new(parts)))
+    }
+
+    pub(super) fn authorize_plans(&self, parts: &Parts, settings: &Settings) -> Result<()> {
+        let identity = &self.options().identity;
+        parts.plans().try_for_each(|plan| authorize::plan(&self.engine, identity, plan, settings))
+    }
+
+    /// Columns of statements that are not planned as SQL: `Some(None)` for none.
+    fn known_schema(&self, statement: &Statement) -> Option<Option<SchemaRef>> {
+        match &statement.kind {
+            Kind::Nyala(statement) => Some(show::schema(statement)),
+            Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
+            Kind::DataFusion(_) => show::setting_name(statement)
+                .filter(|n| self.setting(n).is_some())
+                .map(|name| Some(show::setting_schema(&name))),
+        }
+    }
+
+    /// What was planned when the statement was prepared, or anew if names may mean other things now.
+    pub(super) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
+        let now = (self.engine.context().snapshot().version, settings.schema());
+        match parts.plan {
+            Some(_) if (parts.planned_for.0, &parts.planned_for.1) == now => Ok(Arc::clone(parts)),
+            _ => Ok(self.prepare_with(parts.statement.clone(), settings).await?.parts().clone()),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Statements that are planned far enough to know what they take and give, and may be executed many times.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+use nyala_model::SnapshotVersion;
+
+use super::live::Returning;
+use super::planning::{self, Planned, Unoptimized};
+use super::show;
+use crate::error::Result;
+use crate::session::{Settings, SnapshotContext};
+use crate::statement::{IfExists, Kind, Statement};
+
+/// A statement planned far enough to know what it takes and gives. It may be executed many times; when
+/// the catalog has changed it is planned anew. Cheap to copy.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    parts: Arc<Parts>,
+    /// For a statement that is the shape of a text.
+    taken: Option<Arc<Taken>>,
+}
+
+/// What planning found about a statement.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) statement: Statement,
+    pub(super) parameter_types: Vec<Option<DataType>>,
+    pub(super) schema: Option<SchemaRef>,
+    pub(super) plan: Option<Arc<Unoptimized>>,
+    pub(super) planned_for: (SnapshotVersion, Arc<str>),
+    /// For an INSERT.
+    pub(super) if_exists: IfExists,
+    /// For a statement that gives back what it writes.
+    pub(super) returning: Option<Returning>,
+}
+
+/// A text, and the values that were taken out of it.
+#[derive(Debug)]
+struct Taken {
+    sql: String,
+    values: Vec<ScalarValue>,
+}
+
+impl Parts {
+    pub(super) fn of(
+        statement: Statement,
+        planned: Planned,
+        context: &SnapshotContext,
+        settings: &Settings,
+    ) -> Result<Self> {
+        Ok(Self {
+            statement,
+            parameter_types: planning::parameter_types(planned.plan.logical())?,
+            schema: planned.schema,
+            plan: Some(Arc::new(planned.plan)),
+            planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
+            if_exists: IfExists::default(),
+            returning: None,
+        })
+    }
+
+    /// The same for a statement that writes.
+    pub(super) fn writing(mut self, if_exists: IfExists, returning: Option<Returning>) -> Result<Self> {
+        if let Some(returning) = &returning {
+            self.schema = Some(Arc::clone(returning.schema()));
+            let further = planning::parameter_types(returning.logical())?;
+            self.parameter_types = planning::either_types(self.parameter_types, further);
+        }
+        Ok(Self { if_exists, returning, ..self })
+    }
+
+    /// Everything it reads and writes.
+    pub(super) fn plans(&self) -> impl Iterator<Item = &LogicalPlan> {
+        let plan = self.plan.as_ref().map(|plan| plan.logical());
+        plan.into_iter().chain(self.returning.as_ref().map(Returning::logical))
+    }
+
+    /// Length of its text.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.statement.text().map_or(0, |text| text.len())
+    }
+}
+
+impl Prepared {
+    pub(super) fn from_parts(parts: Arc<Parts>) -> Self {
+        Self { parts, taken: None }
+    }
+
+    /// The statement `sql`, as the shape it has and the values that were taken out.
+    pub(super) fn taken_from(sql: &str, shape: Arc<Parts>, values: Vec<ScalarValue>) -> Self {
+        Self { parts: shape, taken: Some(Arc::new(Taken { sql: sql.to_owned(), values })) }
+    }
+
+    pub(super) fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// Values of the parameters that nobody has to give.
+    pub(super) fn taken(&self) -> Option<&[ScalarValue]> {
+        self.taken.as_ref().map(|taken| taken.values.as_slice())
+    }
+
+    /// The text that the values were taken out of.
+    pub(super) fn taken_from_text(&self) -> Option<&str> {
+        self.taken.as_ref().map(|taken| taken.sql.as_str())
+    }
+
+    /// The text as the client wrote it, or as the statement displays.
+    pub(super) fn text(&self) -> Cow<'_, str> {
+        self.exact_text().map_or_else(|| Cow::Owned(self.parts.statement.to_string()), Cow::Borrowed)
+    }
+
+    /// The text as the client wrote it, if that is known and stands for nothing else.
+    pub(super) fn exact_text(&self) -> Option<&str> {
+        match (&self.taken, self.parts.statement.text()) {
+            (Some(taken), _) => Some(&taken.sql),
+            (None, text) => text.map(AsRef::as_ref),
+        }
+    }
+
+    /// The statement. If values were taken out of its text, it has parameters for them.
+    pub fn statement(&self) -> &Statement {
+        &self.parts.statement
+    }
+
+    /// Type of each parameter, `$1` first; none where it could not be inferred.
+    pub fn parameter_types(&self) -> &[Option<DataType>] {
+        match self.taken {
+            Some(_) => &[],
+            None => &self.parts.parameter_types,
+        }
+    }
+
+    /// Whether it changes what exists, rows of tables, or who may do what.
+    pub(super) fn changes(&self) -> bool {
+        match &self.parts.statement.kind {
+            Kind::Nyala(statement) => show::schema(statement).is_none(),
+            Kind::DataFusion(_) => {
+                let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
+                matches!(plan, Some(LogicalPlan::Ddl(_))) || self.writes_rows()
+            }
+        }
+    }
+
+    /// Whether it writes rows, also if it gives some back.
+    pub fn writes_rows(&self) -> bool {
+        let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
+        matches!(plan, Some(LogicalPlan::Dml(_)))
+    }
+
+    /// Columns of the result; none if it gives no rows.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        self.parts.schema.clone()
+    }
+}

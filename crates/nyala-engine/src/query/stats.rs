@@ -1,0 +1,73 @@
+//! What the engine counts, for metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::activity::PhaseTimes;
+use super::engine::Engine;
+use super::live::{self, DiskStoreStats};
+use super::plans::PlanCacheStats;
+use super::results::ResultCacheStats;
+use crate::cube::build::BuildStats;
+use crate::scan::HotStats;
+
+/// Counts since the start, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineStats {
+    /// Statements running now.
+    pub queries_running: u64,
+    /// Statements begun.
+    pub queries_total: u64,
+    /// Statements that ended with an error.
+    pub queries_failed: u64,
+    /// Rows given to clients.
+    pub rows_returned: u64,
+    /// Aggregations answered from a cuboid.
+    pub cube_hits: u64,
+    /// Aggregations over a cube's fact table that no cuboid answered.
+    pub cube_misses: u64,
+    /// Memory that running work has reserved, in bytes.
+    pub memory_reserved_bytes: usize,
+    /// Version of the catalog snapshot that new queries see.
+    pub catalog_version: u64,
+    /// What the cache of hot cuboids did.
+    pub hot_cuboids: HotStats,
+    /// What the cache of plans did.
+    pub plans: PlanCacheStats,
+    /// What the cache of answers did.
+    pub results: ResultCacheStats,
+    /// What builds did.
+    pub builds: BuildStats,
+}
+
+impl Engine {
+    /// The disk stores as they stand now, by name.
+    pub fn disk_stores(&self) -> Vec<DiskStoreStats> {
+        self.live().all().iter().map(|store| live::stats(self, store)).collect()
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> EngineStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        EngineStats {
+            queries_running: read(&self.counters.running),
+            queries_total: read(&self.counters.total),
+            queries_failed: read(&self.counters.failed),
+            rows_returned: read(&self.counters.rows),
+            cube_hits: read(&self.counters.cube_hits),
+            cube_misses: read(&self.counters.cube_misses),
+            memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
+                + self.build_runtime.memory_pool.reserved()
+                + self.frugal_runtime.memory_pool.reserved(),
+            catalog_version: self.context().snapshot().version.0,
+            builds: self.builds.stats(),
+            hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
+            plans: self.plans.stats(),
+            results: self.results.stats(),
+        }
+    }
+
+    /// How long statements were in each phase since the start.
+    pub fn phase_times(&self) -> Vec<PhaseTimes> {
+        self.registry.phases().read()
+    }
+}

@@ -1,0 +1,86 @@
+"""asyncpg loads live tables with COPY in the binary format, which is the only one it knows, and gives rows back."""
+
+import asyncio
+import datetime
+from decimal import Decimal
+
+import asyncpg
+
+from checks import DATABASE, HOST, PORT, USER, check, run
+
+COLUMNS = "id INT PRIMARY KEY, small SMALLINT, yes BOOLEAN, n DECIMAL(10, 2), r REAL, f DOUBLE, t TEXT, d DATE, s TIMESTAMP, b BYTEA"
+
+
+def with_connection(work):
+    async def within():
+        connection = await asyncpg.connect(host=HOST, port=PORT, user=USER, database=DATABASE)
+        try:
+            return await work(connection)
+        finally:
+            await connection.close()
+
+    return asyncio.run(within())
+
+
+@check
+def records():
+    """copy_records_to_table, of every kind of value"""
+    day, moment = datetime.date(1999, 12, 31), datetime.datetime(2026, 11, 21, 22, 30, 15, 123456)
+    rows = [(n, n % 7 - 3, n % 2 == 0, Decimal(n) / 4, n / 8, n / 3, f"täxt {n}", day, moment, bytes([n % 256, 0])) for n in range(20000)]
+    rows.append((20000,) + (None,) * 9)
+
+    async def work(connection):
+        await connection.execute(f"CREATE LIVE TABLE records ({COLUMNS})")
+        assert await connection.copy_records_to_table("records", records=rows) == f"COPY {len(rows)}"
+        found = await connection.fetch("SELECT * FROM records ORDER BY id")
+        for given, back in zip(rows, found, strict=True):
+            assert given == tuple(back), (given, back)
+        named = await connection.copy_records_to_table("records", records=[("named", -1)], columns=["t", "id"], schema_name="public")
+        assert named == "COPY 1"
+        assert tuple(await connection.fetchrow("SELECT t, n FROM records WHERE id = -1")) == ("named", None)
+
+    with_connection(work)
+
+
+@check
+def given_up():
+    """a load that fails in the middle leaves the connection as it was"""
+
+    async def work(connection):
+        await connection.execute("CREATE LIVE TABLE given_up (id INT PRIMARY KEY)")
+
+        async def source():
+            yield (1,)
+            raise RuntimeError("given up")
+
+        try:
+            await connection.copy_records_to_table("given_up", records=source())
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("the load went on")
+        assert await connection.fetchval("SELECT count(*) FROM given_up") == 0
+
+    with_connection(work)
+
+
+@check
+def out():
+    """COPY … TO is refused, and the connection goes on"""
+
+    async def work(connection):
+        async def away(_):
+            pass
+
+        try:
+            await connection.copy_from_query("SELECT 1", output=away, format="binary")
+        except asyncpg.PostgresError:
+            pass
+        else:
+            raise AssertionError("rows were copied out")
+        assert await connection.fetchval("SELECT 1 + 1") == 2
+
+    with_connection(work)
+
+
+run()
