@@ -41,16 +41,16 @@ pub(super) fn in_parallel<I: Sync, T: Send>(
 pub(super) enum Turn {
     /// When it is their turn, as for those who start them.
     Fair,
-    /// When no other thread of the machine wants to; and they read when nobody else does. Nobody may wait for them, so
-    /// that they hold no lock while they work.
+    /// At low priority, about nice 10: less would starve them on a machine that is never idle. Nobody may wait for them,
+    /// so that they hold no lock while they work.
     Last,
 }
 
 /// For so long an item waits at most for a thread whose turn is last. On a machine that is never idle that turn may not
 /// come: then who hands out works too, as a thread of low priority.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
-/// Of who hands out when it works itself; 50 is what threads have, 0 the least.
-const HELPING_PRIORITY: u8 = 25;
+/// Of threads whose turn is last; 50 is what threads have, 0 the least.
+const LAST_PRIORITY: u8 = 25;
 
 /// What is handed out: an item at a time.
 struct Counter<I> {
@@ -75,7 +75,7 @@ pub(super) fn hand_out<I: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                turn.take();
+                turn.give_way();
                 while let Some(item) = counter.take() {
                     work(item);
                 }
@@ -84,7 +84,7 @@ pub(super) fn hand_out<I: Send>(
         let _ending = Ending(&counter);
         for item in items {
             if let Some(item) = counter.offer(item) {
-                turn.help();
+                turn.give_way();
                 work(item);
             }
         }
@@ -127,30 +127,9 @@ impl<I> Drop for Ending<'_, I> {
 }
 
 impl Turn {
-    /// From now on it is this thread's turn.
-    #[cfg(target_os = "linux")]
-    fn take(self) {
-        use thread_priority::unix::{
-            NormalThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
-            thread_native_id,
-        };
-
-        if self == Self::Last {
-            // The scheduler of the disk takes the class of the reads from this policy.
-            let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-            let lowered = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
-            if let Err(error) = lowered {
-                tracing::debug!(%error, "a thread that reads values keeps its priority");
-            }
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn take(self) {}
-
-    /// This thread works in place of those whose turn it would be.
-    fn help(self) {
-        let lower = ThreadPriorityValue::try_from(HELPING_PRIORITY).map(ThreadPriority::Crossplatform);
+    /// This thread takes its turn from now on.
+    fn give_way(self) {
+        let lower = ThreadPriorityValue::try_from(LAST_PRIORITY).map(ThreadPriority::Crossplatform);
         if self == Self::Last
             && let Ok(lower) = lower
             && let Err(error) = lower.set_for_current()
@@ -208,29 +187,5 @@ mod tests {
             let panics = || hand_out((threads, Turn::Fair), 0..10, |_| panic!("as it should"));
             std::panic::catch_unwind(panics).unwrap_err();
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn threads_whose_turn_is_last_compute_when_nobody_else_does() {
-        use thread_priority::unix::{
-            NormalThreadSchedulePolicy, ThreadSchedulePolicy, thread_schedule_policy,
-        };
-
-        let caller = std::thread::current().id();
-        let policy_of = |turn| {
-            let found = Mutex::new(None);
-            let items = std::iter::repeat(()).take_while(|()| lock(&found).is_none());
-            hand_out((1, turn), items, |()| {
-                if std::thread::current().id() != caller {
-                    *lock(&found) = Some(thread_schedule_policy().unwrap());
-                }
-            });
-            found.into_inner().unwrap().unwrap()
-        };
-        let own = thread_schedule_policy().unwrap();
-        assert_eq!(policy_of(Turn::Fair), own);
-        assert_eq!(policy_of(Turn::Last), ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle));
-        assert_eq!(thread_schedule_policy().unwrap(), own, "those who hand out stay what they are");
     }
 }
