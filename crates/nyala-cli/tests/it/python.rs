@@ -31,8 +31,9 @@ fn requirements() -> PathBuf {
 }
 
 fn check_packages(python: PathBuf) -> PathBuf {
-    let found =
-        try_run(Command::new(&python).args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, sqlalchemy"]));
+    let found = try_run(
+        Command::new(&python).args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, sqlalchemy"]),
+    );
     assert_eq!(
         found.code,
         Some(0),

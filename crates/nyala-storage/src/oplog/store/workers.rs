@@ -46,8 +46,8 @@ pub(super) enum Turn {
     Last,
 }
 
-/// For so long an item waits at most for a thread whose turn is last. On a machine that is never idle that turn may not
-/// come: then who hands out works too, as a thread of low priority.
+/// For so long an item waits at most for a thread: then who hands out works too, at the same priority. So one that is
+/// stuck on a slow disk does not hold up all that follows.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
 /// Of threads whose turn is last; 50 is what threads have, 0 the least.
 const LAST_PRIORITY: u8 = 25;
@@ -187,5 +187,33 @@ mod tests {
             let panics = || hand_out((threads, Turn::Fair), 0..10, |_| panic!("as it should"));
             std::panic::catch_unwind(panics).unwrap_err();
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn threads_whose_turn_is_last_give_way() {
+        let caller = std::thread::current().id();
+        let of_workers = |turn| {
+            let found = Mutex::new(None);
+            let items = std::iter::repeat(()).take_while(|()| lock(&found).is_none());
+            hand_out((1, turn), items, |()| {
+                if std::thread::current().id() != caller {
+                    *lock(&found) = Some(niceness());
+                }
+            });
+            found.into_inner().unwrap().unwrap()
+        };
+        let own = niceness();
+        assert_eq!(of_workers(Turn::Fair), own);
+        let last = of_workers(Turn::Last);
+        assert!(last > own || own >= 10, "{last} instead of {own}");
+    }
+
+    /// Of this thread: the 19th field of what Linux tells of it, the second of which is a name in brackets.
+    #[cfg(target_os = "linux")]
+    fn niceness() -> i32 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        fields.split_whitespace().nth(16).unwrap().parse().unwrap()
     }
 }
