@@ -87,7 +87,7 @@ fn a_log_of_a_format_to_come_is_refused() {
     let disk = oldest_store();
     let logs =
         || disk.files().into_iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "log"));
-    let (path, bytes): (PathBuf, Vec<u8>) = logs().last().unwrap();
+    let (path, bytes): (PathBuf, Vec<u8>) = logs().next_back().unwrap();
     disk.put(&path, [log_header(&bytes[..64], 3), bytes[64..].to_vec()].concat());
     let store = open(&disk);
     let damage = &store.report().damage;
