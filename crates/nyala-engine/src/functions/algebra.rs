@@ -30,6 +30,11 @@ pub(crate) fn algebra(function: &AggregateUDF) -> Algebra {
     }
 }
 
+/// Whether the only state of `function`, without DISTINCT, is its value.
+pub(crate) fn is_its_state(function: &AggregateUDF) -> bool {
+    matches!(function.name(), "sum" | "count" | "min" | "max")
+}
+
 /// The function that counts.
 pub(crate) fn counting() -> Arc<AggregateUDF> {
     count_udaf()

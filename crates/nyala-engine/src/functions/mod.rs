@@ -11,8 +11,8 @@ mod stored;
 mod values;
 
 pub(crate) use algebra::{
-    Algebra, adding, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_repeatable,
-    share_states,
+    Algebra, adding, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state,
+    is_repeatable, share_states,
 };
 pub(crate) use register::register;
 pub(crate) use state::{StateVersion, state_version};

@@ -6,9 +6,6 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::functions_aggregate::count::Count;
-use datafusion::functions_aggregate::min_max::{Max, Min};
-use datafusion::functions_aggregate::sum::Sum;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, EmitTo, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs,
@@ -19,6 +16,7 @@ use super::calls::{QueryCalls, state_fields};
 use crate::cube::block::Miss;
 use crate::cube::measure::MeasureCall;
 use crate::error::QueryError;
+use crate::functions::is_its_state;
 
 /// The aggregation over `cells`, which have its group columns, each combination once, and states.
 pub(super) fn finish_each(
@@ -35,7 +33,7 @@ pub(super) fn finish_each(
         let states: Vec<Expr> = columns.by_ref().take(fields.len()).collect();
         let field = call.physical(&calls.flat, "value")?.field();
         values.push(match (states.as_slice(), fields.as_slice()) {
-            ([state], [stored]) if is_its_state(&call, stored, &field) => state.clone(),
+            ([state], [stored]) if is_stored(&call, stored, &field) => state.clone(),
             _ => {
                 let flat = Arc::clone(&calls.flat);
                 let signature = Signature::any(states.len(), Volatility::Immutable);
@@ -51,10 +49,9 @@ pub(super) fn finish_each(
 }
 
 /// Whether the value of a call is its only state as it is stored.
-fn is_its_state(call: &MeasureCall, stored: &Field, value: &Field) -> bool {
-    let function = call.function.inner();
-    let kept = function.is::<Sum>() || function.is::<Min>() || function.is::<Max>() || function.is::<Count>();
-    kept && !call.distinct
+fn is_stored(call: &MeasureCall, stored: &Field, value: &Field) -> bool {
+    is_its_state(&call.function)
+        && !call.distinct
         && stored.data_type() == value.data_type()
         && (value.is_nullable() || !stored.is_nullable())
 }
