@@ -26,7 +26,7 @@ start() { # [NAME=VALUE…]: the server, with these in its environment
     --postgres-listen "$postgres" --http-listen "$http" >"$out/server.log" 2>&1 &
   server=$!
   until curl -sf "http://$http/readyz" >/dev/null; do
-    kill -0 "$server" # a server that could not start ends the script
+    kill -0 "$server" 2>/dev/null || { cat "$out/server.log" >&2; exit 1; } # it could not start
     sleep 0.2
   done
 }

@@ -270,12 +270,6 @@ async fn cells_that_are_groups_are_finished_where_they_stand() {
         format!("SELECT {calls} FROM {ALL} WHERE category <> 'salt' GROUP BY country, category"),
         format!("SELECT category, {calls} FROM {ALL} GROUP BY country, category HAVING count(*) > 400"),
         format!("SELECT DISTINCT country, category FROM {ALL}"),
-        // What is not grouped is the same in all cells.
-        format!("SELECT category, {calls} FROM {ALL} WHERE country = 'NO' GROUP BY category"),
-        format!("SELECT category, {calls} FROM {ALL} WHERE 'XX' = country GROUP BY category"),
-        format!("SELECT country, {calls} FROM {ALL} WHERE category IS NULL GROUP BY country"),
-        format!("SELECT {calls} FROM {ALL} WHERE country = 'NO' AND category <> 'tea' GROUP BY category"),
-        format!("SELECT DISTINCT category FROM {ALL} WHERE country = 'NO'"),
     ] {
         test.check_hit(&query).await;
         let plan = plan(&query).await;

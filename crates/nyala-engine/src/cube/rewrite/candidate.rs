@@ -7,19 +7,18 @@ use datafusion::common::TableReference;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
 use nyala_model::{CuboidEntry, DimensionSet, KeySet, SegmentEntry, SegmentRange};
 
 use super::dimensions::column;
 use super::levels::{Gap, Levels, Pick};
 use super::matching::Match;
-use super::pinned::{groups_equal, pinned_column};
 use super::ranges::Asked;
 use super::raw::{RawRows, raw_states};
 use super::report::Chosen;
 use super::rule::ReadyCube;
 use crate::cube::block::{Block, Miss};
-use crate::cube::compile::{CompiledCube, CompiledDimension};
+use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
 use crate::cube::partition::PartitionColumn;
 use crate::error::Result;
@@ -226,30 +225,20 @@ impl Candidate<'_> {
         chosen.lacking = chosen.lacking.take().or_else(|| self.lacking.clone());
     }
 
-    /// Whether each cell is one group of the query: a dimension of the cuboid is a group or the same in all cells
-    /// that are read, and one segment has them all. The grand total is left out, since it must be there even if no
-    /// cell is.
+    /// Whether each cell is one group of the query: the groups are the cuboid's dimensions, and one segment
+    /// has all cells. The grand total is left out, since it must be there even if no cell is.
     pub(super) fn has_the_groups(&self) -> bool {
         let ([part], None) = (self.parts.as_slice(), &self.raw) else { return false };
         let [(_, cuboid)] = part.segments.as_slice() else { return false };
-        let Some(mut alike) = self.dimensions(part.matched.group.iter()) else { return false };
-        if alike.is_empty() {
-            return false;
-        }
-        for column in part.matched.residual.iter().filter_map(pinned_column) {
-            let dimension = self.dimension(column).filter(|(_, dimension)| groups_equal(&dimension.field));
-            alike = dimension.map_or(alike, |(i, _)| alike.with(i));
-        }
-        !cuboid.repeats && alike == part.dimensions
-    }
-
-    /// The dimensions that columns of a cuboid are; none if one is something else.
-    fn dimensions<'e>(&self, columns: impl Iterator<Item = &'e Expr>) -> Option<DimensionSet> {
-        columns.map(|expr| self.dimension(expr).map(|(i, _)| i)).collect()
-    }
-
-    fn dimension(&self, expr: &Expr) -> Option<(usize, &CompiledDimension)> {
-        self.compiled.dimensions.iter().enumerate().find(|(_, dimension)| column(dimension) == *expr)
+        let grouped = part.matched.group.iter().map(|group| {
+            let dimensions = self.compiled.dimensions.iter();
+            dimensions.enumerate().find(|(_, dimension)| column(dimension) == *group).map(|(i, _)| i)
+        });
+        let grouped = grouped.collect::<Option<Vec<usize>>>();
+        !cuboid.repeats
+            && grouped.is_some_and(|all| {
+                !all.is_empty() && all.into_iter().collect::<DimensionSet>() == part.dimensions
+            })
     }
 
     /// Group columns and states, to be merged.

@@ -12,7 +12,6 @@ mod joined;
 mod levels;
 mod matching;
 mod pairing;
-mod pinned;
 mod ranges;
 mod raw;
 mod report;
