@@ -28,6 +28,7 @@ mod live;
 mod live_crash;
 mod live_cubes;
 mod live_recovery;
+mod live_scan;
 mod loads;
 mod oracle;
 mod plans;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableMeta;
@@ -153,12 +155,27 @@ impl Projection {
         Self { written: Some(lsns), ..self }
     }
 
-    /// The live rows of a part. It blocks while columns are read that are not in memory, and fails if their
+    /// The rows of a part that live. It blocks while columns are read that are not in memory, and fails if their
     /// files are damaged.
     pub fn read(&self, part: &Part) -> Result<RecordBatch> {
-        let (rows, columns) =
-            part.read(&self.ids, (self.row_version, self.written.as_deref()), &self.meta)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        match self.live_rows(part) {
+            None => self.values(part),
+            Some(live) if live.count_set_bits() == 0 => Ok(RecordBatch::new_empty(self.schema.clone())),
+            Some(live) => filter_record_batch(&self.values(part)?, &BooleanArray::new(live, None))
+                .map_err(|error| OplogError::invalid(error.to_string())),
+        }
+    }
+
+    /// Bit 1 for every row of a part that [`Self::read`] gives; none if it gives all. Nothing is read for it.
+    pub fn live_rows(&self, part: &Part) -> Option<BooleanBuffer> {
+        part.wanted(self.written.as_deref())
+    }
+
+    /// All rows of a part, also those that do not live, without a copy of what is in memory: for who chooses rows by
+    /// values before others are read, and leaves out those that [`Self::live_rows`] does not name.
+    pub fn values(&self, part: &Part) -> Result<RecordBatch> {
+        let columns = part.values(&self.ids, self.row_version, &self.meta)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(part.rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|error| OplogError::invalid(error.to_string()))
     }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array, new_null_array};
+use arrow_array::{Array, ArrayRef, UInt64Array, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::DataType;
-use arrow_select::filter::filter;
 
 use super::written::written_mask;
 use super::{Data, DeadRows, Gathered, LsnSet, LsnSpan, Lsns, ZONE_ROWS};
@@ -138,21 +137,14 @@ impl Part {
         lsns.is_none_or(|(lsns, span)| !span.is_outside(lsns, written))
     }
 
-    /// Live values of some columns, given by their ids, and the LSNs of the rows if asked for; only of rows
-    /// that were `written` then. Columns that are not in memory are read, which blocks.
-    pub(crate) fn read(
+    /// Values of some columns, given by their ids, and the LSNs of the rows if asked for; of all rows, dead ones
+    /// included. Columns that are not in memory are read, which blocks.
+    pub(crate) fn values(
         &self,
         columns: &[(u32, DataType)],
-        (lsns, written): (bool, Option<&LsnSet>),
+        lsns: bool,
         table: &TableMeta,
-    ) -> Result<(usize, Vec<ArrayRef>)> {
-        let live = self.wanted(written);
-        if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
-            let lsns = lsns.then_some(&DataType::UInt64);
-            let types = columns.iter().map(|(_, data_type)| data_type).chain(lsns);
-            return Ok((0, types.map(new_empty_array).collect()));
-        }
-        let live = live.map(|mask| BooleanArray::new(mask, None));
+    ) -> Result<Vec<ArrayRef>> {
         let mut arrays = Vec::with_capacity(columns.len() + 1);
         for (id, data_type) in columns {
             arrays.push(match self.unit.schema.position(*id) {
@@ -163,11 +155,7 @@ impl Part {
         if lsns {
             arrays.push(self.lsns());
         }
-        let Some(live) = live else { return Ok((self.rows(), arrays)) };
-        let kept = arrays.iter().map(|array| filter(array, &live));
-        let kept: Vec<ArrayRef> =
-            kept.collect::<Result<_, _>>().map_err(|error| OplogError::invalid(error.to_string()))?;
-        Ok((live.true_count(), kept))
+        Ok(arrays)
     }
 
     /// Bounds of the column with this id.
@@ -190,7 +178,7 @@ impl Part {
     }
 
     /// Bit 1 for every row that lives and was `written` then; none if that holds of all.
-    fn wanted(&self, written: Option<&LsnSet>) -> Option<BooleanBuffer> {
+    pub(crate) fn wanted(&self, written: Option<&LsnSet>) -> Option<BooleanBuffer> {
         let live = self.unit.dead.live_mask(self.from, self.rows());
         let (start, all, lsns) = self.stretch();
         let written = match (written, lsns) {

@@ -1,0 +1,191 @@
+//! Conditions on rows that a scan checks itself.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::compute::prep_null_mask_filter;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
+};
+use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
+use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
+use datafusion::physical_plan::filter_pushdown::PushedDown;
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
+
+/// Conditions in terms of the columns of a scan.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conditions {
+    /// They hold of every row that is given.
+    fixed: Vec<Arc<dyn PhysicalExpr>>,
+    /// Nobody wants other rows, as operators above find out while they run; rows may be given of which they do not hold.
+    moving: Vec<Arc<dyn PhysicalExpr>>,
+}
+
+impl Conditions {
+    /// Takes a condition over, if it can be checked on any row.
+    pub(super) fn take(&mut self, condition: Arc<dyn PhysicalExpr>) -> PushedDown {
+        if DynamicFilterTracking::classify(&condition).contains_dynamic_filter() {
+            self.moving.push(condition);
+        } else if cannot_fail(&condition) {
+            self.fixed.push(condition);
+        } else {
+            return PushedDown::No;
+        }
+        PushedDown::Yes
+    }
+
+    /// Those that stay the same.
+    pub(super) fn only_fixed(&self) -> Self {
+        Self { fixed: self.fixed.clone(), moving: Vec::new() }
+    }
+
+    pub(super) fn has_fixed(&self) -> bool {
+        !self.fixed.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.fixed.is_empty() && self.moving.is_empty()
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
+        self.fixed.iter().chain(&self.moving)
+    }
+
+    /// Positions of the columns they name.
+    pub(super) fn columns(&self) -> BTreeSet<usize> {
+        self.all().flat_map(collect_columns).map(|column| column.index()).collect()
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, condition) in self.all().enumerate() {
+            write!(f, "{}{condition}", if at == 0 { "" } else { " AND " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a condition has a value for any row at all. It is checked on rows that other conditions rule out, and on rows
+/// that are dead: `100 / x > 7` must not be.
+fn cannot_fail(condition: &Arc<dyn PhysicalExpr>) -> bool {
+    let is_known = match condition.downcast_ref::<BinaryExpr>() {
+        Some(binary) => matches!(
+            binary.op(),
+            Operator::And
+                | Operator::Or
+                | Operator::Eq
+                | Operator::NotEq
+                | Operator::Lt
+                | Operator::LtEq
+                | Operator::Gt
+                | Operator::GtEq
+                | Operator::IsDistinctFrom
+                | Operator::IsNotDistinctFrom
+        ),
+        None => {
+            condition.is::<Column>()
+                || condition.is::<Literal>()
+                || condition.is::<NotExpr>()
+                || condition.is::<IsNullExpr>()
+                || condition.is::<IsNotNullExpr>()
+                || condition.is::<InListExpr>()
+                || condition.downcast_ref::<LikeExpr>().is_some_and(|like| like.pattern().is::<Literal>())
+        }
+    };
+    is_known && condition.children().into_iter().all(cannot_fail)
+}
+
+/// Conditions while rows are read.
+#[derive(Debug)]
+pub(super) struct Checks {
+    /// The columns that the conditions name.
+    seen: SchemaRef,
+    fixed: Option<Arc<dyn PhysicalExpr>>,
+    moving: Option<Arc<dyn PhysicalExpr>>,
+    tracking: DynamicFilterTracking,
+    now: Now,
+}
+
+/// What moving conditions are at the moment.
+#[derive(Debug, Default)]
+struct Now {
+    condition: Option<Arc<dyn PhysicalExpr>>,
+    /// The same in terms of bounds.
+    bounds: Option<Arc<PruningPredicate>>,
+}
+
+impl Checks {
+    /// Checks of rows with the columns `seen`, which the conditions name.
+    pub(super) fn new(conditions: &Conditions, seen: SchemaRef) -> Result<Self> {
+        let of_seen = |conditions: &[Arc<dyn PhysicalExpr>]| {
+            let all = (!conditions.is_empty()).then(|| conjunction(conditions.iter().cloned()));
+            all.map(|all| reassign_expr_columns(all, &seen)).transpose()
+        };
+        let (fixed, moving) = (of_seen(&conditions.fixed)?, of_seen(&conditions.moving)?);
+        let tracking = moving.as_ref().map_or(DynamicFilterTracking::Static, DynamicFilterTracking::classify);
+        let now = Now::of(moving.as_ref(), &seen)?;
+        Ok(Self { seen, fixed, moving, tracking, now })
+    }
+
+    /// What rules out rows now by their bounds, and did not always.
+    pub(super) fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
+        if self.tracking.watcher().is_some_and(|watcher| watcher.changed()) {
+            self.now = Now::of(self.moving.as_ref(), &self.seen)?;
+        }
+        Ok(self.now.bounds.as_deref())
+    }
+
+    /// Bit 1 for every row of which all conditions hold; none if there are no conditions.
+    pub(super) fn chosen(&self, rows: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+        let mut chosen: Option<BooleanBuffer> = None;
+        for condition in self.fixed.iter().chain(&self.now.condition) {
+            if chosen.as_ref().is_some_and(|chosen| chosen.count_set_bits() == 0) {
+                break;
+            }
+            let holds = holds(condition, rows)?;
+            chosen = Some(match chosen {
+                Some(chosen) => &chosen & &holds,
+                None => holds,
+            });
+        }
+        Ok(chosen)
+    }
+}
+
+impl Now {
+    fn of(moving: Option<&Arc<dyn PhysicalExpr>>, seen: &Schema) -> Result<Self> {
+        let Some(moving) = moving else { return Ok(Self::default()) };
+        let moving = snapshot_physical_expr(Arc::clone(moving))?;
+        let parts = split_conjunction(&moving).into_iter().filter(|part| cannot_fail(part) && !part.is::<Literal>());
+        let parts: Vec<_> = parts.cloned().collect();
+        if parts.is_empty() {
+            return Ok(Self::default());
+        }
+        let condition = conjunction(parts);
+        let bounds = PruningPredicateBuilder::new()
+            .with_file_schema(Arc::new(seen.clone()))
+            .build(Arc::clone(&condition));
+        Ok(Self { condition: Some(condition), bounds })
+    }
+}
+
+/// Bit 1 for every row of which the condition is true: not false, not null.
+fn holds(condition: &Arc<dyn PhysicalExpr>, rows: &RecordBatch) -> Result<BooleanBuffer> {
+    let value = condition.evaluate(rows)?.into_array(rows.num_rows())?;
+    let value = value.as_boolean_opt().ok_or_else(|| {
+        DataFusionError::Internal(format!("a condition has type {}: {condition}", value.data_type()))
+    })?;
+    Ok(match value.null_count() {
+        0 => value.values().clone(),
+        _ => prep_null_mask_filter(value).values().clone(),
+    })
+}
