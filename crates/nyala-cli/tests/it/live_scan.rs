@@ -179,9 +179,7 @@ impl Table {
         let order = "number DESC NULLS LAST, text, id";
         let sql = format!("SELECT id FROM t WHERE {condition} ORDER BY {order} LIMIT {limit}");
         let mut chosen = self.chosen(condition);
-        chosen.sort_by_key(|(id, row)| {
-            (Reverse(row.number), row.text.is_none(), row.text.clone(), *id)
-        });
+        chosen.sort_by_key(|(id, row)| (Reverse(row.number), row.text.is_none(), row.text.clone(), *id));
         let expected: Vec<Vec<String>> =
             chosen.iter().take(limit).map(|(id, _)| vec![id.to_string()]).collect();
         assert_eq!(self.test.run(&sql).await, expected, "{sql}");
@@ -216,7 +214,10 @@ async fn a_scan_gives_only_the_columns_that_are_asked_for() {
     test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, number BIGINT, text TEXT)").await;
     test.run("INSERT INTO t VALUES (1, 10, 'one'), (2, 20, 'two'), (3, NULL, 'three')").await;
     let plan = test.operators("SELECT id FROM t WHERE number > 10 AND text LIKE 't%'").await;
-    assert!(plan.contains("columns=[id]") && plan.contains("filter=") && !plan.contains("FilterExec"), "{plan}");
+    assert!(
+        plan.contains("columns=[id]") && plan.contains("filter=") && !plan.contains("FilterExec"),
+        "{plan}"
+    );
     // Dead rows have values too, which may be such that a condition fails.
     test.run("INSERT INTO t VALUES (1, 0, 'one')").await;
     test.run("DELETE FROM t WHERE id = 1").await;

@@ -1,5 +1,6 @@
 //! Conditions on rows that a scan checks itself.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -7,18 +8,19 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::compute::prep_null_mask_filter;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal, NotExpr,
+    BinaryExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
+    NotExpr,
 };
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use datafusion::physical_plan::filter_pushdown::PushedDown;
-use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
 
 /// Conditions in terms of the columns of a scan.
 #[derive(Debug, Clone, Default)]
@@ -119,8 +121,8 @@ pub(super) struct Checks {
 #[derive(Debug, Default)]
 struct Now {
     condition: Option<Arc<dyn PhysicalExpr>>,
-    /// The same in terms of bounds.
-    bounds: Option<Arc<PruningPredicate>>,
+    /// The same in terms of bounds, made when the next part is opened.
+    bounds: OnceCell<Option<Arc<PruningPredicate>>>,
 }
 
 impl Checks {
@@ -132,16 +134,27 @@ impl Checks {
         };
         let (fixed, moving) = (of_seen(&conditions.fixed)?, of_seen(&conditions.moving)?);
         let tracking = moving.as_ref().map_or(DynamicFilterTracking::Static, DynamicFilterTracking::classify);
-        let now = Now::of(moving.as_ref(), &seen)?;
+        let now = Now::of(moving.as_ref())?;
         Ok(Self { seen, fixed, moving, tracking, now })
     }
 
-    /// What rules out rows now by their bounds, and did not always.
+    /// What rules out parts now by their bounds, and did not always.
     pub(super) fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
+        self.refresh()?;
+        let now = &self.now;
+        let bounds = now.bounds.get_or_init(|| {
+            let builder = PruningPredicateBuilder::new().with_file_schema(Arc::clone(&self.seen));
+            builder.build(Arc::clone(now.condition.as_ref()?))
+        });
+        Ok(bounds.as_deref())
+    }
+
+    /// Takes note of what operators above have found out since.
+    pub(super) fn refresh(&mut self) -> Result<()> {
         if self.tracking.watcher().is_some_and(|watcher| watcher.changed()) {
-            self.now = Now::of(self.moving.as_ref(), &self.seen)?;
+            self.now = Now::of(self.moving.as_ref())?;
         }
-        Ok(self.now.bounds.as_deref())
+        Ok(())
     }
 
     /// Bit 1 for every row of which all conditions hold; none if there are no conditions.
@@ -162,19 +175,16 @@ impl Checks {
 }
 
 impl Now {
-    fn of(moving: Option<&Arc<dyn PhysicalExpr>>, seen: &Schema) -> Result<Self> {
+    fn of(moving: Option<&Arc<dyn PhysicalExpr>>) -> Result<Self> {
         let Some(moving) = moving else { return Ok(Self::default()) };
         let moving = snapshot_physical_expr(Arc::clone(moving))?;
-        let parts = split_conjunction(&moving).into_iter().filter(|part| cannot_fail(part) && !part.is::<Literal>());
+        let parts =
+            split_conjunction(&moving).into_iter().filter(|part| cannot_fail(part) && !part.is::<Literal>());
         let parts: Vec<_> = parts.cloned().collect();
         if parts.is_empty() {
             return Ok(Self::default());
         }
-        let condition = conjunction(parts);
-        let bounds = PruningPredicateBuilder::new()
-            .with_file_schema(Arc::new(seen.clone()))
-            .build(Arc::clone(&condition));
-        Ok(Self { condition: Some(condition), bounds })
+        Ok(Self { condition: Some(conjunction(parts)), bounds: OnceCell::new() })
     }
 }
 

@@ -21,7 +21,7 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::projection::{ProjectionExec, all_alias_free_columns};
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -31,7 +31,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
 use super::conditions::Conditions;
-use super::reader::{Reader, joined};
+use super::reader::{Reader, ReaderMetrics, joined};
 use super::source::{LiveScan, conform};
 
 /// One row in so many is taken to fulfil conditions, as DataFusion takes it of conditions it knows nothing about.
@@ -73,11 +73,11 @@ impl LiveScanExec {
         self.scan.is_little(self.rows)
     }
 
-    /// Batches of one partition of so many, of any size.
+    /// Batches of one partition of so many.
     async fn read(
         self,
         share: (usize, usize),
-        skipped: Count,
+        metrics: ReaderMetrics,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let (given, scan) = (self.schema(), self.scan);
         let table = scan.table.opened().await?;
@@ -92,7 +92,8 @@ impl LiveScanExec {
                 return Ok(futures::stream::iter([conform(&rows, &given)]).boxed());
             }
         }
-        Ok(Reader::new(&scan, table, share, &self.conditions, &given, skipped)?.batches())
+        let reader = Reader::new(&scan, table, share, &self.conditions, (&given, self.batch_rows), metrics)?;
+        Ok(reader.batches())
     }
 
     fn partitions(&self) -> usize {
@@ -113,12 +114,6 @@ fn properties(given: SchemaRef, partitions: usize) -> Arc<PlanProperties> {
         Boundedness::Bounded,
     );
     Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative))
-}
-
-/// Slices of at most so many rows.
-fn slices(batch: RecordBatch, rows: usize) -> impl Iterator<Item = RecordBatch> {
-    let total = batch.num_rows();
-    (0..total).step_by(rows).map(move |from| batch.slice(from, rows.min(total - from)))
 }
 
 impl DisplayAs for LiveScanExec {
@@ -192,13 +187,13 @@ impl ExecutionPlan for LiveScanExec {
 
     /// The version is chosen when the statement first reads, and is the same for all its scans.
     fn execute(&self, partition: usize, _context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let skipped = MetricBuilder::new(&self.metrics).counter("parts_skipped", partition);
-        let begin = self.clone().read((partition, self.partitions()), skipped);
         let metrics = BaselineMetrics::new(&self.metrics, partition);
-        let batch_rows = self.batch_rows;
+        let reading = ReaderMetrics {
+            skipped: MetricBuilder::new(&self.metrics).counter("parts_skipped", partition),
+            time: metrics.elapsed_compute().clone(),
+        };
+        let begin = self.clone().read((partition, self.partitions()), reading);
         let batches = futures::stream::once(begin)
-            .try_flatten()
-            .map_ok(move |batch| futures::stream::iter(slices(batch, batch_rows).map(Ok)))
             .try_flatten()
             .inspect_ok(move |batch: &RecordBatch| metrics.record_output(batch.num_rows()));
         let batches = RecordBatchStreamAdapter::new(self.schema(), batches.boxed());

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use arrow::array::BooleanArray;
+use arrow::buffer::BooleanBuffer;
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::Result;
-use datafusion::physical_plan::metrics::Count;
+use datafusion::physical_plan::metrics::{Count, Time};
 use futures::stream::{BoxStream, StreamExt, try_unfold};
 use nyala_storage::oplog::{LiveTable, Part, Projection, Version};
 
@@ -21,14 +22,35 @@ pub(super) struct Reader {
     table: LiveTable,
     version: Arc<Version>,
     parts: std::vec::IntoIter<Part>,
+    /// The part that is being read.
+    open: Option<Open>,
     checks: Checks,
     /// The columns that conditions name.
     seen: Projection,
     /// The others that are given.
     rest: Projection,
     given: SchemaRef,
+    /// So many rows are looked at together: few enough for the processor's cache.
+    batch_rows: usize,
+    metrics: ReaderMetrics,
+}
+
+/// What a reader counts.
+pub(super) struct ReaderMetrics {
     /// Parts that had no row anybody wants, as was seen by their bounds.
-    skipped: Count,
+    pub(super) skipped: Count,
+    pub(super) time: Time,
+}
+
+/// A part some of whose rows were looked at.
+struct Open {
+    part: Part,
+    /// Bit 1 for every row that lives; none if all do.
+    live: Option<BooleanBuffer>,
+    seen: RecordBatch,
+    /// Read when a row is wanted.
+    rest: Option<RecordBatch>,
+    from: usize,
 }
 
 impl Reader {
@@ -38,18 +60,18 @@ impl Reader {
         table: LiveTable,
         (partition, partitions): (usize, usize),
         conditions: &Conditions,
-        given: &SchemaRef,
-        skipped: Count,
+        (given, batch_rows): (&SchemaRef, usize),
+        metrics: ReaderMetrics,
     ) -> Result<Self> {
         let version = scan.pin(&table);
         let named = conditions.columns();
         let (seen, rest): (Vec<_>, Vec<_>) =
             scan.schema.fields().iter().cloned().enumerate().partition(|(at, _)| named.contains(at));
         let rest = rest.into_iter().filter(|(_, field)| given.index_of(field.name()).is_ok());
-        let seen = Schema::new(seen.into_iter().map(|(_, field)| field).collect::<Vec<_>>());
-        let rest = Schema::new(rest.map(|(_, field)| field).collect::<Vec<_>>());
-        let (seen_columns, rest) = (scan.projection(&version, &seen)?, scan.projection(&version, &rest)?);
-        let checks = Checks::new(conditions, Arc::clone(seen_columns.schema()))?;
+        let columns = |fields: Vec<FieldRef>| scan.projection(&version, &Schema::new(fields));
+        let seen = columns(seen.into_iter().map(|(_, field)| field).collect())?;
+        let rest = columns(rest.map(|(_, field)| field).collect())?;
+        let checks = Checks::new(conditions, Arc::clone(seen.schema()))?;
 
         let mut parts = version.parts().map_err(QueryError::from)?;
         let all = parts.len();
@@ -60,28 +82,28 @@ impl Reader {
             parts = matching(&version, parts, bounds)?;
         }
         if partition == 0 {
-            skipped.add(all - parts.len());
+            metrics.skipped.add(all - parts.len());
         }
         let own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
-        let (parts, given) = (own.into_iter(), Arc::clone(given));
-        Ok(Self { table, version, parts, checks, seen: seen_columns, rest, given, skipped })
+        let (parts, open, given) = (own.into_iter(), None, Arc::clone(given));
+        Ok(Self { table, version, parts, open, checks, seen, rest, given, batch_rows, metrics })
     }
 
     pub(super) fn batches(self) -> BoxStream<'static, Result<RecordBatch>> {
         try_unfold(self, Self::next).boxed()
     }
 
-    /// The rows of the next part that has some.
+    /// The next rows; none if there are no more.
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
-        while let Some(part) = self.parts.next() {
-            // Many parts without a row must not keep the thread.
+        while self.open.is_some() || self.parts.len() > 0 {
+            // Rows nobody wants, however many, must not keep the thread.
             tokio::task::consume_budget().await;
             let read;
             // Memory is read at once, the disk by threads that may wait for it.
             if self.table.is_loaded() {
-                read = self.read(part)?;
+                read = self.read()?;
             } else {
-                let task = move || self.read(part).map(|read| (read, self));
+                let task = move || self.read().map(|read| (read, self));
                 (read, self) = tokio::task::spawn_blocking(task).await.map_err(joined)??;
             }
             if let Some(rows) = read {
@@ -91,8 +113,21 @@ impl Reader {
         Ok(None)
     }
 
-    /// The rows of a part that are wanted, if any.
-    fn read(&mut self, part: Part) -> Result<Option<RecordBatch>> {
+    /// Looks at the next rows of the open part, or opens the next.
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        let time = self.metrics.time.clone();
+        let _timer = time.timer();
+        match self.open.take() {
+            Some(open) => self.read_on(open),
+            None => {
+                self.open = self.parts.next().map(|part| self.open(part)).transpose()?.flatten();
+                Ok(None)
+            }
+        }
+    }
+
+    /// A part, unless none of its rows can be wanted.
+    fn open(&mut self, part: Part) -> Result<Option<Open>> {
         let live = self.seen.live_rows(&part);
         if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
             return Ok(None);
@@ -102,25 +137,42 @@ impl Reader {
             Some(bounds) => match matching(&self.version, vec![part], bounds)?.pop() {
                 Some(part) => part,
                 None => {
-                    self.skipped.add(1);
+                    self.metrics.skipped.add(1);
                     return Ok(None);
                 }
             },
         };
         let seen = self.seen.values(&part).map_err(QueryError::from)?;
+        Ok(Some(Open { part, live, seen, rest: None, from: 0 }))
+    }
+
+    /// The next rows of a part that are wanted, if any.
+    fn read_on(&mut self, mut open: Open) -> Result<Option<RecordBatch>> {
+        let (from, rows) = (open.from, self.batch_rows.min(open.seen.num_rows() - open.from));
+        open.from += rows;
+        let seen = open.seen.slice(from, rows);
+        let live = open.live.as_ref().map(|live| live.slice(from, rows));
+        self.checks.refresh()?;
         let wanted = match (self.checks.chosen(&seen)?, live) {
             (Some(chosen), Some(live)) => Some(&chosen & &live),
             (chosen, live) => chosen.or(live),
         };
-        if wanted.as_ref().is_some_and(|wanted| wanted.count_set_bits() == 0) {
-            return Ok(None);
+        let some = wanted.as_ref().is_none_or(|wanted| wanted.count_set_bits() > 0);
+        let mut given = None;
+        if some {
+            let rest = match open.rest.take() {
+                Some(rest) => rest,
+                None => self.rest.values(&open.part).map_err(QueryError::from)?,
+            };
+            let rows = conform(&beside(&seen, &rest.slice(from, rows))?, &self.given)?;
+            open.rest = Some(rest);
+            given = Some(match wanted {
+                Some(wanted) => filter_record_batch(&rows, &BooleanArray::new(wanted, None))?,
+                None => rows,
+            });
         }
-        let rest = self.rest.values(&part).map_err(QueryError::from)?;
-        let rows = conform(&beside(&seen, &rest)?, &self.given)?;
-        Ok(Some(match wanted {
-            Some(wanted) => filter_record_batch(&rows, &BooleanArray::new(wanted, None))?,
-            None => rows,
-        }))
+        self.open = Some(open).filter(|open| open.from < open.seen.num_rows());
+        Ok(given)
     }
 }
 
