@@ -179,6 +179,13 @@ async fn the_log_tells_how_statements_ended() {
     until(&test, &ended("answered"), "finished").await;
     until(&test, &ended("failing"), "failed").await;
     until(&test, &ended("b.n + c.n"), "abandoned").await;
+    // Statements without rows end like others.
+    test.run("CREATE LIVE TABLE noted (id BIGINT PRIMARY KEY, n BIGINT)").await;
+    test.run("INSERT INTO noted VALUES (1, 2)").await;
+    assert!(test.try_run("INSERT INTO noted SELECT n, 1 / (n - n) FROM big").await.is_err());
+    until(&test, &ended("INSERT INTO noted VALUES"), "finished").await;
+    until(&test, &ended("CREATE LIVE TABLE noted"), "finished").await;
+    until(&test, &ended("INSERT INTO noted SELECT"), "failed").await;
     assert_eq!(
         value(&test, "SELECT answered_from FROM system.query_log WHERE query LIKE '%answered FROM big'")
             .await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 
-use super::activity::{Running, fail};
+use super::activity::Running;
 use super::answer::{Answer, Completion};
 use super::prepared::{Parts, Prepared};
 use super::run::Deadline;
@@ -24,7 +24,7 @@ impl Session {
         let cancel = deadline.cancel.clone();
         let running =
             Running::begin(&engine.counters, &engine.registry, &prepared.text(), self.options(), cancel);
-        let entry = Arc::clone(running.entry());
+        let listed = Arc::clone(running.listed());
         let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
         self.engine.audit_statement(
             self.options(),
@@ -32,8 +32,11 @@ impl Session {
             prepared.changes(),
             &answer,
         );
-        if let Err(error) = &answer {
-            fail(&engine.counters, &entry, error);
+        match &answer {
+            Ok(Answer::Done(_)) => listed.finish(),
+            // It ends with the last of them.
+            Ok(Answer::Rows(_)) => {}
+            Err(error) => listed.fail(error),
         }
         answer
     }

@@ -12,13 +12,19 @@ use crate::error::QueryError;
 use crate::query::run::Counters;
 use crate::query::session::SessionOptions;
 
-/// A query that counts as running until this is dropped, which also stops it.
+/// A query that counts as running until this and its [`Listed`] are dropped. Dropping this stops it.
 #[derive(Debug)]
 pub(in crate::query) struct Running {
+    listed: Arc<Listed>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// The place of a statement among those that run. Who answers it may keep this until it is known how it ended.
+#[derive(Debug)]
+pub(in crate::query) struct Listed {
     counters: Arc<Counters>,
     registry: Arc<Registry>,
     entry: Arc<Entry>,
-    task: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -31,27 +37,32 @@ impl Running {
     ) -> Self {
         counters.running.fetch_add(1, Ordering::Relaxed);
         counters.total.fetch_add(1, Ordering::Relaxed);
-        Self {
+        let listed = Listed {
             counters: Arc::clone(counters),
             registry: Arc::clone(registry),
             entry: registry.begin(text, Arc::clone(owner), cancel),
-            task: None,
-        }
+        };
+        Self { listed: Arc::new(listed), task: None }
+    }
+
+    /// Its place among the statements that run.
+    pub(in crate::query) fn listed(&self) -> &Arc<Listed> {
+        &self.listed
     }
 
     pub(in crate::query) fn entry(&self) -> &Arc<Entry> {
-        &self.entry
+        &self.listed.entry
     }
 
     pub(in crate::query) fn counters(&self) -> &Arc<Counters> {
-        &self.counters
+        &self.listed.counters
     }
 
     /// Takes note of an answer that nobody computes.
     pub(in crate::query) fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
-        self.counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
-        self.entry.add_rows(rows);
-        self.entry.comes_from(from);
+        self.counters().rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.entry().add_rows(rows);
+        self.entry().comes_from(from);
     }
 
     /// Is aborted when this is dropped.
@@ -60,11 +71,11 @@ impl Running {
     }
 
     pub(in crate::query) fn fail(&self, error: &QueryError) {
-        fail(&self.counters, &self.entry, error);
+        self.listed.fail(error);
     }
 
     pub(in crate::query) fn finish(&self) {
-        self.entry.end_with(Status::Finished);
+        self.listed.finish();
     }
 
     /// Stops the work at its next point of rest.
@@ -72,6 +83,18 @@ impl Running {
         if let Some(task) = &self.task {
             task.abort();
         }
+    }
+}
+
+impl Listed {
+    /// Takes note of the error that ends the statement.
+    pub(in crate::query) fn fail(&self, error: &QueryError) {
+        fail(&self.counters, &self.entry, error);
+    }
+
+    /// Takes note that the statement did what it should.
+    pub(in crate::query) fn finish(&self) {
+        self.entry.end_with(Status::Finished);
     }
 }
 
@@ -86,6 +109,11 @@ pub(in crate::query) fn fail(counters: &Counters, entry: &Entry, error: &QueryEr
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
         self.entry.end_with(Status::Abandoned);
         self.registry.end(&self.entry);
         self.counters.running.fetch_sub(1, Ordering::Relaxed);
