@@ -18,7 +18,7 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{LogEntry, Manifest, is_ours};
 use crate::oplog::log::{Log, LogHeader, log_number};
 use crate::oplog::table::{SharedTable, TableState};
-use crate::oplog::unit::hash_seed;
+use crate::oplog::unit::{Unit, hash_seed};
 use crate::oplog::vfs::Folder;
 
 pub(super) fn open(
@@ -38,6 +38,7 @@ pub(super) fn open(
     replayed.run(&folder, &manifest, &progress)?;
     let labels = replayed.tables.values_mut().map(|table| &mut table.labels);
     labels.for_each(|labels| labels.keep_newest(options.retain_labels));
+    replayed.tables.values().flat_map(TableState::units).for_each(Unit::forget_dead);
     let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
     let upkeep = Upkeep::new(manifest.clone(), replayed.last);

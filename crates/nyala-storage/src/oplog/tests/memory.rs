@@ -48,6 +48,51 @@ fn cold_columns_are_dropped_and_come_back() {
     assert_eq!(store.progress().report().phase, Phase::Ready);
 }
 
+/// Rows that were replaced before a start are not what it brings into memory.
+#[test]
+fn texts_of_dead_rows_do_not_come_back() {
+    let disk = SimDisk::new(1);
+    let environment = environment(&disk, &ManualClock::default());
+    // Nothing is rewritten, and one log holds everything.
+    let options =
+        StoreOptions { compact_below: 0.0, compact_small: 0, seal_bytes: 1 << 20, ..small_options() };
+    let open = || DiskStore::open(Path::new(FOLDER), options.clone(), environment.clone()).unwrap();
+    let key = |number: i64| format!("{number:0100}");
+    let write = |table: &LiveTable, numbers: &[i64], add: i64| {
+        let keys: StringArray = numbers.iter().map(|number| Some(key(*number))).collect();
+        let values: Int64Array = numbers.iter().map(|number| Some(number + add)).collect();
+        let batch = RecordBatch::try_new(schema(), vec![Arc::new(keys), Arc::new(values)]);
+        table.write(Write::upsert(batch.unwrap())).unwrap();
+    };
+    let memory_after = |replaced: &[i64]| {
+        let store = open();
+        let table = store.table("t").unwrap();
+        write(&table, replaced, 7);
+        store.seal().unwrap();
+        drop((table, store));
+        let store = open();
+        store.load_values();
+        store.maintain().unwrap();
+        let table = store.table("t").unwrap();
+        assert!(table.is_loaded());
+        let found = content(&table).unwrap();
+        let expected = |number: i64| (key(number), number + if replaced.contains(&number) { 7 } else { 0 });
+        assert_eq!(found, (0..2000).map(expected).collect());
+        let stays = table.lookup(&keys(&[&key(1500)])).unwrap();
+        assert_eq!(stays.rows, rows(&[(&key(1500), expected(1500).1)]));
+        table.stats().memory_bytes
+    };
+    let store = open();
+    let table = store.create_table(spec("t")).unwrap();
+    write(&table, &(0..2000).collect::<Vec<_>>(), 0);
+    store.seal().unwrap();
+    drop((table, store));
+    let few = memory_after(&(0..20).collect::<Vec<_>>());
+    let many = memory_after(&(0..1000).collect::<Vec<_>>());
+    // 1,000 rows have their other columns, their hashes and offsets twice, but not their keys.
+    assert!(many < few + 1000 * 50, "{few} bytes with 20 replaced rows, {many} with 1,000");
+}
+
 #[test]
 fn stores_share_what_memory_there_is() {
     let disk = SimDisk::new(1);

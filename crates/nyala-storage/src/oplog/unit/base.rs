@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use arrow_array::{Array, ArrayRef};
 use arrow_select::concat::concat;
 
+use super::forget::is_worth_it;
 use super::logged::LogRange;
 use super::slot::{Slot, lock};
 use super::stored::StoredColumn;
-use super::{Facts, Keys, LsnSpan, Lsns, ZoneMap, Zones};
+use super::{DeadRows, Facts, Keys, LsnSpan, Lsns, ZoneMap, Zones};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::BlockFile;
 use crate::oplog::meta::SchemaVersion;
@@ -62,6 +63,8 @@ pub(crate) struct Base {
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
+    /// Rows that were dead before anybody could see them: nobody ever asks for their values.
+    dead: OnceLock<DeadRows>,
     /// What was first found to be damaged.
     damage: OnceLock<Damage>,
     origin: Origin,
@@ -87,10 +90,24 @@ impl Base {
             .columns
             .iter()
             .map(|column| known.remove(&column.id).map_or_else(OnceLock::new, Into::into));
-        let (keys, damage, reading, zones) =
-            (OnceLock::new(), OnceLock::new(), Mutex::new(()), zones.collect());
+        let (keys, dead, damage) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (reading, zones) = (Mutex::new(()), zones.collect());
         let lsn_span = LsnSpan::default();
-        Self { table, rows, schema, lsns, lsn_span, facts, columns, zones, keys, damage, origin, reading }
+        Self {
+            table,
+            rows,
+            schema,
+            lsns,
+            lsn_span,
+            facts,
+            columns,
+            zones,
+            keys,
+            dead,
+            damage,
+            origin,
+            reading,
+        }
     }
 
     /// Adds rows that follow in the log, up to `to`. None if some column of those that are there was read already.
@@ -110,6 +127,14 @@ impl Base {
 
     pub(crate) fn rows(&self) -> u32 {
         self.rows
+    }
+
+    /// Rows that are dead before anybody sees them: columns that are read later come without their texts, if that makes
+    /// a difference.
+    pub(crate) fn forget(&self, dead: &DeadRows) {
+        if self.is_sealed() && is_worth_it(dead, self.rows) {
+            self.dead.get_or_init(|| dead.clone());
+        }
     }
 
     /// A column by position, read if it is not in memory. Only those who want the same column wait.
@@ -280,7 +305,9 @@ impl Base {
 
     fn read_column(&self, position: usize) -> Result<ArrayRef> {
         let (stored, nullable) = self.stored(position)?;
-        let read = stored.read_all(self.rows as usize)?.filter(|array| nullable || array.null_count() == 0);
+        let read = stored
+            .read_all(self.rows as usize, self.dead.get())?
+            .filter(|array| nullable || array.null_count() == 0);
         read.ok_or_else(|| self.senseless(position))
     }
 

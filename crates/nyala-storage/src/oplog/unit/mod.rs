@@ -4,6 +4,7 @@ mod base;
 mod chunks;
 mod dead;
 mod facts;
+mod forget;
 mod keys;
 mod logged;
 mod lsns;

@@ -118,6 +118,13 @@ impl Unit {
         })
     }
 
+    /// Texts of rows that are dead now do not come into memory. Only before anybody reads the unit.
+    pub(crate) fn forget_dead(&self) {
+        if let Some(base) = &self.data.base {
+            base.forget(&self.dead);
+        }
+    }
+
     /// Forgets keys that are in memory twice.
     pub(crate) fn forget_replayed(&mut self) {
         if self.data.base.as_ref().is_some_and(|base| base.keys().is_some()) {

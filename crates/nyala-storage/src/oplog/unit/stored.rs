@@ -4,7 +4,9 @@ use arrow_array::ArrayRef;
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 use arrow_schema::DataType;
 
+use super::DeadRows;
 use super::base::join;
+use super::forget::without_texts;
 use crate::oplog::codec::{Flat, Part, child_types, inflate, rebase};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, SparseReader};
@@ -18,9 +20,13 @@ pub(super) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// All values. None if what is stored makes no sense.
-    pub(super) fn read_all(&self, rows: usize) -> Result<Option<ArrayRef>> {
+    /// All values, of rows that are `dead` without their texts. None if what is stored makes no sense.
+    pub(super) fn read_all(&self, rows: usize, dead: Option<&DeadRows>) -> Result<Option<ArrayRef>> {
         let flat = read_flat(self.file, self.tag, &mut 0, self.data_type, rows)?;
+        let flat = match dead {
+            Some(dead) => without_texts(self.data_type, flat, dead),
+            None => flat,
+        };
         Ok(inflate(self.data_type, flat))
     }
 
