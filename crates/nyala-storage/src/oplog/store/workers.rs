@@ -41,13 +41,12 @@ pub(super) fn in_parallel<I: Sync, T: Send>(
 pub(super) enum Turn {
     /// When it is their turn, as for those who start them.
     Fair,
-    /// At low priority, about nice 10: less would starve them on a machine that is never idle. Nobody may wait for them,
-    /// so that they hold no lock while they work.
+    /// Only where no other thread would compute. Nobody may wait for them, so that they hold no lock while they work.
     Last,
 }
 
-/// For so long an item waits at most for a thread: then who hands out works too, at the same priority. So one that is
-/// stuck on a slow disk does not hold up all that follows.
+/// For so long an item waits at most for a thread: then who hands out works too, at low priority, about nice 10. So a machine
+/// that is never idle gets on all the same, and one thread that is stuck on a slow disk does not hold up all that follows.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
 /// Of threads whose turn is last; 50 is what threads have, 0 the least.
 const LAST_PRIORITY: u8 = 25;
@@ -84,7 +83,7 @@ pub(super) fn hand_out<I: Send>(
         let _ending = Ending(&counter);
         for item in items {
             if let Some(item) = counter.offer(item) {
-                turn.give_way();
+                turn.give_way_to_most();
                 work(item);
             }
         }
@@ -129,6 +128,15 @@ impl<I> Drop for Ending<'_, I> {
 impl Turn {
     /// This thread takes its turn from now on.
     fn give_way(self) {
+        if self == Self::Last
+            && let Err(error) = give_way_to_all()
+        {
+            tracing::debug!(%error, "a thread that reads values keeps its priority");
+        }
+    }
+
+    /// The same for a thread that must get on, however busy the machine is.
+    fn give_way_to_most(self) {
         let lower = ThreadPriorityValue::try_from(LAST_PRIORITY).map(ThreadPriority::Crossplatform);
         if self == Self::Last
             && let Ok(lower) = lower
@@ -137,6 +145,20 @@ impl Turn {
             tracing::debug!(%error, "a thread that reads values keeps its priority");
         }
     }
+}
+
+/// From now on this thread runs only where no other would, and stops at once when one would.
+#[cfg(target_os = "linux")]
+fn give_way_to_all() -> Result<(), thread_priority::Error> {
+    use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
+    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    let own = thread_priority::unix::thread_native_id();
+    thread_priority::unix::set_thread_priority_and_policy(own, ThreadPriority::Min, idle)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_way_to_all() -> Result<(), thread_priority::Error> {
+    ThreadPriority::Min.set_for_current()
 }
 
 #[cfg(test)]
@@ -198,22 +220,21 @@ mod tests {
             let items = std::iter::repeat(()).take_while(|()| lock(&found).is_none());
             hand_out((1, turn), items, |()| {
                 if std::thread::current().id() != caller {
-                    *lock(&found) = Some(niceness());
+                    *lock(&found) = Some(policy());
                 }
             });
             found.into_inner().unwrap().unwrap()
         };
-        let own = niceness();
-        assert_eq!(of_workers(Turn::Fair), own);
-        let last = of_workers(Turn::Last);
-        assert!(last > own || own >= 10, "{last} instead of {own}");
+        const IDLE: &str = "5";
+        assert_eq!(of_workers(Turn::Fair), policy());
+        assert_eq!(of_workers(Turn::Last), IDLE);
     }
 
-    /// Of this thread: the 19th field of what Linux tells of it, the second of which is a name in brackets.
+    /// How the system schedules this thread: the 41st field of what it tells, the second of which is a name in brackets.
     #[cfg(target_os = "linux")]
-    fn niceness() -> i32 {
+    fn policy() -> String {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         let (_, fields) = stat.rsplit_once(')').unwrap();
-        fields.split_whitespace().nth(16).unwrap().parse().unwrap()
+        fields.split_whitespace().nth(38).unwrap().to_owned()
     }
 }
