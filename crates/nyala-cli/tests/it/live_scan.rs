@@ -59,7 +59,7 @@ impl Condition {
             };
         }
         match dice.below(8) {
-            0 | 1 => Self::Id(*dice.pick(&["<", ">", "<=", ">="]), dice.below(KEYS) as i64),
+            0 | 1 => Self::Id(dice.pick(&["<", ">", "<=", ">="]), dice.below(KEYS) as i64),
             2 => Self::Number(comparison, dice.below(200) as i64 - 100),
             3 => Self::Text(comparison, format!("{:03}", dice.below(300))),
             4 => Self::OneOf((0..1 + dice.below(30)).map(|_| dice.below(200) as i64 - 100).collect()),

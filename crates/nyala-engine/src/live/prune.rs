@@ -29,14 +29,9 @@ pub(super) fn predicate(
     Ok(PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter))
 }
 
-/// The parts that may have rows that fulfil `predicate`. No value is read for it.
-pub(super) fn matching(
-    version: &Version,
-    parts: Vec<Part>,
-    predicate: &PruningPredicate,
-) -> Result<Vec<Part>> {
-    let keep = predicate.prune(&Parts { version, schema: version.schema(), parts: &parts })?;
-    Ok(parts.into_iter().zip(keep).filter_map(|(part, keep)| keep.then_some(part)).collect())
+/// Which of the parts may have rows that fulfil `predicate`. No value is read for it.
+pub(super) fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Result<Vec<bool>> {
+    predicate.prune(&Parts { version, schema: version.schema(), parts })
 }
 
 /// What is known of parts, as DataFusion asks for it.

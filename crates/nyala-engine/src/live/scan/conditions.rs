@@ -16,6 +16,7 @@ use datafusion::physical_expr::expressions::{
     BinaryExpr, Column, DynamicFilterTracking, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr, Literal,
     NotExpr,
 };
+use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 use datafusion::physical_expr_common::physical_expr::snapshot_physical_expr;
@@ -59,6 +60,23 @@ impl Conditions {
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<dyn PhysicalExpr>> {
         self.fixed.iter().chain(&self.moving)
+    }
+
+    /// What is true of every row that does not fulfil those that stay, in terms of bounds: parts that it rules out have no
+    /// such row. None if that says nothing.
+    pub(super) fn counterpart(&self, schema: &SchemaRef) -> Result<Option<Arc<PruningPredicate>>> {
+        if self.fixed.is_empty() {
+            return Ok(None);
+        }
+        let all = conjunction(self.fixed.iter().cloned());
+        let mut counterpart: Arc<dyn PhysicalExpr> = Arc::new(NotExpr::new(Arc::clone(&all)));
+        // A condition that is null of a row does not hold of it.
+        for column in collect_columns(&all) {
+            let null = Arc::new(IsNullExpr::new(Arc::new(column)));
+            counterpart = Arc::new(BinaryExpr::new(counterpart, Operator::Or, null));
+        }
+        let counterpart = PhysicalExprSimplifier::new(schema).simplify(counterpart)?;
+        Ok(PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(counterpart))
     }
 
     /// Positions of the columns they name.
@@ -157,10 +175,11 @@ impl Checks {
         Ok(())
     }
 
-    /// Bit 1 for every row of which all conditions hold; none if there are no conditions.
-    pub(super) fn chosen(&self, rows: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+    /// Bit 1 for every row of which all conditions hold; none if there are no conditions. Those that stay hold of all rows
+    /// if that is `certain`.
+    pub(super) fn chosen(&self, rows: &RecordBatch, certain: bool) -> Result<Option<BooleanBuffer>> {
         let mut chosen: Option<BooleanBuffer> = None;
-        for condition in self.fixed.iter().chain(&self.now.condition) {
+        for condition in self.fixed.iter().filter(|_| !certain).chain(&self.now.condition) {
             if chosen.as_ref().is_some_and(|chosen| chosen.count_set_bits() == 0) {
                 break;
             }

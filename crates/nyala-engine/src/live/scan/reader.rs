@@ -15,13 +15,13 @@ use nyala_storage::oplog::{LiveTable, Part, Projection, Version};
 use super::conditions::{Checks, Conditions};
 use super::source::{LiveScan, conform};
 use crate::error::QueryError;
-use crate::live::prune::matching;
+use crate::live::prune::kept;
 
 /// What is left of one partition.
 pub(super) struct Reader {
     table: LiveTable,
     version: Arc<Version>,
-    parts: std::vec::IntoIter<Part>,
+    parts: std::vec::IntoIter<Share>,
     /// The part that is being read.
     open: Option<Open>,
     checks: Checks,
@@ -42,9 +42,17 @@ pub(super) struct ReaderMetrics {
     pub(super) time: Time,
 }
 
+/// A part that is to be read.
+#[derive(Clone)]
+struct Share {
+    part: Part,
+    /// Whether conditions that stay hold of all its rows, as its bounds tell.
+    certain: bool,
+}
+
 /// A part some of whose rows were looked at.
 struct Open {
-    part: Part,
+    share: Share,
     /// Bit 1 for every row that lives; none if all do.
     live: Option<BooleanBuffer>,
     seen: RecordBatch,
@@ -79,12 +87,19 @@ impl Reader {
             parts.retain(|part| part.may_hold(written));
         }
         if let Some(bounds) = &scan.bounds {
-            parts = matching(&version, parts, bounds)?;
+            let kept = kept(&version, &parts, bounds)?;
+            parts = parts.into_iter().zip(kept).filter_map(|(part, kept)| kept.then_some(part)).collect();
         }
         if partition == 0 {
             metrics.skipped.add(all - parts.len());
         }
         let own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
+        let doubtful = match conditions.counterpart(&scan.schema)? {
+            Some(counterpart) => kept(&version, &own, &counterpart)?,
+            None => vec![true; own.len()],
+        };
+        let own = own.into_iter().zip(doubtful).map(|(part, doubtful)| Share { part, certain: !doubtful });
+        let own: Vec<Share> = own.collect();
         let (parts, open, given) = (own.into_iter(), None, Arc::clone(given));
         Ok(Self { table, version, parts, open, checks, seen, rest, given, batch_rows, metrics })
     }
@@ -120,30 +135,26 @@ impl Reader {
         match self.open.take() {
             Some(open) => self.read_on(open),
             None => {
-                self.open = self.parts.next().map(|part| self.open(part)).transpose()?.flatten();
+                self.open = self.parts.next().map(|share| self.open(share)).transpose()?.flatten();
                 Ok(None)
             }
         }
     }
 
     /// A part, unless none of its rows can be wanted.
-    fn open(&mut self, part: Part) -> Result<Option<Open>> {
-        let live = self.seen.live_rows(&part);
+    fn open(&mut self, share: Share) -> Result<Option<Open>> {
+        let live = self.seen.live_rows(&share.part);
         if live.as_ref().is_some_and(|live| live.count_set_bits() == 0) {
             return Ok(None);
         }
-        let part = match self.checks.bounds()? {
-            None => part,
-            Some(bounds) => match matching(&self.version, vec![part], bounds)?.pop() {
-                Some(part) => part,
-                None => {
-                    self.metrics.skipped.add(1);
-                    return Ok(None);
-                }
-            },
-        };
-        let seen = self.seen.values(&part).map_err(QueryError::from)?;
-        Ok(Some(Open { part, live, seen, rest: None, from: 0 }))
+        if let Some(bounds) = self.checks.bounds()?
+            && kept(&self.version, std::slice::from_ref(&share.part), bounds)? == [false]
+        {
+            self.metrics.skipped.add(1);
+            return Ok(None);
+        }
+        let seen = self.seen.values(&share.part).map_err(QueryError::from)?;
+        Ok(Some(Open { share, live, seen, rest: None, from: 0 }))
     }
 
     /// The next rows of a part that are wanted, if any.
@@ -153,7 +164,7 @@ impl Reader {
         let seen = open.seen.slice(from, rows);
         let live = open.live.as_ref().map(|live| live.slice(from, rows));
         self.checks.refresh()?;
-        let wanted = match (self.checks.chosen(&seen)?, live) {
+        let wanted = match (self.checks.chosen(&seen, open.share.certain)?, live) {
             (Some(chosen), Some(live)) => Some(&chosen & &live),
             (chosen, live) => chosen.or(live),
         };
@@ -162,7 +173,7 @@ impl Reader {
         if some {
             let rest = match open.rest.take() {
                 Some(rest) => rest,
-                None => self.rest.values(&open.part).map_err(QueryError::from)?,
+                None => self.rest.values(&open.share.part).map_err(QueryError::from)?,
             };
             let rows = conform(&beside(&seen, &rest.slice(from, rows))?, &self.given)?;
             open.rest = Some(rest);
