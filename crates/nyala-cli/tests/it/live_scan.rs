@@ -48,8 +48,8 @@ enum Condition {
 
 impl Condition {
     fn random(dice: &mut Random, depth: usize) -> Self {
-        const COMPARISONS: [&str; 6] = ["=", "<>", "<", "<=", ">", ">="];
-        let comparison = *dice.pick(&COMPARISONS);
+        let comparison = *dice.pick(&["=", "<>", "<", "<=", ">", ">="]);
+        let side = *dice.pick(&["<", ">", "<=", ">="]);
         if depth > 0 && dice.chance(60) {
             let (left, right) = (Self::random(dice, depth - 1).into(), Self::random(dice, depth - 1).into());
             return match dice.below(3) {
@@ -59,7 +59,7 @@ impl Condition {
             };
         }
         match dice.below(8) {
-            0 | 1 => Self::Id(dice.pick(&["<", ">", "<=", ">="]), dice.below(KEYS) as i64),
+            0 | 1 => Self::Id(side, dice.below(KEYS) as i64),
             2 => Self::Number(comparison, dice.below(200) as i64 - 100),
             3 => Self::Text(comparison, format!("{:03}", dice.below(300))),
             4 => Self::OneOf((0..1 + dice.below(30)).map(|_| dice.below(200) as i64 - 100).collect()),
