@@ -24,6 +24,8 @@ pub(super) struct Reader {
     parts: std::vec::IntoIter<Share>,
     /// The part that is being read.
     open: Option<Open>,
+    /// Whether all values were in memory when it was opened: to ask that of every column takes a while.
+    loaded: bool,
     checks: Checks,
     /// The columns that conditions name.
     seen: Projection,
@@ -100,8 +102,9 @@ impl Reader {
         };
         let own = own.into_iter().zip(doubtful).map(|(part, doubtful)| Share { part, certain: !doubtful });
         let own: Vec<Share> = own.collect();
-        let (parts, open, given) = (own.into_iter(), None, Arc::clone(given));
-        Ok(Self { table, version, parts, open, checks, seen, rest, given, batch_rows, metrics })
+        let (parts, given) = (own.into_iter(), Arc::clone(given));
+        let (open, loaded) = (None, false);
+        Ok(Self { table, version, parts, open, loaded, checks, seen, rest, given, batch_rows, metrics })
     }
 
     pub(super) fn batches(self) -> BoxStream<'static, Result<RecordBatch>> {
@@ -113,9 +116,12 @@ impl Reader {
         while self.open.is_some() || self.parts.len() > 0 {
             // Rows nobody wants, however many, must not keep the thread.
             tokio::task::consume_budget().await;
+            if self.open.is_none() {
+                self.loaded = self.table.is_loaded();
+            }
             let read;
             // Memory is read at once, the disk by threads that may wait for it.
-            if self.table.is_loaded() {
+            if self.loaded {
                 read = self.read()?;
             } else {
                 let task = move || self.read().map(|read| (read, self));
