@@ -2,24 +2,21 @@
 
 use std::ops::Range;
 
-use hashbrown::HashTable;
-
 use super::workers::in_parallel;
-use crate::oplog::table::{Index, Location, SHARDS, shard_of};
+use crate::oplog::table::{Index, Location, SHARDS, Shard, Tag, shard_of};
 use crate::oplog::unit::Unit;
 
-/// Rows that are sorted by shard at a time, 12 bytes each.
+/// Rows that are sorted by shard at a time, 8 bytes each.
 const SORTED_ROWS: usize = 1 << 25;
 /// Fewer rows are not worth a thread.
 const THREAD_ROWS: usize = 1 << 18;
 
-/// Live rows of a unit by shard, each with its hash.
+/// Live rows of a unit by shard, each with the tag of its hash.
 struct Sorted {
     slot: u32,
-    hashes: Vec<u64>,
-    rows: Vec<u32>,
-    /// Where those of each shard begin, and where the last ones end.
-    starts: Vec<usize>,
+    entries: Vec<u64>,
+    /// Where those of each shard end.
+    ends: Vec<usize>,
 }
 
 /// An index of all live rows, with room for some of the rows that are expected. Each unit is sorted once, then each
@@ -47,49 +44,52 @@ fn build(units: &[Option<Unit>], threads: usize, expected: usize, sorted_rows: u
 
 /// The live rows of a unit that belong to the shards `wanted`.
 fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
-    let all_live = unit.dead.count() == 0;
-    let rows = || {
-        let rows = unit.hashes.as_slice().iter().zip(0..);
-        let live = rows.filter(|(_, row)| all_live || !unit.dead.contains(*row));
-        live.filter_map(|(hash, row)| Some((shard_of(*hash).checked_sub(wanted.start)?, *hash, row)))
-    };
-    let mut starts = vec![0; wanted.len() + 1];
-    for (place, ..) in rows() {
-        if let Some(count) = starts.get_mut(place + 1) {
+    let mut next = vec![0_usize; wanted.len()];
+    each_row(unit, wanted, |place, _, _| {
+        if let Some(count) = next.get_mut(place) {
             *count += 1;
         }
-    }
+    });
     let mut total = 0;
-    for start in &mut starts {
-        total += *start;
-        *start = total;
+    for next in &mut next {
+        (*next, total) = (total, total + *next);
     }
-    let mut sorted = Sorted { slot, hashes: vec![0; total], rows: vec![0; total], starts: starts.clone() };
-    // The last one is where the last shard ends, and of no row.
-    starts.truncate(wanted.len());
-    for (place, hash, row) in rows() {
-        let Some(next) = starts.get_mut(place) else { continue };
-        if let (Some(known), Some(at)) = (sorted.hashes.get_mut(*next), sorted.rows.get_mut(*next)) {
-            (*known, *at) = (hash, row);
+    let mut entries = vec![0; total];
+    each_row(unit, wanted, |place, hash, row| {
+        let Some(next) = next.get_mut(place) else { return };
+        if let Some(entry) = entries.get_mut(*next) {
+            *entry = Tag::of(hash).with_row(row);
         }
         *next += 1;
-    }
-    sorted
+    });
+    // Where the next of each shard would be is now where it ends.
+    Sorted { slot, entries, ends: next }
 }
 
-fn fill_shard(units: &[Option<Unit>], sorted: &[Sorted], place: usize, more: usize) -> HashTable<Location> {
-    let rows_of = |sorted: &Sorted| {
-        let (from, to) = (sorted.starts.get(place).copied(), sorted.starts.get(place + 1).copied());
+/// Shard, counted from the first that is wanted, hash and position of each row; shards that are not wanted have places beyond.
+#[inline]
+fn each_row(unit: &Unit, wanted: &Range<usize>, mut row: impl FnMut(usize, u64, u32)) {
+    let rows = unit.hashes.as_slice().iter().zip(0..);
+    let place = |hash: u64| shard_of(hash).wrapping_sub(wanted.start);
+    if unit.dead.count() == 0 {
+        rows.for_each(|(hash, at)| row(place(*hash), *hash, at));
+    } else {
+        rows.filter(|(_, at)| !unit.dead.contains(*at)).for_each(|(hash, at)| row(place(*hash), *hash, at));
+    }
+}
+
+fn fill_shard(units: &[Option<Unit>], sorted: &[Sorted], place: usize, more: usize) -> Shard {
+    let of_shard = |sorted: &Sorted| {
+        let from = place.checked_sub(1).map_or(Some(0), |before| sorted.ends.get(before).copied());
+        let to = sorted.ends.get(place).copied();
         from.unwrap_or_default()..to.unwrap_or_default()
     };
-    let rows: usize = sorted.iter().map(|sorted| rows_of(sorted).len()).sum();
-    let mut shard = HashTable::with_capacity(rows + more);
+    let rows: usize = sorted.iter().map(|sorted| of_shard(sorted).len()).sum();
+    let mut shard = Shard::with_capacity(rows + more);
     for sorted in sorted {
-        let hashes = sorted.hashes.get(rows_of(sorted)).unwrap_or_default();
-        let rows = sorted.rows.get(rows_of(sorted)).unwrap_or_default();
-        for (hash, row) in hashes.iter().zip(rows) {
-            let at = Location { slot: sorted.slot, row: *row };
-            shard.insert_unique(*hash, at, |at| hash_at(units, at));
+        for entry in sorted.entries.get(of_shard(sorted)).unwrap_or_default() {
+            let (tag, row) = Tag::and_row(*entry);
+            shard.add(tag, Location { slot: sorted.slot, row }, |at| hash_at(units, at));
         }
     }
     shard

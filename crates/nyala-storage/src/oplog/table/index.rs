@@ -1,6 +1,7 @@
 //! The key index: from hash to where the row is.
 //!
-//! Entries hold no key and no hash, eight bytes each. Both are asked of the unit that a location points to.
+//! Entries hold no key and no hash, eight bytes each. Both are asked of the unit that a location points to. Tables are given half
+//! of a hash, so that an index is built from eight bytes a row, too.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -16,36 +17,84 @@ pub(crate) struct Location {
 /// parallel.
 pub(crate) const SHARDS: usize = 256;
 
-/// The shard of a hash. Its bits are not among those that the tables use: the lowest and the highest 7.
+/// The shard of a hash. Its bits are not among those of a tag.
 #[inline]
 pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }
 
+/// As much of a hash as tables are given, namely what hashbrown uses of it: the highest 7 bits, and of the others the lowest 25,
+/// enough for eight billion rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tag(u32);
+
+const LOW_BITS: u32 = 25;
+
+impl Tag {
+    #[inline]
+    pub(crate) fn of(hash: u64) -> Self {
+        Self((hash >> 32) as u32 >> LOW_BITS << LOW_BITS | hash as u32 & ((1 << LOW_BITS) - 1))
+    }
+
+    /// What a table is told instead of the hash.
+    #[inline]
+    fn spread(self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.0 & ((1 << LOW_BITS) - 1))
+    }
+
+    /// With a row's position, for a list to be sorted.
+    #[inline]
+    pub(crate) fn with_row(self, row: u32) -> u64 {
+        u64::from(self.0) << 32 | u64::from(row)
+    }
+
+    /// Tag and row of such an entry.
+    #[inline]
+    pub(crate) fn and_row(entry: u64) -> (Self, u32) {
+        (Self((entry >> 32) as u32), entry as u32)
+    }
+}
+
+/// A part of the index.
+#[derive(Debug)]
+pub(crate) struct Shard(HashTable<Location>);
+
+impl Shard {
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        Self(HashTable::with_capacity(rows))
+    }
+
+    /// Adds a row whose key the shard does not have; `hash_of` is asked if it must grow.
+    #[inline]
+    pub(crate) fn add(&mut self, tag: Tag, at: Location, hash_of: impl Fn(&Location) -> u64) {
+        self.0.insert_unique(tag.spread(), at, |at| Tag::of(hash_of(at)).spread());
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Index {
-    shards: Vec<HashTable<Location>>,
+    shards: Vec<Shard>,
 }
 
 impl Default for Index {
     fn default() -> Self {
-        Self { shards: (0..SHARDS).map(|_| HashTable::new()).collect() }
+        Self { shards: (0..SHARDS).map(|_| Shard::with_capacity(0)).collect() }
     }
 }
 
 impl Index {
     /// Bytes in memory.
     pub(crate) fn bytes(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.allocation_size() as u64).sum()
+        self.shards.iter().map(|shard| shard.0.allocation_size() as u64).sum()
     }
 
     /// Of shards that were filled elsewhere.
-    pub(crate) fn of_shards(shards: Vec<HashTable<Location>>) -> Self {
+    pub(crate) fn of_shards(shards: Vec<Shard>) -> Self {
         Self { shards }
     }
 
     pub(crate) fn find(&self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
-        self.shards.get(shard_of(hash))?.find(hash, same).copied()
+        self.shards.get(shard_of(hash))?.0.find(Tag::of(hash).spread(), same).copied()
     }
 
     /// Points a key to `to`; gives where it pointed.
@@ -56,7 +105,8 @@ impl Index {
         same: impl FnMut(&Location) -> bool,
         hash_of: impl Fn(&Location) -> u64,
     ) -> Option<Location> {
-        match self.shards.get_mut(shard_of(hash))?.entry(hash, same, hash_of) {
+        let shard = self.shards.get_mut(shard_of(hash))?;
+        match shard.0.entry(Tag::of(hash).spread(), same, |at| Tag::of(hash_of(at)).spread()) {
             Entry::Occupied(mut found) => Some(std::mem::replace(found.get_mut(), to)),
             Entry::Vacant(free) => {
                 free.insert(to);
@@ -68,13 +118,16 @@ impl Index {
     /// Points the entry for `from` to `to`, if there is one.
     pub(crate) fn redirect(&mut self, hash: u64, from: Location, to: Location) {
         let shard = self.shards.get_mut(shard_of(hash));
-        if let Some(found) = shard.and_then(|shard| shard.find_mut(hash, |at| *at == from)) {
+        if let Some(found) =
+            shard.and_then(|shard| shard.0.find_mut(Tag::of(hash).spread(), |at| *at == from))
+        {
             *found = to;
         }
     }
 
     pub(crate) fn remove(&mut self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
-        let found = self.shards.get_mut(shard_of(hash))?.find_entry(hash, same).ok()?;
+        let shard = self.shards.get_mut(shard_of(hash))?;
+        let found = shard.0.find_entry(Tag::of(hash).spread(), same).ok()?;
         Some(found.remove().0)
     }
 }
