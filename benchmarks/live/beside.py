@@ -3,8 +3,10 @@
     python3 beside.py --nyala target/release/nyala --rows 20000000 --folder /tmp/beside
 
 Needs psycopg. The folder gets a data folder with a store `big` of so many rows, which is kept for the next run with the same number of
-rows. The server is started again and again, and one client does the same statements on a store of its own: from the greeting
-until `big` is in memory ("recovering"), and then as often again ("idle"). Prints a table in Markdown.
+rows, and one without. The server is started again and again, and one client does the same statements on a store of its own: from the
+greeting until `big` is in memory ("recovering"), and then as often again ("idle"). And once more on a second server, which has no such
+store, while the first comes back ("other process"): what is as slow there waits for processors, not for anything in its own process.
+Prints a table in Markdown.
 """
 
 import argparse
@@ -31,14 +33,15 @@ LOADED_AT_ONCE = 200_000
 class Server:
     """A server on ports of its own, ready to be asked when this is made."""
 
-    def __init__(self, args):
-        command = [args.nyala, "serve", "--data-dir", str(pathlib.Path(args.folder) / "data")]
-        command += ["--postgres-listen", f"127.0.0.1:{args.port}", "--http-listen", f"127.0.0.1:{args.port + 1}"]
+    def __init__(self, args, data="data", ports=0):
+        port = args.port + ports
+        command = [args.nyala, "serve", "--data-dir", str(pathlib.Path(args.folder) / data)]
+        command += ["--postgres-listen", f"127.0.0.1:{port}", "--http-listen", f"127.0.0.1:{port + 1}"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(6000):
             try:
                 self.client = psycopg.connect(
-                    host="127.0.0.1", port=args.port, user="bench", dbname="nyala", autocommit=True
+                    host="127.0.0.1", port=port, user="bench", dbname="nyala", autocommit=True
                 )
                 return
             except psycopg.OperationalError:
@@ -59,20 +62,20 @@ class Server:
         return self.one("SELECT count(*) FROM system.recovery WHERE disk_store = 'big' AND phase <> 'ready'") == 1
 
 
-def prepare(args):
+def prepare(args, data, rows):
     """A data folder with a large store and a small one, unless it is there."""
-    mark = pathlib.Path(args.folder) / f"{args.rows}.rows"
+    mark = pathlib.Path(args.folder) / f"{data}-{rows}.rows"
     if mark.exists():
         return
-    server = Server(args)
+    server = Server(args, data)
     run = server.client.execute
     run("CREATE DISK STORE big")
     run("CREATE DISK STORE small")
     run("CREATE LIVE TABLE big_rows (k TEXT PRIMARY KEY, v TEXT) WITH (disk_store = big)")
     run("CREATE LIVE TABLE small_rows (id BIGINT PRIMARY KEY, v TEXT) WITH (disk_store = small)")
     run("INSERT INTO small_rows SELECT value, 'value ' || value FROM generate_series(1, 1000)")
-    for first in range(0, args.rows, LOADED_AT_ONCE):
-        last = min(first + LOADED_AT_ONCE, args.rows) - 1
+    for first in range(0, rows, LOADED_AT_ONCE):
+        last = min(first + LOADED_AT_ONCE, rows) - 1
         key, value = "md5(value::text) || repeat('k', 68)", "repeat('v', 90) || value"
         run(f"INSERT INTO big_rows SELECT {key}, {value} FROM generate_series({first}, {last})")
     server.stop()
@@ -89,18 +92,23 @@ def measure(server, number, times):
         times.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
 
 
-def start(args, number, idle, recovering):
-    """One start of the server; gives the next free number."""
+def start(args, quiet, number, times):
+    """Two starts of the server; gives the next free number."""
     server = Server(args)
     rounds, keys_ready = 0, None
     while server.recovering():
         if keys_ready is None and server.one("SELECT count(*) FROM system.recovery WHERE phase = 'values'"):
             keys_ready = rounds
-        measure(server, number, recovering)
+        measure(server, number, times["recovering"])
         number, rounds = number + 1, rounds + 1
     print(f"{rounds} rounds while it recovered, {rounds if keys_ready is None else keys_ready} of them before keys were ready")
     for _ in range(max(rounds, 3)):
-        measure(server, number, idle)
+        measure(server, number, times["idle"])
+        number += 1
+    server.stop(signal.SIGKILL if args.crash else signal.SIGTERM)
+    server = Server(args)
+    while server.recovering():
+        measure(quiet, number, times["other process"])
         number += 1
     server.stop(signal.SIGKILL if args.crash else signal.SIGTERM)
     return number
@@ -121,17 +129,20 @@ def main():
     parser.add_argument("--crash", action="store_true", help="end the server by SIGKILL each time")
     args = parser.parse_args()
     pathlib.Path(args.folder).mkdir(parents=True, exist_ok=True)
-    prepare(args)
-    idle, recovering, number = {}, {}, 0
+    prepare(args, "data", args.rows)
+    prepare(args, "quiet", 0)
+    times = {"recovering": {}, "other process": {}, "idle": {}}
+    quiet, number = Server(args, "quiet", ports=2), 0
     for _ in range(args.starts):
-        number = start(args, number, idle, recovering)
-    if not recovering:
+        number = start(args, quiet, number, times)
+    quiet.stop()
+    if not times["recovering"] or not times["other process"]:
         raise SystemExit("the store was in memory before the first statement: ask for more --rows")
-    print(f"\n{args.rows} rows, {args.starts} starts, {len(recovering['read by key'])} rounds each; milliseconds\n")
-    print("| statement | recovering: median | 95 % | most | idle: median | 95 % | most |")
-    print("|---|---|---|---|---|---|---|")
+    print(f"\n{args.rows} rows, {args.starts} starts, {len(times['recovering']['read by key'])} rounds each; milliseconds\n")
+    print("| statement | " + " | ".join(f"{when}: median | 95 % | most" for when in times) + " |")
+    print("|---" * (1 + 3 * len(times)) + "|")
     for name, _ in STATEMENTS:
-        print(f"| {name} | {quantiles(recovering[name])} | {quantiles(idle[name])} |")
+        print(f"| {name} | " + " | ".join(quantiles(times[when][name]) for when in times) + " |")
 
 
 main()
