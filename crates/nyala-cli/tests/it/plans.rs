@@ -115,6 +115,53 @@ async fn other_values_need_no_other_plan() {
     }
 }
 
+/// What two lists have in common depends on their values, which a plan without values does not know.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_overlap_do_not_become_one_list() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for sql in [
+        "SELECT year, sum(a) FROM f WHERE year NOT IN (1992, 1993, 1994, 1995) OR year NOT IN (1992, 1996, 1997, 1998) GROUP BY year",
+        "SELECT year, sum(a) FROM f WHERE year IN (1992, 1993, 1994, 1995) AND year IN (1992, 1996, 1997, 1998) GROUP BY year",
+        "SELECT year, sum(a) FROM f WHERE NOT (year IN (1992, 1993, 1994, 1995) AND year IN (1992, 1996, 1997, 1998)) GROUP BY year",
+        "SELECT year, sum(a) FROM f WHERE year IN (1992, 1993, 1994, 1995) AND year NOT IN (1992, 1996, 1997, 1998) GROUP BY year",
+        "SELECT year, sum(a) FROM f WHERE year IN (1992, 1993, 1994, 1995) AND NOT (year = 1992 OR year = 1996) GROUP BY year",
+    ] {
+        let wanted = raw(&test, sql).await;
+        for _ in 0..6 {
+            assert_same(sql, &sorted(test.run(sql).await), &wanted);
+            test.settle().await;
+        }
+    }
+}
+
+/// DataFusion makes `true` of lists that have nothing in common, which is not so of NULL.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_exclude_each_other_say_nothing_of_null() {
+    let test = TestEngine::new().await;
+    let rows = batch!("x" => Int32Array::from(vec![Some(1), Some(9), None]));
+    test.table("t", &[rows]).await;
+    for (condition, rows, unknown) in [
+        ("x NOT IN (1, 2) OR x NOT IN (3, 4)", 2, 1),
+        ("x NOT IN (1, 2, 5, 6) OR x NOT IN (3, 4, 7, 8)", 2, 1),
+        ("NOT x IN (1, 2, 5, 6) OR NOT x IN (3, 4, 7, 8)", 2, 1),
+        ("NOT (x IN (1, 2, 5, 6) AND x IN (3, 4, 7, 8))", 2, 1),
+        ("NOT (x IN (1, 2, 5, 6) AND x NOT IN (1, 2, 5, 6, 7))", 2, 1),
+        ("NOT (x NOT IN (1, 2, 5, 6) AND (x = 1 OR x = 2 OR x = 5 OR x = 6))", 2, 1),
+        ("NOT (x IN (1, 2, 5, 6) AND x IN (3, 4, 7, 8) AND x IN (1, 9, 11, 12))", 2, 1),
+        ("x IN (1, 2, 5, 6) AND x IN (3, 4, 7, 8)", 0, 1),
+        ("x IN (1, 2, 5, 6) AND x IN (1, 4, 7, 8)", 1, 1),
+        ("x NOT IN (1, 2, 5, 6) OR x NOT IN (1, 4, 7, 8)", 1, 1),
+    ] {
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        assert_eq!(test.run(&sql).await, [[rows.to_string()]], "{sql}");
+        let sql = format!("SELECT count(*) FROM t WHERE ({condition}) IS NULL");
+        assert_eq!(test.run(&sql).await, [[unknown.to_string()]], "{sql}");
+        let sql = format!("SELECT {condition} FROM t GROUP BY {condition}");
+        test.run(&sql).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_are_compared_as_another_type_are_planned() {
     let test = TestEngine::new().await;

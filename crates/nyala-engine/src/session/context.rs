@@ -16,6 +16,7 @@ use nyala_model::{CatalogSnapshot, QualifiedName};
 use super::constants::ConstantsRight;
 use super::cubes::{judge, ready_cube};
 use super::extension::SessionExtension;
+use super::lists::DisjointLists;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema, Table};
@@ -241,6 +242,7 @@ impl ContextSource {
             .with_default_features();
         register(builder)
             .with_analyzer_rule(Arc::new(ConstantsRight))
+            .with_analyzer_rule(Arc::new(DisjointLists))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build()

@@ -7,6 +7,7 @@ mod cubes;
 mod extension;
 mod filter_in_scan;
 mod groups_in_scan;
+mod lists;
 mod physical;
 mod planner;
 mod schema;
@@ -15,6 +16,7 @@ mod tables;
 
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
+pub(crate) use lists::lists_may_overlap;
 pub(crate) use physical::is_plain;
 pub(crate) use settings::Settings;
 

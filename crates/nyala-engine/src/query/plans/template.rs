@@ -23,7 +23,7 @@ use crate::query::planning::{optimize, parameter_types};
 use crate::query::prepared::Parts;
 use crate::query::results::Source;
 use crate::scan::{HotCuboidExec, HotGroupsExec, WithoutValues};
-use crate::session::{Settings, SnapshotContext, is_plain};
+use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 use crate::statement::Literal;
 
 /// Deepest expression of a template.
@@ -99,6 +99,9 @@ impl Template {
         state.config_mut().set_extension(Arc::new(WithoutValues));
         let plan = parts.plan.as_ref().ok_or_else(|| unfit("it has no plan"))?;
         check_constant(plan.logical())?;
+        if lists_may_overlap(plan.logical())? {
+            return Err(unfit("its values decide what lists have in common"));
+        }
         let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
         let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
         let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;

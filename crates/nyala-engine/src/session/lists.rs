@@ -1,0 +1,176 @@
+//! Lists of values that one expression is compared with, where DataFusion 55 makes one of two and is wrong.
+//!
+//! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps what both lists have, which is nothing, and calls that true: for NULL it is
+//! unknown. And it takes two parameters for different values, although they may be given the same. The first is written so that
+//! it comes out right before DataFusion sees it; the second must not be planned without values. DataFusion's main branch
+//! keeps NULL apart (its pull request 24258), so that the rule can go when a release has that.
+
+use std::collections::HashSet;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Comparisons nest no deeper to be taken for a list: whoever writes more of them writes IN.
+const DEEPEST: usize = 128;
+
+/// Says of lists that exclude each other what they mean, NULL included.
+#[derive(Debug)]
+pub(super) struct DisjointLists;
+
+impl AnalyzerRule for DisjointLists {
+    fn name(&self) -> &str {
+        "disjoint_lists"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let written = plan.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Filter(filter) => in_filter(filter),
+            other => in_other(other),
+        })?;
+        Ok(written.data)
+    }
+}
+
+/// Columns keep the names that they have from their expressions.
+fn in_other(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let names = NamePreserver::new(&node);
+    let written = node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        Ok(in_expr(expr)?.update_data(|expr| name.restore(expr)))
+    })?;
+    if written.transformed { written.map_data(LogicalPlan::recompute_schema) } else { Ok(written) }
+}
+
+/// A filter drops what is unknown like what is false, so that only its parts are looked at, not how they exclude each other: of
+/// nothing at all DataFusion reads nothing.
+fn in_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
+    let mut changed = false;
+    let parts = split_conjunction_owned(filter.predicate.clone()).into_iter().map(|part| {
+        let part = in_expr(part)?;
+        changed |= part.transformed;
+        Ok(part.data)
+    });
+    let parts: Vec<Expr> = parts.collect::<Result<_>>()?;
+    match conjunction(parts) {
+        Some(predicate) if changed => {
+            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+        }
+        _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
+    }
+}
+
+fn in_expr(expr: Expr) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| {
+        Ok(match of_disjoint(&expr) {
+            Some(written) => Transformed::yes(written),
+            None => Transformed::no(expr),
+        })
+    })
+}
+
+/// What two lists joined by AND or OR mean if they have, or leave, no value in common.
+fn of_disjoint(expr: &Expr) -> Option<Expr> {
+    let Expr::BinaryExpr(both @ BinaryExpr { op: Operator::And | Operator::Or, .. }) = expr else {
+        return None;
+    };
+    let (left, right) = (Listed::of(&both.left, 0)?, Listed::of(&both.right, 0)?);
+    if left.of != right.of || left.of.is_volatile() || !left.left_by(&right, both.op)?.is_empty() {
+        return None;
+    }
+    // Of a list with NULL more is unknown than of NULL.
+    let known = |value: &&Expr| value.as_literal().is_some_and(|value| !value.is_null());
+    if !left.values.iter().chain(&right.values).all(known) {
+        return None;
+    }
+    let (of, unknown) = (left.of.clone(), lit(ScalarValue::Boolean(None)));
+    Some(match both.op {
+        Operator::And => of.is_null().and(unknown),
+        _ => of.is_not_null().or(unknown),
+    })
+}
+
+/// `x = 1`, `x IN (1, 2)`, some of these joined, or the contrary.
+struct Listed<'a> {
+    of: &'a Expr,
+    values: Vec<&'a Expr>,
+    negated: bool,
+}
+
+impl<'a> Listed<'a> {
+    fn of(expr: &'a Expr, depth: usize) -> Option<Self> {
+        if depth > DEEPEST {
+            return None;
+        }
+        match expr {
+            Expr::InList(InList { expr, list, negated }) => {
+                Some(Self { of: expr.as_ref(), values: list.iter().collect(), negated: *negated })
+            }
+            Expr::Not(inner) => {
+                let listed = Self::of(inner, depth + 1)?;
+                Some(Self { negated: !listed.negated, ..listed })
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Eq | Operator::NotEq), right }) => {
+                let (of, value) = match (left.as_ref(), right.as_ref()) {
+                    (of, value @ Expr::Literal(..)) | (value @ Expr::Literal(..), of) => (of, value),
+                    _ => return None,
+                };
+                Some(Self { of, values: vec![value], negated: *op == Operator::NotEq })
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+                let (left, right) = (Self::of(left, depth + 1)?, Self::of(right, depth + 1)?);
+                if left.of != right.of {
+                    return None;
+                }
+                let values = left.left_by(&right, *op).filter(|values| !values.is_empty())?;
+                Some(Self { of: left.of, values, negated: left.negated && right.negated })
+            }
+            _ => None,
+        }
+    }
+
+    /// The values of both joined; none if that is no list.
+    fn left_by(&self, other: &Self, op: Operator) -> Option<Vec<&'a Expr>> {
+        let of_other: HashSet<&Expr> = other.values.iter().copied().collect();
+        let (common, own): (Vec<&Expr>, Vec<&Expr>) =
+            self.values.iter().partition(|value| of_other.contains(*value));
+        match (op, self.negated, other.negated) {
+            (Operator::Or, false, false) | (Operator::And, true, true) => {
+                Some(own.into_iter().chain(other.values.iter().copied()).collect())
+            }
+            (Operator::Or, true, true) | (Operator::And, false, false) => Some(common),
+            (Operator::And, false, true) => Some(own),
+            (Operator::And, true, false) => other.left_by(self, op),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a plan compares something with more than one list of which one has parameters, so that their values decide
+/// what the lists have in common.
+pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
+    let (mut lists, mut open, mut twice) = (HashSet::new(), false, false);
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                // A comparison with one parameter is not taken for a list.
+                if let Expr::InList(InList { expr, list, .. }) = expr {
+                    // Whatever it is called elsewhere: a filter moves through aliases.
+                    let name = match expr.as_ref() {
+                        Expr::Column(column) => column.name.clone(),
+                        other => other.to_string(),
+                    };
+                    twice |= !lists.insert(name);
+                    open |= list.iter().any(|value| value.as_literal().is_none());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(twice && open)
+}
