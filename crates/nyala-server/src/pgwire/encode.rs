@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
@@ -63,9 +63,9 @@ impl RowWriter {
         let columns = i16::try_from(cells.len()).map_err(|_| Failure::error("54011", TOO_MANY_COLUMNS))?;
         for row in 0..batch.num_rows() {
             let start = out.len();
-            out.put_u8(b'D');
-            out.put_i32(0);
-            out.put_i16(columns);
+            let [high, low] = columns.to_be_bytes();
+            // The length is filled in when it is known.
+            out.extend_from_slice(&[b'D', 0, 0, 0, 0, high, low]);
             for cell in &cells {
                 if let Err(error) = cell.write(row, out, &mut self.encoder) {
                     out.truncate(start);

@@ -251,7 +251,7 @@ mod tests {
         for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![1..2, 3..4, 8_000..8_100]] {
             let expected =
                 ranges.iter().cloned().flatten().map(|row| value(row).is_some_and(|value| value < 30));
-            let held = column.stored.holds(&Picked::ranges(&ranges), decide).unwrap();
+            let held = column.stored.holds(&Picked::ranges(&ranges), |_| None, decide).unwrap();
             assert_eq!(held, expected.map(Some).collect::<BooleanArray>());
         }
     }

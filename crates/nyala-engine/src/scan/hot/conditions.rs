@@ -25,6 +25,7 @@ use super::cuboid::{HotCuboid, split};
 use super::picked::Picked;
 use super::prune::BlockFilter;
 use super::runs::Runs;
+use super::search::{Keys, search};
 
 /// More rows than this are worth a look at the extremes of their blocks.
 const FEW_ROWS: usize = 16_384;
@@ -106,13 +107,19 @@ impl Conditions {
         let mut ranges: Vec<Range<usize>> = std::iter::once(0..cuboid.rows()).collect();
         let mut rows = cuboid.rows();
         for (condition, (values, runs), done) in with_runs {
-            // Few rows are looked at sooner than many values.
-            if rows < values.len() {
-                continue;
+            if rows == 0 {
+                break;
             }
-            // What cannot be said of values apart from their rows is said of the rows.
-            let Some(kept) = condition.decide(values) else { continue };
-            let kept: Vec<bool> = kept.values().iter().collect();
+            let kept = match search(condition.expr.as_ref(), values) {
+                Some(kept) => kept,
+                // Few rows are looked at sooner than many values.
+                None if rows < values.len() => continue,
+                // What cannot be said of values apart from their rows is said of the rows.
+                None => match condition.decide(values) {
+                    Some(kept) => Keys::of(kept.values()),
+                    None => continue,
+                },
+            };
             ranges = runs.narrow(&ranges, &kept);
             rows = ranges.iter().map(Range::len).sum();
             *done = true;
@@ -201,10 +208,12 @@ impl Condition {
     fn holds(&self, cuboid: &HotCuboid, columns: &[usize], rows: &Picked) -> Result<BooleanArray> {
         let positions = self.places.iter().filter_map(|place| columns.get(*place).copied());
         let positions: Vec<usize> = positions.collect();
-        if let [position] = positions[..]
-            && let Some(kept) = cuboid.stored(position)?.stored.holds(rows, |values| self.decide(values))
-        {
-            return Ok(kept);
+        if let [position] = positions[..] {
+            let stored = &cuboid.stored(position)?.stored;
+            let found = |values: &ArrayRef| search(self.expr.as_ref(), values);
+            if let Some(kept) = stored.holds(rows, found, |values| self.decide(values)) {
+                return Ok(kept);
+            }
         }
         let seen = cuboid.batch(&self.alone, &positions, rows)?;
         self.evaluate(seen.columns().to_vec(), seen.num_rows())

@@ -35,6 +35,7 @@ mod near;
 mod picked;
 mod prune;
 mod runs;
+mod search;
 mod stored;
 
 pub(crate) use cache::HotCuboids;

@@ -9,6 +9,8 @@
 
 use std::ops::Range;
 
+use super::search::Keys;
+
 /// Runs must be this long on average to be remembered: shorter ones take more memory than the values do.
 const SHORTEST: usize = 4;
 /// Finding a run by its value costs as much as passing this many.
@@ -56,22 +58,21 @@ impl Runs {
         [&self.ends, &self.keys, &self.by_value, &self.starts].iter().map(|part| part.capacity() * 4).sum()
     }
 
-    /// The rows of `ranges` whose values are `kept`, which says so of each value. Ranges are in order and apart, and
-    /// so is what is left of them.
-    pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &[bool]) -> Vec<Range<usize>> {
-        let kept_keys = || kept.iter().enumerate().filter(|(_, kept)| **kept).map(|(key, _)| key);
-        let wanted: usize = kept_keys().map(|key| self.of_value(key).len()).sum();
+    /// The rows of `ranges` whose values are `kept`. Ranges are in order and apart, and so is what is left of them.
+    pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
+        let kept_runs = || kept.ranges().iter().map(|keys| self.of_values(keys));
+        let wanted: usize = kept_runs().map(<[u32]>::len).sum();
         let passed: usize = ranges.iter().map(|range| self.within(range).len()).sum();
         if wanted * COST_OF_SEARCH + ranges.len() > passed {
             return self.pass(ranges, kept);
         }
-        let mut runs: Vec<u32> = kept_keys().flat_map(|key| self.of_value(key)).copied().collect();
+        let mut runs: Vec<u32> = kept_runs().flatten().copied().collect();
         runs.sort_unstable();
         self.meet(ranges, &runs)
     }
 
     /// Looks at every run within `ranges`.
-    fn pass(&self, ranges: &[Range<usize>], kept: &[bool]) -> Vec<Range<usize>> {
+    fn pass(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
         let mut left: Vec<Range<usize>> = Vec::new();
         for range in ranges {
             let within = self.within(range);
@@ -79,7 +80,7 @@ impl Runs {
             let mut start = range.start;
             for (end, key) in ends.iter().zip(self.keys.get(within).unwrap_or_default()) {
                 let end = range.end.min(*end as usize);
-                if kept.get(*key as usize).copied().unwrap_or(false) {
+                if kept.contains(*key as usize) {
                     extend(&mut left, start..end);
                 }
                 start = end;
@@ -118,9 +119,10 @@ impl Runs {
         run.checked_sub(1).map_or(0, end_of)..end_of(run)
     }
 
-    fn of_value(&self, key: usize) -> &[u32] {
+    /// Of each value in order, those of the first, of the second, ….
+    fn of_values(&self, keys: &Range<usize>) -> &[u32] {
         let start = |key: usize| self.starts.get(key).map_or(self.by_value.len(), |start| *start as usize);
-        self.by_value.get(start(key)..start(key + 1)).unwrap_or_default()
+        self.by_value.get(start(keys.start)..start(keys.end)).unwrap_or_default()
     }
 }
 
@@ -170,6 +172,7 @@ mod tests {
         let runs = Runs::of(&keys, 4).unwrap();
         assert_eq!(runs.len(), 4);
         let check = |ranges: &[Range<usize>], kept: [bool; 4], expected: &[Range<usize>]| {
+            let kept = Keys::of(&kept.into_iter().collect());
             assert_eq!(runs.narrow(ranges, &kept), expected, "{ranges:?}");
         };
         check(&[0..400], [true, false, true, false], &[0..100, 200..300]);
@@ -195,11 +198,12 @@ mod tests {
                 let kept: Vec<bool> = (0..50).map(|key| wanted.contains(&key)).collect();
                 let rows = ranges.iter().cloned().flatten().filter(|row| kept[keys[*row] as usize]);
                 let expected: Vec<usize> = rows.collect();
+                let kept = Keys::of(&kept.into_iter().collect());
                 let found: Vec<usize> = runs.narrow(ranges, &kept).into_iter().flatten().collect();
                 assert_eq!(found, expected, "{wanted:?}");
                 assert_eq!(runs.pass(ranges, &kept).into_iter().flatten().collect::<Vec<_>>(), expected);
                 let mut of_kept: Vec<u32> =
-                    wanted.iter().flat_map(|key| runs.of_value(*key)).copied().collect();
+                    wanted.iter().flat_map(|key| runs.of_values(&(*key..key + 1))).copied().collect();
                 of_kept.sort_unstable();
                 assert_eq!(runs.meet(ranges, &of_kept).into_iter().flatten().collect::<Vec<_>>(), expected);
             }

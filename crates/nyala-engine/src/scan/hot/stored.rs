@@ -13,6 +13,7 @@ use datafusion::error::Result;
 
 use super::near::Near;
 use super::picked::Picked;
+use super::search::Keys;
 
 /// All values of a column.
 #[derive(Debug)]
@@ -81,19 +82,22 @@ impl Stored {
         })
     }
 
-    /// For which of some rows a condition on this column holds. `decide` tells for which of some values, without
-    /// nulls in its answer; if it cannot, there is no answer. Asked about each value of a dictionary once, unless
-    /// there are fewer rows than that.
+    /// For which of some rows a condition on this column holds. `search` tells which of the different values it keeps, if
+    /// that can be told without looking at each; `decide` tells for which of some values it holds, without nulls in its
+    /// answer; if it cannot, there is no answer.
     pub(super) fn holds(
         &self,
         rows: &Picked,
+        search: impl Fn(&ArrayRef) -> Option<Keys>,
         decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
     ) -> Option<BooleanArray> {
-        let (keys, values) = match self {
-            Self::Folded { keys, values } if values.len() < rows.rows() => (keys, values),
-            _ => return decide(&self.values(rows).ok()?),
+        let Self::Folded { keys, values } = self else { return decide(&self.values(rows).ok()?) };
+        let kept = match search(values) {
+            Some(kept) => kept,
+            // Few rows are looked at sooner than many values.
+            None if values.len() >= rows.rows() => return decide(&self.values(rows).ok()?),
+            None => Keys::of(decide(values)?.values()),
         };
-        let kept: Vec<bool> = decide(values)?.values().iter().collect();
         match keys.data_type() {
             DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), &kept, rows)),
             DataType::UInt16 => Some(look_up(keys.as_primitive::<UInt16Type>(), &kept, rows)),
@@ -130,16 +134,24 @@ where
     }
 }
 
-/// What is said of the value that each key points to.
-fn look_up<T>(keys: &PrimitiveArray<T>, kept: &[bool], rows: &Picked) -> BooleanArray
+/// For which rows the key is one of those that are kept.
+fn look_up<T>(keys: &PrimitiveArray<T>, kept: &Keys, rows: &Picked) -> BooleanArray
 where
     T: ArrowPrimitiveType,
-    T::Native: TryInto<usize>,
+    T::Native: Into<u32>,
 {
-    let of = |row: usize| {
-        let key = keys.values().get(row).and_then(|key| (*key).try_into().ok());
-        key.and_then(|key| kept.get(key)).copied().unwrap_or(false)
-    };
+    match kept.ranges() {
+        [only] => collect(keys, rows, |key| only.contains(&key)),
+        _ => collect(keys, rows, |key| kept.contains(key)),
+    }
+}
+
+fn collect<T>(keys: &PrimitiveArray<T>, rows: &Picked, kept: impl Fn(usize) -> bool) -> BooleanArray
+where
+    T: ArrowPrimitiveType,
+    T::Native: Into<u32>,
+{
+    let of = |row: usize| keys.values().get(row).is_some_and(|key| kept((*key).into() as usize));
     let held = match rows {
         Picked::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
         Picked::Places(places) => {
