@@ -10,4 +10,4 @@ mod trust;
 
 pub use connector::{Connector, Stream};
 pub use policy::{Mode, Policy};
-pub use server::{Driver, PostgresServer, hint};
+pub use server::{PostgresServer, hint};

@@ -51,6 +51,16 @@ impl PostgresServer {
         self.config.connect(self.connector.clone()).await
     }
 
+    /// What the URL says of the server and of who asks.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What encrypts connections to it.
+    pub fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     /// Asks the server to end what a connection runs, as protected as the connection itself.
     pub async fn cancel(&self, token: &CancelToken) -> Result<(), Error> {
         token.cancel_query(self.connector.clone()).await

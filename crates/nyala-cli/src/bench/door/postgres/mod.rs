@@ -1,0 +1,83 @@
+//! The PostgreSQL protocol.
+
+mod login;
+mod wire;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::Result;
+use tokio_postgres::Error;
+
+use super::{Answer, Failure, Mode, same_width};
+use crate::bench::workload::{Query, Value};
+use crate::tls::{self, PostgresServer};
+use wire::Wire;
+
+/// A server that speaks PostgreSQL's protocol.
+#[derive(Debug, Clone)]
+pub struct PostgresTarget {
+    server: PostgresServer,
+    mode: Mode,
+}
+
+impl PostgresTarget {
+    /// Reads a URL. Encryption is used only if it asks for that: servers that are compared must do the same work.
+    pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
+        let server = PostgresServer::parse(url, ca, tls::Mode::Disable, "nyala bench")?;
+        Ok(Self { server, mode })
+    }
+
+    /// Host and port.
+    pub fn place(&self) -> String {
+        format!("postgres://{}", self.server.place())
+    }
+
+    /// Opens one connection.
+    pub async fn connect(&self) -> Result<Postgres, Failure> {
+        let (socket, version) = login::log_in(&self.server).await?;
+        Ok(Postgres { mode: self.mode, version, wire: Wire::new(socket), prepared: HashMap::new() })
+    }
+}
+
+/// A connection.
+pub struct Postgres {
+    mode: Mode,
+    version: Option<String>,
+    wire: Wire,
+    /// By the text of the statement: its name, and the number of its columns.
+    prepared: HashMap<String, (String, usize)>,
+}
+
+impl Postgres {
+    /// What the server says of itself.
+    pub fn server_version(&self) -> Option<String> {
+        self.version.clone()
+    }
+
+    /// Runs a query and reads its answer to the end.
+    pub async fn run(&mut self, query: &Query, values: &[Value]) -> Result<Answer, Failure> {
+        match self.mode {
+            Mode::Simple => self.wire.simple(&query.literal(values)).await,
+            Mode::Extended => self.wire.extended(&query.shape, values).await,
+            Mode::Prepared => {
+                if !self.prepared.contains_key(&query.shape) {
+                    let name = format!("s{}", self.prepared.len());
+                    let columns = self.wire.prepare(&name, &query.shape, values).await?;
+                    self.prepared.insert(query.shape.clone(), (name, columns));
+                }
+                let known = self.prepared.get(&query.shape);
+                let (name, columns) = known.map_or(("", 0), |(name, columns)| (name, *columns));
+                self.wire.prepared(name, columns, values).await
+            }
+        }
+    }
+}
+
+fn broken(error: &Error) -> Failure {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    match error.as_db_error() {
+        Some(db) => Failure::Broken(db.message().to_owned()),
+        None => Failure::Broken(format!("{error}{cause}")),
+    }
+}

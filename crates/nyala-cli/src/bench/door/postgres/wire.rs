@@ -1,0 +1,295 @@
+//! Messages of the protocol, as far as a load has to read them: rows are counted where they lie. A client that makes a value of
+//! each would cost more than many a server does, on the same machine.
+
+use std::io;
+
+use bytes::{Buf, BufMut, BytesMut};
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{
+    BIND_COMPLETE_TAG, COMMAND_COMPLETE_TAG, DATA_ROW_TAG, EMPTY_QUERY_RESPONSE_TAG, ERROR_RESPONSE_TAG,
+    ErrorFields, Header, Message, NO_DATA_TAG, NOTICE_RESPONSE_TAG, NOTIFICATION_RESPONSE_TAG,
+    PARAMETER_DESCRIPTION_TAG, PARAMETER_STATUS_TAG, PARSE_COMPLETE_TAG, READY_FOR_QUERY_TAG,
+    ROW_DESCRIPTION_TAG,
+};
+use postgres_protocol::message::frontend;
+use postgres_protocol::{IsNull, Oid};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_postgres::types::Type;
+
+use super::login::Socket;
+use super::{Answer, Failure, same_width};
+use crate::bench::workload::Value;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 16 << 10;
+/// Tag and length, in front of every message.
+const HEADER_BYTES: usize = 5;
+/// Of values and columns; the other one is text.
+const BINARY: i16 = 1;
+
+/// A connection over which one thing is asked at a time.
+pub struct Wire {
+    socket: Socket,
+    /// What the server sent and nobody has read yet.
+    received: BytesMut,
+    /// What is to be sent.
+    asked: BytesMut,
+}
+
+/// What an answer is made of, as it comes in.
+#[derive(Default)]
+struct Reading {
+    columns: Option<usize>,
+    rows: u64,
+    refused: Option<String>,
+}
+
+impl Wire {
+    pub fn new(socket: Socket) -> Self {
+        Self { socket, received: BytesMut::with_capacity(READ_BYTES), asked: BytesMut::new() }
+    }
+
+    /// A text with all its values.
+    pub async fn simple(&mut self, text: &str) -> Result<Answer, Failure> {
+        self.ask(|out| frontend::query(text, out))?;
+        self.answer(None).await
+    }
+
+    /// A text and its values beside it.
+    pub async fn extended(&mut self, text: &str, values: &[Value]) -> Result<Answer, Failure> {
+        self.ask(|out| {
+            frontend::parse("", text, values.iter().map(type_of), out)?;
+            bind("", values, out)?;
+            frontend::describe(b'P', "", out)?;
+            frontend::execute("", 0, out)?;
+            frontend::sync(out);
+            Ok(())
+        })?;
+        self.answer(None).await
+    }
+
+    /// Prepares a text for values like these; gives the number of its columns.
+    pub async fn prepare(&mut self, name: &str, text: &str, values: &[Value]) -> Result<usize, Failure> {
+        self.ask(|out| {
+            frontend::parse(name, text, values.iter().map(type_of), out)?;
+            frontend::describe(b'S', name, out)?;
+            frontend::sync(out);
+            Ok(())
+        })?;
+        Ok(self.answer(None).await?.columns.unwrap_or_default())
+    }
+
+    /// Runs what was prepared and has so many columns.
+    pub async fn prepared(
+        &mut self,
+        name: &str,
+        columns: usize,
+        values: &[Value],
+    ) -> Result<Answer, Failure> {
+        self.ask(|out| {
+            bind(name, values, out)?;
+            frontend::execute("", 0, out)?;
+            frontend::sync(out);
+            Ok(())
+        })?;
+        self.answer(Some(columns)).await
+    }
+
+    /// Puts together what is to be sent. What cannot be said, for example a text with a zero byte, is not.
+    fn ask(&mut self, say: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Failure> {
+        self.asked.clear();
+        say(&mut self.asked).map_err(|error| Failure::Refused(format!("it cannot be sent: {error}")))
+    }
+
+    /// Sends what was put together, and reads until the server waits for more.
+    async fn answer(&mut self, columns: Option<usize>) -> Result<Answer, Failure> {
+        let broken = |error: io::Error| Failure::Broken(error.to_string());
+        self.socket.write_all(&self.asked).await.map_err(broken)?;
+        self.socket.flush().await.map_err(broken)?;
+        let mut reading = Reading { columns, ..Reading::default() };
+        while !reading.take_from(&mut self.received)? {
+            self.received.reserve(READ_BYTES);
+            if self.socket.read_buf(&mut self.received).await.map_err(broken)? == 0 {
+                return Err(Failure::Broken("the server closed the connection".to_owned()));
+            }
+        }
+        match reading.refused {
+            Some(reason) => Err(Failure::Refused(reason)),
+            None => Ok(Answer { columns: reading.columns, rows: reading.rows }),
+        }
+    }
+}
+
+impl Reading {
+    /// Takes the messages that are there as a whole; true at the end of the answer.
+    fn take_from(&mut self, received: &mut BytesMut) -> Result<bool, Failure> {
+        let (mut at, mut ended) = (0, false);
+        while let Some((tag, message)) = next_message(received.get(at..).unwrap_or_default())? {
+            at += message.len();
+            if self.take(tag, message)? {
+                ended = true;
+                break;
+            }
+        }
+        received.advance(at);
+        Ok(ended)
+    }
+
+    /// Takes one message; true if the server waits for more.
+    fn take(&mut self, tag: u8, message: &[u8]) -> Result<bool, Failure> {
+        match tag {
+            DATA_ROW_TAG => {
+                self.rows += 1;
+                same_width(&mut self.columns, number_of_columns(message)?)?;
+            }
+            ROW_DESCRIPTION_TAG => same_width(&mut self.columns, number_of_columns(message)?)?,
+            READY_FOR_QUERY_TAG => return Ok(true),
+            ERROR_RESPONSE_TAG => self.refused = Some(refusal(message)?),
+            PARSE_COMPLETE_TAG
+            | BIND_COMPLETE_TAG
+            | COMMAND_COMPLETE_TAG
+            | EMPTY_QUERY_RESPONSE_TAG
+            | NO_DATA_TAG
+            | PARAMETER_DESCRIPTION_TAG
+            | NOTICE_RESPONSE_TAG
+            | NOTIFICATION_RESPONSE_TAG
+            | PARAMETER_STATUS_TAG => {}
+            other => {
+                let name = other.escape_ascii();
+                return Err(Failure::Broken(format!("a message `{name}` in an answer to a query")));
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The first message with its tag, if all of it is there.
+fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, Failure> {
+    let header = Header::parse(received).map_err(|error| Failure::Broken(error.to_string()))?;
+    let Some(header) = header else { return Ok(None) };
+    let bytes = usize::try_from(header.len()).unwrap_or_default() + 1;
+    Ok(received.get(..bytes).map(|message| (header.tag(), message)))
+}
+
+/// Of a row or of what describes rows.
+fn number_of_columns(message: &[u8]) -> Result<usize, Failure> {
+    let number = message.get(HEADER_BYTES..).and_then(|body| body.first_chunk());
+    let number = number.ok_or_else(|| Failure::Broken("a row without a number of columns".to_owned()))?;
+    Ok(u16::from_be_bytes(*number).into())
+}
+
+/// What the server says is wrong; if it closes the connection for that, that is a failure.
+fn refusal(message: &[u8]) -> Result<String, Failure> {
+    let unreadable = |error: io::Error| Failure::Broken(format!("an error that cannot be read: {error}"));
+    let Some(Message::ErrorResponse(body)) =
+        Message::parse(&mut BytesMut::from(message)).map_err(unreadable)?
+    else {
+        return Err(Failure::Broken("an error that cannot be read".to_owned()));
+    };
+    let (severity, text) = severity_and_text(body.fields()).map_err(unreadable)?;
+    match severity.as_str() {
+        "FATAL" | "PANIC" => Err(Failure::Broken(text)),
+        _ => Ok(text),
+    }
+}
+
+fn severity_and_text(mut fields: ErrorFields<'_>) -> io::Result<(String, String)> {
+    let (mut severity, mut text) = (String::new(), String::new());
+    while let Some(field) = fields.next()? {
+        let value = || String::from_utf8_lossy(field.value_bytes()).into_owned();
+        match field.type_() {
+            b'S' if severity.is_empty() => severity = value(),
+            // The same, in English whatever language the server speaks.
+            b'V' => severity = value(),
+            b'M' => text = value(),
+            _ => {}
+        }
+    }
+    Ok((severity, text))
+}
+
+/// Binds a statement's values, to be answered in binary form.
+fn bind(statement: &str, values: &[Value], out: &mut BytesMut) -> io::Result<()> {
+    let put = |value: &Value, out: &mut BytesMut| {
+        match value {
+            Value::Integer(number) => out.put_i64(*number),
+            Value::Text(text) => out.put_slice(text.as_bytes()),
+        }
+        Ok(IsNull::No)
+    };
+    frontend::bind("", statement, [BINARY], values, put, [BINARY], out).map_err(|error| match error {
+        frontend::BindError::Conversion(error) => io::Error::other(error),
+        frontend::BindError::Serialization(error) => error,
+    })
+}
+
+fn type_of(value: &Value) -> Oid {
+    match value {
+        Value::Integer(_) => Type::INT8,
+        Value::Text(_) => Type::TEXT,
+    }
+    .oid()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len() + 4).unwrap();
+        [&[tag], length.to_be_bytes().as_slice(), body].concat()
+    }
+
+    fn row(columns: u16) -> Vec<u8> {
+        let nulls = (-1_i32).to_be_bytes().repeat(columns.into());
+        message(b'D', &[columns.to_be_bytes().as_slice(), &nulls].concat())
+    }
+
+    /// Reads what comes in pieces of so many bytes.
+    fn read(sent: &[u8], piece: usize) -> Result<(bool, Reading), Failure> {
+        let (mut reading, mut received, mut ended) = (Reading::default(), BytesMut::new(), false);
+        for piece in sent.chunks(piece) {
+            assert!(!ended, "it ended before all was there");
+            received.extend_from_slice(piece);
+            ended = reading.take_from(&mut received)?;
+        }
+        Ok((ended, reading))
+    }
+
+    #[test]
+    fn rows_are_counted_however_they_arrive() {
+        let rows = row(3).repeat(70);
+        let sent =
+            [message(b'T', &[0, 3]), rows, message(b'C', b"SELECT 70\0"), message(b'Z', b"I")].concat();
+        for piece in [1, 2, 7, 100, sent.len()] {
+            let (ended, reading) = read(&sent, piece).unwrap();
+            assert!(ended);
+            assert_eq!((reading.columns, reading.rows, reading.refused), (Some(3), 70, None), "{piece}");
+        }
+        let (ended, reading) = read(sent.get(..sent.len() - 1).unwrap(), 9).unwrap();
+        assert!(!ended, "the last byte is missing");
+        assert_eq!(reading.rows, 70);
+    }
+
+    #[test]
+    fn an_error_after_rows_is_told_when_the_answer_has_ended() {
+        let error = message(b'E', b"SERROR\0VERROR\0C57014\0Mstopped\0\0");
+        let (ended, reading) = read(&[row(1), error, message(b'Z', b"I")].concat(), 5).unwrap();
+        assert_eq!((ended, reading.refused.as_deref()), (true, Some("stopped")));
+    }
+
+    #[test]
+    fn what_ends_the_connection_is_told_at_once() {
+        let check = |sent: &[u8], words: &str| match read(sent, sent.len()) {
+            Err(Failure::Broken(reason)) => assert!(reason.contains(words), "{reason}"),
+            _ => panic!("{words}"),
+        };
+        check(&message(b'E', b"SFATAL\0C57P01\0Mgoing down\0\0"), "going down");
+        check(&[row(1), row(2)].concat(), "a row of 2 columns in an answer of 1");
+        check(&message(b'D', &[1]), "without a number");
+        check(&message(b'G', &[0, 0, 0]), "message `G`");
+        check(&[b'D', 0, 0, 0, 1], "length");
+        check(&message(b'E', b"no end"), "cannot be read");
+    }
+}
