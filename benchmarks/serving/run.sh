@@ -3,13 +3,14 @@
 # heavy queries, little memory, and a soak. Nothing else should run meanwhile.
 #
 # usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients prepared planning again
-#                                                 beside memory soak; default: all but soak; SOAK is how long it takes)
+#                                                 beside memory soak; default: all but soak; SOAK is how long it takes,
+#                                                 ROUNDS how often each number of clients is measured)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 nyala=${NYALA:-nyala}
 if [ $# -lt 2 ]; then
-  sed -n '5,6p' "$0" | cut -c3- >&2
+  sed -n '5,7p' "$0" | cut -c3- >&2
   exit 2
 fi
 data=$1 out=$2
@@ -71,7 +72,7 @@ for scenario in "${scenarios[@]}"; do
   case $scenario in
     clients) # the mix with literals, result cache off
       start && warm
-      bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --duration 6s
+      bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --rounds "${ROUNDS:-5}" --duration 6s
       ;;
     prepared)
       start && warm
@@ -93,9 +94,11 @@ for scenario in "${scenarios[@]}"; do
       start && warm
       url="$url?options=-c%20nyala.result_cache%3Don" bench again --clients 32,150 --duration 6s
       ;;
-    beside) # 50 dashboard clients, alone and beside an analyst
+    beside) # 50 dashboard clients, alone and beside an analyst; first some leave most of the machine idle, then none of it
       start && warm
-      bench beside --clients 50 --rate 1000 --beside "$here/heavy.sql" --duration 20s --ceiling 0s
+      bench beside --clients 50 --rate 1000 --beside "$here/heavy.sql" --rounds "${ROUNDS:-5}" --duration 10s \
+        --ceiling 0s
+      bench beside-closed --clients 50 --beside "$here/heavy.sql" --rounds "${ROUNDS:-5}" --duration 10s --ceiling 0s
       ;;
     memory) # 1 GiB for everything, and 150 clients beside four analysts
       start NYALA_QUERY__MEMORY_LIMIT_BYTES=$((1 << 30))

@@ -1,7 +1,7 @@
 //! The command line and the order of things.
 
 use std::fs;
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,11 @@ use anyhow::{Context, Result, bail};
 
 use super::door::{Mode, Target};
 use super::host::Server;
-use super::load::{Load, probe, run};
-use super::report::{Beside, Ceiling, Report, RunReport, Setup, page, table};
+use super::load::{Load, probe};
+use super::report::{Report, Setup, page, table};
+use super::rounds::{Plan, measure};
 use super::span;
-use super::workload::{Random, Workload, read, select_one};
+use super::workload::{Random, Workload, read};
 use crate::report::Hinted;
 
 /// Arguments of `nyala bench`.
@@ -31,7 +32,7 @@ pub struct BenchArgs {
     /// How values reach the server
     #[arg(long, value_enum, default_value_t = Mode::Simple)]
     pub mode: Mode,
-    /// Numbers of clients; each gets a run of its own
+    /// Numbers of clients; each gets runs of its own
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values_t = [1, 15, 25, 50, 75, 100, 150])]
     pub clients: Vec<usize>,
     /// Queries a second that are due whatever the server does; without it, each client asks again when it
@@ -41,6 +42,10 @@ pub struct BenchArgs {
     /// Measured time of each run
     #[arg(long, value_parser = span::parse, default_value = "10s")]
     pub duration: Duration,
+    /// How often each number of clients is measured, in turns with the others; its numbers are those of all its runs.
+    /// On a machine that is slower at times, that slows all of them alike
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub rounds: u64,
     /// Time before it that is not measured
     #[arg(long, value_parser = span::parse, default_value = "2s")]
     pub warmup: Duration,
@@ -85,23 +90,10 @@ pub async fn command(args: BenchArgs) -> Result<()> {
     }
     check(&args)?;
     let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode, args.ca.as_deref())?;
-    let server = server(args.server_pid)?;
-    let server_version = probe(&target, &workload, args.timeout, args.seed).await?;
-    let mut report = Report::new(setup(&args, &target, &workload, server_version));
-    let beside = (!args.beside.is_empty()).then(|| read(&args.beside).map(Arc::new)).transpose()?;
-    for clients in &args.clients {
-        writeln!(stderr(), "clients: {clients} …")?;
-        let quiet = measure(&args, &target, &workload, *clients, server).await?;
-        let busy = match &beside {
-            Some(beside) => {
-                writeln!(stderr(), "clients: {clients} beside {} …", beside.name)?;
-                Some(measure_beside(&args, &target, (&workload, beside), &quiet, server).await?)
-            }
-            None => None,
-        };
-        report.runs.push(quiet);
-        report.runs.extend(busy);
-    }
+    let plan = plan(&args, workload, target)?;
+    let server_version = probe(&plan.target, &plan.workload, args.timeout, args.seed).await?;
+    let mut report = Report::new(setup(&args, &plan, server_version));
+    report.runs = measure(&plan).await?;
     publish(&args, &report)
 }
 
@@ -145,66 +137,43 @@ fn server(pid: Option<u32>) -> Result<Option<Server>> {
     Ok(server)
 }
 
-fn setup(args: &BenchArgs, target: &Target, workload: &Workload, server_version: Option<String>) -> Setup {
+fn setup(args: &BenchArgs, plan: &Plan, server_version: Option<String>) -> Setup {
     Setup {
-        server: target.place(),
+        server: plan.target.place(),
         server_version,
-        workload: workload.name.clone(),
+        workload: plan.workload.name.clone(),
         mode: args.mode,
         arrivals_per_second: args.rate,
         warmup_seconds: args.warmup.as_secs_f64(),
         duration_seconds: args.duration.as_secs_f64(),
+        rounds: args.rounds,
         seed: args.seed,
     }
 }
 
-/// First the ceiling, then the run, under the same conditions.
-async fn measure(
-    args: &BenchArgs,
-    target: &Target,
-    workload: &Arc<Workload>,
-    clients: usize,
-    server: Option<Server>,
-) -> Result<RunReport> {
-    let load = load(args, clients);
-    let mut ceiling = None;
-    if !args.ceiling.is_zero() {
-        let warmup = args.warmup.min(args.ceiling / 2);
-        let short = Load { per_second: None, warmup, duration: args.ceiling, ..load.clone() };
-        ceiling = Some(Ceiling::of(&run(target, &Arc::new(select_one()?), short, server).await?));
-    }
-    let measured = run(target, workload, load, server).await?;
-    Ok(RunReport::new(&measured, workload, ceiling))
-}
-
-fn load(args: &BenchArgs, clients: usize) -> Load {
-    Load {
-        clients,
+fn plan(args: &BenchArgs, workload: Arc<Workload>, target: Target) -> Result<Plan> {
+    let load = Load {
+        clients: 1,
         per_second: args.rate,
         warmup: args.warmup,
         duration: args.duration,
         timeout: args.timeout,
         drain: args.drain,
         seed: args.seed,
-    }
-}
-
-/// The run again, while other clients run another workload, in a closed loop.
-async fn measure_beside(
-    args: &BenchArgs,
-    target: &Target,
-    (workload, beside): (&Arc<Workload>, &Arc<Workload>),
-    quiet: &RunReport,
-    server: Option<Server>,
-) -> Result<RunReport> {
-    let others = Load { per_second: None, ..load(args, args.beside_clients) };
-    let (measured, others) = tokio::join!(
-        run(target, workload, load(args, quiet.clients), server),
-        run(target, beside, others, None)
-    );
-    let mut report = RunReport::new(&measured?, workload, None);
-    report.beside = Some(Beside::of(&others?, beside, &report, quiet));
-    Ok(report)
+    };
+    let warmup = args.warmup.min(args.ceiling / 2);
+    let ceiling = Load { per_second: None, warmup, duration: args.ceiling, ..load.clone() };
+    let beside = (!args.beside.is_empty()).then(|| read(&args.beside)).transpose()?;
+    Ok(Plan {
+        target,
+        server: server(args.server_pid)?,
+        workload,
+        load,
+        clients: args.clients.clone(),
+        rounds: args.rounds,
+        ceiling: (!args.ceiling.is_zero()).then_some(ceiling),
+        beside: beside.map(|beside| (Arc::new(beside), args.beside_clients)),
+    })
 }
 
 fn publish(args: &BenchArgs, report: &Report) -> Result<()> {

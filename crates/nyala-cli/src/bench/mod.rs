@@ -8,11 +8,12 @@
 //! - With a fixed arrival rate, times count from when a query *should* have begun. A server that stalls for a
 //!   second delays all who arrive in that second, and not only the one it was serving.
 //! - What was not answered when time was up counts with the time it had waited.
+//! - Numbers of clients may be measured in turns, so that a machine that is slower at times slows all of them.
 //! - It measures itself: its own CPU time, and how many `SELECT 1` the same door, mode and number of clients reach.
 //!
 //! ```text
-//! query files ─ workload ─▶ load: clients, pace ─▶ door: PostgreSQL or HTTP ─▶ server
-//!                            └─▶ recorder ─▶ report: table, JSON, HTML
+//! query files ─ workload ─▶ rounds ─▶ load: clients, pace ─▶ door: PostgreSQL or HTTP ─▶ server
+//!                                      └─▶ recorder ─▶ report: table, JSON, HTML
 //! ```
 
 mod command;
@@ -20,6 +21,7 @@ mod door;
 mod host;
 mod load;
 mod report;
+mod rounds;
 mod span;
 mod workload;
 

@@ -106,6 +106,22 @@ fn what_runs_beside_is_reported_apart() {
         assert!(pair[1]["beside"]["handled"].as_u64().unwrap() > 0, "{pair:?}");
         assert_eq!((&pair[1]["beside"]["clients"], &pair[1]["beside"]["errors"]), (&2.into(), &0.into()));
     }
+    // Several rounds are one run of each kind, with the numbers of all of them.
+    let rounds = [&arguments[..], &["--rounds", "3", "--duration", "200ms"]].concat();
+    let rounds = report(&folder.path().join("rounds.json"), &rounds, &server);
+    let runs = rounds["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4, "{rounds}");
+    for run in runs {
+        let number = |value: &Value| value.as_f64().unwrap();
+        let each: Vec<f64> = run["rounds_per_second"].as_array().unwrap().iter().map(number).collect();
+        let (slowest, fastest) =
+            (each.iter().copied().fold(f64::MAX, f64::min), each.iter().copied().fold(0.0, f64::max));
+        assert_eq!(each.len(), 3, "{run}");
+        assert!((slowest - 1e-6..=fastest + 1e-6).contains(&number(&run["per_second"])), "{run}");
+        assert!(number(&run["elapsed_seconds"]) >= 0.6, "{run}");
+        let sum: f64 = run["queries"].as_array().unwrap().iter().map(|query| number(&query["handled"])).sum();
+        assert_eq!(number(&run["total"]["handled"]), sum, "{run}");
+    }
     // Nothing may go wrong beside either.
     std::fs::write(other, "SELECT nope").unwrap();
     let finished = bench(&arguments);
@@ -169,7 +185,10 @@ fn report(json: &Path, arguments: &[&str], server: &Server) -> Value {
 }
 
 fn bench(arguments: &[&str]) -> Finished {
-    let mut command = nyala(&["bench", "--duration", "1s", "--warmup", "0s"]);
+    let mut command = nyala(&["bench", "--warmup", "0s"]);
+    if !arguments.contains(&"--duration") {
+        command.args(["--duration", "1s"]);
+    }
     if !arguments.contains(&"--clients") {
         command.args(["--clients", "1,4"]);
     }

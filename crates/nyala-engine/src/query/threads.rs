@@ -129,7 +129,9 @@ impl Threads {
     }
 }
 
-/// Lowers the priority of this thread, to about nice 10.
+/// Lowers the priority of this thread, to about nice 10. Linux's `SCHED_IDLE` would keep the p95 of dashboards beside a
+/// large join as it is without one, but 50 clients that ask without pause leave such a join hardly any time then:
+/// it ended one twentieth as often.
 fn give_way() {
     let lower = ThreadPriorityValue::try_from(PATIENT_PRIORITY).map(ThreadPriority::Crossplatform);
     let lowered = lower.ok().map(|lower| lower.set_for_current());

@@ -124,6 +124,7 @@ mod tests {
         };
         check("mysql://h/d", Mode::Simple, "begins with none of");
         check("postgres://h:port/d", Mode::Simple, "is not a server");
+        check("postgres://h:1,g:2/d", Mode::Simple, "names several servers");
         check("http://h:port", Mode::Simple, "is not a server");
         check("http://h:1", Mode::Prepared, "cannot prepare");
         check("http://u:p@h:1", Mode::Simple, "is not a server");

@@ -77,7 +77,8 @@ impl Tally {
         Ok(Self { latencies: Latencies::new()?, handled: 0, errors: 0, unfinished: 0, rows: 0 })
     }
 
-    fn add(&mut self, other: &Self) -> Result<()> {
+    /// Counts what became of `other` queries, too.
+    pub fn add(&mut self, other: &Self) -> Result<()> {
         self.latencies.add(&other.latencies)?;
         self.handled += other.handled;
         self.errors += other.errors;

@@ -35,7 +35,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What came of a run.
+/// What came of a run, or of several.
 #[derive(Debug)]
 pub struct Measured {
     /// How the server was loaded.
@@ -56,6 +56,29 @@ impl Measured {
     /// Handled queries for each second.
     pub fn per_second(&self) -> f64 {
         self.total.handled as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// Several runs of one load, as one that took as long as all of them.
+    pub fn sum(runs: impl IntoIterator<Item = Self>) -> Result<Option<Self>> {
+        let mut runs = runs.into_iter();
+        let Some(mut sum) = runs.next() else { return Ok(None) };
+        for run in runs {
+            sum.add(run)?;
+        }
+        Ok(Some(sum))
+    }
+
+    fn add(&mut self, other: Self) -> Result<()> {
+        self.elapsed += other.elapsed;
+        self.total.add(&other.total)?;
+        for (query, other) in self.queries.iter_mut().zip(&other.queries) {
+            query.add(other)?;
+        }
+        for (message, count) in other.errors {
+            *self.errors.entry(message).or_default() += count;
+        }
+        self.usage.add(other.usage);
+        Ok(())
     }
 }
 

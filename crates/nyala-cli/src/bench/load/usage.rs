@@ -24,6 +24,26 @@ pub struct Usage {
     pub course: Vec<Held>,
 }
 
+impl Usage {
+    /// Takes a later run as the continuation of this one.
+    pub fn add(&mut self, later: Self) {
+        let both = |own: Option<Duration>, later: Option<Duration>| Some(own? + later?);
+        let (begin, ended) = (self.elapsed.as_secs_f64(), self.course.last().map_or(0, |held| held.ended));
+        let errors = self.course.last().map_or(0, |held| held.errors);
+        self.course.extend(later.course.into_iter().map(|held| Held {
+            at_seconds: held.at_seconds + begin,
+            ended: held.ended + ended,
+            errors: held.errors + errors,
+            ..held
+        }));
+        self.elapsed += later.elapsed;
+        self.ended += later.ended;
+        self.client_cpu = both(self.client_cpu, later.client_cpu);
+        self.server_cpu = both(self.server_cpu, later.server_cpu);
+        self.server_memory_bytes = later.server_memory_bytes.or(self.server_memory_bytes);
+    }
+}
+
 /// What a server holds at one moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Held {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use anyhow::Result;
 use serde::Serialize;
 
 use crate::bench::door::Mode;
@@ -46,21 +47,25 @@ pub struct Setup {
     pub warmup_seconds: f64,
     /// Measured time of each run.
     pub duration_seconds: f64,
+    /// How often each number of clients ran, in turns with the others.
+    pub rounds: u64,
     /// Seed of what is drawn.
     pub seed: u64,
 }
 
-/// One number of clients.
+/// One number of clients, over all rounds.
 #[derive(Debug, Serialize)]
 pub struct RunReport {
     /// Clients, each with a connection.
     pub clients: usize,
-    /// From the first query due to the end of the last.
+    /// From the first query due to the end of the last, without the time between rounds.
     pub elapsed_seconds: f64,
     /// All queries.
     pub total: Numbers,
     /// Handled queries for each second.
     pub per_second: f64,
+    /// Handled queries for each second, of each round.
+    pub rounds_per_second: Vec<f64>,
     /// What the path allows.
     pub ceiling: Option<Ceiling>,
     /// What ran beside it; none for a run that had the server for itself.
@@ -180,26 +185,29 @@ impl Report {
 }
 
 impl RunReport {
-    /// The report of a run.
-    pub fn new(measured: &Measured, workload: &Workload, ceiling: Option<Ceiling>) -> Self {
+    /// The report of these runs, if there are any.
+    pub fn of(rounds: Vec<Measured>, workload: &Workload, ceiling: Option<Ceiling>) -> Result<Option<Self>> {
+        let rounds_per_second = rounds.iter().map(Measured::per_second).collect();
+        let Some(measured) = Measured::sum(rounds)? else { return Ok(None) };
         let names = workload.queries.iter().map(|query| query.name.clone());
         let latencies = &measured.total.latencies;
-        Self {
+        Ok(Some(Self {
             clients: measured.load.clients,
             elapsed_seconds: measured.elapsed.as_secs_f64(),
             total: Numbers::of(&measured.total),
             per_second: measured.per_second(),
+            rounds_per_second,
             ceiling,
             beside: None,
             cost: Cost::of(&measured.usage),
-            course: measured.usage.course.clone(),
-            error_messages: measured.errors.clone(),
+            course: measured.usage.course,
+            error_messages: measured.errors,
             curve: CURVE.iter().map(|share| (*share, latencies.quantile_ms(*share))).collect(),
             queries: names
                 .zip(&measured.queries)
                 .map(|(name, tally)| QueryReport { name, numbers: Numbers::of(tally) })
                 .collect(),
-        }
+        }))
     }
 }
 

@@ -46,8 +46,9 @@ fn setup(report: &Report) -> String {
         format!("{} by nyala bench {}", report.date, report.tool_version),
         format!("server: {} {}", setup.server, setup.server_version.as_deref().unwrap_or_default()),
         format!(
-            "{pace}; mode {}, {} s after {} s of warm-up, seed {}",
+            "{pace}; mode {}, {} times {} s after {} s of warm-up, seed {}",
             format!("{:?}", setup.mode).to_lowercase(),
+            setup.rounds,
             setup.duration_seconds,
             setup.warmup_seconds,
             setup.seed

@@ -8,10 +8,15 @@ use super::document::{Report, RunReport};
 type Column = (&'static str, fn(&RunReport) -> Option<String>);
 
 /// A column that no run has a value for is left out.
-const COLUMNS: [Column; 19] = [
+const COLUMNS: [Column; 20] = [
     ("threads", |run| Some(run.clients.to_string())),
     ("handled queries", |run| Some(run.total.handled.to_string())),
     ("per second", |run| Some(format!("{:.1}", run.per_second))),
+    ("of rounds", |run| {
+        let rounds = || run.rounds_per_second.iter().copied();
+        let (slowest, fastest) = (rounds().reduce(f64::min)?, rounds().reduce(f64::max)?);
+        (rounds().len() > 1).then(|| format!("{slowest:.0}–{fastest:.0}"))
+    }),
     ("mean ms", |run| Some(ms(run.total.mean_ms))),
     ("p50", |run| Some(ms(run.total.p50_ms))),
     ("p95", |run| Some(ms(run.total.p95_ms))),

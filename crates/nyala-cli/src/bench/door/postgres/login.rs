@@ -43,7 +43,7 @@ async fn log_in_over(server: &PostgresServer, lent: Lent) -> Result<(Option<Stri
     Ok((version, lent.socket().take()))
 }
 
-/// A socket to the first of the server's addresses, encrypted as the URL asks.
+/// A socket to the server, encrypted as the URL asks.
 async fn open(server: &PostgresServer) -> io::Result<Socket> {
     let config = server.config();
     let port = config.get_ports().first().copied().unwrap_or(5432);

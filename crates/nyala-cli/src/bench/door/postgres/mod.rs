@@ -11,6 +11,7 @@ use tokio_postgres::Error;
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
+use crate::report::Hinted;
 use crate::tls::{self, PostgresServer};
 use wire::Wire;
 
@@ -25,6 +26,12 @@ impl PostgresTarget {
     /// Reads a URL. Encryption is used only if it asks for that: servers that are compared must do the same work.
     pub fn parse(url: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
         let server = PostgresServer::parse(url, ca, tls::Mode::Disable, "nyala bench")?;
+        if server.config().get_hosts().len() > 1 || server.config().get_ports().len() > 1 {
+            return Err(Hinted::error(
+                "the URL names several servers",
+                "name one: a report is about one server",
+            ));
+        }
         Ok(Self { server, mode })
     }
 

@@ -1,0 +1,97 @@
+//! What is measured in which order: each number of clients with the ceiling of its path, alone, and beside others.
+//!
+//! A machine that others share gives more at one time than at another. So several rounds go through all numbers of
+//! clients, and what a number of clients reached is the sum of its runs: whatever slows one round slows all of them.
+
+use std::io::{Write, stderr};
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::door::Target;
+use super::host::Server;
+use super::load::{Load, Measured, run};
+use super::report::{Beside, Ceiling, RunReport};
+use super::workload::{Workload, select_one};
+
+/// What is asked of whom.
+pub struct Plan {
+    /// The server.
+    pub target: Target,
+    /// Its process, if it is to be watched.
+    pub server: Option<Server>,
+    /// What clients ask.
+    pub workload: Arc<Workload>,
+    /// How each run loads the server; clients and seed are of the run.
+    pub load: Load,
+    /// Numbers of clients, in their order.
+    pub clients: Vec<usize>,
+    /// How often each of them is measured.
+    pub rounds: u64,
+    /// How `SELECT 1` loads the server before each run, if it does.
+    pub ceiling: Option<Load>,
+    /// What others ask at the same time, and how many they are.
+    pub beside: Option<(Arc<Workload>, usize)>,
+}
+
+/// The runs of one number of clients.
+#[derive(Default)]
+struct Runs {
+    ceiling: Vec<Measured>,
+    quiet: Vec<Measured>,
+    busy: Vec<Measured>,
+    others: Vec<Measured>,
+}
+
+/// Measures everything that is planned.
+pub async fn measure(plan: &Plan) -> Result<Vec<RunReport>> {
+    let mut all: Vec<Runs> = plan.clients.iter().map(|_| Runs::default()).collect();
+    for round in 0..plan.rounds {
+        for (clients, runs) in plan.clients.iter().zip(&mut all) {
+            let of = if plan.rounds > 1 { format!("round {}, ", round + 1) } else { String::new() };
+            writeln!(stderr(), "{of}clients: {clients} …")?;
+            plan.measure_once(*clients, round, runs).await?;
+        }
+    }
+    let mut reports = Vec::new();
+    for runs in all {
+        reports.extend(plan.report(runs)?);
+    }
+    Ok(reports)
+}
+
+impl Plan {
+    async fn measure_once(&self, clients: usize, round: u64, runs: &mut Runs) -> Result<()> {
+        let seed = self.load.seed.wrapping_add(round);
+        let load = Load { clients, seed, ..self.load.clone() };
+        if let Some(ceiling) = &self.ceiling {
+            let load = Load { clients, seed, ..ceiling.clone() };
+            runs.ceiling.push(run(&self.target, &Arc::new(select_one()?), load, self.server).await?);
+        }
+        runs.quiet.push(run(&self.target, &self.workload, load.clone(), self.server).await?);
+        if let Some((beside, clients)) = &self.beside {
+            writeln!(stderr(), "… beside {} …", beside.name)?;
+            let others = Load { per_second: None, clients: *clients, ..load.clone() };
+            let (busy, others) = tokio::join!(
+                run(&self.target, &self.workload, load, self.server),
+                run(&self.target, beside, others, None)
+            );
+            runs.busy.push(busy?);
+            runs.others.push(others?);
+        }
+        Ok(())
+    }
+
+    /// A report of the runs alone, and one of those beside others.
+    fn report(&self, runs: Runs) -> Result<Vec<RunReport>> {
+        let ceiling = Measured::sum(runs.ceiling)?.map(|ceiling| Ceiling::of(&ceiling));
+        let quiet = RunReport::of(runs.quiet, &self.workload, ceiling)?;
+        let mut busy = RunReport::of(runs.busy, &self.workload, None)?;
+        if let (Some(quiet), Some(busy), Some((beside, _)), Some(others)) =
+            (&quiet, &mut busy, &self.beside, Measured::sum(runs.others)?)
+        {
+            busy.beside = Some(Beside::of(&others, beside, busy, quiet));
+        }
+        Ok(quiet.into_iter().chain(busy).collect())
+    }
+}
