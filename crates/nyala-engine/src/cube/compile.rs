@@ -7,6 +7,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, Projection};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{GroupByExpr, SetExpr, Statement};
 use nyala_model::{DimensionSet, KeySet, RangePartition, SegmentRange};
 
 use super::block::{Block, scan_plan};
@@ -141,7 +143,7 @@ pub(crate) async fn compile(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<CompiledCube> {
-    let plan = plan_select(select, state, limits).await?;
+    let plan = plan_definition(select, state, limits).await?;
     let (projection, aggregate) = find_aggregate(&plan)?;
     let block = Block::of(aggregate).map_err(|miss| invalid(format!("cube cannot be built: {miss}")))?;
     check_conditions(&block)?;
@@ -179,12 +181,53 @@ pub(super) async fn plan_select(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<LogicalPlan> {
-    let statement = parse(select, limits)?
-        .pop()
-        .and_then(|statement| statement.ast().cloned())
-        .ok_or_else(|| QueryError::internal("the SELECT of a cube is not a query"))?;
-    let statement = datafusion::sql::parser::Statement::Statement(Box::new(statement));
-    let plan = state.statement_to_plan(statement).await?;
+    plan_statement(parse_select(select, limits)?, state).await
+}
+
+/// The same for the SELECT of a cube, whose dimensions are those that it lists: the planner adds to the primary key of a table
+/// all columns that it decides.
+pub(super) async fn plan_definition(
+    select: &str,
+    state: &SessionState,
+    limits: &StatementLimits,
+) -> Result<LogicalPlan> {
+    let statement = parse_select(select, limits)?;
+    let listed = listed(&statement);
+    let plan = plan_statement(statement, state).await?;
+    let (projection, aggregate) = find_aggregate(&plan)?;
+    match listed {
+        Some(listed) if listed < aggregate.group_expr.len() => {
+            let groups = aggregate.group_expr.iter().take(listed).cloned().collect();
+            let cut = Aggregate::try_new(Arc::clone(&aggregate.input), groups, aggregate.aggr_expr.clone())?;
+            let cut = Projection::try_new(projection.expr.clone(), Arc::new(LogicalPlan::Aggregate(cut)));
+            Ok(LogicalPlan::Projection(cut.map_err(|_| not_listed())?))
+        }
+        _ => Ok(plan),
+    }
+}
+
+fn not_listed() -> QueryError {
+    invalid("the SELECT of a cube has a column that GROUP BY does not list")
+        .hint("list it: a primary key makes it no dimension")
+}
+
+/// How many expressions GROUP BY lists.
+fn listed(statement: &Statement) -> Option<usize> {
+    let Statement::Query(query) = statement else { return None };
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    match &select.group_by {
+        GroupByExpr::Expressions(listed, _) => Some(listed.len()),
+        GroupByExpr::All(_) => None,
+    }
+}
+
+fn parse_select(select: &str, limits: &StatementLimits) -> Result<Statement> {
+    let statement = parse(select, limits)?.pop().and_then(|statement| statement.ast().cloned());
+    statement.ok_or_else(|| QueryError::internal("the SELECT of a cube is not a query"))
+}
+
+async fn plan_statement(statement: Statement, state: &SessionState) -> Result<LogicalPlan> {
+    let plan = state.statement_to_plan(DfStatement::Statement(Box::new(statement))).await?;
     let options = state.config_options();
     Ok(state.analyzer().execute_and_check(plan, options, |_, _| {})?)
 }

@@ -30,12 +30,6 @@ pub(crate) async fn define(
     let grouping = CubeGrouping::expand(&create.query)?;
     let select = qualify_tables(grouping.flat, schema).to_string();
     let cube = compile(&select, None, &[], state, limits).await?;
-    if cube.dimensions.len() > grouping.dimensions {
-        // The planner groups by everything that a primary key decides, as PostgreSQL allows to select it.
-        let message = "GROUP BY has the primary key of a live table, and with it all of its columns";
-        return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
-            .hint("group by what is the same in many rows, such as the column that is joined with the key"));
-    }
     if cube.dimensions.len() != grouping.dimensions {
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "GROUP BY names one dimension twice")
             .hint("write the same expression the same way everywhere"));

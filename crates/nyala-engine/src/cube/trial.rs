@@ -17,7 +17,7 @@ use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use nyala_model::{CubeEntry, CuboidEntry, SegmentEntry, SegmentRange};
 
-use super::compile::{CompiledCube, find_aggregate, plan_select};
+use super::compile::{CompiledCube, find_aggregate, plan_definition};
 use super::partition::show_range;
 use super::rewrite::ReadyCube;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -96,7 +96,7 @@ impl Trials {
                 format!("cube `{}` cannot be used: {reason}", cube.entry.name),
             )
         })?;
-        let plan = plan_select(&cube.entry.definition.select, state, limits).await?;
+        let plan = plan_definition(&cube.entry.definition.select, state, limits).await?;
         let aggregate = find_aggregate(&plan)?.1.clone();
         let numbered = compiled.measures.iter().map(|measure| measure.number).zip(&aggregate.aggr_expr);
         let repeatable = numbered.filter(|(_, call)| match (*call).clone().unalias() {

@@ -8,6 +8,7 @@ mod cell;
 mod dates;
 mod dimensions;
 mod exact;
+mod implied;
 mod joined;
 mod levels;
 mod matching;

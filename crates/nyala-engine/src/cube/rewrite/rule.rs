@@ -11,6 +11,7 @@ use nyala_model::{CubeEntry, QualifiedName};
 use super::answer::{CellPlan, finish};
 use super::calls::QueryCalls;
 use super::candidate::{Candidate, consider};
+use super::implied::without_implied;
 use super::joined::{Late, with_late_joins};
 use super::report::{Asked, BlockReport, Chosen, Report};
 use super::sets::plain_blocks;
@@ -101,6 +102,10 @@ pub(crate) fn rewrite(plan: LogicalPlan, routing: &Routing<'_>, report: &mut Rep
     let rewritten = plan.transform_down_with_subqueries(|node| {
         let answer = match &node {
             LogicalPlan::Aggregate(aggregate) => route(aggregate, routing, report)?,
+            LogicalPlan::Projection(projection) => {
+                let needed = without_implied(projection)?;
+                return Ok(needed.map_or_else(|| Transformed::no(node), Transformed::yes));
+            }
             LogicalPlan::Distinct(Distinct::All(input)) => match grouped_by_all(input)? {
                 Some(aggregate) => route(&aggregate, routing, report)?.map(with_columns).transpose()?,
                 None => None,

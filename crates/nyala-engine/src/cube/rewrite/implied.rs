@@ -1,0 +1,103 @@
+//! What a query groups by without need: the planner adds to a primary key all columns that it decides, so that they may be
+//! selected. A cube need not have those that are not.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Column, FunctionalDependence, Result};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
+
+/// The projection over an aggregation without the columns that a key in GROUP BY decides and nobody asks for; none if
+/// there are no such columns.
+pub(super) fn without_implied(projection: &Projection) -> Result<Option<LogicalPlan>> {
+    let mut conditions = Vec::new();
+    let mut input = projection.input.as_ref();
+    while let LogicalPlan::Filter(filter) = input {
+        conditions.push(&filter.predicate);
+        input = filter.input.as_ref();
+    }
+    let LogicalPlan::Aggregate(aggregate) = input else { return Ok(None) };
+    if aggregate.input.schema().functional_dependencies().is_empty() {
+        return Ok(None);
+    }
+    let Some(used) = used(aggregate, projection.expr.iter().chain(conditions.iter().copied())) else {
+        return Ok(None);
+    };
+    let needed = needed(aggregate, &used);
+    if needed.len() == aggregate.group_expr.len() {
+        return Ok(None);
+    }
+    let aggregate = Aggregate::try_new(Arc::clone(&aggregate.input), needed, aggregate.aggr_expr.clone())?;
+    let mut plan = LogicalPlan::Aggregate(aggregate);
+    for condition in conditions.into_iter().rev() {
+        plan = LogicalPlan::Filter(Filter::try_new(condition.clone(), Arc::new(plan))?);
+    }
+    Ok(Some(LogicalPlan::Projection(Projection::try_new(projection.expr.clone(), Arc::new(plan))?)))
+}
+
+/// Which columns of the aggregation expressions name; none if that is not plain, because a subquery may name them too.
+fn used<'a>(aggregate: &Aggregate, expressions: impl Iterator<Item = &'a Expr>) -> Option<HashSet<usize>> {
+    let mut used = HashSet::new();
+    for expression in expressions {
+        if has_subquery(expression) {
+            return None;
+        }
+        for column in expression.column_refs() {
+            used.insert(aggregate.schema.maybe_index_of_column(column)?);
+        }
+    }
+    Some(used)
+}
+
+fn has_subquery(expression: &Expr) -> bool {
+    let subquery = |part: &Expr| {
+        Ok(matches!(
+            part,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
+        ))
+    };
+    // The closure never fails.
+    expression.exists(subquery).unwrap_or(true)
+}
+
+/// What is left to group by.
+fn needed(aggregate: &Aggregate, used: &HashSet<usize>) -> Vec<Expr> {
+    let mut groups: Vec<Option<&Expr>> = aggregate.group_expr.iter().map(Some).collect();
+    for at in (0..groups.len()).filter(|at| !used.contains(at)) {
+        let Some(Some(Expr::Column(column))) = groups.get(at) else { continue };
+        let others: HashSet<usize> = groups
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at)
+            .filter_map(|(_, group)| position(aggregate, (*group)?))
+            .collect();
+        if decided(aggregate, column, &others)
+            && let Some(group) = groups.get_mut(at)
+        {
+            *group = None;
+        }
+    }
+    groups.into_iter().flatten().cloned().collect()
+}
+
+fn position(aggregate: &Aggregate, group: &Expr) -> Option<usize> {
+    match group {
+        Expr::Column(column) => aggregate.input.schema().maybe_index_of_column(column),
+        _ => None,
+    }
+}
+
+/// Whether each value of the columns at `others` comes with one value of `column`.
+fn decided(aggregate: &Aggregate, column: &Column, others: &HashSet<usize>) -> bool {
+    let input = aggregate.input.schema();
+    let Some(at) = input.maybe_index_of_column(column) else { return false };
+    // Several rows may have NULL for a key that is unique otherwise.
+    let decides = |key: &FunctionalDependence| {
+        !key.nullable
+            && key.target_indices.contains(&at)
+            && !key.source_indices.contains(&at)
+            && key.source_indices.iter().all(|source| others.contains(source))
+    };
+    input.functional_dependencies().iter().any(decides)
+}
