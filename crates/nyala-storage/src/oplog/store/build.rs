@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::workers::in_parallel;
-use crate::oplog::table::{Index, Location, SHARDS, Shard, Tag, shard_of};
+use crate::oplog::table::{Index, Location, PARTS, SHARDS, Shard, Tag, shard_of};
 use crate::oplog::unit::Unit;
 
 /// Rows that are sorted by shard at a time, 8 bytes each.
@@ -11,12 +11,20 @@ const SORTED_ROWS: usize = 1 << 25;
 /// Fewer rows are not worth a thread.
 const THREAD_ROWS: usize = 1 << 18;
 
-/// Live rows of a unit by shard, each with the tag of its hash.
+/// Live rows of a unit by shard and part of it, each with the tag of its hash.
 struct Sorted {
     slot: u32,
     entries: Vec<u64>,
-    /// Where those of each shard end.
+    /// Where those of each part end.
     ends: Vec<usize>,
+}
+
+impl Sorted {
+    /// The rows of a part, counted from the first that is wanted.
+    fn of_part(&self, place: usize) -> &[u64] {
+        let end = |place: usize| self.ends.get(place).copied().unwrap_or_default();
+        self.entries.get(place.checked_sub(1).map_or(0, end)..end(place)).unwrap_or_default()
+    }
 }
 
 /// An index of all live rows, with room for some of the rows that are expected. Each unit is sorted once, then each
@@ -44,7 +52,7 @@ fn build(units: &[Option<Unit>], threads: usize, expected: usize, sorted_rows: u
 
 /// The live rows of a unit that belong to the shards `wanted`.
 fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
-    let mut next = vec![0_usize; wanted.len()];
+    let mut next = vec![0_usize; wanted.len() * PARTS];
     each_row(unit, wanted, |place, _, _| {
         if let Some(count) = next.get_mut(place) {
             *count += 1;
@@ -55,41 +63,43 @@ fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
         (*next, total) = (total, total + *next);
     }
     let mut entries = vec![0; total];
-    each_row(unit, wanted, |place, hash, row| {
+    each_row(unit, wanted, |place, tag, row| {
         let Some(next) = next.get_mut(place) else { return };
         if let Some(entry) = entries.get_mut(*next) {
-            *entry = Tag::of(hash).with_row(row);
+            *entry = tag.with_row(row);
         }
         *next += 1;
     });
-    // Where the next of each shard would be is now where it ends.
+    // Where the next of each part would be is now where it ends.
     Sorted { slot, entries, ends: next }
 }
 
-/// Shard, counted from the first that is wanted, hash and position of each row; shards that are not wanted have places beyond.
+/// Part, counted from the first that is wanted, tag and position of each row; parts that are not wanted have places beyond.
 #[inline]
-fn each_row(unit: &Unit, wanted: &Range<usize>, mut row: impl FnMut(usize, u64, u32)) {
+fn each_row(unit: &Unit, wanted: &Range<usize>, mut row: impl FnMut(usize, Tag, u32)) {
     let rows = unit.hashes.as_slice().iter().zip(0..);
-    let place = |hash: u64| shard_of(hash).wrapping_sub(wanted.start);
+    let mut row = |hash: u64, at: u32| {
+        let tag = Tag::of(hash);
+        row(shard_of(hash).wrapping_sub(wanted.start).wrapping_mul(PARTS).wrapping_add(tag.part()), tag, at);
+    };
     if unit.dead.count() == 0 {
-        rows.for_each(|(hash, at)| row(place(*hash), *hash, at));
+        rows.for_each(|(hash, at)| row(*hash, at));
     } else {
-        rows.filter(|(_, at)| !unit.dead.contains(*at)).for_each(|(hash, at)| row(place(*hash), *hash, at));
+        rows.filter(|(_, at)| !unit.dead.contains(*at)).for_each(|(hash, at)| row(*hash, at));
     }
 }
 
-fn fill_shard(units: &[Option<Unit>], sorted: &[Sorted], place: usize, more: usize) -> Shard {
-    let of_shard = |sorted: &Sorted| {
-        let from = place.checked_sub(1).map_or(Some(0), |before| sorted.ends.get(before).copied());
-        let to = sorted.ends.get(place).copied();
-        from.unwrap_or_default()..to.unwrap_or_default()
-    };
-    let rows: usize = sorted.iter().map(|sorted| of_shard(sorted).len()).sum();
+fn fill_shard(units: &[Option<Unit>], sorted: &[Sorted], shard: usize, more: usize) -> Shard {
+    let parts = shard * PARTS..(shard + 1) * PARTS;
+    let rows: usize =
+        parts.clone().flat_map(|part| sorted.iter().map(move |unit| unit.of_part(part).len())).sum();
     let mut shard = Shard::with_capacity(rows + more);
-    for sorted in sorted {
-        for entry in sorted.entries.get(of_shard(sorted)).unwrap_or_default() {
-            let (tag, row) = Tag::and_row(*entry);
-            shard.add(tag, Location { slot: sorted.slot, row }, |at| hash_at(units, at));
+    for part in parts {
+        for unit in sorted {
+            for entry in unit.of_part(part) {
+                let (tag, row) = Tag::and_row(*entry);
+                shard.add(tag, Location { slot: unit.slot, row }, |at| hash_at(units, at));
+            }
         }
     }
     shard

@@ -30,6 +30,11 @@ pub(crate) struct Tag(u32);
 
 const LOW_BITS: u32 = 25;
 
+/// Who fills a shard part by part touches little memory at a time.
+pub(crate) const PARTS: usize = 4;
+/// The table of a shard is searched from the place that the low bits of a tag say: 16,384 places lie side by side, 150 kB.
+const PART_BITS: u32 = 14;
+
 impl Tag {
     #[inline]
     pub(crate) fn of(hash: u64) -> Self {
@@ -40,6 +45,12 @@ impl Tag {
     #[inline]
     fn spread(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0 & ((1 << LOW_BITS) - 1))
+    }
+
+    /// Which of [`PARTS`] parts of its shard's table it is in, as a table is divided that has more places than parts hold.
+    #[inline]
+    pub(crate) fn part(self) -> usize {
+        (self.0 >> PART_BITS) as usize % PARTS
     }
 
     /// With a row's position, for a list to be sorted.

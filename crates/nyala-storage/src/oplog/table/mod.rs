@@ -11,7 +11,7 @@ mod state;
 mod take;
 mod version;
 
-pub(crate) use index::{Index, Location, SHARDS, Shard, Tag, shard_of};
+pub(crate) use index::{Index, Location, PARTS, SHARDS, Shard, Tag, shard_of};
 pub(crate) use logged::LoggedRows;
 pub use lookup::{Found, Located};
 pub(crate) use shared::SharedTable;
