@@ -1,4 +1,4 @@
-//! RETURNING and UPDATE … FROM on live tables: rows as they were written, and the rows of other tables in an UPDATE.
+//! RETURNING, UPDATE … FROM and DELETE … USING on live tables: rows as they were written, and those of other tables.
 
 use std::collections::BTreeMap;
 
@@ -185,6 +185,40 @@ async fn updates_take_values_from_other_tables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn deletes_look_at_other_tables() {
+    let test = stock().await;
+    test.run("CREATE LIVE TABLE orders (no BIGINT PRIMARY KEY, item BIGINT, n BIGINT)").await;
+    test.run("INSERT INTO orders VALUES (1, 1, 5), (2, 2, 7), (3, 9, 1), (4, 2, 7)").await;
+    let left = "SELECT id FROM stock ORDER BY id";
+    let tag = async |sql: &str| match test.session.query(sql).await.unwrap_or_else(|e| panic!("{sql}\n{e:?}"))
+    {
+        Answer::Done(done) => (done.tag, done.rows.unwrap()),
+        Answer::Rows(_) => panic!("{sql} gives rows"),
+    };
+    let none = ("DELETE".to_owned(), 0);
+    assert_eq!(tag("DELETE FROM stock USING orders WHERE item = id AND no = 3").await, none);
+    // Names that are in both tables must say whose they are: `n = orders.n` could mean all rows.
+    test.error("DELETE FROM stock USING orders WHERE n = orders.n", ErrorKind::InvalidText, "n").await;
+    test.error("DELETE FROM stock s USING orders WHERE stock.id = item", ErrorKind::UndefinedColumn, "stock")
+        .await;
+    test.error("DELETE FROM stock USING nowhere WHERE id = 1", ErrorKind::UndefinedTable, "nowhere").await;
+    // Which of two orders is given back would be chance.
+    let either = "DELETE FROM stock USING orders o WHERE item = id AND id = 2 RETURNING no";
+    test.error(either, ErrorKind::Data, "with id = 2 meets several").await;
+    check(&test, left, &[&["1"], &["2"], &["3"]]).await;
+    // Two orders name row 2, which goes once.
+    assert_eq!(tag("DELETE FROM stock AS s USING orders o WHERE o.item = s.id AND o.n = 7").await.1, 1);
+    check(&test, left, &[&["1"], &["3"]]).await;
+    let joined = "DELETE FROM stock USING orders o JOIN orders p ON p.no = o.no, (SELECT 1 AS one) \
+                  WHERE o.item = stock.id AND one = 1 RETURNING stock.*, o.no, p.item + one AS next";
+    check(&test, joined, &[&["1", "tea", "10", "x", "1", "2"]]).await;
+    let other_name = "DELETE FROM stock AS s WHERE s.id = 3 RETURNING s.name, s._version > 0";
+    let given = test.run(other_name).await;
+    assert_eq!((given.len(), given[0][1].as_str()), (1, "true"), "{given:?}");
+    check(&test, left, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rows_that_others_disagree_about_are_left_as_they_are() {
     let test = stock().await;
     test.run("CREATE LIVE TABLE orders (no BIGINT PRIMARY KEY, item BIGINT, n BIGINT)").await;
@@ -195,7 +229,7 @@ async fn rows_that_others_disagree_about_are_left_as_they_are() {
         (
             "UPDATE stock SET n = orders.n FROM orders WHERE item = id",
             ErrorKind::Data,
-            "the row of table `public.stock` with id = 2 meets several rows of FROM",
+            "the row of table `public.stock` with id = 2 meets several rows of the other tables",
         ),
         (
             "UPDATE stock SET n = o.n FROM orders o WHERE item = id AND id = 3 RETURNING no",
@@ -231,7 +265,7 @@ async fn what_is_given_back_is_what_a_map_would_give() {
     let mut model: BTreeMap<i64, i64> = BTreeMap::new();
     for step in 0..80_i64 {
         let (from, add) = (random.below(60) as i64, random.below(9) as i64);
-        let (sql, mut expected): (String, Vec<(i64, i64)>) = match random.below(4) {
+        let (sql, mut expected): (String, Vec<(i64, i64)>) = match random.below(5) {
             0 | 1 => {
                 let rows: Vec<(i64, i64)> =
                     (0..1 + random.below(20)).map(|_| (random.below(60) as i64, step)).collect();
@@ -253,6 +287,17 @@ async fn what_is_given_back_is_what_a_map_would_give() {
                     "UPDATE t SET v = o.v + {add} FROM t o WHERE o.k = t.k + 1 AND t.k >= {from} RETURNING t.k, t.v"
                 );
                 (sql, changed)
+            }
+            3 => {
+                // Each row that the row of the next key is greater than.
+                let all = model.clone();
+                let goes = |k: i64, v: i64| k >= from && all.get(&(k + 1)).is_some_and(|other| *other > v);
+                let gone = all.iter().map(|(k, v)| (*k, *v)).filter(|(k, v)| goes(*k, *v)).collect();
+                model.retain(|k, v| !goes(*k, *v));
+                let sql = format!(
+                    "DELETE FROM t USING t o WHERE o.k = t.k + 1 AND o.v > t.v AND t.k >= {from} RETURNING t.k, t.v"
+                );
+                (sql, gone)
             }
             _ => {
                 let gone: Vec<(i64, i64)> = model

@@ -87,11 +87,6 @@ impl LiveProvider {
         &self.table
     }
 
-    /// How many columns it shows.
-    pub(crate) fn width(&self) -> usize {
-        self.schema.fields().len()
-    }
-
     /// The columns of its key, in order.
     pub(crate) fn key(&self) -> &Schema {
         &self.key

@@ -11,8 +11,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::streaming::StreamingTableExec;
@@ -54,6 +54,16 @@ impl Unoptimized {
     pub(super) fn logical(&self) -> &LogicalPlan {
         match self {
             Self::Resolved(plan) | Self::Analyzed(plan) => plan,
+        }
+    }
+
+    /// A DELETE that was planned as an UPDATE, as what it is.
+    pub(super) fn deleting(self) -> Self {
+        match self {
+            Self::Resolved(LogicalPlan::Dml(dml)) => {
+                Self::Resolved(LogicalPlan::Dml(DmlStatement { op: WriteOp::Delete, ..dml }))
+            }
+            other => other,
         }
     }
 

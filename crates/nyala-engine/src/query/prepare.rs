@@ -34,13 +34,16 @@ impl Session {
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
         };
-        let Writing { versions, if_exists, returning } = Writing::take(&mut ast, ROW_VERSION)?;
+        let Writing { versions, if_exists, returning, deletes } = Writing::take(&mut ast, ROW_VERSION)?;
         let state = match versions {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
         let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
-        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        let mut planned = planned.map_err(|error| context.explain_missing(error))?;
+        if deletes {
+            planned.plan = planned.plan.deleting();
+        }
         let returning = match returning {
             Some(query) => Some(Box::pin(Returning::plan(&self.engine, query, settings)).await?),
             None => None,

@@ -5,6 +5,7 @@ mod ast;
 mod balance;
 mod copy;
 mod grouping;
+mod joined;
 mod lift;
 mod limits;
 mod live;

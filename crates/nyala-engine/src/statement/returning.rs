@@ -1,38 +1,14 @@
-//! RETURNING and FROM of statements that write rows, which DataFusion's planner refuses.
-//!
-//! `UPDATE t … FROM a, b JOIN c ON …` is planned as an UPDATE of `t CROSS JOIN a CROSS JOIN (b JOIN c ON …)`: the target
-//! stays the leftmost table. RETURNING becomes a query over the same tables, so that names mean in it what they mean in
-//! the statement.
+//! RETURNING of statements that write rows, which DataFusion's planner refuses: it becomes a query over the tables of the
+//! statement, so that names mean in it what they mean there.
 
 use datafusion::sql::sqlparser::ast::{
-    Delete, FromTable, Insert, Join, JoinConstraint, JoinOperator, ObjectName, Query, SelectItem, SetExpr,
-    TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind,
+    Delete, FromTable, Insert, ObjectName, Query, SelectItem, SetExpr, TableFactor, TableObject,
+    TableWithJoins, Update,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{QueryError, Result};
-
-/// Joins the tables of FROM to the target.
-pub(super) fn join_from(update: &mut Update) {
-    let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = update.from.take()
-    else {
-        return;
-    };
-    update.table.joins.extend(from.into_iter().map(|table| Join {
-        relation: alone(table),
-        global: false,
-        join_operator: JoinOperator::CrossJoin(JoinConstraint::None),
-    }));
-}
-
-/// Its own joins come first, as if in brackets.
-fn alone(table: TableWithJoins) -> TableFactor {
-    match table.joins.is_empty() {
-        true => table.relation,
-        false => TableFactor::NestedJoin { table_with_joins: Box::new(table), alias: None },
-    }
-}
 
 /// What an UPDATE gives back.
 pub(super) fn of_update(update: &mut Update) -> Result<Option<Box<Query>>> {

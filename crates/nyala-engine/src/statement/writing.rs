@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     OnInsert, Query, SetExpr, Statement as SqlStatement,
 };
 
-use super::returning;
+use super::{joined, returning};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// What is done with a row whose key exists.
@@ -27,6 +27,8 @@ pub(crate) struct Writing {
     pub(crate) if_exists: IfExists,
     /// What it gives back, as a query over its tables, the target first.
     pub(crate) returning: Option<Box<Query>>,
+    /// Whether it is a DELETE that is planned as an UPDATE.
+    pub(crate) deletes: bool,
 }
 
 impl Writing {
@@ -37,11 +39,12 @@ impl Writing {
             DfStatement::Explain(explain) => return Self::take(&mut explain.statement, row_version),
             _ => return Ok(Self::default()),
         };
+        let deletes = joined::take_delete(ast);
         match ast.as_mut() {
             SqlStatement::Update(update) => {
-                returning::join_from(update);
+                joined::join_from(update);
                 let returning = returning::of_update(update)?;
-                Ok(Self { versions: true, returning, ..Self::default() })
+                Ok(Self { versions: true, returning, deletes, ..Self::default() })
             }
             SqlStatement::Delete(delete) => {
                 let returning = returning::of_delete(delete)?;
@@ -50,7 +53,8 @@ impl Writing {
             SqlStatement::Insert(insert) => {
                 let if_exists = take_conflict(insert)?;
                 let returning = returning::of_insert(insert)?;
-                Ok(Self { versions: insert_names(insert, row_version), if_exists, returning })
+                let versions = insert_names(insert, row_version);
+                Ok(Self { versions, if_exists, returning, ..Self::default() })
             }
             SqlStatement::Query(query) => {
                 let versions = query.to_string().contains(row_version);
@@ -131,7 +135,10 @@ mod tests {
         let Kind::DataFusion(mut statement) = statement.kind else { panic!("{sql} is not SQL") };
         let writing = Writing::take(&mut statement, "_version");
         let rest = statement.to_string();
-        assert!(!["CONFLICT", "RETURNING", " FROM u, "].iter().any(|word| rest.contains(word)), "{rest}");
+        assert!(
+            !["CONFLICT", "RETURNING", " FROM u, ", "USING"].iter().any(|word| rest.contains(word)),
+            "{rest}"
+        );
         writing
     }
 
@@ -165,6 +172,22 @@ mod tests {
             "UPDATE t SET a = u.a FROM u, v JOIN w ON v.k = w.k WHERE t.k = u.k RETURNING t.a, w.b",
             "SELECT t.a, w.b FROM t CROSS JOIN u CROSS JOIN (v JOIN w ON v.k = w.k)",
         );
+        check(
+            "DELETE FROM t AS x USING u, v WHERE x.k = u.k RETURNING x.a, v.b",
+            "SELECT x.a, v.b FROM t AS x CROSS JOIN u CROSS JOIN v",
+        );
+    }
+
+    #[test]
+    fn deletes_with_other_tables_or_a_name_are_planned_as_updates() {
+        for (sql, deletes) in [
+            ("DELETE FROM t WHERE k = 1", false),
+            ("UPDATE t SET a = 1 FROM u", false),
+            ("DELETE FROM t USING u WHERE t.k = u.k", true),
+            ("DELETE FROM s.t AS x WHERE x.k = 1", true),
+        ] {
+            assert_eq!(take(sql).unwrap().deletes, deletes, "{sql}");
+        }
     }
 
     #[test]

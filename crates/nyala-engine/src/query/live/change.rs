@@ -21,8 +21,9 @@ pub(super) struct Reading {
     query: LogicalPlan,
     /// Whether they are rows that shall go, and not rows as they shall be.
     deletes: bool,
-    /// Whether it may give a row of the table several times, because it met several rows of other tables.
-    repeats: bool,
+    /// If it may give a row of the table several times, because it met several rows of other tables: how many of its
+    /// columns are of the table.
+    repeats: Option<usize>,
 }
 
 /// What a reading gave, ready to be written.
@@ -47,14 +48,36 @@ impl Work<'_> {
     pub(super) fn updated(&self, input: &Unoptimized) -> Result<Reading> {
         let projection = projection_of(input.logical())?;
         self.check_assignments(projection)?;
-        let (all, own) = (projection.input.schema(), projection.expr.len());
-        let repeats = all.fields().len() > own;
-        let mut columns = projection.expr.clone();
+        self.joined(projection, projection.expr.clone(), false)
+    }
+
+    /// The rows that a DELETE takes away, with their versions: all of them if something of it is given back, or the key.
+    pub(super) fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
+        let needs = |name: &str| {
+            self.back.is_some() || name == ROW_VERSION || self.provider.key().index_of(name).is_ok()
+        };
+        if let LogicalPlan::Projection(projection) = input.logical() {
+            let needed = projection.expr.iter().filter(|column| needs(&column.qualified_name().1));
+            return self.joined(projection, needed.cloned().collect(), true);
+        }
+        let whole = input.logical();
+        let columns = whole.schema().columns().into_iter().filter(|column| needs(&column.name));
+        let columns =
+            columns.map(|column| Expr::Column(Column::new(Some(dml.table_name.clone()), column.name)));
+        let query = LogicalPlanBuilder::from(whole.clone()).project(columns.collect::<Vec<_>>())?.build()?;
+        Ok(Reading { query, deletes: true, repeats: None })
+    }
+
+    /// `own` columns of the table, and those of the tables that were joined to it if something is given back.
+    fn joined(&self, projection: &Projection, own: Vec<Expr>, deletes: bool) -> Result<Reading> {
+        let (all, width) = (projection.input.schema(), projection.expr.len());
+        let repeats = (all.fields().len() > width).then_some(own.len());
+        let mut columns = own;
         if self.back.is_some() {
-            columns.extend(others(all, own));
+            columns.extend(others(all, width));
         }
         let query = LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(&projection.input))?);
-        Ok(Reading { query, deletes: false, repeats })
+        Ok(Reading { query, deletes, repeats })
     }
 
     /// The target is the first table of the query.
@@ -77,21 +100,6 @@ impl Work<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The rows that a DELETE takes away, with their versions: all of them if something of it is given back, or the key.
-    pub(super) fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
-        let whole = input.logical().clone();
-        let query = match &self.back {
-            Some(_) => whole,
-            None => {
-                let names = self.provider.key().fields().iter().map(|field| field.name().as_str());
-                let columns = names.chain([ROW_VERSION]);
-                let column = |name| Expr::Column(Column::new(Some(dml.table_name.clone()), name));
-                LogicalPlanBuilder::from(whole).project(columns.map(column).collect::<Vec<_>>())?.build()?
-            }
-        };
-        Ok(Reading { query, deletes: true, repeats: false })
     }
 
     pub(super) async fn read_and_write(
@@ -129,11 +137,11 @@ impl Work<'_> {
     async fn step(&self, reading: &Reading, rows: RecordBatch) -> Result<Step> {
         let given = GivenBack::of(self.back.as_ref(), &rows).await?;
         let (rows, given) = match reading.repeats {
-            true => {
-                let own: Vec<usize> = (0..self.provider.width()).collect();
+            Some(own) => {
+                let own: Vec<usize> = (0..own).collect();
                 matches::once_each(rows.project(&own)?, given, self.provider).await?
             }
-            false => (rows, given),
+            None => (rows, given),
         };
         let count = rows.num_rows() as u64;
         let (rows, versions) = without_versions(&rows)?;

@@ -1,4 +1,4 @@
-//! Rows of an UPDATE … FROM that several rows of other tables were joined to.
+//! Rows of an UPDATE … FROM or a DELETE … USING that several rows of other tables were joined to.
 //!
 //! What becomes of such a row must not depend on chance: if they agree it is written once, otherwise the statement fails.
 
@@ -78,8 +78,8 @@ fn disagree(rows: &RecordBatch, key: &[usize], at: usize, table: &str) -> Result
     });
     let named = named.collect::<Result<Vec<_>>>()?.join(", ");
     let message = format!(
-        "the row of table `{table}` with {named} meets several rows of FROM, which disagree about what becomes of it"
+        "the row of table `{table}` with {named} meets several rows of the other tables, which disagree about what becomes of it"
     );
     Ok(QueryError::new(ErrorKind::Data, message)
-        .hint("let FROM have one row for each row of the table, for example with GROUP BY or DISTINCT ON"))
+        .hint("let the other tables have one row for each row of the table, for example with GROUP BY or DISTINCT ON"))
 }

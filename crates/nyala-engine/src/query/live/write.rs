@@ -13,7 +13,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{TableProvider, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{DmlStatement, WriteOp};
+use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use nyala_model::access::{Privilege, Securable};
 use nyala_storage::oplog::{Committed, LiveTable, Write};
 
@@ -99,7 +99,10 @@ fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result
 fn layout(dml: &DmlStatement, provider: &LiveProvider) -> Result<(DFSchema, bool)> {
     Ok(match &dml.op {
         WriteOp::Update => (projection_of(&dml.input)?.input.schema().as_ref().clone(), true),
-        WriteOp::Delete => (dml.input.schema().as_ref().clone(), false),
+        WriteOp::Delete => match dml.input.as_ref() {
+            LogicalPlan::Projection(joined) => (joined.input.schema().as_ref().clone(), false),
+            input => (input.schema().as_ref().clone(), false),
+        },
         _ => (DFSchema::try_from(provider.schema())?, true),
     })
 }
