@@ -186,12 +186,25 @@ async fn the_log_tells_how_statements_ended() {
     until(&test, &ended("INSERT INTO noted VALUES"), "finished").await;
     until(&test, &ended("CREATE LIVE TABLE noted"), "finished").await;
     until(&test, &ended("INSERT INTO noted SELECT"), "failed").await;
+    // So do those that cannot be planned, or not even parsed; what may be a password is nobody's to read.
+    for failing in
+        ["SELECT absent FROM noted", "SELEC 7", "CREATE ROLE someone LOGIN PASSWORD 'open sesame' NOW"]
+    {
+        assert!(test.try_run(failing).await.is_err(), "{failing}");
+    }
+    until(&test, &ended("SELECT absent"), "failed").await;
+    until(&test, &ended("SELEC 7"), "failed").await;
+    until(&test, &ended("the word PASSWORD"), "failed").await;
+    assert_eq!(
+        value(&test, "SELECT count(*) FROM system.query_log WHERE query LIKE '%open ' || 'sesame%'").await,
+        "0"
+    );
     assert_eq!(
         value(&test, "SELECT answered_from FROM system.query_log WHERE query LIKE '%answered FROM big'")
             .await,
         "public.c"
     );
-    let error = "SELECT error FROM system.query_log WHERE status = 'failed' LIMIT 1";
+    let error = "SELECT error FROM system.query_log WHERE status = 'failed' AND query LIKE '%INSERT INTO noted SELECT%' LIMIT 1";
     assert!(value(&test, error).await.contains("zero"), "{}", value(&test, error).await);
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
+use super::activity::TEXT_BYTES;
 use super::live::Returning;
 use super::prepared::{Parts, Prepared};
 use super::session::Session;
@@ -19,7 +20,12 @@ impl Session {
         self.engine.check_open()?;
         let deadline = self.deadline();
         let settings = self.settings();
-        deadline.within(self.prepare_with(statement, &settings)).await
+        let text = statement.beginning(TEXT_BYTES);
+        let prepared = deadline.within(self.prepare_with(statement, &settings)).await;
+        if let Err(error) = &prepared {
+            self.log_failed(&text, error);
+        }
+        prepared
     }
 
     pub(super) async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {

@@ -59,7 +59,15 @@ impl Session {
         let begun = Instant::now();
         let parsed = parse(sql, self.engine.limits());
         self.engine.registry.phases().parsed(begun.elapsed());
+        if let Err(error) = &parsed {
+            self.log_failed(readable(sql), error);
+        }
         parsed
+    }
+
+    /// Takes note of a statement that ended before it ran.
+    pub(super) fn log_failed(&self, text: &str, error: &QueryError) {
+        self.begin(text, &self.deadline()).fail(error);
     }
 
     /// Parses exactly one statement and runs it without parameters.
@@ -145,5 +153,14 @@ impl Session {
             stopping: self.engine.stopping.clone(),
             at: timeout.map(|timeout| Instant::now() + timeout),
         }
+    }
+}
+
+/// What may be shown of a text that cannot be parsed, so that nobody knows where in it a password is.
+fn readable(sql: &str) -> &str {
+    const SECRET: &[u8] = b"password";
+    match sql.as_bytes().windows(SECRET.len()).any(|part| part.eq_ignore_ascii_case(SECRET)) {
+        true => "a statement with the word PASSWORD that cannot be parsed",
+        false => sql,
     }
 }

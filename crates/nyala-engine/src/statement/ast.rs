@@ -1,6 +1,6 @@
 //! Parsed statements.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
@@ -191,6 +191,17 @@ impl Statement {
         self.text.as_ref()
     }
 
+    /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.
+    pub(crate) fn beginning(&self, bytes: usize) -> String {
+        let mut begun = Beginning { text: String::new(), left: bytes };
+        // Fails when there is no room left.
+        let _ = match &self.text {
+            Some(text) => begun.write_str(text),
+            None => write!(begun, "{self}"),
+        };
+        begun.text
+    }
+
     /// A query as a statement of its own.
     pub(crate) fn query(query: Box<Query>) -> DfStatement {
         DfStatement::Statement(Box::new(SqlStatement::Query(query)))
@@ -205,6 +216,21 @@ impl Statement {
             },
             Kind::Nyala(_) => None,
         }
+    }
+}
+
+/// Takes text until there is no room left.
+struct Beginning {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let taken = part.get(..part.floor_char_boundary(self.left)).unwrap_or_default();
+        self.text.push_str(taken);
+        self.left -= taken.len();
+        if taken.len() == part.len() { Ok(()) } else { Err(fmt::Error) }
     }
 }
 

@@ -169,3 +169,16 @@ fn too_many_cuboids_are_refused() {
     let all: Vec<String> = (0..65).map(|i| format!("d{i}")).collect();
     assert_eq!(grouping(&all.join(",")).unwrap_err().kind, ErrorKind::LimitExceeded);
 }
+
+#[test]
+fn the_beginning_of_a_text_ends_between_two_letters() {
+    let check = |sql: &str, bytes, expected: &str| {
+        assert_eq!(parse_text(sql).unwrap()[0].beginning(bytes), expected, "{sql}");
+    };
+    check("select 'größer'", 100, "select 'größer'");
+    check("select 'größer'", 11, "select 'gr");
+    // Of what is no query, how it displays.
+    check("delete  from t", 100, "DELETE FROM t");
+    check("insert into t values (1), (2)", 13, "INSERT INTO t");
+    check("create user a password 'secret'", 100, "CREATE ROLE a LOGIN PASSWORD '********'");
+}

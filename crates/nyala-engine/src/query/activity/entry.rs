@@ -11,7 +11,7 @@ use crate::cube::build::now_ms;
 use crate::query::session::SessionOptions;
 
 /// Longest text that is kept of a statement, in bytes.
-const TEXT_BYTES: usize = 4096;
+pub(in crate::query) const TEXT_BYTES: usize = 4096;
 
 /// What a statement is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

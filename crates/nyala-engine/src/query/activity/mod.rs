@@ -14,7 +14,7 @@ mod registry;
 mod running;
 mod watchdog;
 
-pub(super) use entry::{Entry, Phase, Status};
+pub(super) use entry::{Entry, Phase, Status, TEXT_BYTES};
 pub use phases::PhaseTimes;
 pub(super) use registry::Registry;
 pub(super) use running::{Running, fail};
