@@ -66,18 +66,27 @@ def given_up():
 
 @check
 def out():
-    """COPY … TO is refused, and the connection goes on"""
+    """rows are copied out, a wrong query is refused, and the connection goes on"""
 
     async def work(connection):
-        async def away(_):
-            pass
+        received = bytearray()
 
+        async def take(data):
+            received.extend(data)
+
+        query = "SELECT value, CASE WHEN value <> 2 THEN 'n,' || value END FROM generate_series(1, 3) ORDER BY 1"
+        done = await connection.copy_from_query(query, output=take, format="csv")
+        assert (done, bytes(received)) == ("COPY 3", b'1,"n,1"\n2,\n3,"n,3"\n'), (done, received)
+        received.clear()
+        done = await connection.copy_from_query("SELECT 7::smallint, NULL", output=take, format="binary")
+        row = b"\0\2" + b"\0\0\0\2\0\7" + b"\xff\xff\xff\xff"
+        assert (done, bytes(received)) == ("COPY 1", b"PGCOPY\n\xff\r\n\0" + bytes(8) + row + b"\xff\xff")
         try:
-            await connection.copy_from_query("SELECT 1", output=away, format="binary")
-        except asyncpg.PostgresError:
+            await connection.copy_from_query("SELECT nope", output=take, format="binary")
+        except asyncpg.UndefinedColumnError:
             pass
         else:
-            raise AssertionError("rows were copied out")
+            raise AssertionError("an unknown column was copied out")
         assert await connection.fetchval("SELECT 1 + 1") == 2
 
     with_connection(work)

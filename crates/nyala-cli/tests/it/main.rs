@@ -19,6 +19,7 @@ mod crash;
 mod cubes;
 mod disk_store;
 mod encryption;
+mod export;
 mod functions;
 mod harness;
 mod history;

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 use super::activity::TEXT_BYTES;
 use super::live::Returning;
 use super::prepared::{Parts, Prepared};
 use super::session::Session;
 use super::{authorize, explain, planning, show};
-use crate::error::{QueryError, Result};
+use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::ROW_VERSION;
 use crate::session::Settings;
 use crate::statement::{IfExists, Kind, Statement, Writing};
@@ -40,6 +41,11 @@ impl Session {
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
         };
+        if let Some(SqlStatement::Copy { to: true, .. }) = statement.ast() {
+            let message = "`COPY … TO STDOUT` is for clients of PostgreSQL's protocol";
+            return Err(QueryError::new(ErrorKind::Unsupported, message)
+                .hint("over HTTP, ask for the rows of a query with `Accept: text/csv`"));
+        }
         let Writing { versions, if_exists, returning, deletes } = Writing::take(&mut ast, ROW_VERSION)?;
         let state = match versions {
             true => context.versioned_state(settings),

@@ -1,4 +1,4 @@
-//! `COPY table [(columns)] FROM …`; `COPY … TO` is DataFusion's.
+//! `COPY table [(columns)] FROM …`, and `COPY … TO STDOUT`, which DataFusion's parser does not know.
 
 use std::fmt;
 
@@ -12,7 +12,9 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::parser::{expected, from_parser};
+use super::ast::Statement;
+use super::balance::balance_chains;
+use super::parser::{RECURSION_LIMIT, expected, from_parser};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The parts of a `COPY … FROM` statement.
@@ -75,6 +77,49 @@ pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> 
         modern(option, &mut options)?;
     }
     Ok(Some(CopyInto { table: table_name, columns, location, options, label }))
+}
+
+/// Whether a statement is a `COPY … TO STDOUT`.
+pub(super) fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
+    let mut words =
+        tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_)));
+    let is =
+        |token: Option<&Token>, keyword| matches!(token, Some(Token::Word(word)) if word.keyword == keyword);
+    let mut depth = 0_usize;
+    let mut after_to = false;
+    is(words.next(), Keyword::COPY)
+        && words.any(|token| {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let found = after_to && is(Some(token), Keyword::STDOUT);
+            after_to = depth == 0 && is(Some(token), Keyword::TO);
+            found
+        })
+}
+
+/// Such a statement: the door that can send rows as it asks does what it says.
+pub(super) fn parse_copy_to_client(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+    let mut parser = Parser::new(&PostgreSqlDialect {})
+        .with_recursion_limit(RECURSION_LIMIT)
+        .with_tokens_with_locations(tokens);
+    let copy = parser.parse_statement().map_err(from_parser)?;
+    let rest = parser.peek_token();
+    if rest.token != Token::EOF {
+        let message = format!("expected the end of COPY, found `{rest}`");
+        return Err(QueryError::new(ErrorKind::Syntax, message));
+    }
+    let SqlStatement::Copy { source, to, target, mut options, legacy_options, values } = copy else {
+        return Err(QueryError::new(ErrorKind::Syntax, "expected `COPY … TO STDOUT`"));
+    };
+    for option in legacy_options {
+        modern(option, &mut options)?;
+    }
+    let mut copy = SqlStatement::Copy { source, to, target, options, legacy_options: Vec::new(), values };
+    balance_chains(&mut copy);
+    Ok(Statement::from_ast(copy))
 }
 
 fn unsupported(what: &str) -> QueryError {
@@ -177,6 +222,19 @@ mod tests {
         let parsed = parse(sql, &limits()).unwrap();
         let shown: Vec<String> = parsed.iter().map(ToString::to_string).collect();
         assert_eq!(shown, expected, "{sql}");
+    }
+
+    #[test]
+    fn rows_for_the_client_are_asked_for_in_old_and_new_ways() {
+        check("COPY t TO STDOUT", &["COPY t TO STDOUT"]);
+        check("copy (SELECT 1) to stdout CSV HEADER", &["COPY (SELECT 1) TO STDOUT (FORMAT csv, HEADER)"]);
+        check(
+            "COPY t (a, b) TO STDOUT WITH (FORMAT binary); SELECT 1",
+            &["COPY t (a, b) TO STDOUT (FORMAT binary)", "SELECT 1"],
+        );
+        for bad in ["COPY TO STDOUT", "COPY t TO STDOUT x", "COPY (SELECT 1 TO STDOUT"] {
+            assert!(parse(bad, &limits()).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::alter::{AlterCube, parse_actions};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
+use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::limits::StatementLimits;
 use super::live::parse_live;
 use super::options::parse_options;
@@ -21,7 +22,7 @@ use super::roles::parse_roles;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
-const RECURSION_LIMIT: usize = 300;
+pub(super) const RECURSION_LIMIT: usize = 300;
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -59,6 +60,9 @@ fn split(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
 }
 
 fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+    if is_copy_to_client(&tokens) {
+        return parse_copy_to_client(tokens);
+    }
     let mut parser =
         DFParserBuilder::new(tokens).with_dialect(&DIALECT).with_recursion_limit(RECURSION_LIMIT).build()?;
     if let Some(statement) = parse_nyala(&mut parser)? {

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use nyala_engine::Statement;
 
+use super::copy_out::CopyOut;
 use super::errors::{Failure, sqlstate};
 
 /// A statement about the connection.
@@ -50,6 +51,7 @@ pub(super) enum Command {
         name: String,
         arguments: Vec<Expr>,
     },
+    CopyOut(Box<CopyOut>),
 }
 
 /// One SET.
@@ -91,6 +93,9 @@ fn reset(text: &str) -> Option<Command> {
 }
 
 fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
+    if let Some(copy) = CopyOut::of(ast) {
+        return Some(copy.map(|copy| Command::CopyOut(Box::new(copy))));
+    }
     let command = match ast {
         Ast::StartTransaction { modes, statements, .. } if statements.is_empty() => {
             Command::Begin(modes.iter().map(|mode| transaction_mode(mode, true)).collect())

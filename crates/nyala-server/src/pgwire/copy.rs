@@ -71,7 +71,7 @@ impl Connection {
 }
 
 /// Whether rows come in the binary format, which has no options besides.
-fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
+pub(super) fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
     let binary = options.iter().any(
         |option| matches!(option, CopyOption::Format(name) if name.value.eq_ignore_ascii_case("binary")),
     );

@@ -19,6 +19,15 @@ use super::errors::{Failure, sqlstate};
 const TOO_MANY_COLUMNS: &str = "a result has more columns than a row of the protocol can hold";
 const TOO_LONG: &str = "a row is longer than the 2 GiB that a message of the protocol can hold";
 
+/// Writes rows as messages.
+pub(super) trait WriteRows {
+    /// Appends all rows of a batch.
+    ///
+    /// # Errors
+    /// A value that has no PostgreSQL form; `out` then ends with the last whole row.
+    fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure>;
+}
+
 /// Writes the rows of one result in the formats that its client asked for.
 pub(super) struct RowWriter {
     columns: Vec<Column>,
@@ -52,11 +61,23 @@ impl RowWriter {
         PgWireBackendMessage::RowDescription(RowDescription::new(fields))
     }
 
-    /// Appends all rows of a batch.
-    ///
-    /// # Errors
-    /// A value that has no PostgreSQL form; `out` then ends with the last whole row.
-    pub fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
+    fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
+        let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
+        let arrays: Result<Vec<ArrayRef>, ArrowError> = columns
+            .map(|((column, field), array)| column.render(array, field.format(), self.digits))
+            .collect();
+        let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
+        // A row with fewer values than the description promised would confuse every client.
+        if arrays.len() == self.columns.len() {
+            Ok(arrays)
+        } else {
+            Err(Failure::error(sqlstate::INTERNAL, "result has other columns than its description"))
+        }
+    }
+}
+
+impl WriteRows for RowWriter {
+    fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
         let arrays = self.render(batch)?;
         let rendered = arrays.iter().zip(&self.rendered).zip(self.fields.iter());
         let cells: Vec<Cells> = rendered.map(|((array, as_), field)| Cells::of(array, as_, field)).collect();
@@ -82,20 +103,6 @@ impl RowWriter {
             }
         }
         Ok(())
-    }
-
-    fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
-        let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
-        let arrays: Result<Vec<ArrayRef>, ArrowError> = columns
-            .map(|((column, field), array)| column.render(array, field.format(), self.digits))
-            .collect();
-        let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
-        // A row with fewer values than the description promised would confuse every client.
-        if arrays.len() == self.columns.len() {
-            Ok(arrays)
-        } else {
-            Err(Failure::error(sqlstate::INTERNAL, "result has other columns than its description"))
-        }
     }
 }
 

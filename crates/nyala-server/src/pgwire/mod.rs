@@ -22,6 +22,7 @@ mod columns;
 mod command;
 mod connection;
 mod copy;
+mod copy_out;
 mod dialect;
 mod encode;
 mod errors;

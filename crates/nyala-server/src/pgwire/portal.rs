@@ -15,7 +15,7 @@ use nyala_engine::{Prepared, QueryError, RowStream};
 use pgwire::api::Type;
 
 use super::command::Command;
-use super::encode::RowWriter;
+use super::encode::{RowWriter, WriteRows};
 use super::errors::{Failure, Stop};
 use super::stream::{Input, Output};
 
@@ -153,7 +153,7 @@ impl Rows {
     /// Waits while the client does not read: nothing is gathered but one packet.
     pub async fn send(
         &mut self,
-        writer: &mut RowWriter,
+        writer: &mut impl WriteRows,
         limit: Option<usize>,
         input: &mut Input,
         output: &mut Output,

@@ -1,5 +1,6 @@
 //! How fields are written: CSV, or the text format of PostgreSQL's COPY.
 
+use bytes::BytesMut;
 use datafusion::sql::sqlparser::ast::CopyOption;
 use nyala_engine::{ErrorKind, QueryError};
 
@@ -65,6 +66,61 @@ impl Dialect {
             dialect.escape = escape.unwrap_or(quote);
         }
         Ok(dialect)
+    }
+
+    /// Between fields.
+    pub(crate) fn delimiter(&self) -> u8 {
+        self.delimiter
+    }
+
+    /// Whether the first record names the columns.
+    pub(crate) fn has_header(&self) -> bool {
+        self.header
+    }
+
+    /// Appends a field so that reading it gives it again; none has no value.
+    pub(crate) fn write(&self, field: Option<&[u8]>, force_quote: bool, out: &mut BytesMut) {
+        match (field, self.quote) {
+            (None, _) => out.extend_from_slice(&self.null),
+            (Some(field), None) => self.write_escaped(field, out),
+            (Some(field), Some(quote)) => self.write_quoted(field, quote, force_quote, out),
+        }
+    }
+
+    fn write_escaped(&self, field: &[u8], out: &mut BytesMut) {
+        for byte in field {
+            let escaped = match byte {
+                8 => b'b',
+                9 => b't',
+                10 => b'n',
+                11 => b'v',
+                12 => b'f',
+                13 => b'r',
+                b'\\' => b'\\',
+                byte if *byte == self.delimiter => *byte,
+                byte => {
+                    out.extend_from_slice(&[*byte]);
+                    continue;
+                }
+            };
+            out.extend_from_slice(&[b'\\', escaped]);
+        }
+    }
+
+    fn write_quoted(&self, field: &[u8], quote: u8, force: bool, out: &mut BytesMut) {
+        let special = |byte: &u8| *byte == self.delimiter || *byte == quote || matches!(byte, b'\n' | b'\r');
+        if !force && field != self.null && !field.iter().any(special) {
+            out.extend_from_slice(field);
+            return;
+        }
+        out.extend_from_slice(&[quote]);
+        for byte in field {
+            if *byte == quote || *byte == self.escape {
+                out.extend_from_slice(&[self.escape]);
+            }
+            out.extend_from_slice(&[*byte]);
+        }
+        out.extend_from_slice(&[quote]);
     }
 }
 
