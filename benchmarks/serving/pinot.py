@@ -16,6 +16,7 @@ import json
 import pathlib
 import random
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -222,6 +223,8 @@ def own_cpu() -> float:
 
 
 def main() -> None:
+    # Who is asked to stop takes its servers along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     given = arguments()
     given.work = given.work.absolute()
     given.work.mkdir(parents=True, exist_ok=True)
