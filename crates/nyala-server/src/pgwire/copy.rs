@@ -84,7 +84,8 @@ pub(super) fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
     }
 }
 
-fn name(ident: &Ident) -> String {
+/// Unquoted names compare in lower case.
+pub(super) fn name(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
 }
 

@@ -13,7 +13,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyOutResponse};
 
 use super::connection::{Connection, Reply};
-use super::copy::is_binary;
+use super::copy::{is_binary, name};
 use super::encode::{RowWriter, WriteRows};
 use super::errors::{Failure, Stop, sqlstate};
 use super::portal::{Plan, Rows};
@@ -61,15 +61,20 @@ impl CopyOut {
         for option in options {
             match option {
                 CopyOption::ForceQuote(columns) => {
-                    force_quote.extend(columns.iter().map(|column| column.value.clone()));
+                    force_quote.extend(columns.iter().map(name));
                 }
                 other => others.push(other.clone()),
             }
         }
+        let force_quoted = !force_quote.is_empty();
         let form = match is_binary(&others)? {
             true => Form::Binary,
             false => Form::Lines { dialect: Dialect::of_copy(&others)?, force_quote },
         };
+        if force_quoted && !matches!(&form, Form::Lines { dialect, .. } if dialect.has_quotes()) {
+            let message = "COPY option FORCE_QUOTE needs FORMAT csv";
+            return Err(Failure::error(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
         Ok(Self { query: Statement::from_ast(query), form })
     }
 }
@@ -113,6 +118,11 @@ impl Connection {
         let form = match form {
             Form::Binary => Lines::Binary,
             Form::Lines { dialect, force_quote } => {
+                let unknown = force_quote.iter().find(|name| rows.schema.field_with_name(name).is_err());
+                if let Some(name) = unknown {
+                    let message = format!("FORCE_QUOTE names column `{name}`, which COPY does not have");
+                    return Err(Failure::error("42703", message));
+                }
                 let quoted = rows.schema.fields().iter().map(|field| force_quote.contains(field.name()));
                 Lines::Text { dialect: dialect.clone(), quoted: quoted.collect() }
             }

@@ -73,6 +73,11 @@ impl Dialect {
         self.delimiter
     }
 
+    /// Whether fields may stand in quotes.
+    pub(crate) fn has_quotes(&self) -> bool {
+        self.quote.is_some()
+    }
+
     /// Whether the first record names the columns.
     pub(crate) fn has_header(&self) -> bool {
         self.header
