@@ -22,6 +22,10 @@ mod writing;
 
 use std::path::PathBuf;
 
+/// That of the server.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let text = |at: usize| arguments.get(at).cloned().unwrap_or_default();

@@ -1,12 +1,13 @@
 //! Reading a block file. Whatever it gives was verified.
 
-use arrow_buffer::{Buffer, MutableBuffer};
+use arrow_buffer::Buffer;
 
 use super::FileRef;
 use super::footer::{ALIGN, BLOCK_BYTES, BlockHeader, END, Footer, Section, TRAILER, Tag};
 use super::write::footer_crc;
 use crate::oplog::codec::In;
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::space::Space;
 use crate::oplog::vfs::{FileHandle, Folder};
 
 /// Blocks that are read at once: what was read is verified while the processor still has it at hand.
@@ -68,19 +69,17 @@ impl BlockFile {
     }
 
     fn read_section(&self, section: &Section) -> Result<Buffer> {
-        // Aligned for the widest type, and from the system as zeros, which are not written before they are read.
-        let mut buffer = MutableBuffer::from(vec![0_i128; section.padded() as usize / size_of::<i128>()]);
+        let mut space = Space::new(section.padded() as usize);
         let mut blocks = section.crcs.iter().enumerate();
         let mut at = section.offset;
-        for piece in buffer.as_slice_mut().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
+        for piece in space.as_mut_slice().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
             self.file.read_exact(piece, at)?;
             for (block, (number, crc)) in piece.chunks(BLOCK_BYTES).zip(&mut blocks) {
                 self.check_block(section, number, block, *crc)?;
             }
             at += piece.len() as u64;
         }
-        buffer.truncate(section.bytes as usize);
-        Ok(buffer.into())
+        Ok(space.into_buffer(section.bytes as usize))
     }
 
     fn check_block(&self, section: &Section, number: usize, block: &[u8], crc: u32) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::workers::in_parallel;
+use crate::oplog::space::Space;
 use crate::oplog::table::{Index, Location, PARTS, SHARDS, Shard, Tag, shard_of};
 use crate::oplog::unit::Unit;
 
@@ -14,16 +15,19 @@ const THREAD_ROWS: usize = 1 << 18;
 /// Live rows of a unit by shard and part of it, each with the tag of its hash.
 struct Sorted {
     slot: u32,
-    entries: Vec<u64>,
+    /// Eight bytes each.
+    entries: Space,
     /// Where those of each part end.
     ends: Vec<usize>,
 }
 
 impl Sorted {
     /// The rows of a part, counted from the first that is wanted.
-    fn of_part(&self, place: usize) -> &[u64] {
+    fn of_part(&self, place: usize) -> impl ExactSizeIterator<Item = u64> {
         let end = |place: usize| self.ends.get(place).copied().unwrap_or_default();
-        self.entries.get(place.checked_sub(1).map_or(0, end)..end(place)).unwrap_or_default()
+        let (entries, _) = self.entries.as_slice().as_chunks::<{ size_of::<u64>() }>();
+        let part = entries.get(place.checked_sub(1).map_or(0, end)..end(place)).unwrap_or_default();
+        part.iter().map(|entry| u64::from_ne_bytes(*entry))
     }
 }
 
@@ -62,16 +66,17 @@ fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
     for next in &mut next {
         (*next, total) = (total, total + *next);
     }
-    let mut entries = vec![0; total];
+    let mut space = Space::new(total * size_of::<u64>());
+    let (entries, _) = space.as_mut_slice().as_chunks_mut::<{ size_of::<u64>() }>();
     each_row(unit, wanted, |place, tag, row| {
         let Some(next) = next.get_mut(place) else { return };
         if let Some(entry) = entries.get_mut(*next) {
-            *entry = tag.with_row(row);
+            *entry = tag.with_row(row).to_ne_bytes();
         }
         *next += 1;
     });
     // Where the next of each part would be is now where it ends.
-    Sorted { slot, entries, ends: next }
+    Sorted { slot, entries: space, ends: next }
 }
 
 /// Part, counted from the first that is wanted, tag and position of each row; parts that are not wanted have places beyond.
@@ -97,7 +102,7 @@ fn fill_shard(units: &[Option<Unit>], sorted: &[Sorted], shard: usize, more: usi
     for part in parts {
         for unit in sorted {
             for entry in unit.of_part(part) {
-                let (tag, row) = Tag::and_row(*entry);
+                let (tag, row) = Tag::and_row(entry);
                 shard.add(tag, Location { slot: unit.slot, row }, |at| hash_at(units, at));
             }
         }

@@ -1,0 +1,84 @@
+//! Memory for much data at once, as of a section of a file.
+
+use arrow_buffer::{Buffer, MutableBuffer};
+use memmap2::MmapMut;
+
+/// From here on it is mapped from the system, in huge pages where there are any: a fault for each 4 KiB takes a third of the
+/// time of a recovery.
+const MAPPED_BYTES: usize = 4 << 20;
+
+/// Zeroed memory, aligned for every type.
+pub(crate) enum Space {
+    Allocated(MutableBuffer),
+    Mapped(MmapMut),
+}
+
+impl Space {
+    pub(crate) fn new(bytes: usize) -> Self {
+        // A process may have only so many mappings.
+        let mapped = (bytes >= MAPPED_BYTES).then(|| MmapMut::map_anon(bytes).ok()).flatten();
+        match mapped {
+            Some(mapped) => {
+                ask_for_huge_pages(&mapped);
+                Self::Mapped(mapped)
+            }
+            // As zeros from the allocator, which are not written before they are read.
+            None => Self::Allocated(MutableBuffer::from(vec![0_i128; bytes.div_ceil(size_of::<i128>())])),
+        }
+    }
+
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            Self::Allocated(buffer) => buffer.as_slice_mut(),
+            Self::Mapped(mapped) => mapped,
+        }
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Allocated(buffer) => buffer.as_slice(),
+            Self::Mapped(mapped) => mapped,
+        }
+    }
+
+    /// The first bytes of it.
+    pub(crate) fn into_buffer(self, bytes: usize) -> Buffer {
+        match self {
+            Self::Allocated(mut buffer) => {
+                buffer.truncate(bytes);
+                buffer.into()
+            }
+            Self::Mapped(mapped) => {
+                Buffer::from(bytes::Bytes::from_owner(mapped)).slice_with_length(0, bytes)
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn ask_for_huge_pages(mapped: &MmapMut) {
+    // A kernel without them refuses; small pages do as well.
+    let _refused = mapped.advise(memmap2::Advice::HugePage);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ask_for_huge_pages(_: &MmapMut) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_and_large_sections_keep_what_was_written() {
+        for bytes in [0, 1, 4096, MAPPED_BYTES - 16, MAPPED_BYTES, MAPPED_BYTES + 4096] {
+            let mut space = Space::new(bytes.next_multiple_of(16));
+            assert!(space.as_mut_slice().iter().all(|byte| *byte == 0));
+            assert_eq!(space.as_mut_slice().len(), bytes.next_multiple_of(16));
+            space.as_mut_slice().fill(7);
+            let buffer = space.into_buffer(bytes);
+            assert_eq!(buffer.len(), bytes);
+            assert_eq!(buffer.as_ptr().align_offset(16), 0);
+            assert!(buffer.iter().all(|byte| *byte == 7));
+        }
+    }
+}
