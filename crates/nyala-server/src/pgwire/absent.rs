@@ -5,14 +5,14 @@
 //! what is left to plan is `SELECT NULL AS … WHERE false`.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, SetOperator,
-    Statement as Ast, TableFactor, TableWithJoins, VisitMut, VisitorMut, visit_expressions,
+    Statement as Ast, TableFactor, TableWithJoins,
 };
 
 use super::snippets;
+use super::walk::{Rewrite, any_expr, rewrite};
 
 /// System tables without a row of the user's. pg_constraint and pg_index do hold rows, but about
 /// PostgreSQL's own tables.
@@ -68,34 +68,30 @@ const AGGREGATES: &[&str] = &[
 
 /// Replaces what is certainly empty.
 pub(super) fn resolve(ast: &mut Ast) {
-    let _ = ast.visit(&mut Absent);
+    rewrite(ast, &mut Absent);
 }
 
 struct Absent;
 
-impl VisitorMut for Absent {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+impl Rewrite for Absent {
+    fn query(&mut self, query: &mut Query) {
         if is_empty(query)
             && let Some(empty) = empty_like(query)
         {
             *query = empty;
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn expr(&mut self, expr: &mut Expr) {
         let value = match expr {
             Expr::Subquery(query) if is_empty(query) => "CAST(NULL AS TEXT)",
             Expr::Exists { subquery, negated } if is_empty(subquery) => truth(*negated),
             Expr::InSubquery { subquery, negated, .. } if is_empty(subquery) => truth(*negated),
-            _ => return ControlFlow::Continue(()),
+            _ => return,
         };
         if let Some(value) = snippets::expression(value) {
             *expr = value;
         }
-        ControlFlow::Continue(())
     }
 }
 
@@ -128,13 +124,11 @@ fn select_is_empty(select: &Select) -> bool {
 }
 
 fn aggregates(select: &Select) -> bool {
-    let found = visit_expressions(&select.projection, |expr: &Expr| match expr {
-        Expr::Function(function) if AGGREGATES.contains(&last_name(&function.name).as_str()) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
+    let found = any_expr(&select.projection, &mut |expr| match expr {
+        Expr::Function(function) => AGGREGATES.contains(&last_name(&function.name).as_str()),
+        _ => false,
     });
-    found.is_break() || select.having.is_some()
+    found || select.having.is_some()
 }
 
 fn joined_is_empty(table: &TableWithJoins) -> bool {

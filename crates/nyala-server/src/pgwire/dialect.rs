@@ -2,15 +2,15 @@
 //! catalog only.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr,
-    Statement as Ast, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
+    Statement as Ast, TableFactor, Value, ValueWithSpan,
 };
 
 use super::absent::name_of;
 use super::snippets::{self, quoted};
+use super::walk::{Rewrite, any_expr, rewrite};
 
 /// Columns of access rights and storage options: there are none of either.
 const NULL_LISTS: &[&str] =
@@ -20,24 +20,21 @@ const NULL_LIST: &str = "CAST(NULL AS TEXT[])";
 
 /// Turns everything it knows. `settings` are the names and values for pg_settings.
 pub(super) fn translate(ast: &mut Ast, settings: &[(String, String)]) {
-    let _ = ast.visit(&mut Dialect { settings });
+    rewrite(ast, &mut Dialect { settings });
 }
 
 struct Dialect<'a> {
     settings: &'a [(String, String)],
 }
 
-impl VisitorMut for Dialect<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+impl Rewrite for Dialect<'_> {
+    fn query(&mut self, query: &mut Query) {
         if let SetExpr::Select(select) = query.body.as_mut() {
             name_duplicates(select);
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn table(&mut self, factor: &mut TableFactor) {
         if let TableFactor::Table { name, alias, args: None, .. } = factor
             && name.to_string().eq_ignore_ascii_case("pg_catalog.pg_settings")
             && let Some(subquery) = settings_query(self.settings)
@@ -49,10 +46,9 @@ impl VisitorMut for Dialect<'_> {
                 *factor = derived;
             }
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn expr(&mut self, expr: &mut Expr) {
         let replacement = match &mut *expr {
             column @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => {
                 null_list_name(column).and_then(|_| snippets::expression(NULL_LIST))
@@ -80,7 +76,6 @@ impl VisitorMut for Dialect<'_> {
         if let Some(replacement) = replacement {
             *expr = replacement;
         }
-        ControlFlow::Continue(())
     }
 }
 
@@ -211,17 +206,13 @@ fn is_correlated(select: &Select) -> bool {
         own.extend(name_of_factor(&table.relation));
         own.extend(table.joins.iter().filter_map(|join| name_of_factor(&join.relation)));
     }
-    let outer = visit_expressions(select, |expr: &Expr| match expr {
+    any_expr(select, &mut |expr| match expr {
         Expr::CompoundIdentifier(names) => {
             let table = names.len().checked_sub(2).and_then(|i| names.get(i));
-            match table {
-                Some(table) if !own.contains(&table.value.to_lowercase()) => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
+            table.is_some_and(|table| !own.contains(&table.value.to_lowercase()))
         }
-        _ => ControlFlow::Continue(()),
-    });
-    outer.is_break()
+        _ => false,
+    })
 }
 
 fn name_of_factor(factor: &TableFactor) -> Option<String> {

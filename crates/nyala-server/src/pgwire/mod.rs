@@ -47,6 +47,7 @@ mod startup;
 mod stream;
 mod text_functions;
 mod transaction;
+mod walk;
 
 pub use catalog::PgCatalog;
 pub use server::serve;

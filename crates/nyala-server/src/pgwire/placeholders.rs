@@ -2,17 +2,17 @@
 //! the client knows.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, Expr, Select, SetExpr, Statement as Ast, TimezoneInfo, Value,
-    ValueWithSpan, Visit, VisitMut, VisitorMut, visit_expressions,
+    ValueWithSpan,
 };
 use nyala_engine::Statement;
 use pgwire::api::Type;
 
 use super::arguments::type_named;
 use super::snippets::{all_of, expression};
+use super::walk::{Rewrite, any_expr, rewrite};
 
 /// The number of a placeholder: 1 for `$1`.
 fn number_of(expr: &Expr) -> Option<usize> {
@@ -25,11 +25,11 @@ fn number_of(expr: &Expr) -> Option<usize> {
 }
 
 /// The numbers of all placeholders.
-pub(super) fn numbers(node: &impl Visit) -> BTreeSet<usize> {
+pub(super) fn numbers(statement: &Ast) -> BTreeSet<usize> {
     let mut numbers = BTreeSet::new();
-    let _ = visit_expressions(node, |expr: &Expr| {
+    any_expr(statement, &mut |expr| {
         numbers.extend(number_of(expr));
-        ControlFlow::<()>::Continue(())
+        false
     });
     numbers
 }
@@ -40,7 +40,7 @@ pub(super) fn written_types(statement: &Statement) -> Vec<u32> {
     let Some(ast) = statement.ast() else {
         return types;
     };
-    let _ = visit_expressions(ast, |expr: &Expr| {
+    any_expr(ast, &mut |expr| {
         if let Expr::Cast { expr, data_type, .. } = expr
             && let (Some(number), Some(kind)) = (number_of(expr), type_named(data_type))
         {
@@ -51,7 +51,7 @@ pub(super) fn written_types(statement: &Statement) -> Vec<u32> {
                 *slot = kind.oid();
             }
         }
-        ControlFlow::<()>::Continue(())
+        false
     });
     types
 }
@@ -91,7 +91,7 @@ pub(super) fn declare_parameters(statement: &Statement, types: &[Option<Type>]) 
     let types: Vec<Option<SqlType>> = types.iter().map(|kind| kind.as_ref().and_then(sql_type)).collect();
     let mut ast = statement.ast()?.clone();
     let mut casts = Casts { types: &types, changed: false };
-    let _ = VisitMut::visit(&mut ast, &mut casts);
+    rewrite(&mut ast, &mut casts);
     casts.changed.then(|| Statement::from_ast(ast))
 }
 
@@ -100,11 +100,9 @@ struct Casts<'a> {
     changed: bool,
 }
 
-impl VisitorMut for Casts<'_> {
-    type Break = ();
-
-    /// After its children, or the placeholder inside the new cast would be cast again, for ever.
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+impl Rewrite for Casts<'_> {
+    /// Afterwards, or the placeholder inside the new cast would be cast again, for ever.
+    fn whole_expr(&mut self, expr: &mut Expr) {
         if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
             && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok())
             && let Some(Some(data_type)) = number.checked_sub(1).and_then(|i| self.types.get(i))
@@ -114,7 +112,6 @@ impl VisitorMut for Casts<'_> {
             let data_type = data_type.clone();
             *expr = Expr::Cast { kind: CastKind::Cast, expr: inner, data_type, array: false, format: None };
         }
-        ControlFlow::Continue(())
     }
 }
 

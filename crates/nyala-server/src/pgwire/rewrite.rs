@@ -3,17 +3,17 @@
 //! Only texts that mention the system catalog or a session function are touched; a user's own query
 //! reaches the engine as it was written.
 
-use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
 };
 use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
 use nyala_engine::Statement;
 
 use super::snippets::{quoted, substituted};
+use super::walk::{self, Rewrite};
 use super::{absent, dialect, placeholders};
 
 /// What session functions answer with.
@@ -74,7 +74,7 @@ pub(super) fn for_clients(
                 let parameters = placeholders::numbers(original);
                 absent::resolve(&mut rewritten);
                 dialect::translate(&mut rewritten, &facts.settings());
-                let _ = rewritten.visit(&mut SessionFunctions { facts });
+                walk::rewrite(&mut rewritten, &mut SessionFunctions { facts });
                 placeholders::restore(&parameters, &mut rewritten);
                 Statement::from_ast(rewritten)
             }
@@ -108,11 +108,9 @@ struct SessionFunctions<'a, F> {
     facts: &'a F,
 }
 
-impl<F: SessionFacts> VisitorMut for SessionFunctions<'_, F> {
-    type Break = ();
-
+impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
     /// An output column keeps the name of the function it was.
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn query(&mut self, query: &mut Query) {
         if let SetExpr::Select(select) = query.body.as_mut() {
             for item in &mut select.projection {
                 if let SelectItem::UnnamedExpr(Expr::Function(function)) = item
@@ -123,10 +121,9 @@ impl<F: SessionFacts> VisitorMut for SessionFunctions<'_, F> {
                 }
             }
         }
-        ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn expr(&mut self, expr: &mut Expr) {
         if let Expr::Function(function) = expr {
             if let Some(value) = self.value(function) {
                 *expr = value;
@@ -134,7 +131,6 @@ impl<F: SessionFacts> VisitorMut for SessionFunctions<'_, F> {
                 *expr = subscripts;
             }
         }
-        ControlFlow::Continue(())
     }
 }
 

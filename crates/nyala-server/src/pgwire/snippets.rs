@@ -1,10 +1,10 @@
 //! Pieces of SQL, parsed where building their trees by hand would hide what they say.
 
-use std::ops::ControlFlow;
-
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Statement as Ast, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Statement as Ast};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
+
+use super::walk::{Rewrite, rewrite};
 
 /// Parses one expression. None only if `sql` is not one.
 pub(super) fn expression(sql: &str) -> Option<Expr> {
@@ -41,20 +41,17 @@ pub(super) fn quoted(text: &str) -> String {
 /// Parses an expression in which the name `p` stands for `value`.
 pub(super) fn substituted(sql: &str, value: &Expr) -> Option<Expr> {
     let mut expr = expression(sql)?;
-    let _ = expr.visit(&mut Substitute(value));
+    rewrite(&mut expr, &mut Substitute(value));
     Some(expr)
 }
 
 struct Substitute<'a>(&'a Expr);
 
-impl VisitorMut for Substitute<'_> {
-    type Break = ();
-
-    /// After its children, or a `p` within the value would be replaced again.
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+impl Rewrite for Substitute<'_> {
+    /// Afterwards, or a `p` within the value would be replaced again.
+    fn whole_expr(&mut self, expr: &mut Expr) {
         if matches!(expr, Expr::Identifier(name) if name.value == "p") {
             *expr = self.0.clone();
         }
-        ControlFlow::Continue(())
     }
 }
