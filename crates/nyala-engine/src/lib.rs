@@ -10,6 +10,8 @@
 //!            limits, SQL plan     ├─ rows:  cube rewrite ─▶ optimise ─▶ run on the query threads
 //!                                 └─ other: catalog change, build, setting
 //! ```
+//!
+//! The large entrances give boxed futures: whoever awaits an `async fn` compiles it once more, with all that it awaits.
 
 mod access;
 mod cube;

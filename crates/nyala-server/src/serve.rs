@@ -12,6 +12,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use metrics_exporter_prometheus::BuildError;
 use nyala_engine::Engine;
 use nyala_model::config::{Authentication, Config, ServerConfig};
@@ -111,7 +113,16 @@ impl Running {
 /// # Errors
 /// [`ServeError::Bind`] if either address is taken, and others that say why it would not be safe; nothing is
 /// open then.
-pub async fn serve(
+pub fn serve(
+    config: &Config,
+    engine: Arc<Engine>,
+    shutdown: CancellationToken,
+) -> BoxFuture<'_, Result<Running, ServeError>> {
+    // In a box: a crate that awaits an `async fn` compiles it anew, with its own settings, and so would all doors be.
+    open_doors(config, engine, shutdown).boxed()
+}
+
+async fn open_doors(
     config: &Config,
     engine: Arc<Engine>,
     shutdown: CancellationToken,

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
 use nyala_model::config::{BuildConfig, Config, QueryConfig};
 use nyala_model::{JobEntry, JobState};
@@ -73,7 +75,15 @@ pub struct Engine {
 impl Engine {
     /// Opens the engine over a data folder, which must exist and be locked by the caller. What a
     /// crashed build left behind is removed. `extensions` add schemas and functions to every session.
-    pub async fn open(
+    pub fn open(
+        config: &Config,
+        catalog: Arc<Catalog>,
+        extensions: Vec<Arc<dyn SessionExtension>>,
+    ) -> BoxFuture<'_, Result<Arc<Self>>> {
+        Self::start(config, catalog, extensions).boxed()
+    }
+
+    async fn start(
         config: &Config,
         catalog: Arc<Catalog>,
         mut extensions: Vec<Arc<dyn SessionExtension>>,

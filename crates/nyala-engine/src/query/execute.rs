@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 use super::activity::Running;
 use super::answer::{Answer, Completion};
@@ -17,7 +19,15 @@ use crate::statement::Kind;
 
 impl Session {
     /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
-    pub async fn execute(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
+    pub fn execute<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+        parameters: Vec<ScalarValue>,
+    ) -> BoxFuture<'a, Result<Answer>> {
+        self.run(prepared, parameters).boxed()
+    }
+
+    async fn run(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
         self.engine.check_open()?;
         let deadline = self.own_deadline();
         let engine = &self.engine;
@@ -41,7 +51,7 @@ impl Session {
         answer
     }
 
-    /// What ready plans do not need is in boxes, so that the state of a connection stays small.
+    /// What ready plans do not need is in boxes of its own, so that theirs stays small.
     async fn dispatch(
         &self,
         prepared: &Prepared,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 use super::activity::TEXT_BYTES;
 use super::live::Returning;
@@ -17,7 +19,11 @@ use crate::statement::{IfExists, Kind, Statement, Writing};
 
 impl Session {
     /// Plans a statement far enough to know its parameters and columns.
-    pub async fn prepare(&self, statement: Statement) -> Result<Prepared> {
+    pub fn prepare(&self, statement: Statement) -> BoxFuture<'_, Result<Prepared>> {
+        self.prepare_and_log(statement).boxed()
+    }
+
+    async fn prepare_and_log(&self, statement: Statement) -> Result<Prepared> {
         self.engine.check_open()?;
         let deadline = self.deadline();
         let settings = self.settings();
