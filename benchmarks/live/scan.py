@@ -44,6 +44,8 @@ QUERIES = {
     "top 10": "SELECT name, price FROM events ORDER BY price DESC, id LIMIT 10",
 }
 
+UPSERT_SECONDS = 60  # until the same rows come again
+
 
 def best(run, times=5):
     seconds = []
@@ -68,18 +70,23 @@ def row(dice, key):
     )
 
 
-def upsert(args, per_second, stop, done):
+def upsert(args, per_second, ready, stop, done):
     """Replaces rows at a fixed rate, 100 in a statement, as an ingest job does."""
+    dice, statements = random.Random(7), []
+    # Written down before, so that the writing of texts takes no part of the machine from those who are measured.
+    for statement in range(per_second * UPSERT_SECONDS // 100):
+        first = (statement * 100 * 7919) % args.rows
+        values = ", ".join(row(dice, (first + n) % args.rows) for n in range(100))
+        statements.append(f"INSERT INTO events VALUES {values}")
     with connect(args) as connection:
-        begun, sent, dice = time.perf_counter(), 0, random.Random(7)
+        ready.set()
+        begun, sent = time.perf_counter(), 0
         while not stop.is_set():
             behind = (time.perf_counter() - begun) * per_second - sent
             if behind < 100:
                 time.sleep(0.002)
                 continue
-            first = (sent * 7919) % args.rows
-            values = ", ".join(row(dice, (first + n) % args.rows) for n in range(100))
-            connection.execute(f"INSERT INTO events VALUES {values}")
+            connection.execute(statements[sent // 100 % len(statements)])
             sent += 100
             done.value = sent / (time.perf_counter() - begun)
 
@@ -178,9 +185,10 @@ def main():
             mine, theirs = nyala.execute(sql).fetchall(), duck.execute(sql).fetchall()
             assert len(mine) == len(theirs), name
             quiet[name], peer[name] = best(lambda: nyala.execute(sql).fetchall()), best(lambda: duck.execute(sql).fetchall())
-        stop, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
-        writer = multiprocessing.Process(target=upsert, args=(args, args.upserts, stop, done))
+        ready, stop, done = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Value("d", 0.0)
+        writer = multiprocessing.Process(target=upsert, args=(args, args.upserts, ready, stop, done))
         writer.start()
+        ready.wait()
         time.sleep(2)
         for name, sql in QUERIES.items():
             busy[name], busy_peer[name] = best(lambda: nyala.execute(sql).fetchall()), best(lambda: duck.execute(sql).fetchall())
