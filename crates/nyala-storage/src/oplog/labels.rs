@@ -101,10 +101,13 @@ impl Labels {
         self.by_name.get(name).copied()
     }
 
+    /// Adds the newest label. A log that is read again may have one whose first load was forgotten when it was written: none is
+    /// forgotten while a log is read.
     pub(crate) fn add(&mut self, name: Arc<str>, done: Labelled) {
-        if self.by_name.insert(name.clone(), done).is_none() {
-            self.order.push_back(name);
+        if self.by_name.insert(name.clone(), done).is_some() {
+            self.order.retain(|known| *known != name);
         }
+        self.order.push_back(name);
     }
 
     /// Forgets the oldest beyond a number.

@@ -76,6 +76,27 @@ fn the_newest_labels_are_known_after_a_crash() {
 }
 
 #[test]
+fn a_label_that_was_forgotten_and_came_again_is_the_newest_after_a_crash() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    for number in [0, 1, 2, 3, 4, 0] {
+        if number == 4 {
+            store.checkpoint().unwrap();
+        }
+        let done = table.write(load(&format!("load {number}"), &[("a", number)])).unwrap();
+        assert_eq!(done.before, None);
+    }
+    let expected = ["load 2", "load 3", "load 4", "load 0"];
+    assert_eq!(names(&table), expected);
+    let known = table.label("load 0");
+    drop((table, store));
+    let table = open(&disk).table("t").unwrap();
+    assert_eq!(names(&table), expected);
+    assert_eq!(table.label("load 0"), known);
+}
+
+#[test]
 fn a_load_without_rows_has_its_label() {
     let disk = SimDisk::new(1);
     let store = open(&disk);
