@@ -1,11 +1,12 @@
 //! Measures a disk store: recovery beside a raw read of the same bytes, ingest, commits and reads of single rows.
 //!
 //! ```sh
-//! cargo run --release -p nyala-storage --example live_bench -- recovery /tmp/bench 2x1000000 1x10000000
-//! cargo run --release -p nyala-storage --example live_bench -- ingest /tmp/bench 5000000
-//! cargo run --release -p nyala-storage --example live_bench -- commits /tmp/bench 32 5
-//! cargo run --release -p nyala-storage --example live_bench -- points /tmp/bench 1000000
-//! cargo run --release -p nyala-storage --example live_bench -- beside /tmp/bench 10000000 10
+//! cargo build --release --workspace --example live_bench
+//! target/release/examples/live_bench recovery /tmp/bench 2x1000000 1x10000000
+//! target/release/examples/live_bench ingest /tmp/bench 5000000
+//! target/release/examples/live_bench commits /tmp/bench 32 5
+//! target/release/examples/live_bench points /tmp/bench 1000000
+//! target/release/examples/live_bench beside /tmp/bench 10000000 10
 //! ```
 //!
 //! `recovery` starts itself anew for each measurement, so that memory is that of one start; it writes a table to
