@@ -51,6 +51,11 @@ impl Dialect {
                 CopyOption::Delimiter(delimiter) => dialect.delimiter = byte("DELIMITER", *delimiter)?,
                 CopyOption::Null(text) => dialect.null = text.clone().into_bytes(),
                 CopyOption::Header(header) => dialect.header = *header,
+                CopyOption::Quote(_) | CopyOption::Escape(_) if dialect.quote.is_none() => {
+                    let message = format!("COPY option `{option}` is for FORMAT csv");
+                    return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                        .hint("the text format escapes with backslashes"));
+                }
                 CopyOption::Quote(quote) => dialect.quote = Some(byte("QUOTE", *quote)?),
                 CopyOption::Escape(given) => escape = Some(byte("ESCAPE", *given)?),
                 CopyOption::Encoding(name) if is_utf8(name) => {}
@@ -65,7 +70,35 @@ impl Dialect {
         if let Some(quote) = dialect.quote {
             dialect.escape = escape.unwrap_or(quote);
         }
-        Ok(dialect)
+        match dialect.conflict() {
+            Some(conflict) => Err(QueryError::new(ErrorKind::InvalidParameter, conflict)
+                .hint("what is written could not be read again; choose other characters")),
+            None => Ok(dialect),
+        }
+    }
+
+    /// Why rows that are written in this way could not be read again, if so. These are the rules of PostgreSQL.
+    fn conflict(&self) -> Option<String> {
+        let delimiter = char::from(self.delimiter);
+        let escapes = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"\\.".contains(&byte);
+        match self.quote {
+            None if escapes(self.delimiter) => {
+                Some(format!("COPY DELIMITER `{delimiter}` has a meaning in the text format"))
+            }
+            Some(quote) if quote == self.delimiter => {
+                Some(format!("COPY DELIMITER and QUOTE are both `{delimiter}`"))
+            }
+            Some(quote) if self.null.contains(&quote) => {
+                Some("COPY NULL must not contain the QUOTE".to_owned())
+            }
+            _ if self.null.contains(&self.delimiter) => {
+                Some("COPY NULL must not contain the DELIMITER".to_owned())
+            }
+            _ if self.null.iter().any(|byte| matches!(byte, b'\n' | b'\r')) => {
+                Some("COPY NULL must not contain the end of a line".to_owned())
+            }
+            _ => None,
+        }
     }
 
     /// Between fields.
@@ -138,4 +171,32 @@ fn byte(option: &str, c: char) -> Result<u8, QueryError> {
 
 fn is_utf8(name: &str) -> bool {
     name.eq_ignore_ascii_case("utf8") || name.eq_ignore_ascii_case("utf-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn csv(options: &[CopyOption]) -> Result<Dialect, QueryError> {
+        Dialect::of_copy(&[&[CopyOption::Format("csv".into())], options].concat())
+    }
+
+    #[test]
+    fn characters_that_could_not_be_told_apart_are_refused() {
+        use CopyOption::{Delimiter, Escape, Null, Quote};
+        for delimiter in ['a', 'z', '0', '9', '\\', '.'] {
+            assert!(Dialect::of_copy(&[Delimiter(delimiter)]).is_err(), "{delimiter}");
+            assert!(csv(&[Delimiter(delimiter)]).is_ok(), "{delimiter}");
+        }
+        assert!(Dialect::of_copy(&[Delimiter('|'), Null("-".to_owned())]).is_ok());
+        for options in [[Quote('"')], [Escape('"')]] {
+            assert!(Dialect::of_copy(&options).is_err(), "{options:?}");
+            assert!(csv(&options).is_ok(), "{options:?}");
+        }
+        assert!(csv(&[Delimiter('"')]).is_err());
+        assert!(csv(&[Delimiter('x'), Quote('x')]).is_err());
+        for null in ["a,b", "\"\"", "\n", "a\r"] {
+            assert!(csv(&[Null(null.to_owned())]).is_err(), "{null:?}");
+        }
+    }
 }
