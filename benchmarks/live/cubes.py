@@ -9,7 +9,6 @@ Prints a table in Markdown.
 
 import argparse
 import multiprocessing
-import os
 import random
 import statistics
 import time
@@ -17,7 +16,7 @@ import time
 import duckdb
 import psycopg
 
-from scan import COLUMNS, MAKE, row
+from scan import COLUMNS, events_file, row
 
 CUBE = """
 CREATE CUBE events_by_day AS SELECT sum(cents), count(*), max(cents) FROM events
@@ -91,11 +90,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=40, help="that rows come; at most 60")
     parser.add_argument("--folder", default="/tmp/nyala-live")
     args = parser.parse_args()
-    os.makedirs(args.folder, exist_ok=True)
-    file = f"{args.folder}/events-{args.rows}.parquet"
-    duck = duckdb.connect()
-    if not os.path.exists(file):
-        duck.execute(MAKE.format(rows=args.rows, file=file))
+    file, duck = events_file(args), duckdb.connect()
     duck.execute(f"CREATE TABLE events AS SELECT * FROM '{file}'")
     with connect(args) as cube, connect(args, use_cubes=False) as plain:
         cube.execute(f"CREATE LIVE TABLE events ({COLUMNS})")

@@ -47,6 +47,15 @@ QUERIES = {
 UPSERT_SECONDS = 60  # until the same rows come again
 
 
+def events_file(args):
+    """The rows as a Parquet file, which is made if it is not there."""
+    os.makedirs(args.folder, exist_ok=True)
+    file = f"{args.folder}/events-{args.rows}.parquet"
+    if not os.path.exists(file):
+        duckdb.execute(MAKE.format(rows=args.rows, file=file))
+    return file
+
+
 def best(run, times=5):
     seconds = []
     for _ in range(times):
@@ -161,11 +170,7 @@ def main():
     parser.add_argument("--folder", default="/tmp/nyala-live")
     parser.add_argument("--postgres", default="")
     args = parser.parse_args()
-    os.makedirs(args.folder, exist_ok=True)
-    file = f"{args.folder}/events-{args.rows}.parquet"
-    duck = duckdb.connect()
-    if not os.path.exists(file):
-        duck.execute(MAKE.format(rows=args.rows, file=file))
+    file, duck = events_file(args), duckdb.connect()
     with connect(args) as nyala:
         nyala.execute("DROP TABLE IF EXISTS events")
         nyala.execute(f"CREATE LIVE TABLE events ({COLUMNS})")
