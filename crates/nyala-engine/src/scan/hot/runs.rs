@@ -67,7 +67,8 @@ impl Runs {
             return self.pass(ranges, kept);
         }
         let mut runs: Vec<u32> = kept_runs().flatten().copied().collect();
-        runs.sort_unstable();
+        // Those of each value are in order: a stable sort merges what it finds sorted.
+        runs.sort();
         self.meet(ranges, &runs)
     }
 

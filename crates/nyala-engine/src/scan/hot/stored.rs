@@ -99,9 +99,9 @@ impl Stored {
             None => Keys::of(decide(values)?.values()),
         };
         match keys.data_type() {
-            DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), &kept, rows)),
-            DataType::UInt16 => Some(look_up(keys.as_primitive::<UInt16Type>(), &kept, rows)),
-            _ => Some(look_up(keys.as_primitive_opt::<UInt32Type>()?, &kept, rows)),
+            DataType::UInt8 => Some(look_up(keys.as_primitive::<UInt8Type>(), values.len(), &kept, rows)),
+            DataType::UInt16 => Some(look_up(keys.as_primitive::<UInt16Type>(), values.len(), &kept, rows)),
+            _ => Some(look_up(keys.as_primitive_opt::<UInt32Type>()?, values.len(), &kept, rows)),
         }
     }
 }
@@ -134,14 +134,24 @@ where
     }
 }
 
-/// For which rows the key is one of those that are kept.
-fn look_up<T>(keys: &PrimitiveArray<T>, kept: &Keys, rows: &Picked) -> BooleanArray
+/// An entry of a table of all keys is made so much faster than a key is looked for among several ranges.
+const ENTRIES_PER_ROW: usize = 8;
+
+/// For which rows the key is one of those that are kept, of `values`.
+fn look_up<T>(keys: &PrimitiveArray<T>, values: usize, kept: &Keys, rows: &Picked) -> BooleanArray
 where
     T: ArrowPrimitiveType,
     T::Native: Into<u32>,
 {
     match kept.ranges() {
         [only] => collect(keys, rows, |key| only.contains(&key)),
+        ranges if values <= rows.rows().saturating_mul(ENTRIES_PER_ROW) => {
+            let mut table = vec![false; values];
+            for range in ranges {
+                table.get_mut(range.clone()).unwrap_or_default().fill(true);
+            }
+            collect(keys, rows, |key| table.get(key).copied().unwrap_or_default())
+        }
         _ => collect(keys, rows, |key| kept.contains(key)),
     }
 }

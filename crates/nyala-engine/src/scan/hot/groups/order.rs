@@ -1,10 +1,11 @@
 //! The order in which groups are given.
 
+use std::ops::{BitOr, Shl};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, UInt32Array};
-use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::compute::{SortColumn, SortOptions, lexsort_to_indices, max, min};
+use arrow::datatypes::Int64Type;
 use datafusion::error::Result;
 
 use super::keys::bits;
@@ -27,83 +28,91 @@ pub(super) fn order(
     rows: usize,
     fetch: Option<usize>,
 ) -> Result<UInt32Array> {
-    match packed(&criteria, rows) {
-        Some(packed) => Ok(sorted(packed, fetch).into()),
-        None => {
-            let columns: Vec<SortColumn> =
-                criteria.into_iter().map(|(c, options)| c.column(options)).collect();
-            Ok(lexsort_to_indices(&columns, fetch)?)
+    let ranks: Option<Vec<Ranks>> = criteria.iter().map(|(one, options)| one.ranks(*options)).collect();
+    let place_bits = bits(rows);
+    if let Some(ranks) = ranks {
+        let width = ranks.iter().map(|ranks| ranks.width).sum::<u32>() + place_bits;
+        if width < u64::BITS {
+            let mask = (1_u64 << place_bits) - 1;
+            let places =
+                sorted(packed(&ranks, rows, place_bits), fetch, |packed: u64| (packed & mask) as u32);
+            return Ok(places.into());
+        }
+        if width < u128::BITS {
+            let mask = (1_u128 << place_bits) - 1;
+            let places =
+                sorted(packed(&ranks, rows, place_bits), fetch, |packed: u128| (packed & mask) as u32);
+            return Ok(places.into());
         }
     }
+    let columns: Vec<SortColumn> = criteria.into_iter().map(|(c, options)| c.column(options)).collect();
+    Ok(lexsort_to_indices(&columns, fetch)?)
 }
 
-/// All criteria of a group in one number, which compares as they do; none if they do not fit.
-fn packed(criteria: &[(Criterion, SortOptions)], rows: usize) -> Option<Vec<u128>> {
-    let mut packed = vec![0_u128; rows];
-    let mut free = u128::BITS;
-    for (criterion, options) in criteria {
-        let width = criterion.width()?;
-        free = free.checked_sub(width)?;
-        criterion.each(*options, |row, rank| {
-            if let Some(packed) = packed.get_mut(row) {
-                *packed = packed.checked_shl(width).unwrap_or(0) | u128::from(rank);
-            }
-        });
+/// The rank of each group by one criterion, below 2 to the power of `width`.
+struct Ranks {
+    width: u32,
+    of: Vec<u64>,
+}
+
+/// The ranks of each group and behind them its place in one number, which compares as the groups do. Small numbers are
+/// sorted several times faster than large ones.
+fn packed<N>(ranks: &[Ranks], rows: usize, place_bits: u32) -> Vec<N>
+where
+    N: Copy + From<u64> + Shl<u32, Output = N> + BitOr<Output = N>,
+{
+    let mut packed = vec![N::from(0); rows];
+    for Ranks { width, of } in ranks {
+        packed.iter_mut().zip(of).for_each(|(packed, rank)| *packed = *packed << *width | N::from(*rank));
     }
-    Some(packed)
+    packed.iter_mut().zip(0..).for_each(|(packed, place)| *packed = *packed << place_bits | N::from(place));
+    packed
 }
 
-fn sorted(packed: Vec<u128>, fetch: Option<usize>) -> Vec<u32> {
-    let mut places: Vec<(u128, u32)> = packed.into_iter().zip(0..).collect();
+fn sorted<N: Ord + Copy>(mut packed: Vec<N>, fetch: Option<usize>, place: impl Fn(N) -> u32) -> Vec<u32> {
     if let Some(fetch) = fetch
-        && fetch < places.len()
+        && fetch < packed.len()
     {
-        places.select_nth_unstable(fetch);
-        places.truncate(fetch);
+        packed.select_nth_unstable(fetch);
+        packed.truncate(fetch);
     }
-    places.sort_unstable();
-    places.into_iter().map(|(_, place)| place).collect()
+    packed.sort_unstable();
+    packed.into_iter().map(place).collect()
 }
 
 impl Criterion {
-    /// Bits of its ranks; none for values that are not numbers of 64 bits.
-    fn width(&self) -> Option<u32> {
-        match self {
-            Self::Keys { count, .. } => Some(bits(*count)),
-            Self::Values(values) => {
-                (*values.data_type() == DataType::Int64 && values.null_count() == 0).then_some(u64::BITS)
-            }
-        }
-    }
-
-    /// Tells the rank of each group.
-    fn each(&self, options: SortOptions, mut tell: impl FnMut(usize, u64)) {
+    /// None for values that are not numbers of 64 bits.
+    fn ranks(&self, options: SortOptions) -> Option<Ranks> {
         match self {
             Self::Keys { keys, count, null } => {
                 let values = (count - usize::from(*null)) as u32;
                 let first_values = u32::from(*null && options.nulls_first);
-                for (row, key) in keys.iter().enumerate() {
-                    let rank = match *key {
-                        key if key >= values => {
-                            if options.nulls_first {
-                                0
-                            } else {
-                                values
-                            }
+                let rank = |key: u32| match key {
+                    key if key >= values => {
+                        if options.nulls_first {
+                            0
+                        } else {
+                            values
                         }
-                        key if options.descending => values - 1 - key + first_values,
-                        key => key + first_values,
-                    };
-                    tell(row, rank.into());
-                }
+                    }
+                    key if options.descending => values - 1 - key + first_values,
+                    key => key + first_values,
+                };
+                let of = keys.iter().map(|key| u64::from(rank(*key))).collect();
+                Some(Ranks { width: bits(*count), of })
             }
             Self::Values(values) => {
-                let Some(values) = values.as_primitive_opt::<Int64Type>() else { return };
-                for (row, value) in values.values().iter().enumerate() {
-                    // With the sign turned, numbers without a sign compare as those with it do.
-                    let rank = (*value as u64) ^ (1 << 63);
-                    tell(row, if options.descending { !rank } else { rank });
-                }
+                let values = values.as_primitive_opt::<Int64Type>().filter(|v| v.null_count() == 0)?;
+                let (Some(least), Some(most)) = (min(values), max(values)) else {
+                    return Some(Ranks { width: 0, of: Vec::new() });
+                };
+                // Differences of any two fit into 64 bits without a sign.
+                let rank = |value: &i64| match options.descending {
+                    true => most.wrapping_sub(*value) as u64,
+                    false => value.wrapping_sub(least) as u64,
+                };
+                let of = values.values().iter().map(rank).collect();
+                Some(Ranks { width: u64::BITS - (most.wrapping_sub(least) as u64).leading_zeros(), of })
             }
         }
     }
@@ -153,15 +162,18 @@ mod tests {
             let texts = of.iter().map(|key| values.get(*key as usize).copied().flatten());
             Arc::new(texts.collect::<StringViewArray>()) as ArrayRef
         };
-        let (of, sums) = ([2, 3, 0, 1, 3, 0], [5, -7, i64::MIN, i64::MAX, 0, 4]);
-        let sums: ArrayRef = Arc::new(Int64Array::from(sums.to_vec()));
-        for text in ALL_OPTIONS.map(options) {
+        let of = [2, 3, 0, 1, 3, 0];
+        let [near, far] = [[5, -7, 3, i64::from(i32::MAX), 0, 4], [5, -7, i64::MIN, i64::MAX, 0, 4]]
+            .map(|sums| Arc::new(Int64Array::from(sums.to_vec())) as ArrayRef);
+        for (text, sums) in
+            ALL_OPTIONS.map(options).into_iter().flat_map(|text| [(text, &near), (text, &far)])
+        {
             for sum in ALL_OPTIONS.map(options) {
                 for fetch in [None, Some(0), Some(1), Some(4), Some(6), Some(9)] {
                     let criteria =
-                        vec![(keys(&of, 4, true), text), (Criterion::Values(Arc::clone(&sums)), sum)];
+                        vec![(keys(&of, 4, true), text), (Criterion::Values(Arc::clone(sums)), sum)];
                     let found = order(criteria, 6, fetch).unwrap();
-                    assert_eq!(found, expected(&[(texts(&of), text), (Arc::clone(&sums), sum)], fetch));
+                    assert_eq!(found, expected(&[(texts(&of), text), (Arc::clone(sums), sum)], fetch));
                 }
             }
         }
