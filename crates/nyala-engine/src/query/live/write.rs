@@ -37,6 +37,10 @@ use crate::statement::IfExists;
 /// statements that write without reading.
 pub(super) const ATTEMPTS: usize = 1000;
 
+/// A statement of so many rows and bytes at most is small.
+const SMALL_ROWS: usize = 16;
+const SMALL_BYTES: usize = 16 << 10;
+
 /// Carries out a statement that writes rows.
 pub(in crate::query) async fn run(
     session: &Session,
@@ -163,9 +167,21 @@ impl Work<'_> {
 
 /// Hands a statement to the store and waits until it is as durable as the table wants it.
 pub(super) async fn commit(table: &LiveTable, write: Write) -> Result<Committed> {
+    if is_small(&write)
+        && let Some(ticket) = table.try_submit(write.clone())?
+    {
+        return Ok(ticket.await?);
+    }
     let table = table.clone();
     let ticket = blocking(move || Ok(table.submit(write)?)).await?;
     Ok(ticket.await?)
+}
+
+/// Whether checking and encoding it takes a thread that serves connections no longer than handing it to another does.
+fn is_small(write: &Write) -> bool {
+    let batches = || write.upserts.iter().chain(&write.deletes);
+    batches().map(RecordBatch::num_rows).sum::<usize>() <= SMALL_ROWS
+        && batches().map(RecordBatch::get_array_memory_size).sum::<usize>() <= SMALL_BYTES
 }
 
 /// One batch; none if there are no rows.

@@ -1,5 +1,7 @@
 //! Reading a block file. Whatever it gives was verified.
 
+use std::ops::Range;
+
 use arrow_buffer::Buffer;
 
 use super::FileRef;
@@ -12,6 +14,7 @@ use crate::oplog::vfs::{FileHandle, Folder};
 
 /// Blocks that are read at once: what was read is verified while the processor still has it at hand.
 const READ_BLOCKS: usize = 8;
+const PIECE_BYTES: usize = READ_BLOCKS * BLOCK_BYTES;
 
 /// A block file, open. It can be read after it was removed.
 #[derive(Debug)]
@@ -64,22 +67,58 @@ impl BlockFile {
         self.read(tag)?.ok_or_else(|| self.missing(tag))
     }
 
+    /// Bytes of a section, 0 if there is none.
+    pub(crate) fn bytes_of(&self, tag: Tag) -> usize {
+        self.find(tag).map_or(0, |section| section.bytes as usize)
+    }
+
     pub(super) fn missing(&self, tag: Tag) -> OplogError {
         self.file.damaged(0, format!("section {tag:?} is missing"))
     }
 
+    /// Some ranges of a section that must be there, one behind the other. They are in order and apart. All of the section
+    /// is verified, but only they take memory.
+    pub(crate) fn require_ranges(&self, tag: Tag, ranges: &[Range<usize>]) -> Result<Buffer> {
+        let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
+        let bytes = ranges.iter().map(Range::len).sum();
+        let mut space = Space::new(bytes);
+        let mut room = space.as_mut_slice();
+        let mut ranges = ranges.iter().peekable();
+        let mut piece = vec![0; (section.padded() as usize).min(PIECE_BYTES)];
+        for start in (0..section.padded() as usize).step_by(PIECE_BYTES) {
+            let end = (start + PIECE_BYTES).min(section.padded() as usize);
+            piece.truncate(end - start);
+            self.read_piece(section, start / PIECE_BYTES, &mut piece)?;
+            while let Some(range) = ranges.peek().filter(|range| range.start < end) {
+                let wanted = range.start.max(start) - start..range.end.min(end) - start;
+                let (to, rest) = std::mem::take(&mut room).split_at_mut(wanted.len());
+                to.copy_from_slice(piece.get(wanted).ok_or_else(|| self.missing(tag))?);
+                room = rest;
+                if range.end > end {
+                    break;
+                }
+                ranges.next();
+            }
+        }
+        Ok(space.into_buffer(bytes))
+    }
+
     fn read_section(&self, section: &Section) -> Result<Buffer> {
         let mut space = Space::new(section.padded() as usize);
-        let mut blocks = section.crcs.iter().enumerate();
-        let mut at = section.offset;
-        for piece in space.as_mut_slice().chunks_mut(READ_BLOCKS * BLOCK_BYTES) {
-            self.file.read_exact(piece, at)?;
-            for (block, (number, crc)) in piece.chunks(BLOCK_BYTES).zip(&mut blocks) {
-                self.check_block(section, number, block, *crc)?;
-            }
-            at += piece.len() as u64;
+        for (number, piece) in space.as_mut_slice().chunks_mut(PIECE_BYTES).enumerate() {
+            self.read_piece(section, number, piece)?;
         }
         Ok(space.into_buffer(section.bytes as usize))
+    }
+
+    /// Fills `piece` with the content of that number, and verifies it.
+    fn read_piece(&self, section: &Section, number: usize, piece: &mut [u8]) -> Result<()> {
+        self.file.read_exact(piece, section.offset + (number * PIECE_BYTES) as u64)?;
+        let crcs = section.crcs.get(number * READ_BLOCKS..).unwrap_or_default();
+        for (at, (block, crc)) in piece.chunks(BLOCK_BYTES).zip(crcs).enumerate() {
+            self.check_block(section, number * READ_BLOCKS + at, block, *crc)?;
+        }
+        Ok(())
     }
 
     fn check_block(&self, section: &Section, number: usize, block: &[u8], crc: u32) -> Result<()> {

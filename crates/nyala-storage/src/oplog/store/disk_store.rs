@@ -18,7 +18,7 @@ use crate::oplog::meta::TableSpec;
 #[derive(Debug)]
 pub struct DiskStore {
     pub(super) threads: Option<Threads>,
-    pub(super) inner: Arc<Inner>,
+    pub(in crate::oplog) inner: Arc<Inner>,
     pub(super) report: StoreReport,
 }
 

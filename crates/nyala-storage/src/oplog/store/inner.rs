@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::commit::Committer;
-use super::queue::{Pending, Queue, Request, Ticket, lock};
+use super::queue::{Pending, Queue, Request, Ticket, Unqueued, lock};
 use super::upkeep::Upkeep;
 use super::{Environment, Progress, StoreOptions};
 use crate::oplog::error::{OplogError, Result};
@@ -96,16 +96,31 @@ impl Inner {
         }
     }
 
-    /// Hands a statement to the committer.
+    /// Hands a statement to the committer; waits while too much is waiting already.
     pub(crate) fn submit(&self, request: Request) -> Ticket {
         let (ticket, promise) = Ticket::new();
         let refused = self.queue.push(Pending { request, promise }, self.options.queue_bytes);
+        self.submitted(refused);
+        ticket
+    }
+
+    /// The same; none if it would have to wait.
+    pub(crate) fn try_submit(&self, request: Request) -> Option<Ticket> {
+        let (ticket, promise) = Ticket::new();
+        match self.queue.try_push(Pending { request, promise }, self.options.queue_bytes) {
+            Ok(()) => self.submitted(None),
+            Err(Unqueued::Closed(pending)) => self.submitted(Some(pending)),
+            Err(Unqueued::Full) => return None,
+        }
+        Some(ticket)
+    }
+
+    fn submitted(&self, refused: Option<Pending>) {
         if let Some(Pending { promise, .. }) = refused {
             promise.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));
         } else if !self.options.background {
             self.commit_waiting();
         }
-        ticket
     }
 
     /// Makes durable what tables with interval durability wrote.

@@ -140,6 +140,15 @@ struct QueueState {
     closed: bool,
 }
 
+/// Why a statement was not queued.
+#[derive(Debug)]
+pub(crate) enum Unqueued {
+    /// Too much is waiting.
+    Full,
+    /// The queue is closed; the statement comes back.
+    Closed(Pending),
+}
+
 /// Statements in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -155,6 +164,19 @@ impl Queue {
         while state.bytes > limit && !state.closed {
             state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        self.add(state, pending)
+    }
+
+    /// The same, unless it would have to wait.
+    pub(crate) fn try_push(&self, pending: Pending, limit: usize) -> Result<(), Unqueued> {
+        let state = lock(&self.state);
+        if state.bytes > limit && !state.closed {
+            return Err(Unqueued::Full);
+        }
+        self.add(state, pending).map_or(Ok(()), |pending| Err(Unqueued::Closed(pending)))
+    }
+
+    fn add(&self, mut state: MutexGuard<'_, QueueState>, pending: Pending) -> Option<Pending> {
         if state.closed {
             return Some(pending);
         }

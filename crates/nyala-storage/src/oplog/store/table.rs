@@ -76,6 +76,16 @@ impl LiveTable {
     /// Checks, hashes and encodes a statement on this thread and hands it to the committer. It blocks while
     /// too much is waiting to be committed.
     pub fn submit(&self, write: Write) -> Result<Ticket> {
+        Ok(self.inner.submit(self.prepare(write)?))
+    }
+
+    /// The same; instead of blocking it gives none. What is left then is the work of one processor, which for few rows
+    /// is less than what it takes to ask another thread for it.
+    pub fn try_submit(&self, write: Write) -> Result<Option<Ticket>> {
+        Ok(self.inner.try_submit(self.prepare(write)?))
+    }
+
+    fn prepare(&self, write: Write) -> Result<Request> {
         let meta = self.shared.meta();
         let write = PreparedWrite::new(&meta, write, self.inner.seed)?;
         let mut out = Out::default();
@@ -95,7 +105,7 @@ impl LiveTable {
         let write = write.compact(payload.get(prefix..).unwrap_or_default(), &meta, self.inner.seed)?;
         let record = Record::new(Kind::Write, meta.id, payload);
         let record = if prefix > 0 { record.labelled() } else { record };
-        Ok(self.inner.submit(Request::Write { table: self.shared.clone(), write, record }))
+        Ok(Request::Write { table: self.shared.clone(), write, record })
     }
 
     /// What the statement of a label did, if it is one of the newest [`super::StoreOptions::retain_labels`].

@@ -17,7 +17,7 @@ type Place = (Arc<SharedTable>, Arc<Base>);
 impl Inner {
     /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
     /// all else. A table whose files are damaged says so from then on.
-    pub(crate) fn load_all(&self, values: bool, turn: Turn) {
+    pub(super) fn load_all(&self, values: bool, turn: Turn) {
         let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
         let workers = (self.options.recovery_threads.min(bases.len()), turn);
         hand_out(workers, bases.iter(), |(table, base)| {

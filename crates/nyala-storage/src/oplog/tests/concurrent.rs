@@ -10,8 +10,11 @@ use crate::oplog::vfs::sim::SimDisk;
 use crate::oplog::*;
 
 fn threaded(disk: &SimDisk) -> DiskStore {
-    let options =
-        StoreOptions { background: true, load_values: true, seal_bytes: 16 << 10, ..small_options() };
+    threaded_with(disk, small_options())
+}
+
+fn threaded_with(disk: &SimDisk, options: StoreOptions) -> DiskStore {
+    let options = StoreOptions { background: true, load_values: true, seal_bytes: 16 << 10, ..options };
     let environment =
         Environment { clock: Arc::new(SystemClock), ..environment(disk, &ManualClock::default()) };
     DiskStore::open(Path::new(FOLDER), options, environment).unwrap()
@@ -125,4 +128,22 @@ fn what_waits_when_a_store_is_closed_is_committed() {
     assert!(matches!(late, Err(OplogError::Closed { .. })), "{late:?}");
     drop(table);
     assert_eq!(open(&disk).table("t").unwrap().version().rows(), 100);
+}
+
+#[test]
+fn who_must_not_block_is_told_that_too_much_waits() {
+    let disk = SimDisk::new(1);
+    let store = threaded_with(&disk, StoreOptions { queue_bytes: 1, ..small_options() });
+    let table = store.create_table(spec("t")).unwrap();
+    let submit = |key| table.try_submit(Write::upsert(rows(&[(key, 1)]))).unwrap();
+    let committing = store.inner.committer.lock().unwrap();
+    let first = submit("first").expect("nothing waits");
+    assert!(submit("second").is_none());
+    drop(committing);
+    first.wait().unwrap();
+    submit("third").expect("nothing waits any more").wait().unwrap();
+    assert_eq!(content(&table).unwrap(), map(&[("first", 1), ("third", 1)]));
+    store.close().unwrap();
+    let refused = submit("late").expect("it does not wait").wait().unwrap_err();
+    assert!(matches!(refused, OplogError::Closed { .. }), "{refused:?}");
 }

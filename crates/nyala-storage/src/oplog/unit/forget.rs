@@ -1,10 +1,10 @@
 //! Texts of dead rows, which need not be in memory.
 
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer};
-use arrow_schema::DataType;
+use std::ops::Range;
+
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 
 use super::DeadRows;
-use crate::oplog::codec::{Flat, Part};
 
 /// While fewer than one row in so many is dead, their texts are not worth the time it takes to leave them out.
 const WORTH_ONE_IN: u32 = 32;
@@ -14,99 +14,67 @@ pub(super) fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
     dead.count().saturating_mul(WORTH_ONE_IN) >= rows
 }
 
-/// A column without the texts and bytes of `dead` rows, which are empty then. Values of other types stay, because they
-/// take the same room whatever they are.
-pub(super) fn without_texts(data_type: &DataType, flat: Flat, dead: &DeadRows) -> Flat {
-    let Some(live) = dead.live_mask(0, flat.rows) else { return flat };
-    match Part::of(data_type) {
-        Some(Part::Bytes) => keep::<i32>(flat, &live),
-        Some(Part::LargeBytes) => keep::<i64>(flat, &live),
-        _ => flat,
-    }
-}
-
-/// Moves what lives to the front. What makes no sense stays as it is, to be found by who puts the column together.
-fn keep<O: ArrowNativeType + PartialOrd>(flat: Flat, live: &BooleanBuffer) -> Flat {
-    let [offsets, bytes] = &flat.buffers[..] else { return flat };
-    let ends: &[O] = offsets.typed_data();
-    let sensible = ends.len() == flat.rows + 1
+/// Texts of live rows: where they are among those of all rows, and the offsets of all rows in them. `ends` are the offsets
+/// of all rows in `bytes` bytes; none if they make no sense, which is to be found by who puts the column together.
+pub(super) fn live_texts<O: ArrowNativeType + PartialOrd>(
+    ends: &[O],
+    live: &BooleanBuffer,
+    bytes: usize,
+) -> Option<(Buffer, Vec<Range<usize>>)> {
+    let sensible = ends.len() == live.len() + 1
         && ends.is_sorted()
         && ends.first().is_some_and(|first| *first == O::default())
-        && ends.last().is_some_and(|last| last.as_usize() <= bytes.len());
+        && ends.last().is_some_and(|last| last.as_usize() <= bytes);
     if !sensible {
-        return flat;
+        return None;
     }
-    let Flat { rows, nulls, buffers, children } = flat;
-    let mut buffers = buffers.into_iter().map(owned);
-    let (Some(mut offsets), Some(mut bytes)) = (buffers.next(), buffers.next()) else {
-        return Flat { rows, nulls, ..Flat::default() };
-    };
-    let (mut start, mut kept) = (0, 0);
-    // Each offset is the end of the row before it.
-    for (at, offset) in offsets.typed_data_mut::<O>().iter_mut().enumerate() {
-        let end = offset.as_usize();
-        if at.checked_sub(1).is_some_and(|row| live.value(row)) {
-            if kept < start {
-                bytes.as_slice_mut().copy_within(start..end, kept);
-            }
-            kept += end - start;
+    let mut kept_ends = Vec::with_capacity(ends.len());
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut kept = 0;
+    kept_ends.push(O::default());
+    for (first, last) in live.set_slices() {
+        let run = ends.get(first..=last)?;
+        let (start, end) = (run.first()?.as_usize(), run.last()?.as_usize());
+        // Dead rows before it are empty.
+        kept_ends.resize(first + 1, O::usize_as(kept));
+        let moved = start - kept;
+        kept_ends.extend(run.iter().skip(1).map(|end| O::usize_as(end.as_usize() - moved)));
+        if start < end {
+            ranges.push(start..end);
         }
-        *offset = O::usize_as(kept);
-        start = end;
+        kept += end - start;
     }
-    bytes.truncate(kept);
-    bytes.shrink_to_fit();
-    Flat { rows, nulls, buffers: vec![offsets.into(), bytes.into()], children }
-}
-
-/// The same buffer, to be changed: a copy only if somebody else has it too.
-fn owned(buffer: Buffer) -> MutableBuffer {
-    buffer.into_mutable().unwrap_or_else(|shared| {
-        let mut copy = MutableBuffer::new(shared.len());
-        copy.extend_from_slice(&shared);
-        copy
-    })
+    kept_ends.resize(ends.len(), O::usize_as(kept));
+    Some((Buffer::from_vec(kept_ends), ranges))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow_array::{Array, ArrayRef, Int64Array, LargeStringArray, StringArray, StringViewArray};
-
+    #![allow(clippy::single_range_in_vec_init)]
     use super::*;
-    use crate::oplog::codec::{flatten, inflate};
 
-    fn check(column: &ArrayRef, expected: &ArrayRef) {
-        let mut dead = DeadRows::default();
-        [0, 2, 3].into_iter().for_each(|row| assert!(dead.insert(row)));
-        let flat = without_texts(column.data_type(), flatten(column.as_ref()).unwrap(), &dead);
-        assert_eq!(&inflate(column.data_type(), flat).unwrap(), expected);
+    fn check(ends: &[i32], live: &[bool], expected: Option<(&[i32], &[Range<usize>])>) {
+        let found = live_texts(ends, &live.iter().copied().collect(), 9);
+        let expected = expected.map(|(ends, ranges)| (Buffer::from_slice_ref(ends), ranges.to_vec()));
+        assert_eq!(found, expected, "{ends:?} {live:?}");
     }
 
     #[test]
-    fn texts_of_dead_rows_are_empty_and_all_others_as_they_were() {
-        let before = [Some("dead"), Some("lives"), Some(""), Some("gone"), None, Some("é"), Some("last")];
-        let after = [Some(""), Some("lives"), Some(""), Some(""), None, Some("é"), Some("last")];
-        let texts = |texts: [Option<&str>; 7]| StringArray::from(texts.to_vec());
-        check(&(Arc::new(texts(before)) as ArrayRef), &(Arc::new(texts(after)) as ArrayRef));
-        let large = |texts: [Option<&str>; 7]| Arc::new(LargeStringArray::from(texts.to_vec())) as ArrayRef;
-        check(&large(before), &large(after));
-        let views = |texts: [Option<&str>; 7]| Arc::new(StringViewArray::from(texts.to_vec())) as ArrayRef;
-        check(&views(before), &views(after));
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..7));
-        check(&numbers, &numbers);
+    fn texts_of_dead_rows_are_left_out() {
+        check(&[0], &[], Some((&[0], &[])));
+        check(&[0, 2, 5], &[true, true], Some((&[0, 2, 5], &[0..5])));
+        check(&[0, 2, 5], &[false, false], Some((&[0, 0, 0], &[])));
+        check(&[0, 2, 5, 5, 9], &[false, true, true, false], Some((&[0, 0, 3, 3, 3], &[2..5])));
+        check(&[0, 2, 5, 5, 9], &[true, false, true, true], Some((&[0, 2, 2, 2, 6], &[0..2, 5..9])));
+        check(&[0, 2, 5, 5, 9], &[false, false, true, false], Some((&[0, 0, 0, 0, 0], &[])));
     }
 
     #[test]
-    fn what_makes_no_sense_stays_as_it_is() {
-        let mut dead = DeadRows::default();
-        dead.insert(0);
-        for ends in [vec![0_i32, 9, 4], vec![0, 2, 99], vec![0, 2], vec![1, 2, 4], Vec::new()] {
-            let buffers = vec![Buffer::from_vec(ends.clone()), Buffer::from_slice_ref(b"some")];
-            let flat = Flat { rows: 2, buffers, ..Flat::default() };
-            let left = without_texts(&DataType::Utf8, flat, &dead);
-            assert_eq!(left.buffers, [Buffer::from_vec(ends), Buffer::from_slice_ref(b"some")]);
+    fn offsets_that_make_no_sense_are_noticed() {
+        for ends in [&[0, 9, 4][..], &[0, 2, 99], &[0, 2], &[1, 2, 4], &[], &[-1, 2, 4], &[0, -1, 4]] {
+            check(ends, &[false, true], None);
         }
+        let large = live_texts::<i64>(&[0, 3, 8], &[false, true].into_iter().collect(), 8);
+        assert_eq!(large, Some((Buffer::from_slice_ref([0_i64, 0, 5]), vec![3..8])));
     }
 }

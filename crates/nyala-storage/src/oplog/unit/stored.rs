@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 
 use super::DeadRows;
 use super::base::join;
-use super::forget::without_texts;
+use super::forget::live_texts;
 use crate::oplog::codec::{Flat, Part, child_types, inflate, rebase};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, SparseReader};
@@ -22,12 +22,28 @@ pub(super) struct StoredColumn<'a> {
 impl StoredColumn<'_> {
     /// All values, of rows that are `dead` without their texts. None if what is stored makes no sense.
     pub(super) fn read_all(&self, rows: usize, dead: Option<&DeadRows>) -> Result<Option<ArrayRef>> {
-        let flat = read_flat(self.file, self.tag, &mut 0, self.data_type, rows)?;
-        let flat = match dead {
-            Some(dead) => without_texts(self.data_type, flat, dead),
-            None => flat,
+        let live = dead.and_then(|dead| dead.live_mask(0, rows));
+        let without_texts = live.map(|live| self.read_live_texts(&live)).transpose()?.flatten();
+        let flat = match without_texts {
+            Some(flat) => flat,
+            None => read_flat(self.file, self.tag, &mut 0, self.data_type, rows)?,
         };
         Ok(inflate(self.data_type, flat))
+    }
+
+    /// The column with empty texts in place of those that do not live. None if it has none: values of other types take the
+    /// same room whatever they are.
+    fn read_live_texts(&self, live: &BooleanBuffer) -> Result<Option<Flat>> {
+        let [nulls, ends, texts] = [0, 1, 2].map(|part| (self.tag, 0, part));
+        let bytes = self.file.bytes_of(texts);
+        let kept = match Part::of(self.data_type) {
+            Some(Part::Bytes) => live_texts::<i32>(self.file.require(ends)?.typed_data(), live, bytes),
+            Some(Part::LargeBytes) => live_texts::<i64>(self.file.require(ends)?.typed_data(), live, bytes),
+            _ => None,
+        };
+        let Some((ends, ranges)) = kept else { return Ok(None) };
+        let buffers = vec![ends, self.file.require_ranges(texts, &ranges)?];
+        Ok(Some(Flat { rows: live.len(), nulls: self.file.read(nulls)?, buffers, ..Flat::default() }))
     }
 
     /// The values of `rows`, which ascend. None if what is stored makes no sense.
@@ -163,7 +179,7 @@ mod tests {
 
     const ROWS: usize = 150;
 
-    /// Writes a column, then reads rows of it in runs of all lengths.
+    /// Writes a column, then reads rows of it in runs of all lengths, and those of a few that live.
     fn check(rng: &mut Rng, data_type: &DataType) {
         let folder = Folder::new(Arc::new(SimDisk::new(1)), Path::new("/store"));
         let fields = vec![Field::new("k", DataType::Int64, false), Field::new("v", data_type.clone(), true)];
@@ -182,6 +198,17 @@ mod tests {
                 Some(found) => assert_eq!(&found, &expected, "{rows:?} of {data_type}"),
                 None => assert!(rows.is_empty(), "{rows:?} of {data_type}"),
             }
+            let mut dead = DeadRows::default();
+            (0..ROWS as u32)
+                .filter(|row| rows.binary_search(row).is_err())
+                .for_each(|row| assert!(dead.insert(row)));
+            let all = stored.read_all(ROWS, Some(&dead)).unwrap().unwrap();
+            assert_eq!(all.len(), ROWS);
+            assert_eq!(
+                &take(&all, &UInt32Array::from(rows.clone()), None).unwrap(),
+                &expected,
+                "{rows:?} of {data_type}"
+            );
         }
     }
 
