@@ -4,13 +4,14 @@
 #
 # usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients prepared planning again
 #                                                 beside memory soak; default: all but soak; SOAK is how long it takes,
-#                                                 ROUNDS how often each number of clients is measured)
+#                                                 ROUNDS how often each number of clients is measured, and TIMES how
+#                                                 long, as options of `nyala bench`: --duration 6s)
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 nyala=${NYALA:-nyala}
 if [ $# -lt 2 ]; then
-  sed -n '5,7p' "$0" | cut -c3- >&2
+  sed -n '5,8p' "$0" | cut -c3- >&2
   exit 2
 fi
 data=$1 out=$2
@@ -72,7 +73,8 @@ for scenario in "${scenarios[@]}"; do
   case $scenario in
     clients) # the mix with literals, result cache off
       start && warm
-      bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --rounds "${ROUNDS:-5}" --duration 6s
+      # shellcheck disable=SC2086
+      bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --rounds "${ROUNDS:-5}" ${TIMES:---duration 6s}
       ;;
     prepared)
       start && warm

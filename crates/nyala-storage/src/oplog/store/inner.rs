@@ -109,7 +109,7 @@ impl Inner {
         let (ticket, promise) = Ticket::new();
         match self.queue.try_push(Pending { request, promise }, self.options.queue_bytes) {
             Ok(()) => self.submitted(None),
-            Err(Unqueued::Closed(pending)) => self.submitted(Some(pending)),
+            Err(Unqueued::Closed(pending)) => self.submitted(Some(*pending)),
             Err(Unqueued::Full) => return None,
         }
         Some(ticket)

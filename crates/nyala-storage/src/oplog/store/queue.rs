@@ -146,7 +146,7 @@ pub(crate) enum Unqueued {
     /// Too much is waiting.
     Full,
     /// The queue is closed; the statement comes back.
-    Closed(Pending),
+    Closed(Box<Pending>),
 }
 
 /// Statements in the order in which they came.
@@ -173,7 +173,10 @@ impl Queue {
         if state.bytes > limit && !state.closed {
             return Err(Unqueued::Full);
         }
-        self.add(state, pending).map_or(Ok(()), |pending| Err(Unqueued::Closed(pending)))
+        match self.add(state, pending) {
+            None => Ok(()),
+            Some(pending) => Err(Unqueued::Closed(Box::new(pending))),
+        }
     }
 
     fn add(&self, mut state: MutexGuard<'_, QueueState>, pending: Pending) -> Option<Pending> {
