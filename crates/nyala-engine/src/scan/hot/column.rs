@@ -177,6 +177,7 @@ mod tests {
     use arrow::datatypes::Int64Type;
 
     use super::super::picked::Picked;
+    use super::super::search::Keys;
     use super::*;
 
     const PART_ROWS: usize = 8 * BLOCK_ROWS;
@@ -253,6 +254,23 @@ mod tests {
                 ranges.iter().cloned().flatten().map(|row| value(row).is_some_and(|value| value < 30));
             let held = column.stored.holds(&Picked::ranges(&ranges), |_| None, decide).unwrap();
             assert_eq!(held, expected.map(Some).collect::<BooleanArray>());
+        }
+    }
+
+    #[test]
+    fn keys_are_looked_up_among_several_ranges() {
+        let value = |i: usize| (i % 17 != 3).then_some(i as i64 % 300);
+        let column = column(&(Arc::new((0..9_000).map(value).collect::<Int64Array>()) as ArrayRef));
+        // NULL too, which is the last of the values.
+        let wanted = |value: Option<i64>| value.is_none_or(|value| value % 50 < 7);
+        let found = |values: &ArrayRef| {
+            Some(Keys::of(&values.as_primitive::<Int64Type>().iter().map(wanted).collect()))
+        };
+        // Of many rows in a table of the 301 keys, of few one by one.
+        for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![3..40], vec![37..38, 54..55]] {
+            let expected = ranges.iter().cloned().flatten().map(|row| wanted(value(row)));
+            let held = column.stored.holds(&Picked::ranges(&ranges), found, |_| None).unwrap();
+            assert_eq!(held, expected.map(Some).collect::<BooleanArray>(), "{ranges:?}");
         }
     }
 

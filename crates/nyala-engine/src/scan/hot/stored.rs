@@ -134,7 +134,7 @@ where
     }
 }
 
-/// An entry of a table of all keys is made so much faster than a key is looked for among several ranges.
+/// So many entries of a table of all keys are made in the time in which one key is looked for among several ranges.
 const ENTRIES_PER_ROW: usize = 8;
 
 /// For which rows the key is one of those that are kept, of `values`.

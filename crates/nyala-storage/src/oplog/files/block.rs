@@ -76,10 +76,15 @@ impl BlockFile {
         self.file.damaged(0, format!("section {tag:?} is missing"))
     }
 
-    /// Some ranges of a section that must be there, one behind the other. They are in order and apart. All of the section
-    /// is verified, but only they take memory.
+    /// Some ranges of a section that must be there, one behind the other. They are in order, and none begins before the
+    /// end of another. All of the section is read and verified, but only they stay in memory.
     pub(crate) fn require_ranges(&self, tag: Tag, ranges: &[Range<usize>]) -> Result<Buffer> {
         let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
+        let within = |range: &Range<usize>| range.end as u64 <= section.bytes;
+        let beyond = || self.file.damaged(section.offset, format!("section {tag:?} ends before its values"));
+        if !ranges.iter().all(within) {
+            return Err(beyond());
+        }
         let bytes = ranges.iter().map(Range::len).sum();
         let mut space = Space::new(bytes);
         let mut room = space.as_mut_slice();
@@ -92,7 +97,7 @@ impl BlockFile {
             while let Some(range) = ranges.peek().filter(|range| range.start < end) {
                 let wanted = range.start.max(start) - start..range.end.min(end) - start;
                 let (to, rest) = std::mem::take(&mut room).split_at_mut(wanted.len());
-                to.copy_from_slice(piece.get(wanted).ok_or_else(|| self.missing(tag))?);
+                to.copy_from_slice(piece.get(wanted).ok_or_else(beyond)?);
                 room = rest;
                 if range.end > end {
                     break;
@@ -114,15 +119,13 @@ impl BlockFile {
     /// Fills `piece` with the content of that number, and verifies it.
     fn read_piece(&self, section: &Section, number: usize, piece: &mut [u8]) -> Result<()> {
         self.file.read_exact(piece, section.offset + (number * PIECE_BYTES) as u64)?;
-        let crcs = section.crcs.get(number * READ_BLOCKS..).unwrap_or_default();
-        for (at, (block, crc)) in piece.chunks(BLOCK_BYTES).zip(crcs).enumerate() {
-            self.check_block(section, number * READ_BLOCKS + at, block, *crc)?;
-        }
-        Ok(())
+        let mut blocks = (number * READ_BLOCKS..).zip(piece.chunks(BLOCK_BYTES));
+        blocks.try_for_each(|(number, block)| self.check_block(section, number, block))
     }
 
-    fn check_block(&self, section: &Section, number: usize, block: &[u8], crc: u32) -> Result<()> {
-        if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) == crc {
+    fn check_block(&self, section: &Section, number: usize, block: &[u8]) -> Result<()> {
+        let Some(crc) = section.crcs.get(number) else { return Err(self.missing(section.tag)) };
+        if crc32c::crc32c_append(Section::block_seed(section.tag, number), block) == *crc {
             return Ok(());
         }
         let offset = section.offset + (number * BLOCK_BYTES) as u64;
@@ -132,10 +135,9 @@ impl BlockFile {
     /// One block of a section.
     pub(super) fn read_block(&self, section: &Section, number: usize) -> Result<Buffer> {
         let from = (number * BLOCK_BYTES) as u64;
-        let Some(crc) = section.crcs.get(number) else { return Err(self.missing(section.tag)) };
         let mut block = vec![0; (section.padded() - from).min(BLOCK_BYTES as u64) as usize];
         self.file.read_exact(&mut block, section.offset + from)?;
-        self.check_block(section, number, &block, *crc)?;
+        self.check_block(section, number, &block)?;
         Ok(block.into())
     }
 

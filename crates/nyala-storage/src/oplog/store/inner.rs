@@ -115,6 +115,7 @@ impl Inner {
         Some(ticket)
     }
 
+    /// Tells who waits for a statement that the queue does not take any more; a store without threads commits others now.
     fn submitted(&self, refused: Option<Pending>) {
         if let Some(Pending { promise, .. }) = refused {
             promise.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));

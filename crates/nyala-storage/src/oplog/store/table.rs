@@ -79,8 +79,9 @@ impl LiveTable {
         Ok(self.inner.submit(self.prepare(write)?))
     }
 
-    /// The same; instead of blocking it gives none. What is left then is the work of one processor, which for few rows
-    /// is less than what it takes to ask another thread for it.
+    /// The same, but none, and nothing is queued, if it would have to wait: then call [`Self::submit`] where that may
+    /// block. Checking and encoding a few rows takes less time than to have another thread do it. A store without
+    /// threads commits at once, and blocks.
     pub fn try_submit(&self, write: Write) -> Result<Option<Ticket>> {
         Ok(self.inner.try_submit(self.prepare(write)?))
     }

@@ -15,7 +15,7 @@ pub(super) fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
 }
 
 /// Texts of live rows: where they are among those of all rows, and the offsets of all rows in them. `ends` are the offsets
-/// of all rows in `bytes` bytes; none if they make no sense, which is to be found by who puts the column together.
+/// of all rows in `bytes` bytes. There is no answer if these make no sense, which is found by who puts the column together.
 pub(super) fn live_texts<O: ArrowNativeType + PartialOrd>(
     ends: &[O],
     live: &BooleanBuffer,

@@ -166,29 +166,44 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use arrow_array::UInt32Array;
+    use arrow_array::{Array, Int64Array, StringArray, UInt32Array};
+    use arrow_cast::cast;
     use arrow_schema::{Field, Schema};
     use arrow_select::take::take;
 
     use super::*;
     use crate::oplog::meta::{TableMeta, TableSpec};
     use crate::oplog::tests::random;
-    use crate::oplog::unit::{Lsns, key_header, seal};
+    use crate::oplog::unit::{Base, Lsns, key_header, seal};
     use crate::oplog::vfs::Folder;
     use crate::oplog::vfs::sim::{Rng, SimDisk};
 
     const ROWS: usize = 150;
 
-    /// Writes a column, then reads rows of it in runs of all lengths, and those of a few that live.
-    fn check(rng: &mut Rng, data_type: &DataType) {
+    /// A unit with this column, the second of two.
+    fn sealed(column: &ArrayRef) -> Base {
         let folder = Folder::new(Arc::new(SimDisk::new(1)), Path::new("/store"));
-        let fields = vec![Field::new("k", DataType::Int64, false), Field::new("v", data_type.clone(), true)];
+        let value = Field::new("v", column.data_type().clone(), true);
+        let fields = vec![Field::new("k", DataType::Int64, false), value];
         let spec = TableSpec::new("t", Arc::new(Schema::new(fields)), &["k"]);
         let schema = TableMeta::new(1, &spec).unwrap().current().unwrap().clone();
+        let rows = column.len();
+        let columns = vec![Arc::new(Int64Array::from_iter_values(0..rows as i64)), column.clone()];
+        let base =
+            seal(&folder, key_header([1; 16], 1, 1, 1), &schema, &vec![0; rows], &Lsns::one(1), columns);
+        base.unwrap().0
+    }
+
+    fn dead_rows(rows: impl IntoIterator<Item = usize>) -> DeadRows {
+        let mut dead = DeadRows::default();
+        rows.into_iter().for_each(|row| assert!(dead.insert(row as u32)));
+        dead
+    }
+
+    /// Writes a column, then reads some of its rows without the others, and all of them while the others are dead.
+    fn check(rng: &mut Rng, data_type: &DataType) {
         let column = random::array(rng, data_type, ROWS, true);
-        let columns = vec![random::array(rng, &DataType::Int64, ROWS, false), column.clone()];
-        let base = seal(&folder, key_header([1; 16], 1, 1, 1), &schema, &[0; ROWS], &Lsns::one(1), columns);
-        let (base, _, _) = base.unwrap();
+        let base = sealed(&column);
         for _ in 0..20 {
             let one_in = 1 + rng.below(8);
             let rows: Vec<u32> = (0..ROWS as u32).filter(|_| rng.one_in(one_in)).collect();
@@ -198,10 +213,7 @@ mod tests {
                 Some(found) => assert_eq!(&found, &expected, "{rows:?} of {data_type}"),
                 None => assert!(rows.is_empty(), "{rows:?} of {data_type}"),
             }
-            let mut dead = DeadRows::default();
-            (0..ROWS as u32)
-                .filter(|row| rows.binary_search(row).is_err())
-                .for_each(|row| assert!(dead.insert(row)));
+            let dead = dead_rows((0..ROWS).filter(|row| rows.binary_search(&(*row as u32)).is_err()));
             let all = stored.read_all(ROWS, Some(&dead)).unwrap().unwrap();
             assert_eq!(all.len(), ROWS);
             assert_eq!(
@@ -209,6 +221,42 @@ mod tests {
                 &expected,
                 "{rows:?} of {data_type}"
             );
+        }
+    }
+
+    /// Rows of 64 KiB: eight of them are read at once.
+    #[test]
+    fn texts_of_dead_rows_are_empty_wherever_they_are() {
+        const MANY: usize = 27;
+        let text =
+            |row: usize| (row % 11 != 5).then(|| char::from(b'a' + row as u8).to_string().repeat(64 << 10));
+        let texts: StringArray = (0..MANY).map(text).collect();
+        let dead_ones: [&[usize]; 8] = [
+            &[0],
+            &[7],
+            &[8],
+            &[7, 8],
+            &[0, 1, 2, 3, 4, 5, 6, 7],
+            &[1, 5, 16, 23, 24, 26],
+            &[8, 9, 10, 11, 12, 13, 14, 15, 26],
+            &[2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 25, 26],
+        ];
+        for data_type in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View] {
+            let column = cast(&texts, &data_type).unwrap();
+            let base = sealed(&column);
+            let (stored, _) = base.stored(1).unwrap();
+            for dead in dead_ones {
+                let left =
+                    |row: usize| text(row).map(|text| if dead.contains(&row) { String::new() } else { text });
+                let expected: StringArray = (0..MANY).map(left).collect();
+                let dead = dead_rows(dead.iter().copied());
+                let found = stored.read_all(MANY, Some(&dead)).unwrap().unwrap();
+                assert_eq!(found.data_type(), &data_type);
+                assert!(
+                    cast(&found, &DataType::Utf8).unwrap().as_ref() == &expected as &dyn Array,
+                    "{data_type}"
+                );
+            }
         }
     }
 

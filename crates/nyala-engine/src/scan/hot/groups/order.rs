@@ -22,7 +22,7 @@ pub(super) enum Criterion {
 }
 
 /// Places of `rows` groups in the order of these criteria, the first before the others, at most `fetch` of them.
-/// Groups that are equal in all of them come in the order in which they are.
+/// Groups that are equal in all of them come in the order in which they are, unless the criteria do not fit into a number.
 pub(super) fn order(
     criteria: Vec<(Criterion, SortOptions)>,
     rows: usize,
@@ -55,8 +55,8 @@ struct Ranks {
     of: Vec<u64>,
 }
 
-/// The ranks of each group and behind them its place in one number, which compares as the groups do. Small numbers are
-/// sorted several times faster than large ones.
+/// The ranks of each group and behind them its place in one number, which compares as the groups do. Numbers of 64
+/// bits are sorted several times faster than those of 128.
 fn packed<N>(ranks: &[Ranks], rows: usize, place_bits: u32) -> Vec<N>
 where
     N: Copy + From<u64> + Shl<u32, Output = N> + BitOr<Output = N>,
@@ -81,7 +81,7 @@ fn sorted<N: Ord + Copy>(mut packed: Vec<N>, fetch: Option<usize>, place: impl F
 }
 
 impl Criterion {
-    /// None for values that are not numbers of 64 bits.
+    /// None for values that are not numbers of 64 bits, or may be NULL.
     fn ranks(&self, options: SortOptions) -> Option<Ranks> {
         match self {
             Self::Keys { keys, count, null } => {
@@ -132,7 +132,7 @@ impl Criterion {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use arrow::array::{Float64Array, Int64Array, StringViewArray};
 
     use super::*;
@@ -195,9 +195,46 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_every_width_are_ordered() {
+        let numbers = |of: &[Option<i64>]| Arc::new(Int64Array::from(of.to_vec())) as ArrayRef;
+        let far = numbers(&[Some(i64::MIN), Some(i64::MAX), Some(0), Some(i64::MAX), Some(-1)]);
+        let check = |columns: &[&ArrayRef]| {
+            for option in ALL_OPTIONS.map(options) {
+                let columns: Vec<_> = columns.iter().map(|values| (Arc::clone(values), option)).collect();
+                let criteria =
+                    columns.iter().map(|(values, option)| (Criterion::Values(Arc::clone(values)), *option));
+                let found = order(criteria.collect(), columns[0].0.len(), None).unwrap();
+                assert_eq!(found, expected(&columns, None), "{columns:?}");
+            }
+        };
+        // With the place, which takes 3 bits: around what 64 and what 128 bits hold, and beyond.
+        for bits in [58, 59, 60, 61, 62, 63] {
+            let near =
+                numbers(&[Some(1 << (bits - 1)), Some(0), Some(5), Some((1 << (bits - 1)) - 1), Some(7)]);
+            check(&[&near]);
+            check(&[&far, &near]);
+        }
+        let other = numbers(&[Some(3), Some(i64::MIN), Some(i64::MAX), Some(4), Some(5)]);
+        check(&[&far, &other]);
+        check(&[&numbers(&[Some(4), None, Some(-4), Some(0)])]);
+        check(&[&numbers(&[Some(4)])]);
+        check(&[&numbers(&[])]);
+    }
+
+    #[test]
     fn equal_groups_stay_where_they_are() {
-        let found =
-            order(vec![(keys(&[1, 0, 1, 0, 1], 2, false), options((true, false)))], 5, Some(4)).unwrap();
-        assert_eq!(found, UInt32Array::from(vec![0, 2, 4, 1]));
+        let far = || {
+            Criterion::Values(Arc::new(Int64Array::from(vec![
+                i64::MAX,
+                i64::MIN,
+                i64::MAX,
+                i64::MIN,
+                i64::MAX,
+            ])))
+        };
+        for criterion in [keys(&[1, 0, 1, 0, 1], 2, false), far()] {
+            let found = order(vec![(criterion, options((true, false)))], 5, Some(4)).unwrap();
+            assert_eq!(found, UInt32Array::from(vec![0, 2, 4, 1]));
+        }
     }
 }
