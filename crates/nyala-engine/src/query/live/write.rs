@@ -37,7 +37,7 @@ use crate::statement::IfExists;
 /// statements that write without reading.
 pub(super) const ATTEMPTS: usize = 1000;
 
-/// A statement of so many rows at most, and of so many bytes, is small: it is encoded in some ten microseconds.
+/// A statement of so many rows at most, and of so many bytes, is small: encoding it delays no other connection.
 const SMALL_ROWS: usize = 16;
 /// See [`SMALL_ROWS`].
 const SMALL_BYTES: usize = 16 << 10;

@@ -134,7 +134,8 @@ where
     }
 }
 
-/// So many entries of a table of all keys are made in the time in which one key is looked for among several ranges.
+/// A table of all keys with so many entries for each row is still worth it: filling one is a copy of zeros, while looking for
+/// a key among several ranges is a search with branches.
 const ENTRIES_PER_ROW: usize = 8;
 
 /// For which rows the key is one of those that are kept, of `values`.

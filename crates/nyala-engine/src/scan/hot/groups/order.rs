@@ -56,7 +56,7 @@ struct Ranks {
 }
 
 /// The ranks of each group and behind them its place in one number, which compares as the groups do. Numbers of 64
-/// bits are sorted several times faster than those of 128.
+/// bits are one word to move and to compare, wider ones are more.
 fn packed<N>(ranks: &[Ranks], rows: usize, place_bits: u32) -> Vec<N>
 where
     N: Copy + From<u64> + Shl<u32, Output = N> + BitOr<Output = N>,
