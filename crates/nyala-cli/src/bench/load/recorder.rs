@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use hdrhistogram::Histogram;
@@ -105,7 +105,6 @@ pub struct Recorder {
     /// Columns of each query's answers: the first answer decides for the others.
     columns: Vec<Mutex<Option<usize>>>,
     messages: Mutex<BTreeMap<String, u64>>,
-    last: Mutex<Option<Instant>>,
 }
 
 impl Recorder {
@@ -115,7 +114,6 @@ impl Recorder {
             queries: (0..queries).map(|_| Tally::new().map(Mutex::new)).collect::<Result<_>>()?,
             columns: (0..queries).map(|_| Mutex::new(None)).collect(),
             messages: Mutex::default(),
-            last: Mutex::default(),
         })
     }
 
@@ -139,7 +137,6 @@ impl Recorder {
                 tally.unfinished += 1;
             }
         }
-        *lock(&self.last) = Some(Instant::now());
     }
 
     fn checked(&self, query: usize, outcome: Outcome) -> Outcome {
@@ -180,11 +177,6 @@ impl Recorder {
     /// Messages of errors, and how often each came.
     pub fn messages(&self) -> BTreeMap<String, u64> {
         lock(&self.messages).clone()
-    }
-
-    /// When the last query ended.
-    pub fn last(&self) -> Option<Instant> {
-        *lock(&self.last)
     }
 }
 

@@ -40,8 +40,6 @@ pub struct Load {
 pub struct Measured {
     /// How the server was loaded.
     pub load: Load,
-    /// From the first query that was due to the end of the last, at least the time that was to be measured.
-    pub elapsed: Duration,
     /// All queries.
     pub total: Tally,
     /// Each query, in the workload's order.
@@ -53,9 +51,12 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Handled queries for each second.
+    /// Queries that were handled in each second of the measured time, whenever they were due.
+    ///
+    /// Those that were due in that time are others: they begin with the first of a steady stream and end after its last
+    /// second, when fewer and fewer clients wait. With a thousand clients that end is several per cent of a few seconds.
     pub fn per_second(&self) -> f64 {
-        self.total.handled as f64 / self.elapsed.as_secs_f64().max(1e-9)
+        self.usage.handled as f64 / self.usage.elapsed.as_secs_f64().max(1e-9)
     }
 
     /// Several runs of one load, as one that took as long as all of them.
@@ -69,7 +70,6 @@ impl Measured {
     }
 
     fn add(&mut self, other: Self) -> Result<()> {
-        self.elapsed += other.elapsed;
         self.total.add(&other.total)?;
         for (query, other) in self.queries.iter_mut().zip(&other.queries) {
             query.add(other)?;
@@ -154,9 +154,7 @@ async fn connect(target: &Target, clients: usize, timeout: Duration) -> Vec<Opti
 
 fn gather(load: Load, shared: &Shared, usage: Usage) -> Result<Measured> {
     let recorder = &shared.recorder;
-    let last = recorder.last().map(|last| last.saturating_duration_since(shared.times.from));
     Ok(Measured {
-        elapsed: last.unwrap_or_default().max(load.duration),
         load,
         total: recorder.total()?,
         queries: recorder.queries(),

@@ -51,6 +51,24 @@ async fn a_closed_loop_sees_what_its_clients_see() {
     assert_eq!(measured.total.rows, measured.total.handled);
 }
 
+/// A steady stream is neither begun nor drained: of two queries the first is due in the warm-up and answered in the
+/// measured second, the other is due then and answered a second after its end. Each counts where it belongs, and the
+/// second is no longer for it.
+#[tokio::test]
+async fn throughput_is_what_is_answered_in_the_measured_time() {
+    let warmup = Duration::from_millis(200);
+    let measured = measure(Load { warmup, ..load(None, 1) }, |number, mut client| async move {
+        let wait = if number == 0 { 400 } else { 2000 };
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        respond(&mut client, "200 OK", BODY).await;
+        Some(client)
+    })
+    .await;
+    assert_eq!((measured.total.handled, measured.usage.handled), (1, 1), "{:?}", measured.errors);
+    assert!(measured.total.latencies.quantile_ms(1.0) >= 2000.0);
+    assert!(measured.per_second() > 0.6, "{} a second", measured.per_second());
+}
+
 #[tokio::test]
 async fn what_the_server_refuses_is_an_error_and_not_handled() {
     let measured = measure(load(Some(100.0), 2), |number, mut client| async move {

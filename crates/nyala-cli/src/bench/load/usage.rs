@@ -14,6 +14,8 @@ pub struct Usage {
     pub elapsed: Duration,
     /// Queries that ended meanwhile, whenever they began.
     pub ended: u64,
+    /// Those of them that were answered without an error.
+    pub handled: u64,
     /// CPU time of this process.
     pub client_cpu: Option<Duration>,
     /// CPU time of the server.
@@ -38,6 +40,7 @@ impl Usage {
         }));
         self.elapsed += later.elapsed;
         self.ended += later.ended;
+        self.handled += later.handled;
         self.client_cpu = both(self.client_cpu, later.client_cpu);
         self.server_cpu = both(self.server_cpu, later.server_cpu);
         self.server_memory_bytes = later.server_memory_bytes.or(self.server_memory_bytes);
@@ -84,15 +87,20 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 struct Reading {
     at: Instant,
     ended: u64,
+    handled: u64,
     client: Option<Duration>,
     server: Option<Duration>,
 }
 
 impl Reading {
     fn take(progress: &Progress, server: Option<Server>) -> Self {
+        // Errors are counted after what they belong to, so that there are never more of them.
+        let errors = progress.errors.load(Ordering::Relaxed);
+        let ended = progress.ended.load(Ordering::Relaxed);
         Self {
             at: Instant::now(),
-            ended: progress.ended.load(Ordering::Relaxed),
+            ended,
+            handled: ended.saturating_sub(errors),
             client: own_cpu(),
             server: server.and_then(Server::cpu),
         }
@@ -110,6 +118,7 @@ pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: O
     Usage {
         elapsed: last.at.saturating_duration_since(first.at),
         ended: last.ended.saturating_sub(first.ended),
+        handled: last.handled.saturating_sub(first.handled),
         client_cpu: between(first.client, last.client),
         server_cpu: between(first.server, last.server),
         server_memory_bytes: server.and_then(Server::memory_bytes),

@@ -58,13 +58,13 @@ pub struct Setup {
 pub struct RunReport {
     /// Clients, each with a connection.
     pub clients: usize,
-    /// From the first query due to the end of the last, without the time between rounds.
+    /// The measured time of all rounds.
     pub elapsed_seconds: f64,
     /// All queries.
     pub total: Numbers,
-    /// Handled queries for each second.
+    /// Queries handled in each second of it, whenever they were due.
     pub per_second: f64,
-    /// Handled queries for each second, of each round.
+    /// The same, of each round.
     pub rounds_per_second: Vec<f64>,
     /// What the path allows.
     pub ceiling: Option<Ceiling>,
@@ -85,7 +85,7 @@ pub struct RunReport {
 /// `SELECT 1` on the same door, in the same mode, from as many clients.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ceiling {
-    /// Handled for each second.
+    /// Handled in each second.
     pub per_second: f64,
     /// Mean time.
     pub mean_ms: f64,
@@ -193,7 +193,7 @@ impl RunReport {
         let latencies = &measured.total.latencies;
         Ok(Some(Self {
             clients: measured.load.clients,
-            elapsed_seconds: measured.elapsed.as_secs_f64(),
+            elapsed_seconds: measured.usage.elapsed.as_secs_f64(),
             total: Numbers::of(&measured.total),
             per_second: measured.per_second(),
             rounds_per_second,
