@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use arrow::array::{Int64Array, StringArray};
-use nyala_engine::{Answer, ErrorKind, SessionOptions};
+use datafusion::common::ScalarValue;
+use nyala_engine::{Answer, ErrorKind, Prepared, SessionOptions};
 
 use crate::batch;
 use crate::harness::{TestEngine, sorted, write_parquet};
@@ -30,6 +31,97 @@ async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
     let expected: Vec<Vec<String>> =
         expected.iter().map(|row| row.iter().map(|value| (*value).to_owned()).collect()).collect();
     assert_eq!(sorted(test.run(sql).await), sorted(expected), "{sql}");
+}
+
+/// Parameters stand for the same rows as the literals they take the place of, whatever types clients send them as.
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_of_an_insert_are_what_literals_would_be() {
+    let test = TestEngine::new().await;
+    let columns = "id BIGINT PRIMARY KEY, small SMALLINT, price DECIMAL(10,2), day DATE, at TIMESTAMP, name TEXT DEFAULT 'none', \
+                   ratio DOUBLE";
+    test.run(&format!("CREATE LIVE TABLE given ({columns})")).await;
+    test.run(&format!("CREATE LIVE TABLE typed ({columns})")).await;
+    let text = |value: &str| ScalarValue::Utf8(Some(value.to_owned()));
+    let int = |value: i32| ScalarValue::Int32(Some(value));
+    let cases: Vec<(&str, Vec<ScalarValue>, &str)> = vec![
+        (
+            "VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            vec![
+                int(1),
+                int(7),
+                text("12.30"),
+                text("2024-02-29"),
+                text("2024-02-29 10:00:00"),
+                text("it's"),
+                int(2),
+            ],
+            "VALUES (1, 7, 12.30, '2024-02-29', '2024-02-29 10:00:00', 'it''s', 2)",
+        ),
+        (
+            "(ratio, id) VALUES ($2, $1), (0.5, $3), ($2, 4)",
+            vec![text("2"), ScalarValue::Float32(Some(0.25)), int(3)],
+            "(ratio, id) VALUES (0.25, 2), (0.5, 3), (0.25, 4)",
+        ),
+        (
+            "(id, small, day, name) VALUES ($1, $2, $2, $3)",
+            vec![int(5), ScalarValue::Null, ScalarValue::Utf8(None)],
+            "(id, small, day, name) VALUES (5, NULL, NULL, NULL)",
+        ),
+        (
+            "(id, small, ratio) VALUES ($1 + 1, -$2, CAST($3 AS DOUBLE))",
+            vec![ScalarValue::Int64(Some(5)), ScalarValue::Int64(Some(9)), text("1e3")],
+            "(id, small, ratio) VALUES (6, -9, 1000)",
+        ),
+        (
+            "(id, name) SELECT $1, upper($2)",
+            vec![ScalarValue::Int64(Some(7)), text("loud")],
+            "(id, name) VALUES (7, 'LOUD')",
+        ),
+        ("(id) VALUES ($1), ($2), ($1)", vec![int(8), int(9)], "(id) VALUES (8), (9)"),
+    ];
+    for (with_parameters, values, with_literals) in cases {
+        let sql = format!("INSERT INTO given {with_parameters}");
+        let prepared = prepare(&test, &sql).await;
+        for _ in 0..2 {
+            if let Err(error) = test.session.execute(&prepared, values.clone()).await {
+                panic!("{sql}: {error:?}");
+            }
+        }
+        test.run(&format!("INSERT INTO typed {with_literals}")).await;
+        assert_eq!(
+            sorted(test.run("SELECT * FROM given").await),
+            sorted(test.run("SELECT * FROM typed").await),
+            "{sql}"
+        );
+    }
+    assert_eq!(test.run("SELECT count(*) FROM given").await, [["9"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parameters_that_do_not_fit_are_named_and_nothing_is_written() {
+    let test = accounts().await;
+    let prepared = prepare(&test, "INSERT INTO accounts (id, owner, amount) VALUES ($1, $2, $3)").await;
+    let int = |value: i64| ScalarValue::Int64(Some(value));
+    let text = |value: &str| ScalarValue::Utf8(Some(value.to_owned()));
+    for (values, expected) in [
+        (vec![int(1), text("Ada")], "3 parameters, but 2 values"),
+        (vec![int(1), text("Ada"), text("many")], "`$3` cannot be read as Int64: `many`"),
+        (vec![int(1), ScalarValue::Utf8(None), int(1)], "owner"),
+        (vec![ScalarValue::Int64(None), text("Ada"), int(1)], "id"),
+    ] {
+        let error = test.session.execute(&prepared, values.clone()).await.map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{values:?}: {error}");
+    }
+    check(&test, "SELECT count(*) FROM accounts", &[&["0"]]).await;
+    // A statement that was prepared before the table changed is planned anew.
+    test.run("ALTER TABLE accounts ADD COLUMN born DATE").await;
+    test.session.execute(&prepared, vec![text("1"), text("Ada"), int(5)]).await.map(|_| ()).unwrap();
+    check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "5", "none", ""]]).await;
+}
+
+async fn prepare(test: &TestEngine, sql: &str) -> Prepared {
+    let statement = test.session.parse(sql).unwrap().remove(0);
+    test.session.prepare(statement).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]

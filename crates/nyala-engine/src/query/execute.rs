@@ -33,15 +33,11 @@ impl Session {
         let engine = &self.engine;
         let cancel = deadline.cancel.clone();
         let running =
-            Running::begin(&engine.counters, &engine.registry, &prepared.text(), self.options(), cancel);
+            Running::begin(&engine.counters, &engine.registry, prepared.text(), self.options(), cancel);
         let listed = Arc::clone(running.listed());
         let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
-        self.engine.audit_statement(
-            self.options(),
-            || prepared.text().into_owned(),
-            prepared.changes(),
-            &answer,
-        );
+        let text = || prepared.text().to_owned();
+        self.engine.audit_statement(self.options(), text, prepared.changes(), &answer);
         match &answer {
             Ok(Answer::Done(_)) => listed.finish(),
             // It ends with the last of them.

@@ -1,6 +1,6 @@
 //! From a parsed statement to a prepared one: names and types resolved, and allowed.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
@@ -40,8 +40,9 @@ impl Session {
         if let Some(schema) = self.known_schema(&statement) {
             let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
             let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
-            let (plan, returning) = (None, None);
-            let parts = Parts { statement, parameter_types, schema, plan, planned_for, if_exists, returning };
+            let (plan, returning, shown) = (None, None, OnceLock::new());
+            let parts =
+                Parts { statement, parameter_types, schema, plan, planned_for, if_exists, returning, shown };
             return Ok(Prepared::from_parts(Arc::new(parts)));
         }
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {

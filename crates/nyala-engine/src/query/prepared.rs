@@ -1,7 +1,6 @@
 //! Statements that are planned far enough to know what they take and give, and may be executed many times.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -36,6 +35,8 @@ pub(super) struct Parts {
     pub(super) if_exists: IfExists,
     /// For a statement that gives back what it writes.
     pub(super) returning: Option<Returning>,
+    /// The statement as it displays, once somebody asked for it.
+    pub(super) shown: OnceLock<Box<str>>,
 }
 
 /// A text, and the values that were taken out of it.
@@ -60,6 +61,7 @@ impl Parts {
             planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
             if_exists: IfExists::default(),
             returning: None,
+            shown: OnceLock::new(),
         })
     }
 
@@ -110,8 +112,9 @@ impl Prepared {
     }
 
     /// The text as the client wrote it, or as the statement displays.
-    pub(super) fn text(&self) -> Cow<'_, str> {
-        self.exact_text().map_or_else(|| Cow::Owned(self.parts.statement.to_string()), Cow::Borrowed)
+    pub(super) fn text(&self) -> &str {
+        let shown = || self.parts.shown.get_or_init(|| self.parts.statement.to_string().into());
+        self.exact_text().unwrap_or_else(|| shown())
     }
 
     /// The text as the client wrote it, if that is known and stands for nothing else.

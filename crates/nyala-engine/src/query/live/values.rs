@@ -1,5 +1,5 @@
-//! Rows that stand in the statement: `INSERT INTO t VALUES (1, 'a')`. They need no plan, which would take longer than
-//! the write.
+//! Rows that stand in the statement or in its parameters: `INSERT INTO t VALUES (1, $1)`. They need no plan, which would
+//! take longer than the write, and no parameters put in their place, which takes as long.
 
 use std::sync::Arc;
 
@@ -8,15 +8,16 @@ use arrow::compute::cast_with_options;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
 use crate::error::Result;
 
-/// The rows of an INSERT of literals; none if it must be planned.
-pub(super) fn literal_rows(input: &LogicalPlan) -> Result<Option<RecordBatch>> {
+/// The rows of an INSERT of literals and of `parameters`, which have the types that were inferred; none if it must be planned.
+pub(super) fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Option<RecordBatch>> {
     let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = input else { return Ok(None) };
     let LogicalPlan::Values(values) = input.as_ref() else { return Ok(None) };
-    let Some(given) = columns(values)? else { return Ok(None) };
+    let Some(given) = columns(values, parameters)? else { return Ok(None) };
     let mut projected = Vec::with_capacity(expr.len());
     for expression in expr {
         match column(expression, values, &given)? {
@@ -31,13 +32,15 @@ pub(super) fn literal_rows(input: &LogicalPlan) -> Result<Option<RecordBatch>> {
     Ok(Some(RecordBatch::try_new_with_options(schema, projected, &options)?))
 }
 
-/// The columns of VALUES, if all of them are literals.
-fn columns(values: &Values) -> Result<Option<Vec<ArrayRef>>> {
+/// The columns of VALUES, if all of them are literals or parameters.
+fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<ArrayRef>>> {
     let mut columns = Vec::new();
     for (at, field) in values.schema.fields().iter().enumerate() {
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
-            match row.get(at).and_then(literal).transpose()? {
+            match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
+                // A column of parameters that nobody gave a type gets one from the values, when it is planned.
+                Some(value) if field.data_type().is_null() && !value.is_null() => return Ok(None),
                 Some(value) => scalars.push(value.cast_to(field.data_type())?),
                 None => return Ok(None),
             }
@@ -50,15 +53,21 @@ fn columns(values: &Values) -> Result<Option<Vec<ArrayRef>>> {
     Ok(Some(columns))
 }
 
-fn literal(expression: &Expr) -> Option<Result<ScalarValue>> {
+fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<ScalarValue>> {
     match expression {
         Expr::Literal(value, _) => Some(Ok(value.clone())),
+        Expr::Placeholder(Placeholder { id, field: Some(_) }) => {
+            let at = id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
+            Some(Ok(parameters.get(at)?.clone()))
+        }
         Expr::Cast(Cast { expr, field }) => {
-            let inner = literal(expr)?;
+            let inner = literal(expr, parameters)?;
             Some(inner.and_then(|value| Ok(value.cast_to(field.data_type())?)))
         }
-        Expr::Negative(inner) => Some(literal(inner)?.and_then(|value| Ok(value.arithmetic_negate()?))),
-        Expr::Alias(alias) => literal(&alias.expr),
+        Expr::Negative(inner) => {
+            Some(literal(inner, parameters)?.and_then(|value| Ok(value.arithmetic_negate()?)))
+        }
+        Expr::Alias(alias) => literal(&alias.expr, parameters),
         _ => None,
     }
 }

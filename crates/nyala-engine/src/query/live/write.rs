@@ -26,7 +26,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::planning::{Unoptimized, bind};
+use crate::query::planning::{Unoptimized, bind, cast_values};
 use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, ready};
 use crate::query::session::Session;
@@ -64,14 +64,19 @@ pub(in crate::query) async fn run(
         }
         None => None,
     };
-    let bound = bind(Unoptimized::Resolved(dml.input.as_ref().clone()), parameters)?;
+    let bound = || bind(Unoptimized::Resolved(dml.input.as_ref().clone()), parameters);
     let work = Work { session, provider, back, settings, deadline };
     let (tag, (written, running)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
-            ("INSERT", work.insert(bound, parts.if_exists, running).await?)
+            let values = cast_values(&parts.parameter_types, parameters)?;
+            let rows = match literal_rows(&dml.input, &values)? {
+                Some(rows) => Rows::Ready(rows),
+                None => Rows::Planned(bound()?),
+            };
+            ("INSERT", work.insert(rows, parts.if_exists, running).await?)
         }
-        WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound)?, running).await?),
-        WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound, dml)?, running).await?),
+        WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, running).await?),
+        WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, running).await?),
         WriteOp::Truncate => {
             let table = provider.table().opened().await?;
             blocking(move || Ok(table.truncate()?)).await?;
@@ -122,6 +127,14 @@ pub(super) struct Work<'a> {
     pub(super) deadline: &'a Deadline,
 }
 
+/// What an INSERT writes.
+enum Rows {
+    /// It stands in the statement or in its parameters.
+    Ready(RecordBatch),
+    /// It comes from a query.
+    Planned(Unoptimized),
+}
+
 /// What a statement did.
 pub(super) struct Written {
     /// How many rows it concerned.
@@ -151,15 +164,12 @@ impl Written {
 }
 
 impl Work<'_> {
-    async fn insert(
-        &self,
-        input: Unoptimized,
-        if_exists: IfExists,
-        running: Running,
-    ) -> Result<(Written, Running)> {
-        let (batches, running) = match literal_rows(input.logical())? {
-            Some(rows) => (vec![rows], running),
-            None => collect::run(self.session, input, self.settings, self.deadline, running).await?,
+    async fn insert(&self, rows: Rows, if_exists: IfExists, running: Running) -> Result<(Written, Running)> {
+        let (batches, running) = match rows {
+            Rows::Ready(rows) => (vec![rows], running),
+            Rows::Planned(query) => {
+                collect::run(self.session, query, self.settings, self.deadline, running).await?
+            }
         };
         let written = insert(self.provider.table(), batches, if_exists, self.back.as_ref()).await?;
         Ok((written, running))
