@@ -7,6 +7,10 @@ use memmap2::MmapMut;
 /// the time in which a recovery reads values.
 const MAPPED_BYTES: usize = 4 << 20;
 
+/// From here on memory that is soon given back is mapped: an allocator keeps what it is given back for seconds, and
+/// a recovery needs much at once.
+const BRIEFLY_MAPPED_BYTES: usize = 256 << 10;
+
 /// Zeroed memory, aligned for every type.
 pub(crate) enum Space {
     Allocated(MutableBuffer),
@@ -15,11 +19,22 @@ pub(crate) enum Space {
 
 impl Space {
     pub(crate) fn new(bytes: usize) -> Self {
+        Self::mapped_from(MAPPED_BYTES, bytes)
+    }
+
+    /// The same for what is soon given back.
+    pub(crate) fn brief(bytes: usize) -> Self {
+        Self::mapped_from(BRIEFLY_MAPPED_BYTES, bytes)
+    }
+
+    fn mapped_from(least: usize, bytes: usize) -> Self {
         // A process may have only so many mappings.
-        let mapped = (bytes >= MAPPED_BYTES).then(|| MmapMut::map_anon(bytes).ok()).flatten();
+        let mapped = (bytes >= least).then(|| MmapMut::map_anon(bytes).ok()).flatten();
         match mapped {
             Some(mapped) => {
-                ask_for_huge_pages(&mapped);
+                if bytes >= MAPPED_BYTES {
+                    ask_for_huge_pages(&mapped);
+                }
                 Self::Mapped(mapped)
             }
             // As zeros from the allocator, which are not written before they are read.
@@ -70,8 +85,13 @@ mod tests {
 
     #[test]
     fn small_and_large_sections_keep_what_was_written() {
-        for bytes in [0, 1, 4096, MAPPED_BYTES - 16, MAPPED_BYTES, MAPPED_BYTES + 4096] {
-            let mut space = Space::new(bytes.next_multiple_of(16));
+        let sizes = [BRIEFLY_MAPPED_BYTES, MAPPED_BYTES].map(|bytes| [bytes - 16, bytes, bytes + 4096]);
+        let sizes = sizes.into_iter().flatten().chain([0, 1, 4096]);
+        let spaces = sizes.flat_map(|bytes| {
+            let room = bytes.next_multiple_of(16);
+            [(bytes, Space::new(room)), (bytes, Space::brief(room))]
+        });
+        for (bytes, mut space) in spaces {
             assert!(space.as_mut_slice().iter().all(|byte| *byte == 0));
             assert_eq!(space.as_mut_slice().len(), bytes.next_multiple_of(16));
             space.as_mut_slice().fill(7);

@@ -59,12 +59,18 @@ impl BlockFile {
 
     /// The content of a section, aligned for every type; none if there is no such section.
     pub(crate) fn read(&self, tag: Tag) -> Result<Option<Buffer>> {
-        self.find(tag).map(|section| self.read_section(section)).transpose()
+        self.find(tag).map(|section| self.read_section(section, Space::new)).transpose()
     }
 
     /// Same, of a section that must be there.
     pub(crate) fn require(&self, tag: Tag) -> Result<Buffer> {
         self.read(tag)?.ok_or_else(|| self.missing(tag))
+    }
+
+    /// Same, of a section that is soon given back.
+    pub(crate) fn require_briefly(&self, tag: Tag) -> Result<Buffer> {
+        let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
+        self.read_section(section, Space::brief)
     }
 
     /// Bytes of a section, 0 if there is none.
@@ -78,22 +84,26 @@ impl BlockFile {
 
     /// Some ranges of a section that must be there, one behind the other. They are in order, and none begins before the
     /// end of another. All of the section is read and verified, but only they stay in memory.
-    pub(crate) fn require_ranges(&self, tag: Tag, ranges: &[Range<usize>]) -> Result<Buffer> {
+    pub(crate) fn require_ranges<I: Iterator<Item = Range<usize>>>(
+        &self,
+        tag: Tag,
+        ranges: impl Fn() -> I,
+    ) -> Result<Buffer> {
         let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
-        let within = |range: &Range<usize>| range.end as u64 <= section.bytes;
+        let within = |range: Range<usize>| range.end as u64 <= section.bytes;
         let beyond = || self.file.damaged(section.offset, format!("section {tag:?} ends before its values"));
-        if !ranges.iter().all(within) {
+        if !ranges().all(within) {
             return Err(beyond());
         }
-        let bytes = ranges.iter().map(Range::len).sum();
+        let bytes = ranges().map(|range| range.len()).sum();
         let mut space = Space::new(bytes);
         let mut room = space.as_mut_slice();
-        let mut ranges = ranges.iter().peekable();
-        let mut piece = vec![0; (section.padded() as usize).min(PIECE_BYTES)];
+        let mut ranges = ranges().peekable();
+        let mut space_of_piece = Space::brief((section.padded() as usize).min(PIECE_BYTES));
         for start in (0..section.padded() as usize).step_by(PIECE_BYTES) {
             let end = (start + PIECE_BYTES).min(section.padded() as usize);
-            piece.truncate(end - start);
-            self.read_piece(section, start / PIECE_BYTES, &mut piece)?;
+            let piece = space_of_piece.as_mut_slice().get_mut(..end - start).ok_or_else(beyond)?;
+            self.read_piece(section, start / PIECE_BYTES, piece)?;
             while let Some(range) = ranges.peek().filter(|range| range.start < end) {
                 let wanted = range.start.max(start) - start..range.end.min(end) - start;
                 let (to, rest) = std::mem::take(&mut room).split_at_mut(wanted.len());
@@ -108,8 +118,8 @@ impl BlockFile {
         Ok(space.into_buffer(bytes))
     }
 
-    fn read_section(&self, section: &Section) -> Result<Buffer> {
-        let mut space = Space::new(section.padded() as usize);
+    fn read_section(&self, section: &Section, space: impl Fn(usize) -> Space) -> Result<Buffer> {
+        let mut space = space(section.padded() as usize);
         for (number, piece) in space.as_mut_slice().chunks_mut(PIECE_BYTES).enumerate() {
             self.read_piece(section, number, piece)?;
         }
@@ -143,7 +153,7 @@ impl BlockFile {
 
     /// Reads everything; gives what is damaged.
     pub(crate) fn verify(&self) -> Vec<OplogError> {
-        let read = self.footer.sections.iter().map(|section| self.read_section(section));
+        let read = self.footer.sections.iter().map(|section| self.read_section(section, Space::brief));
         read.filter_map(Result::err).collect()
     }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::frame::{Frame, HEAD_BYTES};
 use crate::oplog::error::Result;
+use crate::oplog::space::Space;
 use crate::oplog::vfs::FileHandle;
 
 const READ_BYTES: usize = 1 << 20;
@@ -28,7 +29,7 @@ pub(crate) fn scan(
     next_lsn: Option<u64>,
     visit: &mut dyn FnMut(u64, Frame<'_>) -> Result<()>,
 ) -> Result<ScanEnd> {
-    let mut window = Window { file, start: from, to, bytes: Vec::new() };
+    let mut window = Window::new(file, from, to);
     let mut end = ScanEnd { offset: from, next_lsn: next_lsn.unwrap_or_default(), whole: false };
     let mut expected = next_lsn;
     while end.offset < to {
@@ -81,12 +82,20 @@ fn next_frame(file: &FileHandle, seed: u32, broken: &ScanEnd, to: u64) -> Result
 /// A part of the file in memory.
 struct Window<'a> {
     file: &'a FileHandle,
-    start: u64,
     to: u64,
-    bytes: Vec<u8>,
+    /// Where in the file it begins.
+    start: u64,
+    /// How much of the room is read.
+    filled: usize,
+    room: Space,
 }
 
-impl Window<'_> {
+impl<'a> Window<'a> {
+    fn new(file: &'a FileHandle, from: u64, to: u64) -> Self {
+        let room = Space::brief(READ_BYTES.min(to.saturating_sub(from) as usize));
+        Self { file, to, start: from, filled: 0, room }
+    }
+
     /// The bytes of the frame at `offset`, as long as its header says; none if it reaches beyond the end.
     fn frame_at(&mut self, offset: u64) -> Result<Option<&[u8]>> {
         let Some(head) = self.get(offset, HEAD_BYTES)? else { return Ok(None) };
@@ -98,19 +107,33 @@ impl Window<'_> {
         if offset + bytes as u64 > self.to {
             return Ok(None);
         }
-        let mut skip = (offset - self.start) as usize;
-        if skip + bytes > self.bytes.len() {
-            let kept = self.bytes.len().saturating_sub(skip);
-            self.bytes.drain(..self.bytes.len() - kept);
-            let wanted = bytes.max(READ_BYTES).min((self.to - offset) as usize);
-            self.bytes.resize(wanted, 0);
-            let fresh = self.bytes.get_mut(kept..).unwrap_or_default();
-            let read = self.file.read_up_to(fresh, offset + kept as u64)?;
-            self.bytes.truncate(kept + read);
-            self.start = offset;
-            skip = 0;
+        if (offset - self.start) as usize + bytes > self.filled {
+            self.move_to(offset, bytes)?;
         }
-        Ok(self.bytes.get(skip..skip + bytes))
+        let skip = (offset - self.start) as usize;
+        let read = self.room.as_slice().get(..self.filled).unwrap_or_default();
+        Ok(read.get(skip..skip + bytes))
+    }
+
+    /// Reads on, so that it begins at `offset`, which is in it or right behind it, with as many bytes at least.
+    fn move_to(&mut self, offset: u64, bytes: usize) -> Result<()> {
+        let known = (offset - self.start) as usize..self.filled;
+        let kept = known.len();
+        if bytes > self.room.as_slice().len() {
+            let mut room = Space::brief(bytes);
+            let known = self.room.as_slice().get(known).unwrap_or_default();
+            if let Some(to) = room.as_mut_slice().get_mut(..known.len()) {
+                to.copy_from_slice(known);
+            }
+            self.room = room;
+        } else if !known.is_empty() {
+            self.room.as_mut_slice().copy_within(known, 0);
+        }
+        let wanted = bytes.max(READ_BYTES).min((self.to - offset) as usize);
+        let fresh = self.room.as_mut_slice().get_mut(kept..wanted).unwrap_or_default();
+        self.filled = kept + self.file.read_up_to(fresh, offset + kept as u64)?;
+        self.start = offset;
+        Ok(())
     }
 }
 

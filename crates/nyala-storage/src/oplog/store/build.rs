@@ -66,7 +66,7 @@ fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
     for next in &mut next {
         (*next, total) = (total, total + *next);
     }
-    let mut space = Space::new(total * size_of::<u64>());
+    let mut space = Space::brief(total * size_of::<u64>());
     let (entries, _) = space.as_mut_slice().as_chunks_mut::<{ size_of::<u64>() }>();
     each_row(unit, wanted, |place, tag, row| {
         let Some(next) = next.get_mut(place) else { return };

@@ -14,38 +14,46 @@ pub(super) fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
     dead.count().saturating_mul(WORTH_ONE_IN) >= rows
 }
 
-/// Texts of live rows: where they are among those of all rows, and the offsets of all rows in them. `ends` are the offsets
-/// of all rows in `bytes` bytes. There is no answer if these make no sense, which is found by who puts the column together.
-pub(super) fn live_texts<O: ArrowNativeType + PartialOrd>(
-    ends: &[O],
-    live: &BooleanBuffer,
-    bytes: usize,
-) -> Option<(Buffer, Vec<Range<usize>>)> {
-    let sensible = ends.len() == live.len() + 1
-        && ends.is_sorted()
-        && ends.first().is_some_and(|first| *first == O::default())
-        && ends.last().is_some_and(|last| last.as_usize() <= bytes);
-    if !sensible {
-        return None;
+/// Where texts of rows are: offsets of all rows in a number of bytes.
+pub(super) struct Texts<'a, O> {
+    ends: &'a [O],
+    live: &'a BooleanBuffer,
+}
+
+impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
+    /// None if the offsets make no sense, which is found by who puts the column together.
+    pub(super) fn new(ends: &'a [O], live: &'a BooleanBuffer, bytes: usize) -> Option<Self> {
+        let sensible = ends.len() == live.len() + 1
+            && ends.is_sorted()
+            && ends.first().is_some_and(|first| *first == O::default())
+            && ends.last().is_some_and(|last| last.as_usize() <= bytes);
+        sensible.then_some(Self { ends, live })
     }
-    let mut kept_ends = Vec::with_capacity(ends.len());
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    let mut kept = 0;
-    kept_ends.push(O::default());
-    for (first, last) in live.set_slices() {
-        let run = ends.get(first..=last)?;
-        let (start, end) = (run.first()?.as_usize(), run.last()?.as_usize());
-        // Dead rows before it are empty.
-        kept_ends.resize(first + 1, O::usize_as(kept));
-        let moved = start - kept;
-        kept_ends.extend(run.iter().skip(1).map(|end| O::usize_as(end.as_usize() - moved)));
-        if start < end {
-            ranges.push(start..end);
+
+    /// Where texts of live rows are.
+    pub(super) fn live_ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let end = |row: usize| self.ends.get(row).map_or(0, |end| end.as_usize());
+        let runs = self.live.set_slices().map(move |(first, last)| end(first)..end(last));
+        runs.filter(|range| !range.is_empty())
+    }
+
+    /// Offsets of all rows in the texts of live ones, one behind the other.
+    pub(super) fn live_ends(&self) -> Buffer {
+        let mut kept_ends = Vec::with_capacity(self.ends.len());
+        let mut kept = 0;
+        kept_ends.push(O::default());
+        for (first, last) in self.live.set_slices() {
+            let run = self.ends.get(first..=last).unwrap_or_default();
+            let [start, end] = [run.first(), run.last()].map(|end| end.map_or(0, |end| end.as_usize()));
+            // Dead rows before it are empty.
+            kept_ends.resize(first + 1, O::usize_as(kept));
+            let moved = start - kept;
+            kept_ends.extend(run.iter().skip(1).map(|end| O::usize_as(end.as_usize() - moved)));
+            kept += end - start;
         }
-        kept += end - start;
+        kept_ends.resize(self.ends.len(), O::usize_as(kept));
+        Buffer::from_vec(kept_ends)
     }
-    kept_ends.resize(ends.len(), O::usize_as(kept));
-    Some((Buffer::from_vec(kept_ends), ranges))
 }
 
 #[cfg(test)]
@@ -54,7 +62,9 @@ mod tests {
     use super::*;
 
     fn check(ends: &[i32], live: &[bool], expected: Option<(&[i32], &[Range<usize>])>) {
-        let found = live_texts(ends, &live.iter().copied().collect(), 9);
+        let live = live.iter().copied().collect();
+        let found =
+            Texts::new(ends, &live, 9).map(|texts| (texts.live_ends(), texts.live_ranges().collect()));
         let expected = expected.map(|(ends, ranges)| (Buffer::from_slice_ref(ends), ranges.to_vec()));
         assert_eq!(found, expected, "{ends:?} {live:?}");
     }
@@ -74,7 +84,9 @@ mod tests {
         for ends in [&[0, 9, 4][..], &[0, 2, 99], &[0, 2], &[1, 2, 4], &[], &[-1, 2, 4], &[0, -1, 4]] {
             check(ends, &[false, true], None);
         }
-        let large = live_texts::<i64>(&[0, 3, 8], &[false, true].into_iter().collect(), 8);
-        assert_eq!(large, Some((Buffer::from_slice_ref([0_i64, 0, 5]), vec![3..8])));
+        let live = [false, true].into_iter().collect();
+        let large = Texts::<i64>::new(&[0, 3, 8], &live, 8).unwrap();
+        assert_eq!(large.live_ends(), Buffer::from_slice_ref([0_i64, 0, 5]));
+        assert_eq!(large.live_ranges().collect::<Vec<_>>(), [3..8]);
     }
 }

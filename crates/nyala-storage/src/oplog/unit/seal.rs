@@ -76,7 +76,8 @@ fn start_key(folder: &Folder, header: BlockHeader, hashes: &[u64], lsns: &Lsns) 
 
 /// Hashes and LSNs in a `.key` file.
 pub(crate) fn read_hashes(file: &BlockFile, rows: u32) -> Result<(Hashes, Lsns)> {
-    let (hashes, starts, lsns) = (file.require(HASHES)?, file.require(LSN_STARTS)?, file.require(LSNS)?);
+    let (hashes, starts, lsns) =
+        (file.require(HASHES)?, file.require_briefly(LSN_STARTS)?, file.require_briefly(LSNS)?);
     let bad = || file.file().damaged(0, "hashes and LSNs do not fit the rows");
     if hashes.len() != rows as usize * 8 || starts.len() * 2 != lsns.len() || starts.len() % 4 != 0 {
         return Err(bad());
@@ -106,7 +107,7 @@ pub(crate) fn write_dead(
 }
 
 pub(crate) fn read_dead(file: &BlockFile, rows: u32) -> Result<DeadRows> {
-    let bytes = file.require(DEAD)?;
+    let bytes = file.require_briefly(DEAD)?;
     DeadRows::from_bytes(&bytes, rows).ok_or_else(|| file.file().damaged(0, "dead rows do not fit the rows"))
 }
 

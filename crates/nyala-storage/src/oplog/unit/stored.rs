@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 
 use super::DeadRows;
 use super::base::join;
-use super::forget::live_texts;
+use super::forget::Texts;
 use crate::oplog::codec::{Flat, Part, child_types, inflate, rebase};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, SparseReader};
@@ -34,16 +34,28 @@ impl StoredColumn<'_> {
     /// The column with empty texts in place of those that do not live. None if it has none: values of other types take the
     /// same room whatever they are.
     fn read_live_texts(&self, live: &BooleanBuffer) -> Result<Option<Flat>> {
-        let [nulls, ends, texts] = [0, 1, 2].map(|part| (self.tag, 0, part));
-        let bytes = self.file.bytes_of(texts);
-        let kept = match Part::of(self.data_type) {
-            Some(Part::Bytes) => live_texts::<i32>(self.file.require(ends)?.typed_data(), live, bytes),
-            Some(Part::LargeBytes) => live_texts::<i64>(self.file.require(ends)?.typed_data(), live, bytes),
+        let buffers = match Part::of(self.data_type) {
+            Some(Part::Bytes) => self.live_buffers::<i32>(live)?,
+            Some(Part::LargeBytes) => self.live_buffers::<i64>(live)?,
             _ => None,
         };
-        let Some((ends, ranges)) = kept else { return Ok(None) };
-        let buffers = vec![ends, self.file.require_ranges(texts, &ranges)?];
-        Ok(Some(Flat { rows: live.len(), nulls: self.file.read(nulls)?, buffers, ..Flat::default() }))
+        let Some(buffers) = buffers else { return Ok(None) };
+        let nulls = self.file.read((self.tag, 0, 0))?;
+        Ok(Some(Flat { rows: live.len(), nulls, buffers, ..Flat::default() }))
+    }
+
+    /// Offsets and texts. None if what is stored makes no sense.
+    fn live_buffers<O: ArrowNativeType + PartialOrd>(
+        &self,
+        live: &BooleanBuffer,
+    ) -> Result<Option<Vec<Buffer>>> {
+        let [ends, texts] = [1, 2].map(|part| (self.tag, 0, part));
+        let ends = self.file.require_briefly(ends)?;
+        let Some(stored) = Texts::<O>::new(ends.typed_data(), live, self.file.bytes_of(texts)) else {
+            return Ok(None);
+        };
+        let kept = self.file.require_ranges(texts, || stored.live_ranges())?;
+        Ok(Some(vec![stored.live_ends(), kept]))
     }
 
     /// The values of `rows`, which ascend. None if what is stored makes no sense.
