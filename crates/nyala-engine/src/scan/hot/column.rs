@@ -1,4 +1,4 @@
-//! One column of a hot cuboid: its values, the extremes of every block, and where equal values stand together.
+//! One column of a hot cuboid: its values, the extremes of every block, and how it is sorted.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::Accumulator;
 
 use super::fold::{Folder, is_repeating};
-use super::runs::Runs;
+use super::sorted::Sorted;
 use super::stored::{Stored, compact};
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
@@ -25,7 +25,7 @@ pub(super) struct HotColumn {
     /// Of dimensions only: nobody filters by states.
     pub(super) blocks: Option<BlockStatistics>,
     /// Where dimensions are sorted well enough.
-    runs: Option<Runs>,
+    sorted: Option<Sorted>,
     pub(super) bytes: usize,
 }
 
@@ -38,12 +38,10 @@ pub(super) struct BlockStatistics {
 }
 
 impl HotColumn {
-    /// The different values, and where each of them stands.
-    pub(super) fn runs(&self) -> Option<(&ArrayRef, &Runs)> {
-        match (&self.stored, &self.runs) {
-            (Stored::Folded { values, .. }, Some(runs)) => Some((values, runs)),
-            _ => None,
-        }
+    /// Keys of all rows, the different values, and how the rows are sorted by them.
+    pub(super) fn sorted(&self) -> Option<(&ArrayRef, &ArrayRef, &Sorted)> {
+        let (keys, values) = self.stored.folds()?;
+        Some((keys, values, self.sorted.as_ref()?))
     }
 }
 
@@ -103,11 +101,11 @@ impl ColumnBuilder {
     }
 
     pub(super) fn finish(self) -> Result<HotColumn> {
-        let (stored, runs) = self.values.finish(&self.data_type)?;
+        let (stored, sorted) = self.values.finish(&self.data_type)?;
         let blocks = self.extremes.map(Extremes::finish).transpose()?.flatten();
         let statistics =
-            blocks.as_ref().map_or(0, BlockStatistics::bytes) + runs.as_ref().map_or(0, Runs::bytes);
-        Ok(HotColumn { bytes: stored.bytes() + statistics, stored, blocks, runs })
+            blocks.as_ref().map_or(0, BlockStatistics::bytes) + sorted.as_ref().map_or(0, Sorted::bytes);
+        Ok(HotColumn { bytes: stored.bytes() + statistics, stored, blocks, sorted })
     }
 }
 
@@ -119,7 +117,7 @@ impl Values {
         }
     }
 
-    fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Runs>)> {
+    fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Sorted>)> {
         match self {
             Self::Folded(folder) => folder.finish(data_type),
             Self::Plain(parts) => {
@@ -231,8 +229,16 @@ mod tests {
     fn equal_values_that_stand_together_are_remembered() {
         let values: ArrayRef = Arc::new((0..20_000).map(|row| Some(row / 100 % 7)).collect::<Int64Array>());
         let column = column(&values);
-        let (values, runs) = column.runs().unwrap();
-        assert_eq!((values.len(), runs.len()), (7, 200));
+        let (keys, values, sorted) = column.sorted().unwrap();
+        assert_eq!((keys.len(), values.len(), sorted.turn()), (20_000, 7, (false, 200)));
+    }
+
+    #[test]
+    fn where_values_ascend_is_remembered() {
+        let values: ArrayRef = Arc::new((0..20_000).map(|row| Some(row % 1_000)).collect::<Int64Array>());
+        let column = column(&values);
+        let (_, _, sorted) = column.sorted().unwrap();
+        assert_eq!(sorted.turn(), (true, 20));
     }
 
     #[test]

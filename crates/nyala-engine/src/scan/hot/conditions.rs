@@ -21,11 +21,12 @@ use datafusion::physical_expr::utils::{
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 
-use super::cuboid::{HotCuboid, split};
+use super::cuboid::HotCuboid;
 use super::picked::Picked;
 use super::prune::BlockFilter;
-use super::runs::Runs;
+use super::ranges::{common, split};
 use super::search::{Keys, search};
+use super::sorted::Sorted;
 
 /// More rows than this are worth a look at the extremes of their blocks.
 const FEW_ROWS: usize = 16_384;
@@ -100,27 +101,28 @@ impl Conditions {
         batch_rows: usize,
     ) -> Result<Vec<Range<usize>>> {
         let mut here = Decided(vec![false; self.all.len()]);
-        let mut with_runs: Vec<_> = (self.all.iter().zip(&mut here.0))
-            .filter_map(|(condition, done)| Some((condition, self.runs_of(condition, cuboid)?, done)))
+        let mut by_value: Vec<_> = (self.all.iter().zip(&mut here.0))
+            .filter_map(|(condition, done)| Some((condition, self.sorted_by(condition, cuboid)?, done)))
             .collect();
-        with_runs.sort_by_key(|(_, (_, runs), _)| runs.len());
+        by_value.sort_by_key(|(_, (_, _, sorted), _)| sorted.turn());
         let mut ranges: Vec<Range<usize>> = std::iter::once(0..cuboid.rows()).collect();
         let mut rows = cuboid.rows();
-        for (condition, (values, runs), done) in with_runs {
+        for (condition, (keys, values, sorted), done) in by_value {
             if rows == 0 {
                 break;
             }
             let kept = match search(condition.expr.as_ref(), values) {
                 Some(kept) => kept,
-                // Few rows are looked at sooner than many values.
-                None if rows < values.len() => continue,
+                // Few rows are looked at sooner than many values, and what is not searched seldom keeps few ranges of keys.
+                None if rows < values.len() || matches!(sorted, Sorted::Stretches(_)) => continue,
                 // What cannot be said of values apart from their rows is said of the rows.
                 None => match condition.decide(values) {
                     Some(kept) => Keys::of(kept.values()),
                     None => continue,
                 },
             };
-            ranges = runs.narrow(&ranges, &kept);
+            let Some(left) = sorted.narrow(keys, &ranges, &kept) else { continue };
+            ranges = left;
             rows = ranges.iter().map(Range::len).sum();
             *done = true;
         }
@@ -168,9 +170,14 @@ impl Conditions {
         Ok(rows)
     }
 
-    fn runs_of<'a>(&self, condition: &Condition, cuboid: &'a HotCuboid) -> Option<(&'a ArrayRef, &'a Runs)> {
+    /// Keys and values of the only column that a condition looks at, and how it is sorted.
+    fn sorted_by<'a>(
+        &self,
+        condition: &Condition,
+        cuboid: &'a HotCuboid,
+    ) -> Option<(&'a ArrayRef, &'a ArrayRef, &'a Sorted)> {
         let [place] = condition.places[..] else { return None };
-        cuboid.column(*self.columns.get(place)?)?.runs()
+        cuboid.column(*self.columns.get(place)?)?.sorted()
     }
 }
 
@@ -226,41 +233,5 @@ impl Condition {
         let kept = as_boolean_array(&kept)?;
         // Unknown is not true.
         Ok(if kept.null_count() == 0 { kept.clone() } else { prep_null_mask_filter(kept) })
-    }
-}
-
-/// What two lists of ranges have in common. Both are in order, and the ranges of each apart.
-fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
-    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
-    let mut both = Vec::new();
-    while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
-        let range = left.start.max(right.start)..left.end.min(right.end);
-        if !range.is_empty() {
-            both.push(range);
-        }
-        if left.end <= right.end {
-            a.next();
-        } else {
-            b.next();
-        }
-    }
-    both
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::single_range_in_vec_init)]
-    use super::*;
-
-    #[test]
-    fn what_ranges_have_in_common() {
-        let check = |a: &[Range<usize>], b: &[Range<usize>], expected: &[Range<usize>]| {
-            assert_eq!(common(a, b), expected);
-            assert_eq!(common(b, a), expected);
-        };
-        check(&[], &[0..5], &[]);
-        check(&[0..5], &[5..7], &[]);
-        check(&[0..5, 8..12], &[3..10], &[3..5, 8..10]);
-        check(&[0..100], &[1..2, 50..60, 99..200], &[1..2, 50..60, 99..100]);
     }
 }

@@ -11,6 +11,7 @@ use datafusion::error::Result;
 
 use super::column::{BLOCK_ROWS, HotColumn};
 use super::picked::Picked;
+use super::ranges::split;
 
 /// Some columns of a cuboid. Immutable: further columns make another value, which shares these.
 #[derive(Debug)]
@@ -94,20 +95,6 @@ impl HotCuboid {
         let column = self.column(position);
         column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))
     }
-}
-
-/// The same rows in ranges of at most `most`.
-pub(super) fn split(ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
-    let mut split = Vec::with_capacity(ranges.len());
-    for range in ranges {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start + most.max(1));
-            split.push(start..end);
-            start = end;
-        }
-    }
-    split
 }
 
 #[cfg(test)]

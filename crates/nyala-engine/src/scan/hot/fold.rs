@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Decimal128Type};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 
-use super::runs::Runs;
+use super::sorted::Sorted;
 use super::stored::{Stored, compact};
 
 /// A dictionary pays if each of its values stands for this many rows on average.
@@ -83,15 +83,15 @@ impl Folder {
         self.keys.len() * width + self.values.len() * size_of::<ScalarValue>()
     }
 
-    /// The column, and where equal values stand together.
-    pub(super) fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Runs>)> {
+    /// The column, and how it is sorted.
+    pub(super) fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Sorted>)> {
         if self.keys.is_empty() {
             return Ok((Stored::various(&new_empty_array(data_type)), None));
         }
         let (keys, values) = in_order(self.keys, ScalarValue::iter_to_array(self.values)?)?;
         let values = compact(&values);
-        let runs = Runs::of(&keys, values.len());
-        Ok((Stored::folded(keys, values), runs))
+        let sorted = Sorted::of(&keys, values.len());
+        Ok((Stored::folded(keys, values), sorted))
     }
 }
 

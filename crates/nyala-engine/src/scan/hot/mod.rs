@@ -16,9 +16,9 @@
 //! once for each different value. Sums and counts are kept as short distances from the least where that is possible.
 //!
 //! The files of a cuboid follow one another and are not merged to one order. Each is sorted, so equal values of
-//! its leading dimensions stand together, and a filter leaves a few ranges of rows in each (`runs`); what is not sorted
-//! is skipped by blocks of rows (`prune`). Columns that arrive at different times fit together without
-//! remembering how the rows were moved.
+//! its leading dimensions stand together, those of the last ascend, and a filter leaves a few ranges of rows in each
+//! (`runs`, `stretches`); what is not sorted is skipped by blocks of rows (`prune`). Columns that arrive at different
+//! times fit together without remembering how the rows were moved.
 //!
 //! Files of a ready segment never change and every segment has a folder of its own, so nothing here is
 //! ever out of date. What belongs to a dropped segment is not asked for any more and leaves by that.
@@ -34,9 +34,12 @@ mod load;
 mod near;
 mod picked;
 mod prune;
+mod ranges;
 mod runs;
 mod search;
+mod sorted;
 mod stored;
+mod stretches;
 
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;

@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use super::ranges::extend;
 use super::search::Keys;
 
 /// Runs must be this long on average to be remembered: shorter ones take more memory than the values do.
@@ -151,14 +152,6 @@ fn group(keys: &[u32], values: usize) -> (Vec<u32>, Vec<u32>) {
         }
     }
     (grouped, starts)
-}
-
-/// Adds a range behind the others; neighbours become one.
-fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
-    match ranges.last_mut() {
-        Some(last) if last.end == range.start => last.end = range.end,
-        _ => ranges.push(range),
-    }
 }
 
 #[cfg(test)]

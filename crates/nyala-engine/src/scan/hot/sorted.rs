@@ -1,0 +1,55 @@
+//! What is remembered of how a column is sorted, so that rows are found by their values.
+
+use std::ops::Range;
+
+use arrow::array::ArrayRef;
+
+use super::runs::Runs;
+use super::search::Keys;
+use super::stretches::Stretches;
+
+/// How a column is sorted.
+#[derive(Debug)]
+pub(super) enum Sorted {
+    /// Equal values stand together.
+    Runs(Runs),
+    /// Values ascend for long.
+    Stretches(Stretches),
+}
+
+impl Sorted {
+    /// Of rows that have the values with these `keys`, of which there are `values`. None if they are not sorted well enough.
+    pub(super) fn of(keys: &[u32], values: usize) -> Option<Self> {
+        let runs = Runs::of(keys, values).map(Self::Runs);
+        runs.or_else(|| Stretches::of(keys).map(Self::Stretches))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Runs(runs) => runs.bytes(),
+            Self::Stretches(stretches) => stretches.bytes(),
+        }
+    }
+
+    /// What to look at first has less of it: few runs leave long ranges of rows, which stretches need.
+    pub(super) fn turn(&self) -> (bool, usize) {
+        match self {
+            Self::Runs(runs) => (false, runs.len()),
+            Self::Stretches(stretches) => (true, stretches.len()),
+        }
+    }
+
+    /// The rows of `ranges` whose keys, of all rows in `keys`, are `kept`; none if they must be looked at. Ranges are in order
+    /// and apart, and so is what is left of them.
+    pub(super) fn narrow(
+        &self,
+        keys: &ArrayRef,
+        ranges: &[Range<usize>],
+        kept: &Keys,
+    ) -> Option<Vec<Range<usize>>> {
+        match self {
+            Self::Runs(runs) => Some(runs.narrow(ranges, kept)),
+            Self::Stretches(stretches) => stretches.narrow(keys, ranges, kept),
+        }
+    }
+}
