@@ -44,12 +44,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// Asks until there is nothing more to ask.
-    pub async fn run(mut self) {
+    /// Asks until there is nothing more to ask. Gives its connection back, so that what the server holds can be read
+    /// with every client connected: a server that has a process for each connection holds less without them.
+    pub async fn run(mut self) -> Option<Connection> {
         let shared = Arc::clone(&self.shared);
         while let Some(due) = shared.pace.next(shared.times.until).await {
             let place = self.random.below(shared.workload.queries.len() as u64) as usize;
-            let Some(query) = shared.workload.queries.get(place) else { return };
+            let Some(query) = shared.workload.queries.get(place) else { break };
             let outcome = self.ask(query).await;
             shared.progress.ended.fetch_add(1, Ordering::Relaxed);
             if !matches!(outcome, Outcome::Handled(_)) {
@@ -62,6 +63,7 @@ impl Client {
                 tokio::time::sleep(RETRY).await;
             }
         }
+        self.connection
     }
 
     async fn ask(&mut self, query: &Query) -> Outcome {

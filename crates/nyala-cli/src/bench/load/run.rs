@@ -138,7 +138,8 @@ pub async fn run(
         .collect();
     let usage = watch(from, until, &shared.progress, server).await;
     for client in clients {
-        client.await.context("a client died")?;
+        // What the server holds was read: now they disconnect.
+        drop(client.await.context("a client died")?);
     }
     gather(load, &shared, usage)
 }

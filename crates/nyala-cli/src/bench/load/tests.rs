@@ -4,14 +4,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 
+use super::client::{Client, Shared, Times};
+use super::pace::Pace;
+use super::recorder::Recorder;
+use super::usage::Progress;
 use super::*;
 use crate::bench::door::{Mode, Target};
-use crate::bench::workload::select_one;
+use crate::bench::workload::{Random, select_one};
 
 const BODY: &str = r#"{"columns":[{"name":"a"}],"rows":[[1]],"row_count":1}"#;
 const STALL: Duration = Duration::from_millis(600);
@@ -111,6 +116,30 @@ async fn a_server_that_is_gone_is_an_error_for_each_attempt() {
     probe(&target, &workload, Duration::from_secs(5), 1).await.unwrap_err();
 }
 
+/// Memory is read when the measured time is over, and with every client connected.
+#[tokio::test]
+async fn a_client_stays_connected_when_it_has_nothing_more_to_ask() {
+    let (target, serving) = serve(|_, mut client| async move {
+        respond(&mut client, "200 OK", BODY).await;
+        Some(client)
+    })
+    .await;
+    let (now, timeout) = (Instant::now(), Duration::from_secs(60));
+    let until = now + Duration::from_millis(100);
+    let shared = Arc::new(Shared {
+        target,
+        workload: Arc::new(select_one().unwrap()),
+        pace: Pace::Closed,
+        times: Times { from: now, until, deadline: until + timeout, timeout },
+        recorder: Recorder::new(1).unwrap(),
+        progress: Progress::default(),
+    });
+    let client = Client { shared: Arc::clone(&shared), connection: None, random: Random::of_client(1, 1) };
+    assert!(client.run().await.is_some(), "{:?}", shared.recorder.messages());
+    assert!(shared.recorder.total().unwrap().handled > 0);
+    serving.abort();
+}
+
 fn load(per_second: Option<f64>, clients: usize) -> Load {
     Load {
         clients,
@@ -123,8 +152,21 @@ fn load(per_second: Option<f64>, clients: usize) -> Load {
     }
 }
 
-/// Runs against a server that answers its requests, counted over all connections, as `answer` says.
+/// Runs against such a server as [`serve`] gives.
 async fn measure<A, F>(load: Load, answer: A) -> Measured
+where
+    A: Fn(u64, TcpStream) -> F + Clone + Send + 'static,
+    F: Future<Output = Option<TcpStream>> + Send,
+{
+    let (target, serving) = serve(answer).await;
+    let workload = Arc::new(select_one().unwrap());
+    let measured = run(&target, &workload, load, None).await.unwrap();
+    serving.abort();
+    measured
+}
+
+/// A server that answers its requests, counted over all connections, as `answer` says.
+async fn serve<A, F>(answer: A) -> (Target, JoinHandle<()>)
 where
     A: Fn(u64, TcpStream) -> F + Clone + Send + 'static,
     F: Future<Output = Option<TcpStream>> + Send,
@@ -146,10 +188,7 @@ where
             });
         }
     });
-    let workload = Arc::new(select_one().unwrap());
-    let measured = run(&target, &workload, load, None).await.unwrap();
-    serving.abort();
-    measured
+    (target, serving)
 }
 
 /// Reads a request to its end; false if there is none.
