@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use metrics::Counter;
 use nyala_engine::{Session, Statement};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery};
@@ -36,6 +37,22 @@ pub(super) struct Connection {
     pub(super) portals: HashMap<String, Portal>,
     /// After an error, extended messages are ignored up to the next Sync.
     skipping: bool,
+    counted: Counted,
+}
+
+/// Statements of all connections by result. To look one up takes a lock and an allocation, which is not for every query.
+struct Counted {
+    ok: Counter,
+    error: Counter,
+    cancelled: Counter,
+}
+
+impl Counted {
+    fn find() -> Self {
+        let of =
+            |result: &'static str| ::metrics::counter!("nyala_postgres_statements_total", "result" => result);
+        Self { ok: of("ok"), error: of("error"), cancelled: of("cancelled") }
+    }
 }
 
 /// What running a plan gives.
@@ -67,6 +84,7 @@ impl Connection {
             statements: HashMap::new(),
             portals: HashMap::new(),
             skipping: false,
+            counted: Counted::find(),
         }
     }
 
@@ -156,7 +174,8 @@ impl Connection {
             stop => return Err(stop),
         };
         tracing::debug!(sqlstate = failure.sqlstate, "statement failed: {}", failure.message);
-        count_statement(if failure.sqlstate == sqlstate::QUERY_CANCELED { "cancelled" } else { "error" });
+        let was_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
+        if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
         self.transaction.fail();
         self.skipping = skip;
         self.output.put(&failure.into_message())
@@ -237,7 +256,7 @@ impl Connection {
         };
         let mut writer = match rows.writer.take() {
             Some(writer) => writer,
-            None => RowWriter::new(&rows.schema, &portal.bound.formats, &self.settings.format_options())?,
+            None => RowWriter::new(&rows.schema, &portal.bound.formats, self.settings.format_options())?,
         };
         let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;
         if more {
@@ -266,11 +285,7 @@ impl Connection {
     }
 
     pub(super) fn complete(&mut self, tag: String) -> Result<(), Stop> {
-        count_statement("ok");
+        self.counted.ok.increment(1);
         self.output.put(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
     }
-}
-
-fn count_statement(result: &'static str) {
-    ::metrics::counter!("nyala_postgres_statements_total", "result" => result).increment(1);
 }

@@ -114,7 +114,7 @@ impl Connection {
 
     fn copy_writer(&self, form: &Form, rows: &Rows) -> Result<CopyWriter, Failure> {
         let formats: &[i16] = if matches!(form, Form::Binary) { &[1] } else { &[] };
-        let rows_of_protocol = RowWriter::new(&rows.schema, formats, &self.settings.format_options())?;
+        let rows_of_protocol = RowWriter::new(&rows.schema, formats, self.settings.format_options())?;
         let form = match form {
             Form::Binary => Lines::Binary,
             Form::Lines { dialect, force_quote } => {

@@ -183,7 +183,7 @@ impl Connection {
         match schema {
             None => self.output.put(&PgWireBackendMessage::NoData(NoData::new())),
             Some(schema) => {
-                let writer = RowWriter::new(&schema, formats, &self.settings.format_options())?;
+                let writer = RowWriter::new(&schema, formats, self.settings.format_options())?;
                 self.output.put(&writer.description())
             }
         }

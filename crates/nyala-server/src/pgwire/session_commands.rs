@@ -174,7 +174,7 @@ impl Connection {
             self.portals.insert(cursor.to_owned(), portal);
             return Ok(Reply::Done("FETCH 0".to_owned()));
         };
-        let mut writer = RowWriter::new(&rows.schema, &asked_by.formats, &self.settings.format_options())?;
+        let mut writer = RowWriter::new(&rows.schema, &asked_by.formats, self.settings.format_options())?;
         if asked_by.described_on_run {
             self.output.put(&writer.description())?;
         }

@@ -88,10 +88,12 @@ const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "debug"];
 
 /// The values of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Settings {
     changed: BTreeMap<&'static str, String>,
     user: String,
+    /// What they say of how values are written as text: every answer asks for it.
+    format: Arc<FormatOptions>,
 }
 
 /// A change the client is to be told.
@@ -104,7 +106,10 @@ pub(super) struct Reported {
 impl Settings {
     /// Defaults for a user.
     pub fn new(user: &str) -> Self {
-        Self { changed: BTreeMap::new(), user: user.to_owned() }
+        let (changed, format) = (BTreeMap::new(), Arc::default());
+        let mut settings = Self { changed, user: user.to_owned(), format };
+        settings.note_format();
+        settings
     }
 
     /// Whether `name` is a setting of this table, not of the engine.
@@ -134,6 +139,7 @@ impl Settings {
                 self.changed.remove(definition.name);
             }
         }
+        self.note_format();
         let value = self.value(definition);
         Ok(definition.reported.then_some(Reported { name: definition.name, value }))
     }
@@ -141,6 +147,7 @@ impl Settings {
     /// Everything back to its default; gives the values to report.
     pub fn reset(&mut self) -> Vec<Reported> {
         self.changed.clear();
+        self.note_format();
         self.reported()
     }
 
@@ -156,13 +163,17 @@ impl Settings {
     }
 
     /// How values are written as text.
-    pub fn format_options(&self) -> Arc<FormatOptions> {
+    pub fn format_options(&self) -> &Arc<FormatOptions> {
+        &self.format
+    }
+
+    fn note_format(&mut self) {
         let read = |name: &str| self.get(name).unwrap_or_default();
         let mut options = FormatOptions::default();
         options.bytea_output = read("bytea_output");
         options.interval_style = read("intervalstyle");
         options.extra_float_digits = read("extra_float_digits").parse().unwrap_or(1);
-        Arc::new(options)
+        self.format = Arc::new(options);
     }
 
     fn value(&self, definition: &Definition) -> String {

@@ -38,7 +38,7 @@ impl Connection {
         let mut portal = Portal::new(bound);
         self.open(&mut portal).await?;
         if let Progress::Running(rows) = &mut portal.progress {
-            let writer = RowWriter::new(&rows.schema, &[], &self.settings.format_options())?;
+            let writer = RowWriter::new(&rows.schema, &[], self.settings.format_options())?;
             self.output.put(&writer.description())?;
             rows.writer = Some(writer);
             self.answer(&mut portal, None).await?;

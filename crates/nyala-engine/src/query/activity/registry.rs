@@ -1,10 +1,11 @@
 //! The list of what runs, and the log of what ran.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Status};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hashbrown::DefaultHashBuilder;
 use moka::sync::Cache;
 
 use super::template::Template;
@@ -44,7 +45,7 @@ pub(in crate::query) enum Known {
 
 /// Templates, bounded in bytes. Those asked for often stay.
 pub(in crate::query) struct PlanCache {
-    plans: Cache<PlanKey, Known>,
+    plans: Cache<PlanKey, Known, DefaultHashBuilder>,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -69,7 +70,7 @@ impl PlanCache {
             .max_capacity(budget_bytes as u64)
             .weigher(|key: &PlanKey, known: &Known| weight(key, known))
             .time_to_idle(IDLE)
-            .build();
+            .build_with_hasher(DefaultHashBuilder::default());
         Self { plans, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 

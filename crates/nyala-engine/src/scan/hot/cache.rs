@@ -9,6 +9,7 @@ use std::time::Duration;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::ExecutionPlan;
+use hashbrown::DefaultHashBuilder;
 use moka::notification::RemovalCause;
 use moka::sync::Cache;
 use tokio::runtime::Handle;
@@ -46,7 +47,7 @@ pub(crate) struct CuboidKey {
 /// It keeps what is asked for often rather than what was asked for last (TinyLFU), so that a run over
 /// everything does not flush what the dashboards use.
 pub(crate) struct HotCuboids {
-    cuboids: Cache<CuboidKey, Arc<HotCuboid>>,
+    cuboids: Cache<CuboidKey, Arc<HotCuboid>, DefaultHashBuilder>,
     /// Not to be tried for a while.
     refused: Cache<CuboidKey, ()>,
     /// Asked for once while there was no room.
@@ -124,7 +125,7 @@ impl HotCuboids {
                     counted.evictions.fetch_add(1, Ordering::Relaxed);
                 }
             })
-            .build();
+            .build_with_hasher(DefaultHashBuilder::default());
         let notes = || Cache::builder().max_capacity(REMEMBERED).time_to_live(MEMORY_OF_LOADS).build();
         Some(Arc::new(Self {
             cuboids,
