@@ -85,6 +85,55 @@ async fn filters_on_leading_dimensions_skip_blocks_and_few_rows_stay_in_one_part
     assert!(operators.contains("HotGroupsExec: gby=[d1], aggr=[sum(f.a)]"), "{operators}");
 }
 
+/// The last dimension ascends among the cells that are equal in the others, and is NULL at times.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_found_by_halving_are_those_of_the_files() {
+    let test = TestEngine::new().await;
+    let rows = 0..36_000_i64;
+    let facts = batch!(
+        "few" => Int64Array::from_iter_values(rows.clone().map(|i| i % 12)),
+        "x" => Int64Array::from_iter(rows.clone().map(|i| {
+            let value = i / 12 % 1_500 * 3;
+            (value % 7 != 0).then_some(value)
+        })),
+        "day" => Int64Array::from_iter_values(rows.clone().map(|i| i / 18_000)),
+        "a" => Int64Array::from_iter_values(rows),
+    );
+    test.table("f", &[facts]).await;
+    test.run("CREATE CUBE c PARTITION BY day WIDTH 1 AS SELECT sum(a), count(*) FROM f GROUP BY few, x, day")
+        .await;
+    test.run("BUILD CUBE c").await;
+    for condition in [
+        "few = 3 AND x = 300",
+        "few = 3 AND x = 301",
+        "x = 300",
+        "few = 3 AND x <> 300",
+        "few = 3 AND x >= 4480",
+        "few IN (1, 2, 7) AND x BETWEEN 30 AND 60",
+        "few = 3 AND (x < 10 OR x > 4490)",
+        "few = 3 AND x IN (3, 6, 900, 4497, 5000)",
+        "few = 3 AND x IS NULL",
+        "few = 3 AND (x = 6 OR x IS NULL)",
+        "x < 0",
+        "few < 6 AND x % 1000 = 1",
+        "day = 1 AND few = 5 AND x > 4400",
+    ] {
+        let sql = format!("SELECT few, x, sum(a), count(*) FROM f WHERE {condition} GROUP BY few, x");
+        let cold = sorted(test.run(&sql).await);
+        warm(&test, &sql).await;
+        test.check_hit(&sql).await;
+        for _ in 0..2 {
+            assert_eq!(sorted(test.run(&sql).await), cold, "{sql}");
+        }
+        // The next one is cold again.
+        test.run("BUILD CUBE c").await;
+    }
+    let sql = "SELECT few, x, sum(a) FROM f WHERE few = 3 AND x = 300 GROUP BY few, x";
+    warm(&test, sql).await;
+    let operators = test.operators(sql).await;
+    assert!(operators.contains("HotCuboidExec: rows=2 of "), "one of each day alone\n{operators}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_made_of_keys_are_those_of_values() {
     let test = TestEngine::new().await;

@@ -78,6 +78,16 @@ async fn parameters_of_an_insert_are_what_literals_would_be() {
             "(id, name) VALUES (7, 'LOUD')",
         ),
         ("(id) VALUES ($1), ($2), ($1)", vec![int(8), int(9)], "(id) VALUES (8), (9)"),
+        (
+            "(id, name, price) VALUES ($1::bigint, $2::text, $3::decimal(10,2)), (11, $2, NULL)",
+            vec![text("10"), text("both"), text("0.5")],
+            "(id, name, price) VALUES (10, 'both', 0.5), (11, 'both', NULL)",
+        ),
+        (
+            "(id, ratio, small) VALUES ($1, $2, $1) RETURNING id + $2, $1",
+            vec![int(12), int(3)],
+            "(id, ratio, small) VALUES (12, 3, 12)",
+        ),
     ];
     for (with_parameters, values, with_literals) in cases {
         let sql = format!("INSERT INTO given {with_parameters}");
@@ -94,7 +104,7 @@ async fn parameters_of_an_insert_are_what_literals_would_be() {
             "{sql}"
         );
     }
-    assert_eq!(test.run("SELECT count(*) FROM given").await, [["9"]]);
+    assert_eq!(test.run("SELECT count(*) FROM given").await, [["12"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -106,8 +116,8 @@ async fn parameters_that_do_not_fit_are_named_and_nothing_is_written() {
     for (values, expected) in [
         (vec![int(1), text("Ada")], "3 parameters, but 2 values"),
         (vec![int(1), text("Ada"), text("many")], "`$3` cannot be read as Int64: `many`"),
-        (vec![int(1), ScalarValue::Utf8(None), int(1)], "owner"),
-        (vec![ScalarValue::Int64(None), text("Ada"), int(1)], "id"),
+        (vec![int(1), ScalarValue::Utf8(None), int(1)], "null in column `owner`"),
+        (vec![ScalarValue::Int64(None), text("Ada"), int(1)], "null in column `id`"),
     ] {
         let error = test.session.execute(&prepared, values.clone()).await.map(|_| ()).unwrap_err();
         assert!(error.to_string().contains(expected), "{values:?}: {error}");

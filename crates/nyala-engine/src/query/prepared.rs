@@ -14,6 +14,9 @@ use crate::error::Result;
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{IfExists, Kind, Statement};
 
+/// Lists and logs show less of a statement: it may be a megabyte.
+const SHOWN_BYTES: usize = 64 << 10;
+
 /// A statement planned far enough to know what it takes and gives. It may be executed many times; when
 /// the catalog has changed it is planned anew. Cheap to copy.
 #[derive(Debug, Clone)]
@@ -35,7 +38,7 @@ pub(super) struct Parts {
     pub(super) if_exists: IfExists,
     /// For a statement that gives back what it writes.
     pub(super) returning: Option<Returning>,
-    /// The statement as it displays, once somebody asked for it.
+    /// The statement as it displays, once somebody asked for it; of a long one the beginning.
     pub(super) shown: OnceLock<Box<str>>,
 }
 
@@ -111,9 +114,9 @@ impl Prepared {
         self.taken.as_ref().map(|taken| taken.sql.as_str())
     }
 
-    /// The text as the client wrote it, or as the statement displays.
+    /// The text as the client wrote it, or as the statement displays, for lists and logs.
     pub(super) fn text(&self) -> &str {
-        let shown = || self.parts.shown.get_or_init(|| self.parts.statement.to_string().into());
+        let shown = || self.parts.shown.get_or_init(|| self.parts.statement.beginning(SHOWN_BYTES).into());
         self.exact_text().unwrap_or_else(|| shown())
     }
 

@@ -1,7 +1,6 @@
 //! One client: a connection, and queries one after the other.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::pace::Pace;
@@ -51,11 +50,8 @@ impl Client {
         while let Some(due) = shared.pace.next(shared.times.until).await {
             let place = self.random.below(shared.workload.queries.len() as u64) as usize;
             let Some(query) = shared.workload.queries.get(place) else { break };
-            let outcome = self.ask(query).await;
-            shared.progress.ended.fetch_add(1, Ordering::Relaxed);
-            if !matches!(outcome, Outcome::Handled(_)) {
-                shared.progress.errors.fetch_add(1, Ordering::Relaxed);
-            }
+            let outcome = shared.recorder.checked(place, self.ask(query).await);
+            shared.progress.count(&outcome);
             if due >= shared.times.from {
                 shared.recorder.record(place, Instant::now().saturating_duration_since(due), outcome);
             }

@@ -119,7 +119,6 @@ impl Recorder {
 
     /// Takes down how a query ended, `waited` after it was due.
     pub fn record(&self, query: usize, waited: Duration, outcome: Outcome) {
-        let outcome = self.checked(query, outcome);
         let Some(tally) = self.queries.get(query) else { return };
         let mut tally = lock(tally);
         match outcome {
@@ -139,7 +138,8 @@ impl Recorder {
         }
     }
 
-    fn checked(&self, query: usize, outcome: Outcome) -> Outcome {
+    /// The same, or an error: all answers of a query have as many columns as the first.
+    pub fn checked(&self, query: usize, outcome: Outcome) -> Outcome {
         let (Outcome::Handled(Answer { columns: Some(found), .. }), Some(known)) =
             (&outcome, self.columns.get(query))
         else {
@@ -193,10 +193,12 @@ mod tests {
     #[test]
     fn errors_are_counted_apart_and_waiting_counts() {
         let recorder = Recorder::new(2).unwrap();
-        let answer = |columns| Outcome::Handled(Answer { columns: Some(columns), rows: 5 });
-        recorder.record(0, Duration::from_millis(10), answer(2));
-        recorder.record(0, Duration::from_millis(20), answer(3));
-        recorder.record(1, Duration::from_millis(30), answer(3));
+        let answer = |query, columns| {
+            recorder.checked(query, Outcome::Handled(Answer { columns: Some(columns), rows: 5 }))
+        };
+        recorder.record(0, Duration::from_millis(10), answer(0, 2));
+        recorder.record(0, Duration::from_millis(20), answer(0, 3));
+        recorder.record(1, Duration::from_millis(30), answer(1, 3));
         recorder.record(1, Duration::from_millis(40), Outcome::Failed("no".to_owned()));
         recorder.record(1, Duration::from_millis(50), Outcome::Unfinished);
         let total = recorder.total().unwrap();

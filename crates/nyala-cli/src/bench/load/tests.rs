@@ -116,7 +116,7 @@ async fn a_server_that_is_gone_is_an_error_for_each_attempt() {
     probe(&target, &workload, Duration::from_secs(5), 1).await.unwrap_err();
 }
 
-/// Memory is read when the measured time is over, and with every client connected.
+/// So that memory can be read when the measured time is over and every client still connected.
 #[tokio::test]
 async fn a_client_stays_connected_when_it_has_nothing_more_to_ask() {
     let (target, serving) = serve(|_, mut client| async move {

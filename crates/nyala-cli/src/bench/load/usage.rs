@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::recorder::Outcome;
 use crate::bench::host::{Server, own_cpu};
 
 /// CPU time and memory, over the time that was measured.
@@ -71,8 +72,19 @@ pub struct Held {
 pub struct Progress {
     /// Queries that ended, however they did.
     pub ended: AtomicU64,
+    /// Those of them that were answered without an error.
+    pub handled: AtomicU64,
     /// Those of them that gave an error, or were not answered in time.
     pub errors: AtomicU64,
+}
+
+impl Progress {
+    /// Takes note of how a query ended.
+    pub fn count(&self, outcome: &Outcome) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+        let kind = if matches!(outcome, Outcome::Handled(_)) { &self.handled } else { &self.errors };
+        kind.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Shorter runs are not looked at in between: looking takes time from the server.
@@ -94,13 +106,10 @@ struct Reading {
 
 impl Reading {
     fn take(progress: &Progress, server: Option<Server>) -> Self {
-        // Errors are counted after what they belong to, so that there are never more of them.
-        let errors = progress.errors.load(Ordering::Relaxed);
-        let ended = progress.ended.load(Ordering::Relaxed);
         Self {
             at: Instant::now(),
-            ended,
-            handled: ended.saturating_sub(errors),
+            ended: progress.ended.load(Ordering::Relaxed),
+            handled: progress.handled.load(Ordering::Relaxed),
             client: own_cpu(),
             server: server.and_then(Server::cpu),
         }

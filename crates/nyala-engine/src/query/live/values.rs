@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::cast_with_options;
+use arrow::datatypes::DataType;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
@@ -12,9 +13,37 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
 use crate::error::Result;
+use crate::query::planning::{Unoptimized, bind, cast_values};
 
-/// The rows of an INSERT of literals and of `parameters`, which have the types that were inferred; none if it must be planned.
-pub(super) fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Option<RecordBatch>> {
+/// What an INSERT writes.
+pub(super) enum Rows {
+    /// It stands in the statement or in its parameters.
+    Given(RecordBatch),
+    /// It comes from a query.
+    Planned(Unoptimized),
+}
+
+impl Rows {
+    /// Of an INSERT of `input`, with values for its parameters and the types that were inferred of these.
+    pub(super) fn of(
+        input: &LogicalPlan,
+        types: &[Option<DataType>],
+        parameters: &[ScalarValue],
+    ) -> Result<Self> {
+        if let Some(rows) = literal_rows(input, &cast_values(types, parameters)?)? {
+            return Ok(Self::Given(rows));
+        }
+        let bound = bind(Unoptimized::Resolved(input.clone()), parameters)?;
+        Ok(match literal_rows(bound.logical(), &[])? {
+            Some(rows) => Self::Given(rows),
+            None => Self::Planned(bound),
+        })
+    }
+}
+
+/// The rows of an INSERT of literals and of `parameters`, which have the types that were inferred. None if it must be
+/// planned, or if it has a parameter whose type is left to what is around it: that has to be put in its place first.
+fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Option<RecordBatch>> {
     let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = input else { return Ok(None) };
     let LogicalPlan::Values(values) = input.as_ref() else { return Ok(None) };
     let Some(given) = columns(values, parameters)? else { return Ok(None) };
@@ -39,8 +68,6 @@ fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<Arr
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
             match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
-                // A column of parameters that nobody gave a type gets one from the values, when it is planned.
-                Some(value) if field.data_type().is_null() && !value.is_null() => return Ok(None),
                 Some(value) => scalars.push(value.cast_to(field.data_type())?),
                 None => return Ok(None),
             }
@@ -86,5 +113,83 @@ fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Opti
         },
         Expr::Literal(value, _) => Ok(Some(value.to_array_of_size(values.values.len())?)),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{Date32Array, Int64Array, RecordBatch, StringArray};
+    use arrow::datatypes::{Field, Schema};
+    use datafusion::datasource::MemTable;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    /// The input of an INSERT into a table with a number, a text and a day.
+    async fn input(sql: &str) -> LogicalPlan {
+        let field = |name: &str, data_type| Field::new(name, data_type, true);
+        let fields = vec![
+            field("number", DataType::Int64),
+            field("text", DataType::Utf8),
+            field("day", DataType::Date32),
+        ];
+        let table = MemTable::try_new(Arc::new(Schema::new(fields)), vec![Vec::new()]).unwrap();
+        let context = SessionContext::new();
+        context.register_table("t", Arc::new(table)).unwrap();
+        match context.state().create_logical_plan(sql).await.unwrap() {
+            LogicalPlan::Dml(dml) => dml.input.as_ref().clone(),
+            other => panic!("{other}"),
+        }
+    }
+
+    fn batch(number: &[Option<i64>], text: &[Option<&str>], day: &[Option<i32>]) -> RecordBatch {
+        let columns: [(&str, ArrayRef, bool); 3] = [
+            ("number", Arc::new(Int64Array::from(number.to_vec())), true),
+            ("text", Arc::new(StringArray::from(text.to_vec())), true),
+            ("day", Arc::new(Date32Array::from(day.to_vec())), true),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns).unwrap()
+    }
+
+    #[tokio::test]
+    async fn rows_of_literals_and_parameters_need_no_plan() {
+        let values = [
+            ScalarValue::Int64(Some(5)),
+            ScalarValue::Utf8(Some("x".to_owned())),
+            ScalarValue::Date32(None),
+            ScalarValue::Date32(Some(19_000)),
+        ];
+        for (sql, expected) in [
+            ("VALUES ($1, $2, $3)", batch(&[Some(5)], &[Some("x")], &[None])),
+            (
+                "VALUES ($1, 'a', $4), (-7, $2, '1970-01-11')",
+                batch(&[Some(5), Some(-7)], &[Some("a"), Some("x")], &[Some(19_000), Some(10)]),
+            ),
+            (
+                "(day, number) VALUES ($4, 1), ($3, NULL)",
+                batch(&[Some(1), None], &[None, None], &[Some(19_000), None]),
+            ),
+        ] {
+            let found = literal_rows(&input(&format!("INSERT INTO t {sql}")).await, &values).unwrap();
+            assert_eq!(found.unwrap(), expected, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_computed_is_planned_and_untyped_parameters_are_put_in_their_place_first() {
+        let five = [ScalarValue::Int64(Some(5))];
+        for sql in ["VALUES ($1 + 1)", "SELECT $1", "VALUES ($1), ($2)"] {
+            let found = literal_rows(&input(&format!("INSERT INTO t (number) {sql}")).await, &five).unwrap();
+            assert!(found.is_none(), "{sql}");
+        }
+        for (sql, text) in [("VALUES ($1::text)", "5"), ("VALUES (CAST($1 AS DOUBLE))", "5.0")] {
+            let input = input(&format!("INSERT INTO t (text) {sql}")).await;
+            assert!(literal_rows(&input, &five).unwrap().is_none(), "{sql}");
+            let Rows::Given(rows) = Rows::of(&input, &[None], &five).unwrap() else {
+                panic!("{sql} is planned")
+            };
+            assert_eq!(rows, batch(&[None], &[Some(text)], &[None]), "{sql}");
+        }
     }
 }

@@ -20,13 +20,13 @@ use nyala_storage::oplog::{Committed, LiveTable, Write};
 use super::change::projection_of;
 use super::insert::insert;
 use super::returning::GivenBack;
-use super::values::literal_rows;
+use super::values::Rows;
 use super::{blocking, collect, not_live};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::planning::{Unoptimized, bind, cast_values};
+use crate::query::planning::{Unoptimized, bind};
 use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, ready};
 use crate::query::session::Session;
@@ -68,11 +68,7 @@ pub(in crate::query) async fn run(
     let work = Work { session, provider, back, settings, deadline };
     let (tag, (written, running)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
-            let values = cast_values(&parts.parameter_types, parameters)?;
-            let rows = match literal_rows(&dml.input, &values)? {
-                Some(rows) => Rows::Ready(rows),
-                None => Rows::Planned(bound()?),
-            };
+            let rows = Rows::of(&dml.input, &parts.parameter_types, parameters)?;
             ("INSERT", work.insert(rows, parts.if_exists, running).await?)
         }
         WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, running).await?),
@@ -127,14 +123,6 @@ pub(super) struct Work<'a> {
     pub(super) deadline: &'a Deadline,
 }
 
-/// What an INSERT writes.
-enum Rows {
-    /// It stands in the statement or in its parameters.
-    Ready(RecordBatch),
-    /// It comes from a query.
-    Planned(Unoptimized),
-}
-
 /// What a statement did.
 pub(super) struct Written {
     /// How many rows it concerned.
@@ -166,7 +154,7 @@ impl Written {
 impl Work<'_> {
     async fn insert(&self, rows: Rows, if_exists: IfExists, running: Running) -> Result<(Written, Running)> {
         let (batches, running) = match rows {
-            Rows::Ready(rows) => (vec![rows], running),
+            Rows::Given(rows) => (vec![rows], running),
             Rows::Planned(query) => {
                 collect::run(self.session, query, self.settings, self.deadline, running).await?
             }

@@ -55,9 +55,13 @@ impl Stretches {
         kept: &Keys,
     ) -> Option<Vec<Range<usize>>> {
         let rows: usize = ranges.iter().map(Range::len).sum();
+        let searches = |stretches: usize| stretches.saturating_mul(kept.ranges().len());
+        let is_faster = |searches: usize| searches.saturating_mul(COST_OF_SEARCH) <= rows;
+        if !is_faster(searches(ranges.len())) {
+            return None;
+        }
         let stretches: usize = ranges.iter().map(|range| 1 + self.starts_within(range).len()).sum();
-        let searches = stretches.saturating_mul(kept.ranges().len());
-        if searches.saturating_mul(COST_OF_SEARCH) > rows {
+        if !is_faster(searches(stretches)) {
             return None;
         }
         if let Some(keys) = keys.as_primitive_opt::<UInt8Type>() {

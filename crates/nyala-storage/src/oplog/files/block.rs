@@ -83,7 +83,8 @@ impl BlockFile {
     }
 
     /// Some ranges of a section that must be there, one behind the other. They are in order, and none begins before the
-    /// end of another. All of the section is read and verified, but only they stay in memory.
+    /// end of another, the same each time they are asked for. All of the section is read and verified, but only they stay
+    /// in memory.
     pub(crate) fn require_ranges<I: Iterator<Item = Range<usize>>>(
         &self,
         tag: Tag,

@@ -181,3 +181,75 @@ fn frames_behind(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::oplog::log::frame::{Kind, Record};
+    use crate::oplog::vfs::Folder;
+    use crate::oplog::vfs::sim::SimDisk;
+
+    const SEED: u32 = 7;
+
+    /// A log of frames with payloads of these lengths, cut by some bytes.
+    fn log(lengths: &[usize], cut: usize) -> FileHandle {
+        let mut bytes = Vec::new();
+        for (number, length) in lengths.iter().enumerate() {
+            let record = Record::new(Kind::Write, 1, payload(number, *length));
+            record.write_head(&mut bytes, SEED, 10 + number as u64, 0);
+            bytes.extend_from_slice(&record.payload);
+        }
+        bytes.truncate(bytes.len() - cut);
+        let disk = SimDisk::new(1);
+        disk.put(Path::new("/store/log"), bytes);
+        Folder::new(Arc::new(disk), Path::new("/store")).open("log").unwrap()
+    }
+
+    fn payload(number: usize, length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at * 31 + number) as u8).collect()
+    }
+
+    /// Frames at the border of what is read at once, larger ones, and small ones behind these.
+    #[test]
+    fn frames_of_all_lengths_are_read_whole() {
+        let border = READ_BYTES - HEAD_BYTES;
+        for lengths in [
+            vec![0, 1, border, 5, 3 * READ_BYTES, 1, border - 1, border + 1, 2, READ_BYTES, 0],
+            vec![border - HEAD_BYTES - 3, 4, 4, 4],
+            vec![2 * READ_BYTES, 2 * READ_BYTES + 1, 17],
+            vec![],
+        ] {
+            let file = log(&lengths, 0);
+            let mut found = Vec::new();
+            let end = scan(&file, SEED, (0, file.bytes().unwrap()), Some(10), &mut |_, frame| {
+                assert!(frame.payload == payload(found.len(), frame.payload.len()), "{lengths:?}");
+                found.push(frame.payload.len());
+                Ok(())
+            });
+            let end = end.unwrap();
+            assert_eq!((&found, end.whole, end.next_lsn), (&lengths, true, 10 + lengths.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_frame_that_is_cut_ends_the_scan_before_it() {
+        let lengths = [9, 2 * READ_BYTES, READ_BYTES];
+        for cut in [1, READ_BYTES, READ_BYTES + HEAD_BYTES - 1] {
+            let file = log(&lengths, cut);
+            let expected = (2 * HEAD_BYTES + 9 + 2 * READ_BYTES) as u64;
+            // Also if the file is said to be longer than it is.
+            for to in [file.bytes().unwrap(), file.bytes().unwrap() + cut as u64] {
+                let mut frames = 0;
+                let end = scan(&file, SEED, (0, to), Some(10), &mut |_, _| {
+                    frames += 1;
+                    Ok(())
+                });
+                let end = end.unwrap();
+                assert_eq!((frames, end.offset, end.whole), (2, expected, false), "{cut} {to}");
+            }
+        }
+    }
+}
