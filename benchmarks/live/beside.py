@@ -5,15 +5,19 @@
 Needs psycopg. The folder gets a data folder with a store `big` of so many rows, which is kept for the next run with the same number of
 rows, and one without. The server is started again and again, and one client does the same statements on a store of its own: from the
 greeting until `big` is in memory ("recovering"), and then as often again ("idle"). And once more on a second server, which has no such
-store, while the first comes back ("other process"): what is as slow there waits for processors, not for anything in its own process.
-Prints a table in Markdown.
+store, while the first comes back ("other process"): what is as slow there waits for processors, not for anything in its own process. And
+on that server while as many processes as there are processors do nothing but count, at the priority at which values are read ("counting"):
+what is as slow there is not even slowed by what a recovery does, but by that the processors are busy. Prints a table in Markdown.
 """
 
 import argparse
+import contextlib
+import os
 import pathlib
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 import psycopg
@@ -92,8 +96,25 @@ def measure(server, number, times):
         times.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
 
 
+@contextlib.contextmanager
+def counting():
+    """Keeps every processor busy, for whoever wants none of them."""
+
+    def give_way():
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command, preexec_fn=give_way) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def start(args, quiet, number, times):
-    """Two starts of the server; gives the next free number."""
+    """Two starts of the server, and one measurement without; gives the next free number."""
     server = Server(args)
     rounds, keys_ready = 0, None
     while server.recovering():
@@ -111,6 +132,10 @@ def start(args, quiet, number, times):
         measure(quiet, number, times["other process"])
         number += 1
     server.stop(signal.SIGKILL if args.crash else signal.SIGTERM)
+    with counting():
+        for _ in range(max(rounds, 3)):
+            measure(quiet, number, times["counting"])
+            number += 1
     return number
 
 
@@ -131,7 +156,7 @@ def main():
     pathlib.Path(args.folder).mkdir(parents=True, exist_ok=True)
     prepare(args, "data", args.rows)
     prepare(args, "quiet", 0)
-    times = {"recovering": {}, "other process": {}, "idle": {}}
+    times = {"recovering": {}, "other process": {}, "counting": {}, "idle": {}}
     quiet, number = Server(args, "quiet", ports=2), 0
     for _ in range(args.starts):
         number = start(args, quiet, number, times)
