@@ -100,8 +100,7 @@ async fn rows_found_by_halving_are_those_of_the_files() {
         "a" => Int64Array::from_iter_values(rows),
     );
     test.table("f", &[facts]).await;
-    test.run("CREATE CUBE c PARTITION BY day WIDTH 1 AS SELECT sum(a), count(*) FROM f GROUP BY few, x, day")
-        .await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY few, x, day").await;
     test.run("BUILD CUBE c").await;
     for condition in [
         "few = 3 AND x = 300",
