@@ -105,6 +105,10 @@ async fn parameters_of_an_insert_are_what_literals_would_be() {
         );
     }
     assert_eq!(test.run("SELECT count(*) FROM given").await, [["12"]]);
+    // The type of a function may depend on what its parameter is.
+    let prepared = prepare(&test, "UPDATE given SET name = upper($1) WHERE id = $2").await;
+    test.session.execute(&prepared, vec![text("again"), int(7)]).await.map(|_| ()).unwrap();
+    check(&test, "SELECT name FROM given WHERE id = 7", &[&["AGAIN"]]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::empty::EmptyExec;
@@ -253,6 +254,21 @@ pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptim
     }
     let bound = cast_values(&types, values)?.into_iter().map(Into::into).collect();
     Ok(Unoptimized::Resolved(plan.with_param_values(ParamValues::List(bound))?))
+}
+
+/// The same for rows that are to be written. Their columns keep the types they were planned with, which are the table's: those
+/// of functions may depend on what is put in their place.
+pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
+    let bound = bind(Unoptimized::Resolved(input.clone()), values)?;
+    let types = |plan: &LogicalPlan| {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>()
+    };
+    match bound {
+        Unoptimized::Resolved(plan) if types(&plan) != types(input) => {
+            Ok(Unoptimized::Resolved(coerce_plan_expr_for_schema(plan, input.schema())?))
+        }
+        same => Ok(same),
+    }
 }
 
 /// Values as those of parameters with `types`; none is a type that is not known.

@@ -13,7 +13,7 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
 use crate::error::Result;
-use crate::query::planning::{Unoptimized, bind, cast_values};
+use crate::query::planning::{Unoptimized, bind_input, cast_values};
 
 /// What an INSERT writes.
 pub(super) enum Rows {
@@ -33,7 +33,7 @@ impl Rows {
         if let Some(rows) = literal_rows(input, &cast_values(types, parameters)?)? {
             return Ok(Self::Given(rows));
         }
-        let bound = bind(Unoptimized::Resolved(input.clone()), parameters)?;
+        let bound = bind_input(input, parameters)?;
         Ok(match literal_rows(bound.logical(), &[])? {
             Some(rows) => Self::Given(rows),
             None => Self::Planned(bound),

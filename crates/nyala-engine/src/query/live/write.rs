@@ -26,7 +26,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::planning::{Unoptimized, bind};
+use crate::query::planning::bind_input;
 use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, ready};
 use crate::query::session::Session;
@@ -64,7 +64,7 @@ pub(in crate::query) async fn run(
         }
         None => None,
     };
-    let bound = || bind(Unoptimized::Resolved(dml.input.as_ref().clone()), parameters);
+    let bound = || bind_input(&dml.input, parameters);
     let work = Work { session, provider, back, settings, deadline };
     let (tag, (written, running)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
