@@ -84,7 +84,7 @@ async fn parameters_of_an_insert_are_what_literals_would_be() {
             "(id, name, price) VALUES (10, 'both', 0.5), (11, 'both', NULL)",
         ),
         (
-            "(id, ratio) VALUES ($1, $2) RETURNING id + $2, $1",
+            "(id, ratio) VALUES ($1, $2) RETURNING id + $2",
             vec![int(12), int(3)],
             "(id, ratio) VALUES (12, 3)",
         ),
