@@ -1,5 +1,5 @@
 //! Rows that stand in the statement or in its parameters: `INSERT INTO t VALUES (1, $1)`. They need no plan, which would
-//! take longer than the write, and no parameters put in their place, which takes as long.
+//! take longer than the write, and no parameters put in their place, which builds the whole plan anew.
 
 use std::sync::Arc;
 
