@@ -38,14 +38,17 @@ const SESSION_PREFIXES: [&str; 4] =
 
 /// The settings of one session: a value, cheap to copy for each statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct Settings(Arc<Values>);
+
+#[derive(Debug, Clone)]
+struct Values {
     options: Arc<ConfigOptions>,
     /// What they were at first.
     defaults: Arc<ConfigOptions>,
     schema: Arc<str>,
     statement_timeout: Option<Duration>,
     /// What was changed that may change a plan, by name.
-    changed: Arc<BTreeMap<String, String>>,
+    changed: BTreeMap<String, String>,
     /// The same as one text.
     key: Arc<str>,
 }
@@ -53,48 +56,48 @@ pub(crate) struct Settings {
 impl Settings {
     /// What a new session starts with.
     pub(crate) fn new(options: Arc<ConfigOptions>, config: &QueryConfig) -> Self {
-        Self {
+        Self(Arc::new(Values {
             defaults: Arc::clone(&options),
             options,
             schema: DEFAULT_SCHEMA.into(),
             statement_timeout: timeout(config.statement_timeout_ms),
-            changed: Arc::default(),
+            changed: BTreeMap::new(),
             key: "".into(),
-        }
+        }))
     }
 
     /// Equal for settings with which every text is planned the same way.
     pub(crate) fn key(&self) -> &Arc<str> {
-        &self.key
+        &self.0.key
     }
 
     /// DataFusion's options, Nyala's included.
     pub(crate) fn options(&self) -> &ConfigOptions {
-        &self.options
+        &self.0.options
     }
 
     /// The schema of names without one.
     pub(crate) fn schema(&self) -> &Arc<str> {
-        &self.schema
+        &self.0.schema
     }
 
     /// How long a statement may take.
     pub(crate) fn statement_timeout(&self) -> Option<Duration> {
-        self.statement_timeout
+        self.0.statement_timeout
     }
 
     /// Nyala's own settings.
     pub(crate) fn nyala(&self) -> NyalaOptions {
-        self.options.extensions.get::<NyalaOptions>().cloned().unwrap_or_default()
+        self.0.options.extensions.get::<NyalaOptions>().cloned().unwrap_or_default()
     }
 
     /// Changes one setting.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
-            "search_path" => self.schema = first_schema(value)?.into(),
+            "search_path" => self.values().schema = first_schema(value)?.into(),
             "statement_timeout" => {
-                self.statement_timeout = parse_timeout(value)?;
+                self.values().statement_timeout = parse_timeout(value)?;
                 return Ok(());
             }
             "timezone" | "time.zone" => self.set_option("datafusion.execution.time_zone", value)?,
@@ -111,22 +114,27 @@ impl Settings {
 
     /// Brings the key up to date after a change of `name`.
     fn note(&mut self, name: String) {
-        let fresh =
-            Self { options: Arc::clone(&self.defaults), schema: DEFAULT_SCHEMA.into(), ..self.clone() };
+        let mut fresh = self.clone();
+        let values = fresh.values();
+        (values.options, values.schema) = (Arc::clone(&values.defaults), DEFAULT_SCHEMA.into());
         let value = self.get(&name).filter(|value| fresh.get(&name).as_ref() != Some(value));
-        let changed = Arc::make_mut(&mut self.changed);
+        let Values { changed, key, .. } = self.values();
         match value {
             Some(value) => changed.insert(name, value),
             None => changed.remove(&name),
         };
-        self.key = if changed.is_empty() { "".into() } else { format!("{changed:?}").into() };
+        *key = if changed.is_empty() { "".into() } else { format!("{changed:?}").into() };
+    }
+
+    fn values(&mut self) -> &mut Values {
+        Arc::make_mut(&mut self.0)
     }
 
     fn set_option(&mut self, name: &str, value: &str) -> Result<()> {
         if value == "0" && (name.ends_with("batch_size") || name.ends_with("target_partitions")) {
             return Err(invalid(name, value, "at least 1"));
         }
-        Arc::make_mut(&mut self.options).set(name, value).map_err(|error| {
+        Arc::make_mut(&mut self.values().options).set(name, value).map_err(|error| {
             let text = error.strip_backtrace();
             if text.contains("not found") || text.contains("Could not find") {
                 unknown(name)
@@ -140,17 +148,17 @@ impl Settings {
     pub(crate) fn get(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         match name.as_str() {
-            "search_path" => Some(self.schema.to_string()),
-            "statement_timeout" => Some(self.statement_timeout.map_or(0, |t| t.as_millis()).to_string()),
+            "search_path" => Some(self.0.schema.to_string()),
+            "statement_timeout" => Some(self.0.statement_timeout.map_or(0, |t| t.as_millis()).to_string()),
             "timezone" | "time.zone" => {
-                Some(self.options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()))
+                Some(self.0.options.execution.time_zone.clone().unwrap_or_else(|| "UTC".to_owned()))
             }
             "nyala.use_cubes" => Some(on_or_off(self.nyala().use_cubes)),
             "nyala.pushdown" => Some(on_or_off(self.nyala().pushdown)),
             "nyala.check_files" => Some(on_or_off(self.nyala().check_files)),
             "nyala.result_cache" => Some(on_or_off(self.nyala().result_cache)),
             "nyala.resource_group" => Some(self.nyala().resource_group),
-            _ => self.options.entries().into_iter().find(|entry| entry.key == name)?.value,
+            _ => self.0.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
     }
 }
