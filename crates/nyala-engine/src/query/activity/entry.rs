@@ -1,7 +1,7 @@
 //! One statement, for those who look on.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
@@ -55,6 +55,14 @@ pub(in crate::query) struct End {
     pub(in crate::query) took: Duration,
 }
 
+/// What there is of a statement only while it runs: operators hold memory for as long as their plan exists.
+#[derive(Debug, Default)]
+struct Work {
+    plan: Option<Arc<dyn ExecutionPlan>>,
+    /// Ends this statement and nothing else of its session.
+    cancel: Option<CancellationToken>,
+}
+
 /// A statement that runs or ran.
 #[derive(Debug)]
 pub(in crate::query) struct Entry {
@@ -63,8 +71,6 @@ pub(in crate::query) struct Entry {
     pub(in crate::query) owner: Arc<SessionOptions>,
     pub(in crate::query) begun: Instant,
     pub(in crate::query) begun_ms: u64,
-    /// Ends this statement and nothing else of its session.
-    pub(in crate::query) cancel: CancellationToken,
     killed: AtomicBool,
     phase: AtomicU8,
     /// When it entered that phase, in nanoseconds from its begin.
@@ -75,8 +81,7 @@ pub(in crate::query) struct Entry {
     peak_memory_bytes: AtomicUsize,
     ready_plan: AtomicBool,
     answered_from: OnceLock<Arc<str>>,
-    /// While it runs only: operators hold memory for as long as their plan exists.
-    plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    work: Mutex<Work>,
     end: OnceLock<End>,
 }
 
@@ -89,7 +94,6 @@ impl Entry {
             owner,
             begun: Instant::now(),
             begun_ms: now_ms(),
-            cancel,
             killed: AtomicBool::new(false),
             phase: AtomicU8::new(0),
             since: AtomicU64::new(0),
@@ -98,7 +102,7 @@ impl Entry {
             peak_memory_bytes: AtomicUsize::new(0),
             ready_plan: AtomicBool::new(false),
             answered_from: OnceLock::new(),
-            plan: Mutex::default(),
+            work: Mutex::new(Work { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
     }
@@ -157,7 +161,7 @@ impl Entry {
         from: Option<Arc<str>>,
     ) {
         self.ready_plan.store(ready, Ordering::Relaxed);
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(plan));
+        self.work().plan = Some(Arc::clone(plan));
         self.comes_from(from);
     }
 
@@ -170,11 +174,18 @@ impl Entry {
     }
 
     pub(in crate::query) fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.work().plan.clone()
     }
 
-    pub(super) fn forget_plan(&self) {
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It does not run any more.
+    pub(super) fn forget_work(&self) {
+        let work = std::mem::take(&mut *self.work());
+        // After the lock.
+        drop(work);
     }
 
     pub(in crate::query) fn ready_plan(&self) -> bool {
@@ -188,7 +199,9 @@ impl Entry {
     /// Ends it from outside.
     pub(in crate::query) fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
-        self.cancel.cancel();
+        if let Some(cancel) = &self.work().cancel {
+            cancel.cancel();
+        }
     }
 
     pub(in crate::query) fn was_killed(&self) -> bool {

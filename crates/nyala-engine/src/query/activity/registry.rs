@@ -13,29 +13,44 @@ use super::phases::Phases;
 use super::watchdog::Stuck;
 use crate::query::session::SessionOptions;
 
-/// Parts of the list, so that statements that begin at once seldom meet.
+/// Parts of list and log, so that statements that begin or end at once seldom meet.
 const PARTS: usize = 16;
-/// Statements that the log keeps.
-const LOGGED: usize = 2000;
+/// Statements that each part of the log keeps.
+const LOGGED: usize = 125;
 
 /// Every statement of this process.
 #[derive(Debug)]
 pub(in crate::query) struct Registry {
     next: AtomicU64,
-    running: [Mutex<HashMap<u64, Arc<Entry>>>; PARTS],
-    log: Mutex<VecDeque<Arc<Entry>>>,
+    parts: [Mutex<Part>; PARTS],
     stuck: Mutex<Vec<Stuck>>,
     phases: Phases,
     /// Statements that take longer are logged; none if they never are.
     slow: Option<Duration>,
 }
 
+/// Statements whose numbers have the same remainder.
+#[derive(Debug, Default)]
+struct Part {
+    running: HashMap<u64, Arc<Entry>>,
+    /// What ran, the last to end last.
+    log: VecDeque<Arc<Entry>>,
+}
+
+impl Part {
+    /// Puts a statement that has ended into the log; gives what had to leave it.
+    fn end(&mut self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
+        self.running.remove(&entry.id);
+        self.log.push_back(Arc::clone(entry));
+        if self.log.len() > LOGGED { self.log.pop_front() } else { None }
+    }
+}
+
 impl Registry {
     pub(in crate::query) fn new(slow: Option<Duration>) -> Self {
         Self {
             next: AtomicU64::new(1),
-            running: Default::default(),
-            log: Mutex::default(),
+            parts: Default::default(),
             stuck: Mutex::default(),
             phases: Phases::default(),
             slow,
@@ -50,21 +65,16 @@ impl Registry {
     ) -> Arc<Entry> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let entry = Arc::new(Entry::new(id, text, owner, cancel));
-        self.with_part(id, |part| part.insert(id, Arc::clone(&entry)));
+        self.with_part(id, |part| part.running.insert(id, Arc::clone(&entry)));
         entry
     }
 
     pub(super) fn end(&self, entry: &Arc<Entry>) {
-        self.with_part(entry.id, |part| part.remove(&entry.id));
-        entry.forget_plan();
+        entry.forget_work();
         self.log_slow(entry);
         self.phases.ended(entry);
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.push_back(Arc::clone(entry));
-        let oldest = if log.len() > LOGGED { log.pop_front() } else { None };
-        // Its memory is given back after the lock.
-        drop(log);
-        drop(oldest);
+        // The memory of the oldest is given back after the lock.
+        drop(self.with_part(entry.id, |part| part.end(entry)));
     }
 
     fn log_slow(&self, entry: &Entry) {
@@ -76,8 +86,8 @@ impl Registry {
         tracing::warn!(id = entry.id, ms, rows = entry.rows(), failed, user = entry.owner.user, sql = %entry.text, "slow statement");
     }
 
-    fn with_part<T>(&self, id: u64, change: impl FnOnce(&mut HashMap<u64, Arc<Entry>>) -> T) -> Option<T> {
-        let part = self.running.get(usize::try_from(id).unwrap_or_default() % PARTS)?;
+    fn with_part<T>(&self, id: u64, change: impl FnOnce(&mut Part) -> T) -> Option<T> {
+        let part = self.parts.get(usize::try_from(id).unwrap_or_default() % PARTS)?;
         Some(change(&mut part.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -88,22 +98,26 @@ impl Registry {
 
     /// What runs, in the order it began.
     pub(in crate::query) fn running(&self) -> Vec<Arc<Entry>> {
-        let mut all = Vec::new();
-        for part in &self.running {
-            all.extend(part.lock().unwrap_or_else(PoisonError::into_inner).values().cloned());
-        }
+        let mut all = self.gather(|part| part.running.values().cloned().collect());
         all.sort_by_key(|entry| entry.id);
         all
     }
 
+    fn gather(&self, of: impl Fn(&Part) -> Vec<Arc<Entry>>) -> Vec<Arc<Entry>> {
+        let of = |part: &Mutex<Part>| of(&part.lock().unwrap_or_else(PoisonError::into_inner));
+        self.parts.iter().flat_map(of).collect()
+    }
+
     /// One that runs.
     pub(in crate::query) fn find(&self, id: u64) -> Option<Arc<Entry>> {
-        self.with_part(id, |part| part.get(&id).cloned()).flatten()
+        self.with_part(id, |part| part.running.get(&id).cloned()).flatten()
     }
 
     /// What ran, the last to end first.
     pub(in crate::query) fn log(&self) -> Vec<Arc<Entry>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
+        let mut all = self.gather(|part| part.log.iter().cloned().collect());
+        all.sort_by_key(|entry| std::cmp::Reverse(entry.end().map(|end| entry.begun + end.took)));
+        all
     }
 
     /// What made no progress when the watchdog looked last.
