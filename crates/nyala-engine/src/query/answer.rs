@@ -50,6 +50,8 @@ pub struct RowStream {
     /// Ends the computation when the stream is dropped.
     running: Running,
     /// Watched here and not by the computation, which may be deep in work that does not look up.
+    deadline: Option<Deadline>,
+    /// Waits for it. Only there once a batch has had to be waited for.
     reached: Option<BoxFuture<'static, QueryError>>,
     /// If it may be given again.
     source: Option<Box<Source>>,
@@ -78,8 +80,8 @@ impl RowStream {
         running: Running,
         deadline: Option<Deadline>,
     ) -> Self {
-        let reached = deadline.map(|deadline| async move { deadline.reached().await }.boxed());
-        Self { schema, batches, running, reached, source: None, keeping: None, ended: false }
+        let (reached, source, keeping) = (None, None, None);
+        Self { schema, batches, running, deadline, reached, source, keeping, ended: false }
     }
 
     /// The same rows, which may be given again.
@@ -104,6 +106,23 @@ impl RowStream {
         self.running
     }
 
+    /// The reason why the statement must end, as soon as it must.
+    fn poll_reached(&mut self, context: &mut Context<'_>) -> Poll<QueryError> {
+        let Some(deadline) = &self.deadline else { return Poll::Pending };
+        let watch = || {
+            let deadline = deadline.clone();
+            async move { deadline.reached().await }.boxed()
+        };
+        self.reached.get_or_insert_with(watch).poll_unpin(context)
+    }
+
+    fn end_with(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch>>> {
+        self.ended = true;
+        self.running.stop();
+        self.running.fail(&error);
+        Poll::Ready(Some(Err(error)))
+    }
+
     /// All batches, or the first error.
     pub async fn collect(mut self) -> Result<Vec<RecordBatch>> {
         let mut batches = Vec::new();
@@ -121,17 +140,20 @@ impl Stream for RowStream {
         if self.ended {
             return Poll::Ready(None);
         }
-        if let Some(Poll::Ready(error)) = self.reached.as_mut().map(|reached| reached.poll_unpin(context)) {
-            self.ended = true;
-            self.running.stop();
-            self.running.fail(&error);
-            return Poll::Ready(Some(Err(error)));
+        if let Some(Err(error)) = self.deadline.as_ref().map(Deadline::check) {
+            return self.end_with(error);
         }
         let this = &mut *self;
         let next = match &mut this.batches {
             Batches::Sent(batches) => batches.poll_recv(context),
             Batches::Here(here) => here.poll_next(context, &this.running),
         };
+        if next.is_pending() {
+            return match self.poll_reached(context) {
+                Poll::Ready(error) => self.end_with(error),
+                Poll::Pending => Poll::Pending,
+            };
+        }
         match &next {
             Poll::Ready(Some(Ok(batch))) => {
                 if this.keeping.as_mut().is_some_and(|keeping| !keeping.add(batch)) {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -70,6 +70,8 @@ pub struct Engine {
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
     pub(super) stopping: CancellationToken,
+    /// Whether that was cancelled. Every statement asks, and a token would take a lock to answer.
+    closed: AtomicBool,
 }
 
 impl Engine {
@@ -142,6 +144,7 @@ impl Engine {
             build_config: config.build.clone(),
             query_config: config.query.clone(),
             stopping,
+            closed: AtomicBool::new(false),
         });
         system.attach(&engine);
         if let Some(after) = millis(config.query.stuck_after_ms) {
@@ -174,6 +177,7 @@ impl Engine {
         while !idle() && Instant::now() < end {
             tokio::time::sleep(SHUTDOWN_POLL).await;
         }
+        self.closed.store(true, Ordering::Relaxed);
         self.stopping.cancel();
         let end = Instant::now() + AFTER_CANCEL;
         while !idle() && Instant::now() < end {
@@ -239,7 +243,7 @@ impl Engine {
 
     /// Refuses work once the engine is stopping.
     pub(super) fn check_open(&self) -> Result<()> {
-        if self.stopping.is_cancelled() {
+        if self.closed.load(Ordering::Relaxed) {
             return Err(QueryError::new(ErrorKind::ShuttingDown, "the server is stopping")
                 .hint("connect again when it is back"));
         }

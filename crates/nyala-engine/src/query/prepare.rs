@@ -25,7 +25,7 @@ impl Session {
 
     async fn prepare_and_log(&self, statement: Statement) -> Result<Prepared> {
         self.engine.check_open()?;
-        let deadline = self.deadline();
+        let deadline = self.own_deadline();
         let settings = self.settings();
         let text = statement.beginning(TEXT_BYTES);
         let prepared = deadline.within(self.prepare_with(statement, &settings)).await;

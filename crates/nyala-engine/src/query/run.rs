@@ -31,19 +31,32 @@ const BATCHES_AHEAD: usize = 2;
 pub(super) struct Deadline {
     /// Ends it at once.
     pub(super) cancel: CancellationToken,
-    /// Cancelled when the server stops, and `cancel` with it.
-    pub(super) stopping: CancellationToken,
+    /// Cancelled when the server stops, and `cancel` with it. Each session has one of its own to share: to copy a token takes a lock,
+    /// which would be one of all queries.
+    pub(super) stopping: Arc<CancellationToken>,
     /// Ends it when reached.
     pub(super) at: Option<Instant>,
 }
 
 impl Deadline {
-    /// `work`, or the reason why it may not go on.
+    /// `work`, or the reason why it may not go on. Work that does not have to wait is not watched.
     pub(super) async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.check()?;
         tokio::select! {
             biased;
-            error = self.reached() => Err(error),
             done = work => done,
+            error = self.reached() => Err(error),
+        }
+    }
+
+    /// The reason why the statement must have ended by now, if it must.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() {
+            return Err(self.cancelled());
+        }
+        match self.at {
+            Some(at) if at <= Instant::now() => Err(timed_out()),
+            _ => Ok(()),
         }
     }
 
@@ -51,10 +64,7 @@ impl Deadline {
     pub(super) async fn reached(&self) -> QueryError {
         tokio::select! {
             () = self.cancel.cancelled() => self.cancelled(),
-            () = self.passed() => {
-                QueryError::new(ErrorKind::Timeout, "statement took longer than `statement_timeout`")
-                    .hint("ask for less, or raise it with SET statement_timeout")
-            }
+            () = self.passed() => timed_out(),
         }
     }
 
@@ -72,6 +82,11 @@ impl Deadline {
             None => std::future::pending().await,
         }
     }
+}
+
+fn timed_out() -> QueryError {
+    QueryError::new(ErrorKind::Timeout, "statement took longer than `statement_timeout`")
+        .hint("ask for less, or raise it with SET statement_timeout")
 }
 
 /// Counts what the engine does.

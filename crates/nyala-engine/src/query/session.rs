@@ -35,17 +35,20 @@ pub struct Session {
     options: Arc<SessionOptions>,
     settings: Mutex<Settings>,
     running: Mutex<CancellationToken>,
+    /// The engine's.
+    stopping: Arc<CancellationToken>,
 }
 
 impl Session {
     pub(super) fn new(engine: Arc<Engine>, options: SessionOptions) -> Self {
         let settings = Settings::new(engine.context().default_options(), &engine.query_config);
-        let token = engine.stopping.child_token();
+        let (token, stopping) = (engine.stopping.child_token(), Arc::new(engine.stopping.clone()));
         Self {
             engine,
             options: Arc::new(options),
             settings: Mutex::new(settings),
             running: Mutex::new(token),
+            stopping,
         }
     }
 
@@ -67,7 +70,7 @@ impl Session {
 
     /// Takes note of a statement that ended before it ran.
     pub(super) fn log_failed(&self, text: &str, error: &QueryError) {
-        self.begin(text, &self.deadline()).fail(error);
+        self.begin(text, &self.own_deadline()).fail(error);
     }
 
     /// Parses exactly one statement and runs it without parameters.
@@ -93,7 +96,7 @@ impl Session {
     pub fn cancel(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.cancel();
-        *running = self.engine.stopping.child_token();
+        *running = self.stopping.child_token();
     }
 
     /// Changes a setting of this session.
@@ -138,21 +141,12 @@ impl Session {
         Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
-    /// The same, of a statement that can be ended without the others of the session.
+    /// When a statement that begins now must end, which can be ended without the others of the session.
     pub(super) fn own_deadline(&self) -> Deadline {
-        let deadline = self.deadline();
-        Deadline { cancel: deadline.cancel.child_token(), ..deadline }
-    }
-
-    /// When a statement that begins now must end.
-    pub(super) fn deadline(&self) -> Deadline {
-        let cancel = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let timeout = self.settings().statement_timeout();
-        Deadline {
-            cancel,
-            stopping: self.engine.stopping.clone(),
-            at: timeout.map(|timeout| Instant::now() + timeout),
-        }
+        let cancel = self.running.lock().unwrap_or_else(PoisonError::into_inner).child_token();
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = settings.statement_timeout().map(|timeout| Instant::now() + timeout);
+        Deadline { cancel, stopping: Arc::clone(&self.stopping), at }
     }
 }
 

@@ -1,6 +1,7 @@
 //! One client's connection, from its greeting to its end.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 
 use metrics::Counter;
@@ -122,14 +123,17 @@ impl Connection {
 
     /// Gives why it ended.
     async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
+        // Waited for from the first message to the last: to begin anew with each takes the lock of all connections twice. A client
+        // that never pauses does not keep it from being seen, because now and then the runtime makes it pause.
+        let mut stopping = pin!(shutdown.cancelled());
         loop {
             let request = tokio::select! {
                 biased;
-                () = shutdown.cancelled() => {
+                request = self.input.next(limit_bytes) => request,
+                () = &mut stopping => {
                     let message = "terminating connection: the server is stopping";
                     return Failure::fatal(sqlstate::ADMIN_SHUTDOWN, message).into();
                 }
-                request = self.input.next(limit_bytes) => request,
             };
             let done = match request {
                 Ok(Request::Terminate) => return Stop::Gone,
