@@ -1,13 +1,16 @@
 //! The two halves of a connection: messages in, messages out.
 
 use std::cell::RefCell;
-use std::future::pending;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt;
 use pgwire::messages::PgWireBackendMessage;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
 
 use super::errors::{Failure, Stop};
 use super::messages::{Request, decode, take_frame};
@@ -19,8 +22,8 @@ const READ_AHEAD_BYTES: usize = 1 << 20;
 /// Output is sent when this much has gathered, so that rows leave in packets, not one by one.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// What a connection keeps to read into while its client is silent: most questions fit.
-const INPUT_BYTES: usize = 2 << 10;
+/// How much is received at a time.
+const INPUT_BYTES: usize = 64 << 10;
 /// What the first message of an answer gets.
 const OUTPUT_BYTES: usize = 8 << 10;
 /// Output memory that each thread keeps for the next answer.
@@ -30,6 +33,9 @@ thread_local! {
     /// Output memory between two answers. A thousand connections that are silent hold none of it, and
     /// those that answer one after the other write into the same, which is still in the processor's cache.
     static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
+
+    /// What this thread has just received, for the same reason: connections keep what they got, not where they get it.
+    static RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; INPUT_BYTES]);
 }
 
 /// How long a last message may take to leave.
@@ -38,9 +44,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Splits a connection, of which `read` has been read already.
 pub(super) fn split(stream: Stream, read: &[u8]) -> (Input, Output) {
     let (reader, writer) = tokio::io::split(stream);
-    let mut buffer = BytesMut::with_capacity(INPUT_BYTES);
-    buffer.extend_from_slice(read);
-    let input = Input { reader, buffer, closed: false };
+    let input = Input { reader, buffer: BytesMut::from(read), closed: false };
     (input, Output { writer, buffer: BytesMut::new() })
 }
 
@@ -118,13 +122,28 @@ impl Input {
         if self.closed {
             return Err(Stop::Gone);
         }
-        match self.reader.read_buf(&mut self.buffer).await {
+        match poll_fn(|context| self.receive(context)).await {
             Ok(0) | Err(_) => {
                 self.closed = true;
                 Err(Stop::Gone)
             }
             Ok(_) => Ok(()),
         }
+    }
+
+    /// Receives once; gives how much.
+    fn receive(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        RECEIVED.with_borrow_mut(|room| {
+            let mut room = ReadBuf::new(room);
+            ready!(Pin::new(&mut self.reader).poll_read(context, &mut room))?;
+            let received = room.filled();
+            if self.buffer.is_empty() {
+                self.buffer = BytesMut::from(received);
+            } else {
+                self.buffer.extend_from_slice(received);
+            }
+            Poll::Ready(Ok(received.len()))
+        })
     }
 }
 
