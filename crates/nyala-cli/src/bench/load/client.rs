@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::alarm::Alarm;
 use super::pace::Pace;
 use super::recorder::{Outcome, Recorder};
 use super::usage::Progress;
-use crate::bench::door::{Connection, Failure, Target};
+use crate::bench::door::{Answer, Connection, Failure, Target};
 use crate::bench::workload::{Query, Random, Workload};
 
 /// How long a client waits in a closed loop when it could not connect.
@@ -37,12 +38,18 @@ pub struct Times {
 
 /// A client that has connected, or will try again.
 pub struct Client {
-    pub shared: Arc<Shared>,
-    pub connection: Option<Connection>,
-    pub random: Random,
+    shared: Arc<Shared>,
+    connection: Option<Connection>,
+    random: Random,
+    alarm: Alarm,
 }
 
 impl Client {
+    pub fn new(shared: Arc<Shared>, connection: Option<Connection>, random: Random) -> Self {
+        let alarm = Alarm::at(shared.times.from + shared.times.timeout);
+        Self { shared, connection, random, alarm }
+    }
+
     /// Asks until there is nothing more to ask. Gives its connection back, so that what the server holds can be read
     /// with every client connected: a server that has a process for each connection holds less without them.
     pub async fn run(mut self) -> Option<Connection> {
@@ -69,26 +76,35 @@ impl Client {
             return Outcome::Unfinished;
         }
         let limit = (now + times.timeout).min(times.deadline);
-        let answer = tokio::time::timeout_at(limit.into(), self.answer(query)).await;
+        let answer = self
+            .alarm
+            .within(limit, answer(&self.shared.target, &mut self.connection, query, &mut self.random))
+            .await;
         match answer {
-            Ok(Ok(answer)) => return Outcome::Handled(answer),
-            Ok(Err(Failure::Refused(reason))) => return Outcome::Failed(reason),
+            Some(Ok(answer)) => return Outcome::Handled(answer),
+            Some(Err(Failure::Refused(reason))) => return Outcome::Failed(reason),
             // A connection on which an answer is still to come cannot be used for the next.
-            Ok(Err(Failure::Broken(_))) | Err(_) => self.connection = None,
+            Some(Err(Failure::Broken(_))) | None => self.connection = None,
         }
         match answer {
-            Ok(Err(failure)) => Outcome::Failed(failure.to_string()),
+            Some(Err(failure)) => Outcome::Failed(failure.to_string()),
             _ if limit == times.deadline => Outcome::Unfinished,
             _ => Outcome::Failed(format!("no answer within {:?}", times.timeout)),
         }
     }
+}
 
-    async fn answer(&mut self, query: &Query) -> Result<crate::bench::door::Answer, Failure> {
-        let values = query.draw(&mut self.random).map_err(|error| Failure::Refused(format!("{error:#}")))?;
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            none => none.insert(self.shared.target.connect().await?),
-        };
-        connection.run(query, values).await
-    }
+/// Asks over `connection`; if there is none, over a new one.
+async fn answer(
+    target: &Target,
+    connection: &mut Option<Connection>,
+    query: &Query,
+    random: &mut Random,
+) -> Result<Answer, Failure> {
+    let values = query.draw(random).map_err(|error| Failure::Refused(format!("{error:#}")))?;
+    let connection = match connection {
+        Some(connection) => connection,
+        none => none.insert(target.connect().await?),
+    };
+    connection.run(query, values).await
 }

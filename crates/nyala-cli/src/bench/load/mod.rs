@@ -1,5 +1,6 @@
 //! One run: clients that ask for a while, and what came of it.
 
+mod alarm;
 mod client;
 mod pace;
 mod recorder;

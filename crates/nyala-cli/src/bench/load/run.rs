@@ -133,7 +133,7 @@ pub async fn run(
         .enumerate()
         .map(|(number, connection)| {
             let random = Random::of_client(load.seed, number as u64);
-            tokio::spawn(Client { shared: Arc::clone(&shared), connection, random }.run())
+            tokio::spawn(Client::new(Arc::clone(&shared), connection, random).run())
         })
         .collect();
     let usage = watch(from, until, &shared.progress, server).await;

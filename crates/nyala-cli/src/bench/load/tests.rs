@@ -134,7 +134,7 @@ async fn a_client_stays_connected_when_it_has_nothing_more_to_ask() {
         recorder: Recorder::new(1).unwrap(),
         progress: Progress::default(),
     });
-    let client = Client { shared: Arc::clone(&shared), connection: None, random: Random::of_client(1, 1) };
+    let client = Client::new(Arc::clone(&shared), None, Random::of_client(1, 1));
     assert!(client.run().await.is_some(), "{:?}", shared.recorder.messages());
     assert!(shared.recorder.total().unwrap().handled > 0);
     serving.abort();

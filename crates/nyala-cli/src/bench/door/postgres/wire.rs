@@ -31,6 +31,9 @@ thread_local! {
     /// What was just received. Clients that wait have no memory of their own to receive into: that of a thousand of them
     /// would be in no processor's cache, and they would take time from the server that fewer clients do not.
     static JUST_RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
+
+    /// Where the next client puts together what it sends, for the same reason.
+    static SPARE: RefCell<BytesMut> = RefCell::new(BytesMut::new());
 }
 
 /// Tag and length, in front of every message.
@@ -43,7 +46,7 @@ pub struct Wire {
     socket: Socket,
     /// The begin of a message whose end the server has not sent yet.
     begun: BytesMut,
-    /// What is to be sent.
+    /// What is being sent.
     asked: BytesMut,
 }
 
@@ -108,6 +111,9 @@ impl Wire {
 
     /// Puts together what is to be sent. What cannot be said, for example a text with a zero byte, is not.
     fn ask(&mut self, say: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Failure> {
+        if self.asked.capacity() == 0 {
+            self.asked = SPARE.take();
+        }
         self.asked.clear();
         say(&mut self.asked).map_err(|error| Failure::Refused(format!("it cannot be sent: {error}")))
     }
@@ -117,6 +123,7 @@ impl Wire {
         let broken = |error: io::Error| Failure::Broken(error.to_string());
         self.socket.write_all(&self.asked).await.map_err(broken)?;
         self.socket.flush().await.map_err(broken)?;
+        SPARE.set(std::mem::take(&mut self.asked));
         let mut reading = Reading { columns, ..Reading::default() };
         while !poll_fn(|context| self.receive(context, &mut reading)).await? {}
         match reading.refused {

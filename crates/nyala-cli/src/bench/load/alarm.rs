@@ -1,0 +1,78 @@
+//! A limit in time for one thing after another.
+
+use std::pin::Pin;
+use std::time::Instant;
+
+use tokio::time::{Sleep, sleep_until};
+
+/// Ends what takes too long. It is set anew only when it rings, mostly for something that ended long ago: a timer for each query
+/// would be entered between those of other clients and taken out again, which takes the lock of all timers twice and,
+/// with many clients, memory that no cache holds.
+pub struct Alarm(Pin<Box<Sleep>>);
+
+impl Alarm {
+    /// One that rings first at about this time.
+    pub fn at(time: Instant) -> Self {
+        Self(Box::pin(sleep_until(time.into())))
+    }
+
+    /// What `work` gives; none if it does not by `end`.
+    pub async fn within<T>(&mut self, end: Instant, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.reaches(end) => None,
+        }
+    }
+
+    async fn reaches(&mut self, end: Instant) {
+        if self.0.deadline() > end.into() {
+            self.0.as_mut().reset(end.into());
+        }
+        loop {
+            self.0.as_mut().await;
+            if self.0.deadline() >= end.into() {
+                return;
+            }
+            self.0.as_mut().reset(end.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const MOMENT: Duration = Duration::from_millis(30);
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Whether what takes `work` ends within `limit`, and whether the alarm rang about then.
+    async fn ends(alarm: &mut Alarm, limit: Duration, work: Duration) -> bool {
+        let begun = Instant::now();
+        let within = alarm.within(begun + limit, sleep(work));
+        let ended = timeout(LONG / 2, within).await;
+        assert!(ended.is_ok(), "it does not ring");
+        assert!(begun.elapsed() >= limit.min(work), "it rings too early");
+        ended.is_ok_and(|ended| ended.is_some())
+    }
+
+    #[tokio::test]
+    async fn it_rings_at_the_end_of_each_thing() {
+        // Set for long ago, for now, and for much later than anything may take.
+        for set in [Duration::ZERO, MOMENT, 2 * LONG] {
+            let mut alarm = Alarm::at(Instant::now() + set);
+            assert!(ends(&mut alarm, LONG, MOMENT).await);
+            assert!(!ends(&mut alarm, MOMENT, LONG).await);
+            assert!(ends(&mut alarm, LONG, Duration::ZERO).await);
+            assert!(ends(&mut alarm, LONG, 2 * MOMENT).await, "the alarm of the one before rang in between");
+            assert!(!ends(&mut alarm, Duration::ZERO, LONG).await);
+            assert_eq!(alarm.within(Instant::now(), async { 7 }).await, Some(7), "it was ready");
+            assert_eq!(alarm.within(Instant::now() + MOMENT, pending::<()>()).await, None);
+        }
+    }
+}
