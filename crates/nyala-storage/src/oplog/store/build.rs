@@ -13,7 +13,7 @@ const SORTED_ROWS: usize = 1 << 25;
 const THREAD_ROWS: usize = 1 << 18;
 
 /// Live rows of a unit by shard and part of it, each with the tag of its hash.
-struct Sorted {
+pub(super) struct Sorted {
     slot: u32,
     /// Eight bytes each.
     entries: Space,
@@ -31,16 +31,38 @@ impl Sorted {
     }
 }
 
+/// Sorts a unit of a table with so many live rows as soon as its hashes are there, while other units are still being read. None if
+/// that would be more rows than are sorted at a time.
+pub(super) fn sort_ahead(unit: &Unit, live: u64) -> Option<Sorted> {
+    (live <= SORTED_ROWS as u64).then(|| sort_rows(0, unit, &(0..SHARDS)))
+}
+
 /// An index of all live rows, with room for some of the rows that are expected. Each unit is sorted once, then each
-/// shard is filled while it is in the processor's cache.
-pub(super) fn build_index(units: &[Option<Unit>], threads: usize, expected: usize) -> Index {
-    build(units, threads, expected, SORTED_ROWS)
+/// shard is filled while it is in the processor's cache. `ahead` has the units that are sorted already, by slot.
+pub(super) fn build_index(
+    units: &[Option<Unit>],
+    ahead: Vec<Option<Sorted>>,
+    threads: usize,
+    expected: usize,
+) -> Index {
+    let ahead: Option<Vec<Sorted>> = ahead.into_iter().collect();
+    match ahead {
+        Some(ahead) if ahead.len() == units.len() => {
+            let sorted = (0..).zip(ahead).map(|(slot, sorted)| Sorted { slot, ..sorted });
+            Index::of_shards(fill(
+                units,
+                &sorted.collect::<Vec<_>>(),
+                SHARDS,
+                threads_for(units, threads),
+                expected,
+            ))
+        }
+        _ => build(units, threads, expected, SORTED_ROWS),
+    }
 }
 
 fn build(units: &[Option<Unit>], threads: usize, expected: usize, sorted_rows: usize) -> Index {
-    let live: usize = units.iter().flatten().map(|unit| unit.live() as usize).sum();
-    let threads = threads.min(1 + live / THREAD_ROWS);
-    let more = expected.min(live / 4) / SHARDS;
+    let (live, threads) = (live_rows(units), threads_for(units, threads));
     let units_by_slot: Vec<(u32, &Unit)> =
         (0..).zip(units).filter_map(|(slot, unit)| Some((slot, unit.as_ref()?))).collect();
     let at_once = SHARDS.div_ceil(live.div_ceil(sorted_rows).max(1));
@@ -48,10 +70,30 @@ fn build(units: &[Option<Unit>], threads: usize, expected: usize, sorted_rows: u
     for first in (0..SHARDS).step_by(at_once) {
         let wanted = first..SHARDS.min(first + at_once);
         let sorted = in_parallel(threads, &units_by_slot, |(slot, unit)| sort_rows(*slot, unit, &wanted));
-        let places: Vec<usize> = (0..wanted.len()).collect();
-        shards.extend(in_parallel(threads, &places, |place| fill_shard(units, &sorted, *place, more)));
+        shards.extend(fill(units, &sorted, wanted.len(), threads, expected));
     }
     Index::of_shards(shards)
+}
+
+fn live_rows(units: &[Option<Unit>]) -> usize {
+    units.iter().flatten().map(|unit| unit.live() as usize).sum()
+}
+
+fn threads_for(units: &[Option<Unit>], threads: usize) -> usize {
+    threads.min(1 + live_rows(units) / THREAD_ROWS)
+}
+
+/// As many shards as were sorted for.
+fn fill(
+    units: &[Option<Unit>],
+    sorted: &[Sorted],
+    shards: usize,
+    threads: usize,
+    expected: usize,
+) -> Vec<Shard> {
+    let more = expected.min(live_rows(units) / 4) / SHARDS;
+    let places: Vec<usize> = (0..shards).collect();
+    in_parallel(threads, &places, |place| fill_shard(units, sorted, *place, more))
 }
 
 /// The live rows of a unit that belong to the shards `wanted`.
@@ -144,16 +186,24 @@ mod tests {
             }
             units.push(Some(unit));
         }
-        for (threads, sorted_rows) in [(1, 1 << 20), (3, 1000), (2, 10), (1, 1)] {
-            let index = build(&units, threads, 100, sorted_rows);
-            for (slot, unit) in (0..).zip(&units) {
+        let check = |units: &[Option<Unit>], index: Index, how: usize| {
+            for (slot, unit) in (0..).zip(units) {
                 let Some(unit) = unit else { continue };
                 for row in 0..unit.rows() {
                     let at = Location { slot, row };
                     let found = index.find(unit.hash(row), |known| *known == at);
-                    assert_eq!(found.is_some(), !unit.dead.contains(row), "{at:?}, {sorted_rows}");
+                    assert_eq!(found.is_some(), !unit.dead.contains(row), "{at:?}, {how}");
                 }
             }
+        };
+        for (threads, sorted_rows) in [(1, 1 << 20), (3, 1000), (2, 10), (1, 1)] {
+            check(&units, build(&units, threads, 100, sorted_rows), sorted_rows);
         }
+        units.remove(0);
+        let ahead = |live| units.iter().flatten().map(|unit| sort_ahead(unit, live)).collect::<Vec<_>>();
+        assert!(ahead(1 << 32).iter().all(Option::is_none), "they are too many to be sorted at a time");
+        assert!(ahead(2800).iter().all(Option::is_some));
+        check(&units, build_index(&units, ahead(2800), 2, 100), 0);
+        check(&units, build_index(&units, ahead(1 << 32), 2, 100), 1);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::build::build_index;
+use super::build::{Sorted, build_index, sort_ahead};
 use super::progress::{Phase, Progress};
 use super::workers::in_parallel;
 use crate::oplog::error::{Damage, LostRows, OplogError, Result};
@@ -43,21 +43,31 @@ pub(super) fn load_tables(
     let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
     let rows = manifest.units.iter().map(|entry| u64::from(entry.rows)).sum();
     progress.rows_total.fetch_add(rows, Relaxed);
+    let mut live: BTreeMap<u32, u64> = BTreeMap::new();
+    for entry in &manifest.units {
+        *live.entry(entry.table).or_default() += u64::from(entry.rows.saturating_sub(entry.dead));
+    }
     let units = in_parallel(threads, &manifest.units, |entry| {
         let meta = metas.get(&entry.table).ok_or_else(|| no_such(folder, manifest, "table"))?;
-        let unit = load_unit(folder, manifest, meta, entry);
+        let unit = load_unit(folder, manifest, meta, entry).map(|unit| {
+            let live = live.get(&entry.table).copied().unwrap_or_default();
+            let sorted = sort_ahead(&unit, live);
+            (unit, sorted)
+        });
         progress.rows_done.fetch_add(entry.rows.into(), Relaxed);
         unit
     });
+    let mut ahead: BTreeMap<u32, Vec<Option<Sorted>>> = BTreeMap::new();
     for (entry, unit) in manifest.units.iter().zip(units) {
         let Some(table) = tables.get_mut(&entry.table) else {
             return Err(no_such(folder, manifest, "table"));
         };
         match unit {
-            Ok(unit) => {
+            Ok((unit, sorted)) => {
                 progress.rows.fetch_add(unit.live().into(), Relaxed);
                 table.keys_loaded = false;
                 table.add(unit);
+                ahead.entry(entry.table).or_default().push(sorted);
             }
             Err(OplogError::Damaged(damage)) => {
                 let lost = LostRows::new(&table.meta, entry.rows - entry.dead, &entry.facts);
@@ -68,7 +78,10 @@ pub(super) fn load_tables(
         }
     }
     let expected = unread_log(folder, manifest) / LOG_BYTES_A_ROW;
-    tables.values_mut().for_each(|table| table.index = build_index(&table.units, threads, expected));
+    for (id, table) in &mut tables {
+        let ahead = ahead.remove(id).unwrap_or_default();
+        table.index = build_index(&table.units, ahead, threads, expected);
+    }
     Ok(tables)
 }
 
