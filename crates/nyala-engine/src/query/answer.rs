@@ -51,7 +51,7 @@ pub struct RowStream {
     running: Running,
     /// Watched here and not by the computation, which may be deep in work that does not look up.
     deadline: Option<Deadline>,
-    /// Waits for it. Only there once a batch has had to be waited for.
+    /// Waits for `deadline`. Only there once a batch has had to be waited for.
     reached: Option<BoxFuture<'static, QueryError>>,
     /// If it may be given again.
     source: Option<Box<Source>>,
@@ -170,5 +170,67 @@ impl Stream for RowStream {
         }
         this.ended = matches!(next, Poll::Ready(None | Some(Err(_))));
         next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Instant;
+
+    use arrow::datatypes::Schema;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::query::activity::Registry;
+
+    /// Batches that never have to be waited for, and a last one that never comes.
+    fn rows(deadline: Deadline) -> RowStream {
+        let schema = Arc::new(Schema::empty());
+        let (sender, receiver) = tokio::sync::mpsc::channel(2);
+        for _ in 0..2 {
+            sender.try_send(Ok(RecordBatch::new_empty(Arc::clone(&schema)))).unwrap();
+        }
+        // As long as it is not dropped more may come.
+        std::mem::forget(sender);
+        let registry = Arc::new(Registry::new(None));
+        let token = deadline.cancel.clone();
+        let running = Running::begin(&Arc::default(), &registry, "SELECT", &Arc::default(), token);
+        RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline))
+    }
+
+    fn deadline(at: Option<Instant>) -> Deadline {
+        Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at }
+    }
+
+    #[tokio::test]
+    async fn a_cancel_ends_rows_that_are_there_and_rows_that_are_waited_for() {
+        let end = deadline(None);
+        let mut there = rows(end.clone());
+        assert!(there.next().await.unwrap().is_ok());
+        end.cancel.cancel();
+        assert_eq!(there.next().await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+        assert!(there.next().await.is_none(), "that was its end");
+
+        let end = deadline(None);
+        let mut awaited = rows(end.clone());
+        let waiting = tokio::spawn(async move {
+            while let Some(batch) = awaited.next().await {
+                batch?;
+            }
+            Ok::<_, QueryError>(())
+        });
+        tokio::task::yield_now().await;
+        end.cancel.cancel();
+        assert_eq!(waiting.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn a_timeout_ends_rows_that_are_there_and_rows_that_are_waited_for() {
+        let mut there = rows(deadline(Some(Instant::now())));
+        assert_eq!(there.next().await.unwrap().unwrap_err().kind, ErrorKind::Timeout);
+        let awaited = rows(deadline(Some(Instant::now() + std::time::Duration::from_millis(20))));
+        assert_eq!(awaited.collect().await.unwrap_err().kind, ErrorKind::Timeout);
     }
 }

@@ -70,7 +70,7 @@ pub struct Engine {
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
     pub(super) stopping: CancellationToken,
-    /// Whether that was cancelled. Every statement asks, and a token would take a lock to answer.
+    /// Set just before that is cancelled. Every statement asks, and a token would take a lock to answer.
     closed: AtomicBool,
 }
 
@@ -233,11 +233,10 @@ impl Engine {
 
     /// Ends a statement, whoever it belongs to.
     pub fn kill(&self, id: u64) -> Result<Answer> {
-        let entry = self.registry.find(id).ok_or_else(|| {
-            QueryError::new(ErrorKind::UndefinedObject, format!("no query `{id}` is running"))
-                .hint("`SELECT * FROM system.queries` lists those that are")
-        })?;
-        entry.kill();
+        if !self.registry.find(id).is_some_and(|entry| entry.kill()) {
+            return Err(QueryError::new(ErrorKind::UndefinedObject, format!("no query `{id}` is running"))
+                .hint("`SELECT * FROM system.queries` lists those that are"));
+        }
         Ok(Completion::of("KILL QUERY"))
     }
 

@@ -62,10 +62,14 @@ impl Deadline {
 
     /// Waits until the statement must end; gives the reason.
     pub(super) async fn reached(&self) -> QueryError {
-        tokio::select! {
-            () = self.cancel.cancelled() => self.cancelled(),
-            () = self.passed() => timed_out(),
-        }
+        let reached = async {
+            tokio::select! {
+                () = self.cancel.cancelled() => self.cancelled(),
+                () = self.passed() => timed_out(),
+            }
+        };
+        // Also if the work beside it has used up the turn of its task: it may at each.
+        tokio::task::unconstrained(reached).await
     }
 
     fn cancelled(&self) -> QueryError {

@@ -35,7 +35,7 @@ pub struct Session {
     options: Arc<SessionOptions>,
     settings: Mutex<Settings>,
     running: Mutex<CancellationToken>,
-    /// The engine's.
+    /// The engine's, in memory that no other session counts references in.
     stopping: Arc<CancellationToken>,
 }
 
@@ -135,9 +135,9 @@ impl Session {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A further part of a statement that runs.
+    /// A further part of a statement that runs: to end it ends the statement.
     pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
-        let cancel = deadline.cancel.child_token();
+        let cancel = deadline.cancel.clone();
         Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 

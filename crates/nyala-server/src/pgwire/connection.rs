@@ -24,6 +24,9 @@ use super::startup::StartupParameters;
 use super::stream::{Input, Output};
 use super::transaction::Transaction;
 
+/// Messages of a client that never pauses after which it is told that the server stops.
+const MESSAGES_UNWATCHED: u64 = 64;
+
 /// A client's connection.
 pub(super) struct Connection {
     pub(super) session: Arc<Session>,
@@ -123,17 +126,20 @@ impl Connection {
 
     /// Gives why it ended.
     async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
-        // Waited for from the first message to the last: to begin anew with each takes the lock of all connections twice. A client
-        // that never pauses does not keep it from being seen, because now and then the runtime makes it pause.
+        let stopped = || {
+            Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection: the server is stopping").into()
+        };
+        // Waited for from the first message to the last: to begin anew with each takes the lock of all connections twice.
         let mut stopping = pin!(shutdown.cancelled());
-        loop {
+        for number in 1_u64.. {
+            // A client that never pauses is not waited for.
+            if number.is_multiple_of(MESSAGES_UNWATCHED) && shutdown.is_cancelled() {
+                return stopped();
+            }
             let request = tokio::select! {
                 biased;
                 request = self.input.next(limit_bytes) => request,
-                () = &mut stopping => {
-                    let message = "terminating connection: the server is stopping";
-                    return Failure::fatal(sqlstate::ADMIN_SHUTDOWN, message).into();
-                }
+                () = &mut stopping => return stopped(),
             };
             let done = match request {
                 Ok(Request::Terminate) => return Stop::Gone,
@@ -145,6 +151,7 @@ impl Connection {
                 return stop;
             }
         }
+        Stop::Gone
     }
 
     /// What few messages need is in boxes: this is part of the state of every connection, and the less of that a query

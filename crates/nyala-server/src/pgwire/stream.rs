@@ -63,6 +63,10 @@ impl Input {
     pub async fn next(&mut self, limit_bytes: usize) -> Result<Request, Stop> {
         loop {
             if let Some((kind, body)) = take_frame(&mut self.buffer, limit_bytes)? {
+                if self.buffer.is_empty() {
+                    // Even so it would hold the memory of what it held.
+                    self.buffer = BytesMut::new();
+                }
                 return Ok(decode(kind, body)?);
             }
             self.fill().await?;

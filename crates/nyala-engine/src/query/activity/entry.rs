@@ -196,12 +196,12 @@ impl Entry {
         self.answered_from.get().map(AsRef::as_ref)
     }
 
-    /// Ends it from outside.
-    pub(in crate::query) fn kill(&self) {
+    /// Ends it from outside; false if it has ended.
+    pub(in crate::query) fn kill(&self) -> bool {
+        let Some(cancel) = self.work().cancel.clone() else { return false };
         self.killed.store(true, Ordering::Relaxed);
-        if let Some(cancel) = &self.work().cancel {
-            cancel.cancel();
-        }
+        cancel.cancel();
+        true
     }
 
     pub(in crate::query) fn was_killed(&self) -> bool {

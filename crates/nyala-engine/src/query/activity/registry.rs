@@ -16,7 +16,7 @@ use crate::query::session::SessionOptions;
 /// Parts of list and log, so that statements that begin or end at once seldom meet.
 const PARTS: usize = 16;
 /// Statements that each part of the log keeps.
-const LOGGED: usize = 125;
+const LOGGED: usize = 2_000 / PARTS;
 
 /// Every statement of this process.
 #[derive(Debug)]
@@ -127,5 +127,50 @@ impl Registry {
 
     pub(super) fn set_stuck(&self, stuck: Vec<Stuck>) {
         *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn begin(registry: &Registry) -> (Arc<Entry>, CancellationToken) {
+        let token = CancellationToken::new();
+        (registry.begin("SELECT 1", Arc::default(), token.clone()), token)
+    }
+
+    #[test]
+    fn the_log_has_what_ended_last_first_and_forgets_the_oldest() {
+        let registry = Registry::new(None);
+        let early: Vec<_> = (0..40).map(|_| begin(&registry).0).collect();
+        let numbers = |entries: Vec<Arc<Entry>>| entries.iter().map(|entry| entry.id).collect::<Vec<_>>();
+        assert_eq!(numbers(registry.running()), (1..=40).collect::<Vec<_>>());
+        // Backwards, so that none ends in the order in which it began.
+        for entry in early.iter().rev() {
+            entry.end_with(Status::Finished);
+            registry.end(entry);
+        }
+        assert!(registry.running().is_empty());
+        assert_eq!(numbers(registry.log()), (1..=40).collect::<Vec<_>>());
+        for _ in 0..PARTS * LOGGED {
+            let (entry, _) = begin(&registry);
+            entry.end_with(Status::Finished);
+            registry.end(&entry);
+        }
+        let log = numbers(registry.log());
+        assert_eq!((log.len(), *log.first().unwrap(), *log.last().unwrap()), (2_000, 2_040, 41));
+    }
+
+    #[test]
+    fn only_what_runs_can_be_killed() {
+        let registry = Registry::new(None);
+        let ((entry, token), (other, other_token)) = (begin(&registry), begin(&registry));
+        assert!(registry.find(entry.id).unwrap().kill());
+        assert!(token.is_cancelled() && entry.was_killed());
+        registry.end(&other);
+        assert!(registry.find(other.id).is_none());
+        assert!(!other.kill(), "it has ended");
+        assert!(!other_token.is_cancelled() && !other.was_killed());
     }
 }
