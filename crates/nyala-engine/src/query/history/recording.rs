@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use crossbeam_queue::SegQueue;
 use nyala_catalog::Catalog;
 use nyala_model::QueryHistoryEntry;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -55,8 +56,8 @@ pub(super) struct Event {
     pub(super) at_ms: u64,
 }
 
-/// Queries that ended and are not in the book yet. Locked to add one, and to take all.
-type Ended = Mutex<Vec<Event>>;
+/// Queries that ended and are not in the book yet. A lock would be one that every query takes.
+type Ended = SegQueue<Event>;
 
 /// The history of one engine.
 #[derive(Debug)]
@@ -129,10 +130,9 @@ impl Drop for Recording {
         let asked = Arc::clone(&self.asked);
         let took = self.begun.elapsed().saturating_sub(self.left_out);
         let event = Event { asked, took, rows: self.rows, at_ms: now_ms() };
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // When nobody can keep up, a query less in the history is better than memory without end.
-        if ended.len() < WAITING {
-            ended.push(event);
+        if self.ended.len() < WAITING {
+            self.ended.push(event);
         }
     }
 }
@@ -170,8 +170,9 @@ impl Keeper {
     }
 
     fn take(&self) {
-        let ended = std::mem::take(&mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner));
-        for event in ended {
+        // No more than there are now: others end meanwhile.
+        for _ in 0..self.ended.len() {
+            let Some(event) = self.ended.pop() else { return };
             // Outside of the lock: making SQL takes longer than writing it down.
             let shaped = Book::shape(&event);
             self.with_book(|book| book.add(shaped));
