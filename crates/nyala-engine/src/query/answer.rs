@@ -215,15 +215,10 @@ mod tests {
 
         let end = deadline(None);
         let mut awaited = rows(end.clone());
-        let waiting = tokio::spawn(async move {
-            while let Some(batch) = awaited.next().await {
-                batch?;
-            }
-            Ok::<_, QueryError>(())
-        });
-        tokio::task::yield_now().await;
-        end.cancel.cancel();
-        assert_eq!(waiting.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+        assert!(awaited.next().await.unwrap().is_ok() && awaited.next().await.unwrap().is_ok());
+        let cancel = async { end.cancel.cancel() };
+        let (ended, ()) = tokio::join!(biased; awaited.next(), cancel);
+        assert_eq!(ended.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
     }
 
     #[tokio::test]

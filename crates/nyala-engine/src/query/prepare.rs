@@ -29,6 +29,8 @@ impl Session {
         let settings = self.settings();
         let text = statement.beginning(TEXT_BYTES);
         let prepared = deadline.within(self.prepare_with(statement, &settings)).await;
+        // A statement that was to be ended while it was planned must not begin to run because planning was sooner done.
+        let prepared = prepared.and_then(|prepared| deadline.check().map(|()| prepared));
         if let Err(error) = &prepared {
             self.log_failed(&text, error);
         }
