@@ -15,7 +15,7 @@ use crate::oplog::table::TableState;
 use crate::oplog::unit::{
     Base, DeadRows, LogRange, Rows, Unit, key_header, read_bounds, read_dead, read_hashes,
 };
-use crate::oplog::vfs::Folder;
+use crate::oplog::vfs::{Folder, Reads};
 
 /// How much log a row has at least, roughly: an index gets room for what the log may bring, because to make room
 /// later means to ask for the hash of every row.
@@ -119,10 +119,13 @@ pub(crate) fn load_unit(
     if key.rows() != u64::from(entry.rows) {
         return Err(key.file().damaged(0, "it has another number of rows than the manifest says"));
     }
+    // Behind the hashes lie the keys themselves: read ahead by the system, they were a third of all that was read.
+    key.file().expect_reads(Reads::Apart);
     let (hashes, lsns) = read_hashes(&key, entry.rows)?;
     let dead = load_dead(folder, entry, &header)?;
     let (table, facts) = (entry.table, entry.facts.clone());
     let zones = read_bounds(&key, schema, entry.rows)?;
+    key.file().expect_reads(Reads::InOrder);
     let rows = Rows { table, rows: entry.rows, schema: schema.clone(), lsns, facts, zones };
     let base = match entry.source {
         Source::Sealed => {

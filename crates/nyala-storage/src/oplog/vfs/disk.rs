@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{OpenMode, Vfs, VfsFile, VfsLock};
+use super::{OpenMode, Reads, Vfs, VfsFile, VfsLock};
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -98,4 +98,18 @@ impl VfsFile for DiskFile {
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
+
+    #[cfg(target_os = "linux")]
+    fn expect_reads(&self, reads: Reads) {
+        use rustix::fs::{Advice, fadvise};
+        let advice = match reads {
+            Reads::Apart => Advice::Random,
+            Reads::InOrder => Advice::Normal,
+        };
+        // Advice that is not taken costs time and nothing else.
+        let _ = fadvise(&self.0, 0, None, advice);
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn expect_reads(&self, _: Reads) {}
 }

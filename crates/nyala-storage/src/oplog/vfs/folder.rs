@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{OpenMode, Vfs, VfsFile, VfsLock};
+use super::{OpenMode, Reads, Vfs, VfsFile, VfsLock};
 use crate::oplog::error::{OplogError, Result};
 
 /// A store's folder.
@@ -85,6 +85,10 @@ impl FileHandle {
 
     pub(crate) fn bytes(&self) -> Result<u64> {
         self.file.bytes().map_err(failed("measure", &self.path))
+    }
+
+    pub(crate) fn expect_reads(&self, reads: Reads) {
+        self.file.expect_reads(reads);
     }
 
     /// Reads until `buffer` is full or the file ends; says how much was read.

@@ -8,4 +8,4 @@ mod traits;
 
 pub use disk::RealDisk;
 pub(crate) use folder::{FileHandle, Folder};
-pub use traits::{OpenMode, Vfs, VfsFile, VfsLock};
+pub use traits::{OpenMode, Reads, Vfs, VfsFile, VfsLock};

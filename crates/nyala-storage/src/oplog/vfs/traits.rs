@@ -14,6 +14,15 @@ pub enum OpenMode {
     Create,
 }
 
+/// What will be read of a file: a file system may read ahead of who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// Single sections, and not what is behind them.
+    Apart,
+    /// One section after the other.
+    InOrder,
+}
+
 /// A file system. Data is durable after `sync_data`, names after `sync_dir`; not before.
 pub trait Vfs: Debug + Send + Sync {
     /// Makes a folder and those above it. One that is there is fine.
@@ -44,6 +53,8 @@ pub trait VfsFile: Debug + Send + Sync {
     fn truncate(&self, bytes: u64) -> io::Result<()>;
     /// Its length in bytes.
     fn bytes(&self) -> io::Result<u64>;
+    /// Tells what will be read from now on. May do nothing.
+    fn expect_reads(&self, reads: Reads);
 }
 
 /// A lock, held until it is dropped.

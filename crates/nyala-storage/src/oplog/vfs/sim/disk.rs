@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::image::{Inode, Naming, Pending};
 use super::{Faults, Image, Rng};
-use crate::oplog::vfs::{OpenMode, Vfs, VfsFile, VfsLock};
+use crate::oplog::vfs::{OpenMode, Reads, Vfs, VfsFile, VfsLock};
 
 type Hook = Arc<dyn Fn(&Image) + Send + Sync>;
 
@@ -259,6 +259,8 @@ impl VfsFile for SimFile {
             Ok(data.len())
         })
     }
+
+    fn expect_reads(&self, _: Reads) {}
 
     fn sync_data(&self) -> io::Result<()> {
         self.disk.mutate(|state| {
