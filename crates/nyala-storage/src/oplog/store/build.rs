@@ -31,7 +31,7 @@ impl Sorted {
     }
 }
 
-/// Sorts a unit of a table with so many live rows as soon as its hashes are there, while other units are still being read. None if
+/// Sorts a unit of a store with so many live rows as soon as its hashes are there, while other units are still being read. None if
 /// that would be more rows than are sorted at a time.
 pub(super) fn sort_ahead(unit: &Unit, live: u64) -> Option<Sorted> {
     (live <= SORTED_ROWS as u64).then(|| sort_rows(0, unit, &(0..SHARDS)))
@@ -49,13 +49,8 @@ pub(super) fn build_index(
     match ahead {
         Some(ahead) if ahead.len() == units.len() => {
             let sorted = (0..).zip(ahead).map(|(slot, sorted)| Sorted { slot, ..sorted });
-            Index::of_shards(fill(
-                units,
-                &sorted.collect::<Vec<_>>(),
-                SHARDS,
-                threads_for(units, threads),
-                expected,
-            ))
+            let sorted: Vec<Sorted> = sorted.collect();
+            Index::of_shards(fill(units, &sorted, SHARDS, threads_for(units, threads), expected))
         }
         _ => build(units, threads, expected, SORTED_ROWS),
     }

@@ -43,14 +43,10 @@ pub(super) fn load_tables(
     let metas: BTreeMap<u32, &TableMeta> = manifest.tables.iter().map(|meta| (meta.id, meta)).collect();
     let rows = manifest.units.iter().map(|entry| u64::from(entry.rows)).sum();
     progress.rows_total.fetch_add(rows, Relaxed);
-    let mut live: BTreeMap<u32, u64> = BTreeMap::new();
-    for entry in &manifest.units {
-        *live.entry(entry.table).or_default() += u64::from(entry.rows.saturating_sub(entry.dead));
-    }
+    let live = manifest.units.iter().map(|entry| u64::from(entry.rows.saturating_sub(entry.dead))).sum();
     let units = in_parallel(threads, &manifest.units, |entry| {
         let meta = metas.get(&entry.table).ok_or_else(|| no_such(folder, manifest, "table"))?;
         let unit = load_unit(folder, manifest, meta, entry).map(|unit| {
-            let live = live.get(&entry.table).copied().unwrap_or_default();
             let sorted = sort_ahead(&unit, live);
             (unit, sorted)
         });
