@@ -63,6 +63,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod turn;
 mod unit;
 pub mod vfs;
 mod write;

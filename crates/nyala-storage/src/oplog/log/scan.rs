@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::frame::{Frame, HEAD_BYTES};
 use crate::oplog::error::Result;
 use crate::oplog::space::Space;
+use crate::oplog::turn::pause;
 use crate::oplog::vfs::FileHandle;
 
 const READ_BYTES: usize = 1 << 20;
@@ -133,6 +134,7 @@ impl<'a> Window<'a> {
         let fresh = self.room.as_mut_slice().get_mut(kept..wanted).unwrap_or_default();
         self.filled = kept + self.file.read_up_to(fresh, offset + kept as u64)?;
         self.start = offset;
+        pause();
         Ok(())
     }
 }

@@ -8,10 +8,10 @@ use super::queue::{Request, lock};
 use super::replay::TornTail;
 use super::threads::Threads;
 use super::upkeep::Effort;
-use super::workers::Turn;
 use super::{Environment, LiveTable, Progress, StoreOptions};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableSpec;
+use crate::oplog::turn::Turn;
 
 /// A folder of live tables, open. Dropping it commits what is queued and ends its threads; [`Self::close`]
 /// writes a checkpoint too, so that the next start has no log to read.

@@ -9,8 +9,8 @@ use super::Phase;
 use super::inner::Inner;
 use super::queue::lock;
 use super::upkeep::Effort;
-use super::workers::Turn;
 use crate::oplog::error::{OplogError, Result};
+use crate::oplog::turn::Turn;
 
 /// How often it is looked whether something is due.
 const UPKEEP: Duration = Duration::from_millis(100);

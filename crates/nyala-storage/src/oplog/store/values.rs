@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::budget::MemoryUse;
 use super::inner::Inner;
 use super::progress::Phase;
-use super::workers::{Turn, hand_out};
+use super::workers::hand_out;
 use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
+use crate::oplog::turn::Turn;
 use crate::oplog::unit::{Base, Resident, Unit};
 
 /// Rows in files, and whose they are.

@@ -4,9 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use thread_priority::{ThreadPriority, ThreadPriorityValue};
-
 use super::queue::lock;
+use crate::oplog::turn::Turn;
 
 /// Runs `work` on every item, on so many threads; results are in the order of the items.
 pub(super) fn in_parallel<I: Sync, T: Send>(
@@ -36,20 +35,9 @@ pub(super) fn in_parallel<I: Sync, T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// When threads compute that would like to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// When it is their turn, as for those who start them.
-    Fair,
-    /// Only where no other thread would compute. Nobody may wait for them, so that they hold no lock while they work.
-    Last,
-}
-
 /// For so long an item waits at most for a thread: then who hands out works too, at low priority, about nice 10. So a machine
 /// that is never idle gets on all the same, and one thread that is stuck on a slow disk does not hold up all that follows.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
-/// Of threads whose turn is last; 50 is what threads have, 0 the least.
-const LAST_PRIORITY: u8 = 25;
 
 /// What is handed out: an item at a time.
 struct Counter<I> {
@@ -125,47 +113,27 @@ impl<I> Drop for Ending<'_, I> {
     }
 }
 
-impl Turn {
-    /// This thread takes its turn from now on.
-    fn give_way(self) {
-        if self == Self::Last
-            && let Err(error) = give_way_to_all()
-        {
-            tracing::debug!(%error, "a thread that reads values keeps its priority");
-        }
-    }
-
-    /// The same for a thread that must get on, however busy the machine is.
-    fn give_way_to_most(self) {
-        let lower = ThreadPriorityValue::try_from(LAST_PRIORITY).map(ThreadPriority::Crossplatform);
-        if self == Self::Last
-            && let Ok(lower) = lower
-            && let Err(error) = lower.set_for_current()
-        {
-            tracing::debug!(%error, "a thread that reads values keeps its priority");
-        }
-    }
-}
-
-/// From now on this thread runs only where no other would, and stops at once when one would.
-#[cfg(target_os = "linux")]
-fn give_way_to_all() -> Result<(), thread_priority::Error> {
-    use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};
-    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-    let own = thread_priority::unix::thread_native_id();
-    thread_priority::unix::set_thread_priority_and_policy(own, ThreadPriority::Min, idle)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_way_to_all() -> Result<(), thread_priority::Error> {
-    ThreadPriority::Min.set_for_current()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Barrier;
 
     use super::*;
+
+    #[test]
+    fn results_are_in_order_and_no_thread_is_idle_while_there_are_items() {
+        for threads in [1, 2, 4] {
+            let items: Vec<usize> = (0..threads).collect();
+            // Nobody gets on before all have one.
+            let all = Barrier::new(threads);
+            let results = in_parallel(threads, &items, |item| {
+                all.wait();
+                item * 10
+            });
+            assert_eq!(results, items.iter().map(|item| item * 10).collect::<Vec<_>>());
+        }
+        assert!(in_parallel(3, &[] as &[usize], |item| *item).is_empty());
+    }
 
     #[test]
     fn every_item_is_worked_on_once_and_asked_for_when_a_thread_is_free() {
