@@ -33,7 +33,7 @@ use crate::cube::build::{Background, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveStores;
 use crate::scan::{HotCuboids, Stores};
-use crate::session::{ContextSource, SessionExtension, SnapshotContext};
+use crate::session::{BaseState, ContextSource, SessionExtension, SnapshotContext};
 use crate::statement::StatementLimits;
 
 /// How long a stop waits for cancelled work, and then for its clean-up.
@@ -103,16 +103,12 @@ impl Engine {
             &catalog.snapshot(),
             config.live.memory_limit_bytes,
         ));
-        let source = ContextSource {
-            live,
-            runtime: runtime(&config.data_dir, &config.query, &memory, &stores)?,
-            stores,
-            hot: HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone()),
-            extensions,
-            limits: StatementLimits::from(&config.query),
-            batch_rows: config.query.batch_rows,
-            partitions,
-        };
+        let runtime = runtime(&config.data_dir, &config.query, &memory, &stores)?;
+        let hot = HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone());
+        let base =
+            BaseState::new(&runtime, hot.as_ref(), (config.query.batch_rows, partitions), &extensions)?;
+        let limits = StatementLimits::from(&config.query);
+        let source = ContextSource { live, runtime, stores, hot, extensions, limits, base };
         let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
         let build_runtime = RuntimeEnvBuilder::from_runtime_env(&source.runtime)
             .with_memory_pool(memory.for_builds())

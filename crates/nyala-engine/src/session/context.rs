@@ -7,25 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
 use datafusion::config::ConfigOptions;
+use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName};
 
-use super::constants::ConstantsRight;
+use super::DATABASE;
+use super::base::BaseState;
 use super::cubes::{judge, ready_cube};
 use super::extension::SessionExtension;
-use super::lists::DisjointLists;
-use super::physical::PhysicalRules;
-use super::planner::NyalaPlanner;
 use super::schema::{OpenedTable, SnapshotSchema, Table};
-use super::settings::{NyalaOptions, Settings};
+use super::settings::Settings;
 use super::tables::{live_finder, open_tables, schema_of};
-use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::cube::{CubeIndex, Listings, ReadyCube};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::functions::register;
 use crate::live::{Changes, LiveRef, LiveStores, Pins};
 use crate::scan::{HotCuboids, Stores, TableFiles};
 use crate::statement::StatementLimits;
@@ -40,8 +35,7 @@ pub(crate) struct ContextSource {
     pub(crate) hot: Option<Arc<HotCuboids>>,
     pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
     pub(crate) limits: StatementLimits,
-    pub(crate) batch_rows: usize,
-    pub(crate) partitions: usize,
+    pub(crate) base: BaseState,
 }
 
 /// An opened snapshot. Immutable; queries share it.
@@ -71,7 +65,7 @@ impl SnapshotContext {
         source: &ContextSource,
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
-        let tables = Arc::new(open_tables(&snapshot, source, &source.base_state(), before));
+        let tables = Arc::new(open_tables(&snapshot, source, source.base.state(), before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
         let schemas: BTreeMap<_, _> =
             snapshot.schemas.iter().map(|schema| (schema.clone(), schema_of(schema, &tables))).collect();
@@ -208,8 +202,7 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
 
 /// A state whose database has these schemas, and those of the extensions.
 fn state_over(schemas: BTreeMap<String, SnapshotSchema>, source: &ContextSource) -> Result<SessionState> {
-    // From the beginning, because copies of a state share their lists of tables.
-    let context = SessionContext::new_with_state(source.base_state());
+    let context = source.base.begin();
     let database = Arc::new(MemoryCatalogProvider::new());
     for (name, schema) in schemas {
         database.register_schema(&name, Arc::new(schema))?;
@@ -219,32 +212,4 @@ fn state_over(schemas: BTreeMap<String, SnapshotSchema>, source: &ContextSource)
         extension.install(&context)?;
     }
     Ok(context.state())
-}
-
-impl ContextSource {
-    fn base_state(&self) -> SessionState {
-        let mut config = SessionConfig::new()
-            .with_default_catalog_and_schema(DATABASE, DEFAULT_SCHEMA)
-            .with_create_default_catalog_and_schema(false)
-            .with_information_schema(true)
-            .with_batch_size(self.batch_rows)
-            .with_target_partitions(self.partitions);
-        if let Some(hot) = &self.hot {
-            config = config.with_extension(Arc::clone(hot));
-        }
-        let options = config.options_mut();
-        options.execution.time_zone = Some("UTC".to_owned());
-        options.execution.parquet.reorder_filters = true;
-        options.extensions.insert(NyalaOptions::default());
-        let builder = SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(Arc::clone(&self.runtime))
-            .with_default_features();
-        register(builder)
-            .with_analyzer_rule(Arc::new(ConstantsRight))
-            .with_analyzer_rule(Arc::new(DisjointLists))
-            .with_query_planner(Arc::new(NyalaPlanner))
-            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
-            .build()
-    }
 }

@@ -6,7 +6,13 @@ use datafusion::prelude::SessionContext;
 
 /// Adds schemas and functions to every session, `pg_catalog` for instance.
 pub trait SessionExtension: Send + Sync + Debug {
-    /// Called once for each catalog snapshot, on a fresh context whose only catalog is `nyala`, with
-    /// default schema `public`. What it registers is shared by all queries of that snapshot.
+    /// Called once, on a context without catalogs: registers functions and whatever else is the same for all
+    /// snapshots. By default nothing.
+    fn prepare(&self, _context: &SessionContext) -> datafusion::error::Result<()> {
+        Ok(())
+    }
+
+    /// Called for each catalog snapshot, on a context whose only catalog is `nyala`, with default schema
+    /// `public`: registers schemas. All queries of that snapshot share them.
     fn install(&self, context: &SessionContext) -> datafusion::error::Result<()>;
 }

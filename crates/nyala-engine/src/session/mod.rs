@@ -1,5 +1,6 @@
 //! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
 
+mod base;
 mod constants;
 mod context;
 mod cooperative;
@@ -14,6 +15,7 @@ mod schema;
 mod settings;
 mod tables;
 
+pub(crate) use base::BaseState;
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
 pub(crate) use lists::lists_may_overlap;

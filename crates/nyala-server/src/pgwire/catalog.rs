@@ -42,7 +42,7 @@ struct Shared {
 }
 
 impl PgCatalog {
-    /// An extension that loads its tables when it is first installed.
+    /// An extension that loads its tables when it is first asked for them.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,6 +60,16 @@ impl PgCatalog {
 }
 
 impl SessionExtension for PgCatalog {
+    fn prepare(&self, context: &SessionContext) -> Result<()> {
+        let shared = self.shared()?;
+        let database = context.state_ref().read().config_options().catalog.default_catalog.clone();
+        accept_type_names(context);
+        register_functions(context, &shared.tables, &database);
+        functions::register(context, &shared.tables.pg_type);
+        CoerceIntArgsToBigInt::widen(context);
+        Ok(())
+    }
+
     fn install(&self, context: &SessionContext) -> Result<()> {
         let shared = self.shared()?;
         let state = context.state();
@@ -69,10 +79,6 @@ impl SessionExtension for PgCatalog {
         })?;
         self.current.set(state.catalog_list());
         catalog.register_schema(SCHEMA, Arc::new(Unlisted(Arc::clone(&shared.schema))))?;
-        accept_type_names(context);
-        register_functions(context, &shared.tables, &name);
-        functions::register(context, &shared.tables.pg_type);
-        CoerceIntArgsToBigInt::widen(context);
         Ok(())
     }
 }
@@ -231,6 +237,7 @@ mod tests {
             let sql = format!("CREATE TABLE {table} (a INT NOT NULL, b TEXT)");
             context.sql(&sql).await.unwrap().collect().await.unwrap();
         }
+        extension.prepare(&context).unwrap();
         extension.install(&context).unwrap();
         context
     }

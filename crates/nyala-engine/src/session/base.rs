@@ -1,0 +1,75 @@
+//! What every snapshot begins with: settings, functions and rules, and no table.
+
+use std::sync::Arc;
+
+use datafusion::catalog::MemoryCatalogProviderList;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::constants::ConstantsRight;
+use super::extension::SessionExtension;
+use super::lists::DisjointLists;
+use super::physical::PhysicalRules;
+use super::planner::NyalaPlanner;
+use super::settings::NyalaOptions;
+use super::{DATABASE, DEFAULT_SCHEMA};
+use crate::error::Result;
+use crate::functions::register;
+use crate::scan::HotCuboids;
+
+/// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
+/// every change of the catalog waits for that.
+#[derive(Debug)]
+pub(crate) struct BaseState(SessionState);
+
+impl BaseState {
+    /// `hot` is where plans find cuboids that are in memory.
+    pub(crate) fn new(
+        runtime: &Arc<RuntimeEnv>,
+        hot: Option<&Arc<HotCuboids>>,
+        (batch_rows, partitions): (usize, usize),
+        extensions: &[Arc<dyn SessionExtension>],
+    ) -> Result<Self> {
+        let mut config = SessionConfig::new()
+            .with_default_catalog_and_schema(DATABASE, DEFAULT_SCHEMA)
+            .with_create_default_catalog_and_schema(false)
+            .with_information_schema(true)
+            .with_batch_size(batch_rows)
+            .with_target_partitions(partitions);
+        if let Some(hot) = hot {
+            config = config.with_extension(Arc::clone(hot));
+        }
+        let options = config.options_mut();
+        options.execution.time_zone = Some("UTC".to_owned());
+        options.execution.parquet.reorder_filters = true;
+        options.extensions.insert(NyalaOptions::default());
+        let builder = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(Arc::clone(runtime))
+            .with_default_features();
+        let state = register(builder)
+            .with_analyzer_rule(Arc::new(ConstantsRight))
+            .with_analyzer_rule(Arc::new(DisjointLists))
+            .with_query_planner(Arc::new(NyalaPlanner))
+            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
+            .build();
+        let context = SessionContext::new_with_state(state);
+        for extension in extensions {
+            extension.prepare(&context)?;
+        }
+        Ok(Self(context.state()))
+    }
+
+    pub(crate) fn state(&self) -> &SessionState {
+        &self.0
+    }
+
+    /// A context for one snapshot.
+    pub(crate) fn begin(&self) -> SessionContext {
+        let context = SessionContext::new_with_state(self.0.clone());
+        // Copies of a state share their lists of tables.
+        context.register_catalog_list(Arc::new(MemoryCatalogProviderList::new()));
+        context
+    }
+}
