@@ -2,8 +2,8 @@
 # Measures a Nyala server on this machine: how throughput grows with clients, what planning costs, dashboards beside
 # heavy queries, little memory, and a soak. Nothing else should run meanwhile.
 #
-# usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients prepared planning again
-#                                                 beside memory soak; default: all but soak; SOAK is how long it takes,
+# usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients local prepared planning
+#                                                 again beside memory soak; default: all but soak; SOAK is how long it takes,
 #                                                 ROUNDS how often each number of clients is measured, and TIMES how
 #                                                 long, as options of `nyala bench`: --duration 6s)
 set -euo pipefail
@@ -17,15 +17,16 @@ fi
 data=$1 out=$2
 shift 2
 scenarios=("$@")
-[ $# -gt 0 ] || scenarios=(clients prepared planning again beside memory)
+[ $# -gt 0 ] || scenarios=(clients local prepared planning again beside memory)
 mkdir -p "$out"
 postgres=127.0.0.1:5611 http=127.0.0.1:8611
 url=postgres://$postgres/nyala
+socket=$(mktemp -d) # for clients of the same machine
 server=""
 
 start() { # [NAME=VALUE…]: the server, with these in its environment
   env NYALA_SERVER__MAX_CONNECTIONS=1200 "$@" "$nyala" serve --data-dir "$data" \
-    --postgres-listen "$postgres" --http-listen "$http" >"$out/server.log" 2>&1 &
+    --postgres-listen "$postgres" --postgres-socket "$socket" --http-listen "$http" >"$out/server.log" 2>&1 &
   server=$!
   until curl -sf "http://$http/readyz" >/dev/null; do
     kill -0 "$server" 2>/dev/null || { cat "$out/server.log" >&2; exit 1; } # it could not start
@@ -38,7 +39,7 @@ stop() {
   [ -z "$server" ] || wait "$server" 2>/dev/null || true
   server=""
 }
-trap stop EXIT
+trap 'stop; rm -rf -- "$socket"' EXIT
 
 bench() { # NAME ARGUMENT…: a run of the mix, kept under a name
   local name=$1
@@ -75,6 +76,12 @@ for scenario in "${scenarios[@]}"; do
       start && warm
       # shellcheck disable=SC2086
       bench clients --clients 1,15,25,32,50,75,100,150,500,1000 --rounds "${ROUNDS:-5}" ${TIMES:---duration 6s}
+      ;;
+    local) # the same over the socket, without network
+      start && warm
+      # shellcheck disable=SC2086
+      url="postgres://${socket//\//%2F}:${postgres##*:}/nyala" bench local --clients 1,15,25,32,50,75,100,150,500,1000 \
+        --rounds "${ROUNDS:-5}" ${TIMES:---duration 6s}
       ;;
     prepared)
       start && warm

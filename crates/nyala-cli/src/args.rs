@@ -61,6 +61,9 @@ pub struct ServeArgs {
     /// Address for PostgreSQL clients; overrides `server.postgres_listen`
     #[arg(long, value_name = "ADDRESS")]
     pub postgres_listen: Option<SocketAddr>,
+    /// Folder of a Unix socket for PostgreSQL clients of this machine; overrides `server.postgres_socket`
+    #[arg(long, value_name = "FOLDER")]
+    pub postgres_socket: Option<PathBuf>,
     /// Address for HTTP clients; overrides `server.http_listen`
     #[arg(long, value_name = "ADDRESS")]
     pub http_listen: Option<SocketAddr>,
@@ -76,6 +79,10 @@ impl ServeArgs {
             self.data_dir.as_ref().map(|dir| Flag::data_dir(dir)),
             self.postgres_listen
                 .map(|address| Flag::new("server.postgres_listen", "--postgres-listen", address.to_string())),
+            self.postgres_socket.as_ref().map(|folder| {
+                let folder = folder.to_string_lossy().into_owned();
+                Flag::new("server.postgres_socket", "--postgres-socket", folder)
+            }),
             self.http_listen
                 .map(|address| Flag::new("server.http_listen", "--http-listen", address.to_string())),
             self.allow_unauthenticated.then(|| {

@@ -2,18 +2,23 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 
-/// Writes one line for each door, with a command that works as it stands.
+/// Writes a line for each way in, with a command that works as it stands.
 pub fn write(
     out: &mut impl Write,
     postgres: SocketAddr,
     http: SocketAddr,
+    socket: Option<&Path>,
     encrypted: bool,
     example: &str,
 ) -> io::Result<()> {
     let scheme = if encrypted { "https" } else { "http" };
     let (postgres, http) = (reachable(postgres), reachable(http));
     writeln!(out, "  psql  psql -h {} -p {} -U nyala nyala", postgres.ip(), postgres.port())?;
+    if let Some(folder) = socket {
+        writeln!(out, "        psql -h '{}' -p {} -U nyala nyala", folder.display(), postgres.port())?;
+    }
     writeln!(
         out,
         "  curl  curl -s {scheme}://{http}/api/v1/query -H 'content-type: application/json' -d '{{\"sql\": \"{example}\"}}'"
@@ -41,10 +46,11 @@ mod tests {
     #[test]
     fn commands_name_an_address_that_can_be_reached() {
         let mut out = Vec::new();
-        write(&mut out, "0.0.0.0:5433".parse().unwrap(), "[::]:8090".parse().unwrap(), false, "SELECT 1")
-            .unwrap();
+        let (postgres, http) = ("0.0.0.0:5433".parse().unwrap(), "[::]:8090".parse().unwrap());
+        write(&mut out, postgres, http, Some(Path::new("/run/nyala")), false, "SELECT 1").unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("psql -h 127.0.0.1 -p 5433"), "{text}");
+        assert!(text.contains("psql -h '/run/nyala' -p 5433"), "{text}");
         assert!(text.contains("http://[::1]:8090/api/v1/query"), "{text}");
     }
 }

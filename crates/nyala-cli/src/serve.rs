@@ -58,7 +58,8 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
 fn greet(running: &Running, opened: &Opened, encrypted: bool, example: &str) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     writeln!(out, "nyala {} serves `{}`", env!("CARGO_PKG_VERSION"), opened.path().display())?;
-    greeting::write(&mut out, running.postgres_address, running.http_address, encrypted, example)?;
+    let (postgres, http) = (running.postgres_address, running.http_address);
+    greeting::write(&mut out, postgres, http, running.postgres_socket.as_deref(), encrypted, example)?;
     Ok(())
 }
 

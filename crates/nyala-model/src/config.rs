@@ -46,6 +46,8 @@ pub struct LiveConfig {
 pub struct ServerConfig {
     /// PostgreSQL wire protocol. Default `127.0.0.1:5433`.
     pub postgres_listen: SocketAddr,
+    /// Folder of a Unix socket for PostgreSQL clients of this machine, named `.s.PGSQL.` and the port. Default empty: none.
+    pub postgres_socket: PathBuf,
     /// HTTP API, health and metrics. Default `127.0.0.1:8090`.
     pub http_listen: SocketAddr,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
@@ -257,6 +259,7 @@ impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             postgres_listen: SocketAddr::from(([127, 0, 0, 1], 5433)),
+            postgres_socket: PathBuf::new(),
             http_listen: SocketAddr::from(([127, 0, 0, 1], 8090)),
             max_body_bytes: 16 << 20,
             max_connections: 1000,

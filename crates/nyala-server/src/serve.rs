@@ -9,6 +9,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
-use crate::pgwire;
+use crate::pgwire::{self, Listener, LocalSocket};
 use crate::rest::{self, Connections, Peer, Phase, Readiness, Shared};
 use crate::tls::{Tls, TlsError};
 
@@ -38,6 +39,14 @@ pub enum ServeError {
         address: SocketAddr,
         /// The configuration key it came from.
         key: &'static str,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// There can be no socket for clients of this machine.
+    #[error("cannot make a socket in `{folder}`, the value of `server.postgres_socket`: {source}")]
+    Socket {
+        /// The folder.
+        folder: PathBuf,
         /// What the operating system said.
         source: io::Error,
     },
@@ -62,6 +71,7 @@ impl ServeError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Bind { address, key, source } => Some(bind_hint(*address, key, source.kind())),
+            Self::Socket { source, .. } => Some(socket_hint(source.kind()).to_owned()),
             Self::Unprotected { .. } => Some(
                 "set `server.authentication = \"password\"`, listen on 127.0.0.1, or start with \
                  `--allow-unauthenticated` if something else protects the address"
@@ -88,6 +98,18 @@ fn bind_hint(address: SocketAddr, key: &str, kind: io::ErrorKind) -> String {
     }
 }
 
+fn socket_hint(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::AddrInUse => "stop the server that listens there, or name another folder",
+        io::ErrorKind::AlreadyExists => "remove the file, or name another folder",
+        io::ErrorKind::NotFound => "make the folder, or name another one",
+        io::ErrorKind::InvalidInput => {
+            "name a folder with a shorter path: with the file's name it has to fit in about a hundred bytes"
+        }
+        _ => "name a folder in which this user may make files",
+    }
+}
+
 /// A server with both doors open.
 #[derive(Debug)]
 pub struct Running {
@@ -95,6 +117,8 @@ pub struct Running {
     pub postgres_address: SocketAddr,
     /// Where HTTP clients connect.
     pub http_address: SocketAddr,
+    /// The folder of the socket for clients of this machine; none if there is none.
+    pub postgres_socket: Option<PathBuf>,
     supervisor: JoinHandle<()>,
 }
 
@@ -131,9 +155,12 @@ async fn open_doors(
     check_protected(server)?;
     let tls = Tls::load(&server.tls)?;
     let postgres = bind(server.postgres_listen, "server.postgres_listen").await?;
+    let postgres_address = postgres.local_addr().unwrap_or(server.postgres_listen);
+    let postgres_socket = absolute(&server.postgres_socket);
+    let local = bind_local(postgres_socket.as_deref(), postgres_address.port()).await?;
+    let postgres = Listener::new(postgres, local);
     let http = bind(server.http_listen, "server.http_listen").await?;
     let metrics = Metrics::install()?;
-    let postgres_address = postgres.local_addr().unwrap_or(server.postgres_listen);
     let http_address = http.local_addr().unwrap_or(server.http_listen);
     let authenticator = Arc::new(Authenticator::new(Arc::clone(&engine), server.authentication));
     let shared = Shared::new(Arc::clone(&engine), Arc::clone(&authenticator), metrics.clone(), server);
@@ -148,7 +175,7 @@ async fn open_doors(
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
     let supervisor = tokio::spawn(supervise(doors, engine, metrics, readiness, shutdown, grace));
-    Ok(Running { postgres_address, http_address, supervisor })
+    Ok(Running { postgres_address, http_address, postgres_socket, supervisor })
 }
 
 /// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
@@ -167,6 +194,18 @@ fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
 
 async fn bind(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, key, source })
+}
+
+/// The folder, if one is named, as clients must name it: they take other paths for names of machines.
+fn absolute(folder: &Path) -> Option<PathBuf> {
+    let named = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
+    named.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
+}
+
+async fn bind_local(folder: Option<&Path>, port: u16) -> Result<Option<LocalSocket>, ServeError> {
+    let Some(folder) = folder else { return Ok(None) };
+    let socket = LocalSocket::bind(folder, port).await;
+    socket.map(Some).map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })
 }
 
 async fn serve_http(listener: Connections, shared: Shared, shutdown: CancellationToken) {

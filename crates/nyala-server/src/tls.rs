@@ -15,7 +15,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Timeout, timeout};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
@@ -115,6 +115,8 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 /// A socket, in plain text or encrypted.
 pub(crate) enum Stream {
     Plain(TcpStream),
+    /// Within this machine.
+    Local(UnixStream),
     /// Agreeing on encryption.
     Opening(Pin<Box<Timeout<Accept<TcpStream>>>>),
     Encrypted(Box<TlsStream<TcpStream>>),
@@ -124,7 +126,7 @@ pub(crate) enum Stream {
 
 impl Stream {
     /// Whether nobody on the way can read it.
-    pub(crate) fn is_encrypted(&self) -> bool {
+    pub(crate) fn is_private(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
 
@@ -157,6 +159,7 @@ macro_rules! opened {
         ready!($self.poll_ready($cx))?;
         match $self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).$method($cx $(, $argument)*),
+            Self::Local(stream) => Pin::new(stream).$method($cx $(, $argument)*),
             Self::Encrypted(stream) => Pin::new(stream.as_mut()).$method($cx $(, $argument)*),
             Self::Opening(_) | Self::Failed => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }

@@ -39,6 +39,8 @@ impl PostgresServer {
             config.application_name(application);
         }
         config.ssl_mode(match policy.mode {
+            // Nobody is on the way within this machine, and no server encrypts there.
+            _ if is_local(&config) => SslMode::Disable,
             Mode::Disable => SslMode::Disable,
             Mode::Prefer => SslMode::Prefer,
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
@@ -76,6 +78,15 @@ impl PostgresServer {
         let port = self.config.get_ports().first().copied().unwrap_or(5432);
         format!("{}:{port}", host.unwrap_or_else(|| "localhost".to_owned()))
     }
+}
+
+/// Whether only sockets of this machine are named.
+fn is_local(config: &Config) -> bool {
+    #[cfg(unix)]
+    return !config.get_hosts().is_empty()
+        && config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+    #[cfg(not(unix))]
+    false
 }
 
 /// What to do about a connection that could not be encrypted, if that is why there is none.

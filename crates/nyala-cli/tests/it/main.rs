@@ -31,6 +31,7 @@ mod live_cubes;
 mod live_recovery;
 mod live_scan;
 mod loads;
+mod local_socket;
 mod oracle;
 mod plans;
 mod process;

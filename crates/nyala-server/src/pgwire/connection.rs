@@ -129,12 +129,18 @@ impl Connection {
         let stopped = || {
             Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection: the server is stopping").into()
         };
-        // Waited for from the first message to the last: to begin anew with each takes the lock of all connections twice.
-        let mut stopping = pin!(shutdown.cancelled());
-        for number in 1_u64.. {
-            // A client that never pauses is not waited for.
-            if number.is_multiple_of(MESSAGES_UNWATCHED) && shutdown.is_cancelled() {
-                return stopped();
+        // A token of its own, and waited for from the first message to the last: that of all connections is a lock of all.
+        let own = shutdown.child_token();
+        let mut stopping = pin!(own.cancelled());
+        let mut unwatched = 0;
+        loop {
+            unwatched += 1;
+            if unwatched == MESSAGES_UNWATCHED {
+                // A client that never pauses is not waited for.
+                if own.is_cancelled() {
+                    return stopped();
+                }
+                unwatched = 0;
             }
             let request = tokio::select! {
                 biased;
@@ -151,7 +157,6 @@ impl Connection {
                 return stop;
             }
         }
-        Stop::Gone
     }
 
     /// What few messages need is in boxes: this is part of the state of every connection, and the less of that a query

@@ -29,6 +29,7 @@ mod errors;
 mod extended;
 mod floats;
 mod functions;
+mod listen;
 mod login;
 mod messages;
 mod numeric;
@@ -50,4 +51,5 @@ mod transaction;
 mod walk;
 
 pub use catalog::PgCatalog;
+pub use listen::{Listener, LocalSocket};
 pub use server::serve;

@@ -1,12 +1,10 @@
 //! Accepts connections, bounds their number, and sees them off when the server stops.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nyala_engine::{Engine, Identity, SessionOptions};
 use nyala_model::config::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -15,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::cancel::CancelMap;
 use super::connection::Connection;
 use super::errors::{Failure, Stop, sqlstate};
+use super::listen::{Listener, Peer, Socket};
 use super::login::login;
 use super::startup::{Head, Opening, StartupParameters, encrypt, open};
 use super::stream::{Input, Output, split};
@@ -36,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(
     engine: Arc<Engine>,
     authenticator: Arc<Authenticator>,
-    listener: TcpListener,
+    listener: Listener,
     limits: ServerConfig,
     tls: Option<Tls>,
     shutdown: CancellationToken,
@@ -104,14 +103,13 @@ struct Opened {
     opening: Result<Opening, Stop>,
     input: Input,
     output: Output,
-    encrypted: bool,
+    /// Nobody on the way can read it.
+    private: bool,
 }
 
 impl Door {
     /// Serves one socket to its end.
-    async fn attend(self: Arc<Self>, socket: TcpStream, peer: SocketAddr) {
-        // Answers are flushed whole; waiting for more would only delay them.
-        let _ = socket.set_nodelay(true);
+    async fn attend(self: Arc<Self>, socket: Socket, peer: Peer) {
         let opened = tokio::select! {
             () = self.shutdown.cancelled() => return,
             opened = timeout(STARTUP_TIMEOUT, self.open(socket)) => opened,
@@ -119,11 +117,11 @@ impl Door {
         let Ok(opened) = opened else {
             return tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs());
         };
-        let Ok(Opened { opening, mut input, mut output, encrypted }) = opened else {
+        let Ok(Opened { opening, mut input, mut output, private }) = opened else {
             return tracing::debug!(%peer, "connection closed before start-up");
         };
         match opening {
-            Ok(Opening::Session(start)) if encrypted || self.admits_plaintext() => {
+            Ok(Opening::Session(start)) if private || self.admits_plaintext() => {
                 self.session(start, input, output, peer).await;
             }
             Ok(Opening::Session(_)) => {
@@ -144,25 +142,19 @@ impl Door {
         }
     }
 
-    async fn open(&self, socket: TcpStream) -> Result<Opened, Stop> {
+    async fn open(&self, socket: Socket) -> Result<Opened, Stop> {
         let (stream, head) = encrypt(socket, self.tls.as_ref()).await?;
-        let encrypted = stream.is_encrypted();
+        let private = stream.is_private();
         let (mut input, mut output) = split(stream, head.as_ref().map(Head::as_slice).unwrap_or_default());
         let opening = open(&mut input, &mut output).await;
-        Ok(Opened { opening, input, output, encrypted })
+        Ok(Opened { opening, input, output, private })
     }
 
     fn admits_plaintext(&self) -> bool {
         self.tls.is_none() || self.limits.tls.allow_plaintext
     }
 
-    async fn session(
-        &self,
-        start: StartupParameters,
-        mut input: Input,
-        mut output: Output,
-        peer: SocketAddr,
-    ) {
+    async fn session(&self, start: StartupParameters, mut input: Input, mut output: Output, peer: Peer) {
         let Ok(_slot) = self.slots.try_acquire() else {
             ::metrics::counter!("nyala_postgres_refused_total").increment(1);
             tracing::warn!(%peer, limit = self.limits.max_connections, "connection limit reached");
@@ -205,7 +197,7 @@ impl Door {
 }
 
 /// Who a session is for, as the client tells it.
-fn options_of(start: &StartupParameters, peer: SocketAddr) -> SessionOptions {
+fn options_of(start: &StartupParameters, peer: Peer) -> SessionOptions {
     let application = start.settings.iter().rfind(|(name, _)| name == "application_name");
     SessionOptions {
         user: start.user.clone(),

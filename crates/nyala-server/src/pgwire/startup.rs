@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::NegotiateProtocolVersion;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::cancel::CancelKey;
 use super::errors::{Failure, Stop, sqlstate};
+use super::listen::Socket;
 use super::stream::{Input, Output};
 use crate::tls::{Stream, Tls};
 
@@ -49,28 +49,46 @@ pub(super) struct StartupParameters {
 pub(super) type Head = [u8; 8];
 
 /// Agrees on encryption, or on none. Gives the connection and the head of the packet that follows, if that was
-/// read already.
+/// read already. Within the machine there is nobody on the way, and no encryption.
 ///
 /// Not a byte beyond a request is read before encryption begins: what somebody on the way has put there must
 /// never be taken for what came through it (CVE-2021-23222).
 ///
 /// # Errors
 /// [`Stop::Gone`] when the client leaves.
-pub(super) async fn encrypt(
-    mut socket: TcpStream,
-    tls: Option<&Tls>,
-) -> Result<(Stream, Option<Head>), Stop> {
+pub(super) async fn encrypt(socket: Socket, tls: Option<&Tls>) -> Result<(Stream, Option<Head>), Stop> {
+    match socket {
+        Socket::Network(mut socket) => {
+            let head = agree(&mut socket, tls.is_some()).await?;
+            let stream = match (tls, head) {
+                (Some(tls), None) => tls.open(socket),
+                _ => Stream::Plain(socket),
+            };
+            Ok((stream, head))
+        }
+        Socket::Local(mut socket) => {
+            let head = agree(&mut socket, false).await?;
+            Ok((Stream::Local(socket), head))
+        }
+    }
+}
+
+/// Gives the head of the first packet that does not ask for encryption; none if encryption was asked for and is offered.
+async fn agree(
+    socket: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    offered: bool,
+) -> Result<Option<Head>, Stop> {
     loop {
         let mut head = Head::default();
         socket.read_exact(&mut head).await?;
-        match (u64::from_be_bytes(head) as u32, tls) {
-            (SSL_REQUEST, Some(tls)) => {
+        match u64::from_be_bytes(head) as u32 {
+            SSL_REQUEST if offered => {
                 socket.write_all(b"S").await?;
-                return Ok((tls.open(socket), None));
+                return Ok(None);
             }
             // One byte, no message: not offered. The client then goes on in plain text, or leaves.
-            (SSL_REQUEST | GSS_ENCRYPTION_REQUEST, _) => socket.write_all(b"N").await?,
-            _ => return Ok((Stream::Plain(socket), Some(head))),
+            SSL_REQUEST | GSS_ENCRYPTION_REQUEST => socket.write_all(b"N").await?,
+            _ => return Ok(Some(head)),
         }
     }
 }
