@@ -93,12 +93,7 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     };
     let context = BuildContext {
         state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, settings),
-        frugal: build_state(
-            engine,
-            (&engine.frugal_runtime, &pins),
-            engine.query_config.batch_rows,
-            settings,
-        ),
+        frugal: frugal_state(engine, &pins, settings),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),
@@ -185,6 +180,14 @@ fn build_state(
         SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
     state.config_mut().set_extension(Arc::clone(pins));
+    state
+}
+
+/// For what memory was too short for: each of several partitions would want some of its own.
+fn frugal_state(engine: &Engine, pins: &Arc<Pins>, settings: &Settings) -> SessionState {
+    let batch_rows = engine.query_config.batch_rows;
+    let mut state = build_state(engine, (&engine.frugal_runtime, pins), batch_rows, settings);
+    *state.config_mut() = state.config().clone().with_target_partitions(1);
     state
 }
 

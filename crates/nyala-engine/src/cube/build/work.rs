@@ -51,7 +51,7 @@ impl Root {
 enum Manner {
     /// What there is, and dictionaries of dimensions besides.
     Fast,
-    /// For what fails so: fair shares, and no dictionaries.
+    /// For what fails so: fair shares, of few operators at a time, and no dictionaries.
     Frugal,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Work<'a> {
         let (copies, feeders) = tee(&flat, roots.len(), &task, &self.context.progress)?;
         let mut writing = Vec::new();
         for (root, rows) in roots.iter().zip(copies) {
-            let plan = self.root_plan(root, rows, coding.as_ref())?;
+            let plan = self.root_plan(root, rows, coding.as_ref(), state)?;
             let schema = self.compiled.cuboid_schema(root.set);
             writing.push(self.writer.start(root.set, pass, &plan, &schema, &task)?);
         }
@@ -150,18 +150,19 @@ impl<'a> Work<'a> {
         root: &Root,
         rows: Arc<dyn ExecutionPlan>,
         coding: Option<&Coding>,
+        state: &SessionState,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         if let Some(coding) = coding.filter(|_| !root.set.is_empty()) {
-            return coding.cuboid_plan(self.compiled, root.set, rows, self.partitions());
+            return coding.cuboid_plan(self.compiled, root.set, rows, partitions_of(state));
         }
         let source = match &root.states {
             None => Source::Rows(rows),
             Some(old) => {
-                let states = self.read(vec![self.part(old)], old.dimensions, old.measures)?;
+                let states = self.read(vec![self.part(old)], old.dimensions, old.measures, state)?;
                 Source::Added { rows, states, measures: old.measures }
             }
         };
-        cuboid_plan(self.compiled, root.set, source, self.partitions(), &self.order.dimensions)
+        cuboid_plan(self.compiled, root.set, source, partitions_of(state), &self.order.dimensions)
     }
 
     /// Codes for the dimensions, unless rows are to be added to cells that have values.
@@ -258,9 +259,9 @@ impl<'a> Work<'a> {
         pass: usize,
         state: &SessionState,
     ) -> Result<CuboidEntry> {
-        let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { self.partitions() };
+        let partitions = if rows_of(&parts) < SINGLE_FILE_CELLS { 1 } else { partitions_of(state) };
         let parent = parts.first().map_or(set, |part| part.cuboid.dimensions);
-        let source = Source::States(self.read(parts, parent, u32::MAX)?, parent);
+        let source = Source::States(self.read(parts, parent, u32::MAX, state)?, parent);
         let plan = cuboid_plan(self.compiled, set, source, partitions, &self.order.dimensions)?;
         let schema = self.compiled.cuboid_schema(set);
         let writing = self.writer.start(set, pass, &plan, &schema, &state.task_ctx())?;
@@ -273,15 +274,16 @@ impl<'a> Work<'a> {
         parts: Vec<CuboidPart>,
         set: DimensionSet,
         measures: u32,
+        state: &SessionState,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let small = rows_of(&parts) < SINGLE_FILE_CELLS;
         let table = CuboidTable::new(parts, self.compiled.cuboid_schema_before(set, measures));
-        let scan = table.scan_files(&self.context.state, None, None)?;
+        let scan = table.scan_files(state, None, None)?;
         if small {
             return Ok(scan);
         }
-        let options = self.context.state.config_options();
-        Ok(scan.repartitioned(self.partitions(), options)?.unwrap_or(scan))
+        let options = state.config_options();
+        Ok(scan.repartitioned(partitions_of(state), options)?.unwrap_or(scan))
     }
 
     async fn finish(&self, cuboid: CuboidEntry) -> Result<CuboidEntry> {
@@ -290,10 +292,10 @@ impl<'a> Work<'a> {
         tracing::debug!(cube = %self.cube.name, cuboid = %cuboid.dimensions, rows = cuboid.rows, "cuboid built");
         Ok(cuboid)
     }
+}
 
-    fn partitions(&self) -> usize {
-        self.context.state.config().target_partitions()
-    }
+fn partitions_of(state: &SessionState) -> usize {
+    state.config().target_partitions()
 }
 
 fn rows_of(parts: &[CuboidPart]) -> u64 {
