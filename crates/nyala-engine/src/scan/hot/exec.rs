@@ -17,7 +17,7 @@ use datafusion::physical_plan::execution_plan::{
     Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
@@ -26,6 +26,7 @@ use futures::StreamExt;
 use super::cache::{CuboidKey, HotCuboids};
 use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
+use super::measured::Measured;
 use super::picked::Picked;
 
 /// Up to this many rows one partition is faster than any division of work.
@@ -171,8 +172,8 @@ impl HotCuboidExec {
 
     /// The rows of that cuboid that it gives, all at once.
     pub(super) fn kept(&self) -> Result<Picked> {
-        let metrics = BaselineMetrics::new(&self.metrics, 0);
-        let _timer = metrics.elapsed_compute().timer();
+        let measured = Measured::new(&self.metrics, 0);
+        let _timer = measured.elapsed.timer();
         let pieces = self.partitions.iter().flatten();
         let kept = match &self.filter {
             None => {
@@ -180,7 +181,7 @@ impl HotCuboidExec {
             }
             filter => Picked::all(pieces.map(|piece| piece.kept(filter.as_ref())).collect::<Result<_>>()?),
         };
-        metrics.record_output(kept.rows());
+        measured.output_rows.add(kept.rows());
         Ok(kept)
     }
 
@@ -338,12 +339,12 @@ impl ExecutionPlan for HotCuboidExec {
         let pieces = pieces.ok_or_else(|| internal_datafusion_err!("there is no partition {partition}"))?;
         let (schema, output, filter) =
             (Arc::clone(&self.schema), Arc::clone(&self.output), self.filter.clone());
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let measured = Measured::new(&self.metrics, partition);
         let read = move |piece: Piece| {
-            let _timer = metrics.elapsed_compute().timer();
+            let _timer = measured.elapsed.timer();
             let batch = piece.read(filter.as_ref(), &output, &schema).transpose();
             if let Some(Ok(batch)) = &batch {
-                metrics.record_output(batch.num_rows());
+                measured.output_rows.add(batch.num_rows());
             }
             // A piece without a row is given all the same: the stream looks up after each.
             batch.unwrap_or_else(|| Ok(RecordBatch::new_empty(Arc::clone(&schema))))

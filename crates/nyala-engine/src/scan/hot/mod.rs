@@ -31,6 +31,7 @@ mod exec;
 mod fold;
 mod groups;
 mod load;
+mod measured;
 mod near;
 mod picked;
 mod prune;

@@ -12,7 +12,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coop::cooperative;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -22,6 +22,7 @@ use super::answer::{answer, of_nothing};
 use super::keys::Packing;
 use super::shape::{Column, Shape};
 use crate::scan::hot::exec::HotCuboidExec;
+use crate::scan::hot::measured::Measured;
 
 /// Bytes for each row: its place, its keys, its group.
 const ROW_BYTES: usize = 20;
@@ -170,12 +171,12 @@ impl ExecutionPlan for HotGroupsExec {
         }
         let reservation = self.reserve(self.cells()?, &context)?;
         let (shape, scan) = (Arc::clone(&self.shape), Arc::clone(&self.scan));
-        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let measured = Measured::new(&self.metrics, partition);
         let batches = futures::stream::iter([scan]).map(move |scan| {
             let _reserved = &reservation;
-            let _timer = metrics.elapsed_compute().timer();
+            let _timer = measured.elapsed.timer();
             let batch = compute(&shape, &scan)?;
-            metrics.record_output(batch.num_rows());
+            measured.output_rows.add(batch.num_rows());
             Ok(batch)
         });
         let schema = Arc::clone(&self.shape.schema);
