@@ -115,6 +115,56 @@ async fn other_values_need_no_other_plan() {
     }
 }
 
+/// Values may ask for more than a plan for few rows shall read.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_much_for_a_ready_plan_is_planned() {
+    const CELLS: i64 = 150_000;
+    let test = TestEngine::new().await;
+    let rows = batch!(
+        "id" => Int64Array::from_iter_values(0..CELLS),
+        "a" => Int64Array::from_iter_values((0..CELLS).map(|i| i * 7 % 1000)),
+    );
+    test.table("f", &[rows]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY id").await;
+    test.run("BUILD CUBE c").await;
+    let from = |id: i64| format!("SELECT count(*), sum(a) FROM f WHERE id >= {id}");
+    assert!(becomes_ready(&test, &from(CELLS - 5)).await);
+    check_ready(&test, &from(CELLS - 9)).await;
+    let before = hits(&test);
+    let answer = test.run(&from(3)).await;
+    assert_same(&from(3), &answer, &raw(&test, &from(3)).await);
+    assert_eq!(hits(&test), before, "it was too much");
+    check_ready(&test, &from(CELLS - 1)).await;
+}
+
+/// A text that was prepared before its columns changed their types is planned for what they are now.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_columns_that_became_others_are_read_again() {
+    let test = TestEngine::new().await;
+    let make = async |ids: arrow::array::ArrayRef| {
+        let rows = arrow::array::RecordBatch::try_from_iter([
+            ("id", ids),
+            ("a", std::sync::Arc::new(Int64Array::from_iter_values(0..100)) as _),
+        ]);
+        test.table("f", &[rows.unwrap()]).await;
+        test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY id").await;
+        test.run("BUILD CUBE c").await;
+    };
+    let sql = "SELECT sum(a) FROM f WHERE id = 7";
+    make(std::sync::Arc::new(Int64Array::from_iter_values(0..100))).await;
+    assert!(becomes_ready(&test, sql).await);
+    let prepared = test.session.recall(sql).unwrap();
+    test.run("DROP CUBE c").await;
+    test.run("DROP TABLE f").await;
+    make(std::sync::Arc::new(Int32Array::from_iter_values((0..100).map(|id| id / 2)))).await;
+    assert!(becomes_ready(&test, sql).await);
+    let Answer::Rows(rows) = test.session.execute(&prepared, Vec::new()).await.unwrap() else {
+        panic!("a query gives rows")
+    };
+    let answer = rows_of(&rows.collect().await.unwrap());
+    assert_same(sql, &answer, &[vec!["29".to_owned()]]);
+}
+
 /// What two lists have in common depends on their values, which a plan without values does not know.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_overlap_do_not_become_one_list() {

@@ -75,7 +75,9 @@ impl Session {
             Some(values) => template.bind(values)?,
             None => template.bind(&cast_values(prepared.parameter_types(), parameters)?)?,
         };
-        let (Some(plan), Some(running)) = (plan, running.take()) else { return Ok(None) };
+        // Without a plan the statement goes on, and is planned.
+        let Some(plan) = plan else { return Ok(None) };
+        let Some(running) = running.take() else { return Err(QueryError::internal("a statement ran twice")) };
         self.engine.plans.count(true);
         self.engine.count_hits(template.asked().len());
         running.entry().follows(&plan, true, template.answered_from());

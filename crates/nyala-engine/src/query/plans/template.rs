@@ -154,9 +154,12 @@ impl Template {
         literals.iter().zip(&self.types).map(|(literal, wanted)| value_of(literal, wanted)).collect()
     }
 
-    /// The plan for these values; none if something it reads is not in memory, or if there is so much to read
-    /// that another plan is better.
+    /// The plan for these values; none if they are of other types, as those taken out of a text before the types of columns
+    /// changed, if something it reads is not in memory, or if there is so much to read that another plan is better.
     pub(in crate::query) fn bind(&self, values: &[ScalarValue]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        if !values.iter().map(ScalarValue::data_type).eq(self.types.iter().cloned()) {
+            return Ok(None);
+        }
         Ok(bind(&self.plan, values)?)
     }
 
