@@ -32,26 +32,42 @@ pub(super) fn plan(
     plan: &LogicalPlan,
     settings: &Settings,
 ) -> Result<()> {
+    if identity.may_everything(&engine.catalog().snapshot()) {
+        return Ok(());
+    }
+    reading(engine, identity, &tables_of(plan, &engine.context(), settings)?)
+}
+
+/// Checks the tables that a plan reads, which [`tables_of`] told.
+pub(super) fn reading(engine: &Engine, identity: &Identity, tables: &[QualifiedName]) -> Result<()> {
     let catalog = engine.catalog().snapshot();
     if identity.may_everything(&catalog) {
         return Ok(());
     }
-    let context = engine.context();
-    let mut refusal = Ok(());
+    tables.iter().try_for_each(|table| match table.schema == SYSTEM_SCHEMA {
+        true if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
+        true => identity.require_superuser(&catalog, &format!("reading `{table}`")),
+        false => identity.require(&catalog, Privilege::Select, &Securable::Object(table.clone())),
+    })
+}
+
+/// Every table that a plan reads, also in subqueries.
+pub(super) fn tables_of(
+    plan: &LogicalPlan,
+    context: &SnapshotContext,
+    settings: &Settings,
+) -> Result<Vec<QualifiedName>> {
+    let mut tables = Vec::new();
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
-            && let Some(table) = read_by(scan, settings, &context)
+            && let Some(table) = read_by(scan, settings, context)
+            && !tables.contains(&table)
         {
-            refusal = match table.schema == SYSTEM_SCHEMA {
-                true if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
-                true => identity.require_superuser(&catalog, &format!("reading `{table}`")),
-                false => identity.require(&catalog, Privilege::Select, &Securable::Object(table)),
-            };
+            tables.push(table);
         }
-        let goes_on = refusal.is_ok();
-        Ok(if goes_on { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+        Ok(TreeNodeRecursion::Continue)
     })?;
-    refusal
+    Ok(tables)
 }
 
 /// The table that is read; none for what describes the database, and for functions that give rows. Whatever else

@@ -42,9 +42,17 @@ impl Session {
         if let Some(schema) = self.known_schema(&statement) {
             let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
             let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
-            let (plan, returning, shown) = (None, None, OnceLock::new());
-            let parts =
-                Parts { statement, parameter_types, schema, plan, planned_for, if_exists, returning, shown };
+            let parts = Parts {
+                statement,
+                parameter_types,
+                schema,
+                plan: None,
+                planned_for,
+                if_exists,
+                returning: None,
+                shown: OnceLock::new(),
+                kept: OnceLock::new(),
+            };
             return Ok(Prepared::from_parts(Arc::new(parts)));
         }
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {

@@ -1,6 +1,7 @@
 //! Statements that are planned far enough to know what they take and give, and may be executed many times.
 
-use std::sync::{Arc, OnceLock};
+use std::any::Any;
+use std::sync::{Arc, OnceLock, Weak};
 
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -9,6 +10,7 @@ use nyala_model::SnapshotVersion;
 
 use super::live::Returning;
 use super::planning::{self, Planned, Unoptimized};
+use super::plans::Template;
 use super::show;
 use crate::error::Result;
 use crate::session::{Settings, SnapshotContext};
@@ -24,6 +26,8 @@ pub struct Prepared {
     parts: Arc<Parts>,
     /// For a statement that is the shape of a text.
     taken: Option<Arc<Taken>>,
+    /// By which it may be run. Not held, because what is in a plan stays in memory.
+    template: Weak<Template>,
 }
 
 /// What planning found about a statement.
@@ -40,6 +44,8 @@ pub(super) struct Parts {
     pub(super) returning: Option<Returning>,
     /// The statement as it displays, once somebody asked for it; of a long one the beginning.
     pub(super) shown: OnceLock<Box<str>>,
+    /// What doors have worked out about it.
+    pub(super) kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 /// A text, and the values that were taken out of it.
@@ -65,6 +71,7 @@ impl Parts {
             if_exists: IfExists::default(),
             returning: None,
             shown: OnceLock::new(),
+            kept: OnceLock::new(),
         })
     }
 
@@ -92,12 +99,23 @@ impl Parts {
 
 impl Prepared {
     pub(super) fn from_parts(parts: Arc<Parts>) -> Self {
-        Self { parts, taken: None }
+        Self { parts, taken: None, template: Weak::new() }
     }
 
-    /// The statement `sql`, as the shape it has and the values that were taken out.
-    pub(super) fn taken_from(sql: &str, shape: Arc<Parts>, values: Vec<ScalarValue>) -> Self {
-        Self { parts: shape, taken: Some(Arc::new(Taken { sql: sql.to_owned(), values })) }
+    /// The statement that a template answers.
+    pub(super) fn of_template(template: &Arc<Template>) -> Self {
+        Self { parts: Arc::clone(template.parts()), taken: None, template: Arc::downgrade(template) }
+    }
+
+    /// The statement `sql`, of which this is the shape, with the values that were taken out.
+    pub(super) fn taken_from(self, sql: &str, values: Vec<ScalarValue>) -> Self {
+        Self { taken: Some(Arc::new(Taken { sql: sql.to_owned(), values })), ..self }
+    }
+
+    /// The template it was found by, if that is still there. Only of a text whose values were taken out, which is mostly run once:
+    /// what is prepared to be run often shall be looked for, so that the cache of plans knows that it is.
+    pub(super) fn template(&self) -> Option<Arc<Template>> {
+        self.taken.as_ref().and_then(|_| self.template.upgrade())
     }
 
     pub(super) fn parts(&self) -> &Arc<Parts> {
@@ -156,6 +174,13 @@ impl Prepared {
     pub fn writes_rows(&self) -> bool {
         let plan = self.parts.plan.as_ref().map(|plan| plan.logical());
         matches!(plan, Some(LogicalPlan::Dml(_)))
+    }
+
+    /// What a door has worked out about this statement: kept with it for everybody who runs it, and nothing at first. None if
+    /// something of another type is kept already.
+    pub fn kept<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
+        let kept = self.parts.kept.get_or_init(|| Arc::new(T::default()));
+        Arc::clone(kept).downcast().ok()
     }
 
     /// Columns of the result; none if it gives no rows.

@@ -20,7 +20,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
-use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, Source};
+use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, NoValues, Source};
 use super::reader::IndexedReaderFactory;
 use super::stores::DATA_STORE;
 
@@ -114,9 +114,12 @@ impl CuboidTable {
             match hot.find(key, &scan.columns) {
                 Ok(cuboid) => {
                     let ranges = match &conditions {
-                        Some(conditions) => {
-                            conditions.ranges(&cuboid, &mut conditions.undecided(), scan.batch_rows)?
-                        }
+                        Some(conditions) => conditions.ranges(
+                            &cuboid,
+                            &NoValues,
+                            &mut conditions.undecided(),
+                            scan.batch_rows,
+                        )?,
                         None => cuboid.all(scan.batch_rows),
                     };
                     held.push((cuboid, ranges));

@@ -14,7 +14,7 @@ pub(crate) use external::{ExternalTable, decode_schema};
 pub(crate) use files::{ColumnRange, TableFiles};
 pub(crate) use footer::{FileProblem, check_file};
 pub use hot::HotStats;
-pub(crate) use hot::{HotCuboidExec, HotCuboids, HotGroupsExec};
+pub(crate) use hot::{HotCuboidExec, HotCuboids, HotGroupsExec, Values};
 pub(crate) use infer::encode_schema;
 pub(crate) use infer::{TableRequest, describe_table};
 pub(crate) use stores::Stores;

@@ -9,6 +9,8 @@
 //! Only literals on the right of a comparison are taken: others may decide names and types of columns. The
 //! text is walked once over its bytes; what this little scanner is not certain of stays as it is.
 
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::ops::Range;
 
 /// More values than this are not taken out: the shape of such a text hardly comes again.
@@ -16,52 +18,66 @@ const MOST_VALUES: usize = 64;
 
 /// A text in two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lifted {
+pub(crate) struct Lifted<'a> {
     /// The text, with `$1`, `$2`, … where values were.
     pub(crate) shape: String,
     /// The values, `$1` first.
-    pub(crate) values: Vec<Literal>,
+    pub(crate) values: Vec<Literal<'a>>,
 }
 
 /// A literal as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Literal {
+pub(crate) enum Literal<'a> {
     /// Digits, perhaps with a sign.
-    Integer(String),
+    Integer(Cow<'a, str>),
     /// Digits with a point.
-    Decimal(String),
+    Decimal(Cow<'a, str>),
     /// The text within quotes.
-    Text(String),
+    Text(Cow<'a, str>),
     /// The text of `DATE '…'`.
-    Date(String),
+    Date(Cow<'a, str>),
 }
 
 /// Takes the values out of a query. None if `sql` is not certainly one query whose values may be taken out, or
 /// if there are none.
-pub(crate) fn lift(sql: &str) -> Option<Lifted> {
+pub(crate) fn lift(sql: &str) -> Option<Lifted<'_>> {
     let tokens = scan(sql)?;
-    let first = tokens.first()?;
-    if !["SELECT", "WITH"].iter().any(|word| first.is_word(sql, word)) {
-        return None;
-    }
+    tokens.first().filter(|first| first.kind == Kind::Query)?;
     let mut lifted = Lifted { shape: String::with_capacity(sql.len()), values: Vec::new() };
     let mut copied = 0;
     for (literal, at) in comparands(sql, &tokens) {
         lifted.shape.push_str(sql.get(copied..at.start)?);
         lifted.values.push(literal);
-        lifted.shape.push_str(&format!("${}", lifted.values.len()));
+        write!(lifted.shape, "${}", lifted.values.len()).ok()?;
         copied = at.end;
     }
     lifted.shape.push_str(sql.get(copied..)?);
     (1..=MOST_VALUES).contains(&lifted.values.len()).then_some(lifted)
 }
 
+/// What a token is, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    /// `SELECT` and `WITH`, by which queries begin.
+    Query,
+    And,
+    In,
+    Between,
+    Like,
+    Date,
+    /// A word that stands behind a whole operand, besides `AND`.
+    Clause,
+    /// Any other word, and names in quotes.
     Word,
     Integer,
     Decimal,
     Text,
+    Comparison,
+    Opening,
+    Closing,
+    Comma,
+    Minus,
+    /// Any other symbol.
     Symbol,
 }
 
@@ -74,14 +90,6 @@ struct Token {
 impl Token {
     fn text<'a>(&self, sql: &'a str) -> &'a str {
         sql.get(self.at.clone()).unwrap_or_default()
-    }
-
-    fn is_word(&self, sql: &str, word: &str) -> bool {
-        self.kind == Kind::Word && self.text(sql).eq_ignore_ascii_case(word)
-    }
-
-    fn is_symbol(&self, sql: &str, symbol: &str) -> bool {
-        self.kind == Kind::Symbol && self.text(sql) == symbol
     }
 }
 
@@ -104,7 +112,7 @@ fn scan(sql: &str) -> Option<Vec<Token>> {
                 if matches!(rest.get(length), Some(b'\'' | b'"' | b'$' | 128..)) {
                     return None;
                 }
-                (Kind::Word, length)
+                (word(rest.get(..length)?), length)
             }
             b'0'..=b'9' => number(rest)?,
             b'\'' => (Kind::Text, quoted(rest, b'\'')?),
@@ -112,8 +120,15 @@ fn scan(sql: &str) -> Option<Vec<Token>> {
             b'-' if rest.starts_with(b"--") => return None,
             b'/' if rest.starts_with(b"/*") => return None,
             b'<' | b'>' | b'=' | b'!' | b'~' | b'|' | b'&' | b'@' | b'#' | b'?' | b'^' | b':' | b'*'
-            | b'/' | b'%' => (Kind::Symbol, length_of(rest, |byte| b"<>=!~|&@#?^:*/%".contains(&byte))),
-            b'(' | b')' | b',' | b'.' | b'+' | b'-' | b'[' | b']' => (Kind::Symbol, 1),
+            | b'/' | b'%' => {
+                let length = length_of(rest, |byte| b"<>=!~|&@#?^:*/%".contains(&byte));
+                (symbol(rest.get(..length)?), length)
+            }
+            b'(' => (Kind::Opening, 1),
+            b')' => (Kind::Closing, 1),
+            b',' => (Kind::Comma, 1),
+            b'-' => (Kind::Minus, 1),
+            b'.' | b'+' | b'[' | b']' => (Kind::Symbol, 1),
             _ => return None,
         };
         tokens.push(Token { kind, at: start..start + length });
@@ -124,6 +139,42 @@ fn scan(sql: &str) -> Option<Vec<Token>> {
 
 fn length_of(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !belongs(*byte)).unwrap_or(bytes.len())
+}
+
+/// What a word is. Length and first letter leave one that it may be.
+fn word(text: &[u8]) -> Kind {
+    let (known, kind): (&[u8], Kind) = match (text.len(), text.first().map(u8::to_ascii_uppercase)) {
+        (2, Some(b'I')) => (b"IN", Kind::In),
+        (2, Some(b'O')) => (b"OR", Kind::Clause),
+        (3, Some(b'A')) => (b"AND", Kind::And),
+        (4, Some(b'D')) => (b"DATE", Kind::Date),
+        (4, Some(b'L')) => (b"LIKE", Kind::Like),
+        (4, Some(b'T')) => (b"THEN", Kind::Clause),
+        (4, Some(b'W')) => (b"WITH", Kind::Query),
+        (5, Some(b'F')) => (b"FETCH", Kind::Clause),
+        (5, Some(b'G')) => (b"GROUP", Kind::Clause),
+        (5, Some(b'I')) => (b"ILIKE", Kind::Like),
+        (5, Some(b'L')) => (b"LIMIT", Kind::Clause),
+        (5, Some(b'O')) => (b"ORDER", Kind::Clause),
+        (5, Some(b'U')) => (b"UNION", Kind::Clause),
+        (5, Some(b'W')) => (b"WHERE", Kind::Clause),
+        (6, Some(b'E')) => (b"EXCEPT", Kind::Clause),
+        (6, Some(b'H')) => (b"HAVING", Kind::Clause),
+        (6, Some(b'O')) => (b"OFFSET", Kind::Clause),
+        (6, Some(b'S')) => (b"SELECT", Kind::Query),
+        (6, Some(b'W')) => (b"WINDOW", Kind::Clause),
+        (7, Some(b'B')) => (b"BETWEEN", Kind::Between),
+        (9, Some(b'I')) => (b"INTERSECT", Kind::Clause),
+        _ => return Kind::Word,
+    };
+    if text.eq_ignore_ascii_case(known) { kind } else { Kind::Word }
+}
+
+fn symbol(text: &[u8]) -> Kind {
+    match text {
+        b"=" | b"<>" | b"!=" | b"<" | b">" | b"<=" | b">=" => Kind::Comparison,
+        _ => Kind::Symbol,
+    }
 }
 
 fn number(bytes: &[u8]) -> Option<(Kind, usize)> {
@@ -158,57 +209,58 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
 }
 
 /// Literals that something is compared with, and where they stand.
-fn comparands(sql: &str, tokens: &[Token]) -> Vec<(Literal, Range<usize>)> {
+fn comparands<'a>(sql: &'a str, tokens: &[Token]) -> Vec<(Literal<'a>, Range<usize>)> {
     let mut found = Vec::new();
     let mut at = 0;
+    // Whether the next AND is that of a BETWEEN.
     let mut between = false;
     while let Some(token) = tokens.get(at) {
         at += 1;
-        let compares = token.kind == Kind::Symbol && is_comparison(token.text(sql))
-            || ["LIKE", "ILIKE"].iter().any(|word| token.is_word(sql, word))
-            || between && token.is_word(sql, "AND");
-        let opens_between = token.is_word(sql, "BETWEEN");
-        if token.is_word(sql, "AND") {
-            between = false;
-        }
-        if compares || opens_between {
-            if let Some((literal, next)) = literal(sql, tokens, at, opens_between) {
-                found.push((literal, span(tokens, at, next)));
-                at = next;
-                between = opens_between;
+        let opens_between = token.kind == Kind::Between;
+        let compares = match token.kind {
+            Kind::Comparison | Kind::Like | Kind::Between => true,
+            Kind::And => std::mem::take(&mut between),
+            Kind::In => {
+                at = members(sql, tokens, at, &mut found);
+                false
             }
-        } else if token.is_word(sql, "IN") {
-            at = members(sql, tokens, at, &mut found);
+            _ => false,
+        };
+        if compares && let Some((literal, next)) = literal(sql, tokens, at, opens_between) {
+            found.push((literal, span(tokens, at, next)));
+            at = next;
+            between = opens_between;
         }
     }
     found
 }
 
-fn is_comparison(symbol: &str) -> bool {
-    matches!(symbol, "=" | "<>" | "!=" | "<" | ">" | "<=" | ">=")
-}
-
 /// The members of `IN (…)` if all are literals; gives where to go on.
-fn members(sql: &str, tokens: &[Token], at: usize, found: &mut Vec<(Literal, Range<usize>)>) -> usize {
-    let is = |at: usize, symbol: &str| tokens.get(at).is_some_and(|token| token.is_symbol(sql, symbol));
-    if !is(at, "(") {
+fn members<'a>(
+    sql: &'a str,
+    tokens: &[Token],
+    at: usize,
+    found: &mut Vec<(Literal<'a>, Range<usize>)>,
+) -> usize {
+    let kind = |at: usize| tokens.get(at).map(|token| token.kind);
+    if kind(at) != Some(Kind::Opening) {
         return at;
     }
-    let mut listed = Vec::new();
+    let before = found.len();
     let mut next = at;
     loop {
         let start = next + 1;
-        let Some((literal, end)) = literal(sql, tokens, start, false) else { return at };
-        listed.push((literal, span(tokens, start, end)));
+        let Some((literal, end)) = literal(sql, tokens, start, false) else { break };
+        found.push((literal, span(tokens, start, end)));
         next = end;
-        if is(next, ")") {
-            found.append(&mut listed);
-            return next;
-        }
-        if !is(next, ",") {
-            return at;
+        match kind(next) {
+            Some(Kind::Closing) => return next,
+            Some(Kind::Comma) => {}
+            _ => break,
         }
     }
+    found.truncate(before);
+    at
 }
 
 fn span(tokens: &[Token], from: usize, to: usize) -> Range<usize> {
@@ -218,62 +270,45 @@ fn span(tokens: &[Token], from: usize, to: usize) -> Range<usize> {
 }
 
 /// The literal at `at` and where it ends, if it is a whole operand.
-fn literal(sql: &str, tokens: &[Token], at: usize, first_of_two: bool) -> Option<(Literal, usize)> {
+fn literal<'a>(
+    sql: &'a str,
+    tokens: &[Token],
+    at: usize,
+    first_of_two: bool,
+) -> Option<(Literal<'a>, usize)> {
     let token = tokens.get(at)?;
     let text = token.text(sql);
     let (literal, next) = match token.kind {
-        Kind::Integer => (Literal::Integer(text.to_owned()), at + 1),
-        Kind::Decimal => (Literal::Decimal(text.to_owned()), at + 1),
+        Kind::Integer => (Literal::Integer(text.into()), at + 1),
+        Kind::Decimal => (Literal::Decimal(text.into()), at + 1),
         Kind::Text => (Literal::Text(unquoted(text)), at + 1),
-        Kind::Symbol if text == "-" => {
+        Kind::Minus => {
             let number = tokens.get(at + 1)?;
-            let digits = format!("-{}", number.text(sql));
+            let digits = || format!("-{}", number.text(sql)).into();
             let literal = match number.kind {
-                Kind::Integer => Literal::Integer(digits),
-                Kind::Decimal => Literal::Decimal(digits),
+                Kind::Integer => Literal::Integer(digits()),
+                Kind::Decimal => Literal::Decimal(digits()),
                 _ => return None,
             };
             (literal, at + 2)
         }
-        Kind::Word if token.is_word(sql, "DATE") => {
+        Kind::Date => {
             let date = tokens.get(at + 1).filter(|token| token.kind == Kind::Text)?;
             (Literal::Date(unquoted(date.text(sql))), at + 2)
         }
         _ => return None,
     };
-    let ends = match tokens.get(next) {
-        None => true,
-        Some(after) if first_of_two => after.is_word(sql, "AND"),
-        Some(after) => ends_operand(sql, after),
+    let ends = match tokens.get(next).map(|token| token.kind) {
+        None | Some(Kind::And) => true,
+        Some(Kind::Clause | Kind::Closing | Kind::Comma) => !first_of_two,
+        Some(_) => false,
     };
     ends.then_some((literal, next))
 }
 
-fn ends_operand(sql: &str, token: &Token) -> bool {
-    const WORDS: [&str; 14] = [
-        "AND",
-        "OR",
-        "GROUP",
-        "ORDER",
-        "HAVING",
-        "LIMIT",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "WINDOW",
-        "WHERE",
-        "OFFSET",
-        "FETCH",
-        "THEN",
-    ];
-    token.is_symbol(sql, ")")
-        || token.is_symbol(sql, ",")
-        || WORDS.iter().any(|word| token.is_word(sql, word))
-}
-
-fn unquoted(text: &str) -> String {
+fn unquoted(text: &str) -> Cow<'_, str> {
     let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
-    inner.replace("''", "'")
+    if inner.contains('\'') { inner.replace("''", "'").into() } else { inner.into() }
 }
 
 #[cfg(test)]
@@ -300,6 +335,11 @@ mod tests {
             "WITH x AS (SELECT 1) SELECT a FROM t WHERE b IN ('it''s', 'b') AND d >= DATE '1994-01-01'",
             "WITH x AS (SELECT 1) SELECT a FROM t WHERE b IN ($1, $2) AND d >= $3",
             &["Text(\"it's\")", "Text(\"b\")", "Date(\"1994-01-01\")"],
+        );
+        check(
+            "SELECT \"and\", inner_1 FROM t WHERE a in (1,-2) And b Between 'x' AND 'y' or c iLike 'z'",
+            "SELECT \"and\", inner_1 FROM t WHERE a in ($1,$2) And b Between $3 AND $4 or c iLike $5",
+            &["Integer(\"1\")", "Integer(\"-2\")", "Text(\"x\")", "Text(\"y\")", "Text(\"z\")"],
         );
         check(
             "SELECT \"=\" FROM t WHERE (a LIKE 'x%') GROUP BY a HAVING sum(b) > 10",

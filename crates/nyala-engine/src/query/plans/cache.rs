@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hashbrown::DefaultHashBuilder;
+use hashbrown::{DefaultHashBuilder, Equivalent};
 use moka::sync::Cache;
 
 use super::template::Template;
@@ -16,18 +16,43 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// What an entry takes without its template, in bytes.
 const ENTRY_BYTES: usize = 256;
 
-/// Everything that a plan depends on but its values.
+/// What a plan depends on besides a text and values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::query) struct PlanKey {
-    text: Arc<str>,
+pub(in crate::query) struct PlanBasis {
     settings: Arc<str>,
     /// Of the context, which is one catalog snapshot in the light of one listing of files.
     epoch: u64,
 }
 
+impl PlanBasis {
+    pub(in crate::query) fn of(settings: &Settings, context: &SnapshotContext) -> Self {
+        Self { settings: Arc::clone(settings.key()), epoch: context.epoch() }
+    }
+}
+
+/// Everything that a plan depends on but its values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::query) struct PlanKey {
+    text: Arc<str>,
+    basis: PlanBasis,
+}
+
 impl PlanKey {
-    pub(in crate::query) fn new(text: &str, settings: &Settings, context: &SnapshotContext) -> Self {
-        Self { text: text.into(), settings: Arc::clone(settings.key()), epoch: context.epoch() }
+    pub(in crate::query) fn new(text: &str, basis: PlanBasis) -> Self {
+        Self { text: text.into(), basis }
+    }
+}
+
+/// A [`PlanKey`] to look for, without a copy of the text. It is hashed as one, field by field.
+#[derive(Hash)]
+struct Sought<'a> {
+    text: &'a str,
+    basis: &'a PlanBasis,
+}
+
+impl Equivalent<PlanKey> for Sought<'_> {
+    fn equivalent(&self, key: &PlanKey) -> bool {
+        *self.basis == key.basis && *self.text == *key.text
     }
 }
 
@@ -74,8 +99,9 @@ impl PlanCache {
         Self { plans, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
-    pub(in crate::query) fn find(&self, key: &PlanKey) -> Option<Known> {
-        self.plans.get(key)
+    /// What is known of a text.
+    pub(in crate::query) fn find(&self, text: &str, basis: &PlanBasis) -> Option<Known> {
+        self.plans.get(&Sought { text, basis })
     }
 
     pub(in crate::query) fn learn(&self, key: PlanKey, known: Known) {
@@ -118,5 +144,28 @@ impl fmt::Debug for PlanCache {
             .field("hits", &self.hits)
             .field("misses", &self.misses)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+
+    use super::*;
+
+    #[test]
+    fn what_is_sought_is_found_by_its_hash() {
+        let basis = |settings: &str, epoch| PlanBasis { settings: settings.into(), epoch };
+        let key = PlanKey::new("SELECT $1", basis("{}", 7));
+        let hasher = DefaultHashBuilder::default();
+        let check = |text, basis: PlanBasis, same: bool| {
+            let sought = Sought { text, basis: &basis };
+            assert_eq!(sought.equivalent(&key), same);
+            assert_eq!(hasher.hash_one(&sought) == hasher.hash_one(&key), same);
+        };
+        check("SELECT $1", basis("{}", 7), true);
+        check("SELECT $2", basis("{}", 7), false);
+        check("SELECT $1", basis("", 7), false);
+        check("SELECT $1", basis("{}", 8), false);
     }
 }

@@ -25,4 +25,4 @@ mod values;
 pub(super) use cache::PlanCache;
 pub use cache::PlanCacheStats;
 pub(super) use recall::Made;
-pub(super) use template::{answers_of, check_constant, is_fit};
+pub(super) use template::{Template, answers_of, check_constant, is_fit};

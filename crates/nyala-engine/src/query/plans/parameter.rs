@@ -13,6 +13,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
+use crate::scan::Values;
+
 /// A call of this stands where a parameter was: DataFusion has no physical expression for one.
 ///
 /// It is volatile, so that nobody tries to work it out.
@@ -78,17 +80,27 @@ fn call(placeholder: &Placeholder) -> Result<Expr> {
     Ok(ScalarUDF::new_from_impl(parameter).call(vec![lit(position as u64)]))
 }
 
-/// The expression with values in the place of parameters.
-pub(super) fn close(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Arc<dyn PhysicalExpr>> {
-    Ok(closed(expr, values)?.unwrap_or_else(|| Arc::clone(expr)))
+/// The values of parameters, `$1` first.
+pub(super) struct Given<'a>(pub(super) &'a [ScalarValue]);
+
+impl Values for Given<'_> {
+    fn value_of(&self, expr: &dyn PhysicalExpr) -> Option<&ScalarValue> {
+        self.0.get(parameter(expr)?.position)
+    }
+
+    fn put_into(&self, expr: &Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>> {
+        Ok(closed(expr, self.0)?.unwrap_or_else(|| Arc::clone(expr)))
+    }
+}
+
+fn parameter(expr: &dyn PhysicalExpr) -> Option<&Parameter> {
+    expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
 /// None if it has no parameters. A walk of our own: it is done for each run of a ready plan, and DataFusion's makes
 /// lists of children for every node.
 fn closed(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
-    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>()
-        && let Some(parameter) = call.fun().inner().downcast_ref::<Parameter>()
-    {
+    if let Some(parameter) = parameter(expr.as_ref()) {
         let value = values.get(parameter.position);
         let value = value
             .ok_or_else(|| internal_datafusion_err!("parameter ${} has no value", parameter.position + 1))?;

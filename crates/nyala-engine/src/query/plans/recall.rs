@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 
-use super::cache::{Known, PlanKey};
+use super::cache::{Known, PlanBasis, PlanKey};
 use super::template::{Answers, Template};
 use crate::error::{QueryError, Result};
 use crate::query::activity::Running;
@@ -30,13 +30,14 @@ impl Session {
     pub fn recall(&self, sql: &str) -> Option<Prepared> {
         let (context, settings) = (self.engine.context(), self.settings());
         self.engine.limits().check_bytes(sql).ok()?;
-        let find = |text: &str| self.engine.plans.find(&PlanKey::new(text, &settings, &context));
+        let basis = PlanBasis::of(&settings, &context);
+        let find = |text: &str| self.engine.plans.find(text, &basis);
         if let Some(lifted) = lift(sql) {
             match find(&lifted.shape) {
                 Some(Known::Ready(template)) => {
-                    self.may_run(&template, &settings).ok()?;
-                    let values = template.values_of(&lifted.values)?;
-                    return Some(Prepared::taken_from(sql, Arc::clone(template.parts()), values));
+                    self.may_run(&template).ok()?;
+                    let values = template.values_of(lifted.values)?;
+                    return Some(Prepared::of_template(&template).taken_from(sql, values));
                 }
                 Some(Known::Unfit) => {}
                 _ => return None,
@@ -44,19 +45,16 @@ impl Session {
         }
         match find(sql) {
             Some(Known::Ready(template)) => {
-                self.may_run(&template, &settings).ok()?;
-                Some(Prepared::from_parts(Arc::clone(template.parts())))
+                self.may_run(&template).ok()?;
+                Some(Prepared::of_template(&template))
             }
             _ => None,
         }
     }
 
     /// Whether this session may read what a template reads, which another session may have made.
-    fn may_run(&self, template: &Template, settings: &Settings) -> Result<()> {
-        match &template.parts().plan {
-            Some(plan) => authorize::plan(&self.engine, &self.options().identity, plan.logical(), settings),
-            None => Err(QueryError::internal("a template has no plan")),
-        }
+    fn may_run(&self, template: &Template) -> Result<()> {
+        authorize::reading(&self.engine, &self.options().identity, template.reads())
     }
 
     /// Runs a statement by its template. None if it has none that could be used now.
@@ -69,7 +67,7 @@ impl Session {
         running: &mut Option<Running>,
     ) -> Result<Option<Answer>> {
         let Some(template) = self.template(prepared, settings) else { return Ok(None) };
-        self.may_run(&template, settings)?;
+        self.may_run(&template)?;
         let begun = std::time::Instant::now();
         let plan = match prepared.taken() {
             Some(values) => template.bind(values)?,
@@ -93,8 +91,12 @@ impl Session {
     }
 
     fn template(&self, prepared: &Prepared, settings: &Settings) -> Option<Arc<Template>> {
-        let text = prepared.parts().statement.text()?;
-        match self.engine.plans.find(&PlanKey::new(text, settings, &self.engine.context())) {
+        let context = self.engine.context();
+        let basis = PlanBasis::of(settings, &context);
+        if let Some(template) = prepared.template().filter(|template| *template.basis() == basis) {
+            return Some(template);
+        }
+        match self.engine.plans.find(prepared.parts().statement.text()?, &basis) {
             Some(Known::Ready(template)) => Some(template),
             _ => None,
         }
@@ -111,27 +113,26 @@ impl Engine {
         context: &Arc<SnapshotContext>,
         made: Made,
     ) {
+        let basis = PlanBasis::of(settings, context);
         if let Some(lifted) = lift(text) {
-            let key = PlanKey::new(&lifted.shape, settings, context);
-            match self.plans.find(&key) {
+            match self.plans.find(&lifted.shape, &basis) {
                 Some(Known::Unfit) => {}
-                known => return self.learn_text(key, &lifted.shape, known, settings, context, made),
+                known => return self.learn_text(&lifted.shape, known, settings, context, made),
             }
         }
-        let key = PlanKey::new(text, settings, context);
-        let known = self.plans.find(&key);
-        self.learn_text(key, text, known, settings, context, made);
+        let known = self.plans.find(text, &basis);
+        self.learn_text(text, known, settings, context, made);
     }
 
     fn learn_text(
         self: &Arc<Self>,
-        key: PlanKey,
         text: &str,
         known: Option<Known>,
         settings: &Settings,
         context: &Arc<SnapshotContext>,
         made: Made,
     ) {
+        let key = PlanKey::new(text, PlanBasis::of(settings, context));
         match known {
             None => self.plans.learn(key, Known::Once),
             Some(Known::Once) => {

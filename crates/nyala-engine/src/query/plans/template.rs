@@ -13,16 +13,19 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use nyala_model::QualifiedName;
 
-use super::parameter::{close, open};
+use super::cache::PlanBasis;
+use super::parameter::{Given, open};
 use super::values::value_of;
 use crate::cube::Report;
 use crate::error::{QueryError, Result};
+use crate::query::authorize;
 use crate::query::history::Recorded;
 use crate::query::planning::{optimize, parameter_types};
 use crate::query::prepared::Parts;
 use crate::query::results::Source;
-use crate::scan::{HotCuboidExec, HotGroupsExec, WithoutValues};
+use crate::scan::{HotCuboidExec, HotGroupsExec, Values, WithoutValues};
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 use crate::statement::Literal;
 
@@ -77,11 +80,14 @@ pub(in crate::query) struct Template {
     /// The statement it answers.
     parts: Arc<Parts>,
     plan: Arc<dyn ExecutionPlan>,
+    /// The tables that the statement reads, for who must be allowed to.
+    reads: Vec<QualifiedName>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
     answered_from: Option<Arc<str>>,
     /// Types of `$1`, `$2`, …
     types: Vec<DataType>,
+    basis: PlanBasis,
 }
 
 impl Template {
@@ -102,6 +108,7 @@ impl Template {
         if lists_may_overlap(plan.logical())? {
             return Err(unfit("its values decide what lists have in common"));
         }
+        let reads = authorize::tables_of(plan.logical(), context, settings)?;
         let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
         let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
         let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;
@@ -115,13 +122,31 @@ impl Template {
         if !is_shallow(plan.as_ref())? {
             return Err(unfit("its conditions nest too deep to be evaluated with little stack"));
         }
-        let answered_from = report.answered_from().map(Into::into);
-        Ok(Self { parts, plan, task, asked: Arc::new(Recorded::new(report.asked)), answered_from, types })
+        Ok(Self {
+            parts,
+            plan,
+            reads,
+            task,
+            answered_from: report.answered_from().map(Into::into),
+            asked: Arc::new(Recorded::new(report.asked)),
+            types,
+            basis: PlanBasis::of(settings, context),
+        })
+    }
+
+    /// What it was planned with.
+    pub(in crate::query) fn basis(&self) -> &PlanBasis {
+        &self.basis
     }
 
     /// The statement it answers.
     pub(in crate::query) fn parts(&self) -> &Arc<Parts> {
         &self.parts
+    }
+
+    /// The tables that the statement reads.
+    pub(in crate::query) fn reads(&self) -> &[QualifiedName] {
+        &self.reads
     }
 
     /// Where it runs.
@@ -147,11 +172,11 @@ impl Template {
     }
 
     /// Literals as values of the parameters; none if one of them means something else as such.
-    pub(in crate::query) fn values_of(&self, literals: &[Literal]) -> Option<Vec<ScalarValue>> {
+    pub(in crate::query) fn values_of(&self, literals: Vec<Literal<'_>>) -> Option<Vec<ScalarValue>> {
         if literals.len() != self.types.len() {
             return None;
         }
-        literals.iter().zip(&self.types).map(|(literal, wanted)| value_of(literal, wanted)).collect()
+        literals.into_iter().zip(&self.types).map(|(literal, wanted)| value_of(literal, wanted)).collect()
     }
 
     /// The plan for these values; none if they are of other types, as those taken out of a text before the types of columns
@@ -219,7 +244,7 @@ fn bind(
     values: &[ScalarValue],
 ) -> datafusion::error::Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
-        let scan = scan.refiltered(|predicate| close(predicate, values))?;
+        let scan = scan.refiltered(&Given(values))?;
         return Ok(scan.map(|scan| Arc::new(scan) as Arc<dyn ExecutionPlan>));
     }
     if plan.is::<PlaceholderRowExec>() {
@@ -234,7 +259,7 @@ fn bind(
         };
     }
     if let Some(filter) = plan.downcast_ref::<FilterExec>() {
-        let predicate = close(filter.predicate(), values)?;
+        let predicate = Given(values).put_into(filter.predicate())?;
         let filter = FilterExecBuilder::from(filter).with_input(child).with_predicate(predicate).build()?;
         return Ok(Some(Arc::new(filter)));
     }

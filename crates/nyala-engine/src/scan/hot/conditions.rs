@@ -27,6 +27,7 @@ use super::prune::BlockFilter;
 use super::ranges::{common, split};
 use super::search::{Keys, search};
 use super::sorted::Sorted;
+use super::values::{NoValues, Values};
 
 /// More rows than this are worth a look at the extremes of their blocks.
 const FEW_ROWS: usize = 16_384;
@@ -78,25 +79,17 @@ impl Conditions {
         Self::of(&filter, &columns, schema).map(Some)
     }
 
-    /// The same conditions, each changed.
-    pub(super) fn changed(
-        &self,
-        change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
-    ) -> Result<Self> {
-        let all = self.all.iter().map(|one| Ok(Condition { expr: change(&one.expr)?, ..one.clone() }));
-        Ok(Self { all: all.collect::<Result<_>>()?, ..self.clone() })
-    }
-
     /// Before any cuboid has been looked at, nothing speaks against a condition.
     pub(crate) fn undecided(&self) -> Decided {
         Decided(vec![true; self.all.len()])
     }
 
-    /// Ranges of rows of `cuboid` that may match: no condition in `decided` fails for any of them. Conditions that
-    /// have to be evaluated on the rows are taken out of it.
+    /// Ranges of rows of `cuboid` that may match, with what is `given` in the place of parameters: no condition in `decided`
+    /// fails for any of them. Conditions that have to be evaluated on the rows are taken out of it.
     pub(crate) fn ranges(
         &self,
         cuboid: &HotCuboid,
+        given: &dyn Values,
         decided: &mut Decided,
         batch_rows: usize,
     ) -> Result<Vec<Range<usize>>> {
@@ -111,12 +104,12 @@ impl Conditions {
             if rows == 0 {
                 break;
             }
-            let kept = match search(condition.expr.as_ref(), values) {
+            let kept = match search(condition.expr.as_ref(), given, values) {
                 Some(kept) => kept,
                 // Few rows are looked at sooner than many values, and what is not searched seldom keeps few ranges of keys.
                 None if rows < values.len() || matches!(sorted, Sorted::Stretches(_)) => continue,
                 // What cannot be said of values apart from their rows is said of the rows.
-                None => match condition.decide(values) {
+                None => match condition.with(given)?.decide(values) {
                     Some(kept) => Keys::of(kept.values()),
                     None => continue,
                 },
@@ -127,7 +120,7 @@ impl Conditions {
             *done = true;
         }
         if rows > FEW_ROWS
-            && let Some(left) = self.left(&here)
+            && let Some(left) = self.left(&here, given)?
         {
             let filter = BlockFilter::of(left.whole()?, &self.schema, cuboid, &self.columns);
             ranges = common(&ranges, &filter.ranges()?);
@@ -138,11 +131,12 @@ impl Conditions {
         Ok(split(&ranges, batch_rows))
     }
 
-    /// Those that have to be evaluated on the rows; none if nothing has to.
-    pub(super) fn left(&self, decided: &Decided) -> Option<Self> {
+    /// Those that have to be evaluated on the rows, with what is `given`; none if nothing has to.
+    pub(super) fn left(&self, decided: &Decided, given: &dyn Values) -> Result<Option<Self>> {
         let left = self.all.iter().zip(&decided.0).filter(|(_, decided)| !**decided);
-        let all: Vec<Condition> = left.map(|(condition, _)| condition.clone()).collect();
-        (!all.is_empty()).then(|| Self { all, ..self.clone() })
+        let all = left.map(|(condition, _)| condition.with(given)).collect::<Result<Vec<_>>>()?;
+        let (schema, columns) = (&self.schema, &self.columns);
+        Ok((!all.is_empty()).then(|| Self { all, schema: Arc::clone(schema), columns: Arc::clone(columns) }))
     }
 
     /// All of them as one, over the columns of the filter.
@@ -190,6 +184,12 @@ impl Condition {
         Ok(Self { places, alone, expr })
     }
 
+    /// The condition with what is given in the place of parameters.
+    fn with(&self, given: &dyn Values) -> Result<Self> {
+        let (places, alone) = (self.places.clone(), Arc::clone(&self.alone));
+        Ok(Self { places, alone, expr: given.put_into(&self.expr)? })
+    }
+
     /// The condition over all columns.
     fn over(&self, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
         let over = Arc::clone(&self.expr).transform_up(|expr| {
@@ -217,7 +217,7 @@ impl Condition {
         let positions: Vec<usize> = positions.collect();
         if let [position] = positions[..] {
             let stored = &cuboid.stored(position)?.stored;
-            let found = |values: &ArrayRef| search(self.expr.as_ref(), values);
+            let found = |values: &ArrayRef| search(self.expr.as_ref(), &NoValues, values);
             if let Some(kept) = stored.holds(rows, found, |values| self.decide(values)) {
                 return Ok(kept);
             }

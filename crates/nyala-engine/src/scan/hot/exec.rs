@@ -28,6 +28,7 @@ use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
 use super::measured::Measured;
 use super::picked::Picked;
+use super::values::Values;
 
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
@@ -117,21 +118,20 @@ impl HotCuboidExec {
         }))
     }
 
-    /// The scan with another filter in the place of its own, over what is in memory now. None if something
+    /// The scan with what is `given` in the place of its filter's parameters, over what is in memory now. None if something
     /// is not there, or if there is so much that the work should be divided: then plan anew.
-    pub(crate) fn refiltered(
-        &self,
-        change: impl Fn(&Arc<dyn PhysicalExpr>) -> Result<Arc<dyn PhysicalExpr>>,
-    ) -> Result<Option<Self>> {
+    pub(crate) fn refiltered(&self, given: &dyn Values) -> Result<Option<Self>> {
         let scan = &self.scan;
-        let conditions = self.filter.as_ref().map(|filter| filter.changed(change)).transpose()?;
-        let mut decided = conditions.as_ref().map(Conditions::undecided);
+        let conditions = self.filter.as_ref();
+        let mut decided = conditions.map(Conditions::undecided);
         let (mut pieces, mut total, mut rows) = (Vec::new(), 0, 0);
         for key in &scan.keys {
             let Some(cuboid) = scan.hot.peek(key, &scan.columns) else { return Ok(None) };
             total += cuboid.rows();
             let ranges = match (&conditions, &mut decided) {
-                (Some(conditions), Some(decided)) => conditions.ranges(&cuboid, decided, scan.batch_rows)?,
+                (Some(conditions), Some(decided)) => {
+                    conditions.ranges(&cuboid, given, decided, scan.batch_rows)?
+                }
                 _ => cuboid.all(scan.batch_rows),
             };
             for piece in gather(&cuboid, ranges, scan.batch_rows) {
@@ -142,7 +142,10 @@ impl HotCuboidExec {
         if rows > SINGLE_PARTITION_ROWS {
             return Ok(None);
         }
-        let filter = conditions.zip(decided).and_then(|(conditions, decided)| conditions.left(&decided));
+        let filter = match conditions.zip(decided) {
+            Some((conditions, decided)) => conditions.left(&decided, given)?,
+            None => None,
+        };
         Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
     }
 
@@ -185,10 +188,11 @@ impl HotCuboidExec {
         Ok(kept)
     }
 
+    /// The same scan of other rows, without a filter.
     fn fresh(&self, partitions: Vec<Vec<Piece>>) -> Self {
         Self {
             scan: Arc::clone(&self.scan),
-            filter: self.filter.clone(),
+            filter: None,
             output: Arc::clone(&self.output),
             schema: Arc::clone(&self.schema),
             partitions,

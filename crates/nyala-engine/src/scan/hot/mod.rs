@@ -41,6 +41,7 @@ mod search;
 mod sorted;
 mod stored;
 mod stretches;
+mod values;
 
 pub(crate) use cache::HotCuboids;
 pub use cache::HotStats;
@@ -49,3 +50,5 @@ pub(super) use conditions::Conditions;
 pub(crate) use exec::HotCuboidExec;
 pub(super) use exec::HotScan;
 pub(crate) use groups::HotGroupsExec;
+pub(super) use values::NoValues;
+pub(crate) use values::Values;

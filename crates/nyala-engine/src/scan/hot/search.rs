@@ -3,6 +3,7 @@
 //! Most conditions compare a column with constants, and the values of a folded column ascend: what is kept is one range of
 //! them, or a few.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
@@ -15,6 +16,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, Literal};
+
+use super::values::Values;
 
 /// Positions of values in a dictionary: ranges in order and apart.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,14 +63,15 @@ impl Keys {
     }
 }
 
-/// Which of `values`, which ascend with NULL at the end, a condition on their column keeps. None if it has to be evaluated.
-pub(super) fn search(condition: &dyn PhysicalExpr, values: &ArrayRef) -> Option<Keys> {
+/// Which of `values`, which ascend with NULL at the end, a condition on their column keeps, with what is `given` in the place of
+/// parameters. None if it has to be evaluated.
+pub(super) fn search(condition: &dyn PhysicalExpr, given: &dyn Values, values: &ArrayRef) -> Option<Keys> {
     if let Some(comparison) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (comparison.left().as_ref(), comparison.right().as_ref());
         return match comparison.op() {
-            Operator::Or => Some(search(left, values)?.or(search(right, values)?)),
-            op if is_column(left) => compared(*op, literal(right)?, values),
-            op if is_column(right) => compared(op.swap()?, literal(left)?, values),
+            Operator::Or => Some(search(left, given, values)?.or(search(right, given, values)?)),
+            op if is_column(left) => compared(*op, constant(right, given)?, values),
+            op if is_column(right) => compared(op.swap()?, constant(left, given)?, values),
             _ => None,
         };
     }
@@ -75,7 +79,7 @@ pub(super) fn search(condition: &dyn PhysicalExpr, values: &ArrayRef) -> Option<
     if list.negated() || !is_column(list.expr().as_ref()) {
         return None;
     }
-    let equal = |one: &dyn PhysicalExpr| compared(Operator::Eq, literal(one)?, values);
+    let equal = |one: &dyn PhysicalExpr| compared(Operator::Eq, constant(one, given)?, values);
     list.list().iter().try_fold(Keys::default(), |kept, one| Some(kept.or(equal(one.as_ref())?)))
 }
 
@@ -83,8 +87,11 @@ fn is_column(expr: &dyn PhysicalExpr) -> bool {
     expr.downcast_ref::<Column>().is_some()
 }
 
-fn literal(expr: &dyn PhysicalExpr) -> Option<&ScalarValue> {
-    Some(expr.downcast_ref::<Literal>()?.value())
+fn constant<'a>(expr: &'a dyn PhysicalExpr, given: &'a dyn Values) -> Option<&'a ScalarValue> {
+    match expr.downcast_ref::<Literal>() {
+        Some(literal) => Some(literal.value()),
+        None => given.value_of(expr),
+    }
 }
 
 fn compared(op: Operator, constant: &ScalarValue, values: &ArrayRef) -> Option<Keys> {
@@ -141,21 +148,21 @@ where
 {
     let values = values.as_primitive_opt::<T>()?.values().get(..known)?;
     let number = number?;
-    Some(halved(known, |at| values.get(at).map_or(std::cmp::Ordering::Greater, |value| value.cmp(&number))))
+    Some(halved(known, |at| values.get(at).map_or(Ordering::Greater, |value| value.cmp(&number))))
 }
 
-/// The places, of so many in ascending order, that `compare` finds equal.
-fn halved(places: usize, compare: impl Fn(usize) -> std::cmp::Ordering) -> Range<usize> {
-    let first = |before: &dyn Fn(std::cmp::Ordering) -> bool, from: usize| {
-        let (mut from, mut to) = (from, places);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            if before(compare(middle)) { from = middle + 1 } else { to = middle }
+/// The place, of so many in ascending order and all different, that `compare` finds equal; an empty range where it would be.
+fn halved(places: usize, compare: impl Fn(usize) -> Ordering) -> Range<usize> {
+    let (mut from, mut to) = (0, places);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        match compare(middle) {
+            Ordering::Less => from = middle + 1,
+            Ordering::Equal => return middle..middle + 1,
+            Ordering::Greater => to = middle,
         }
-        from
-    };
-    let start = first(&|order| order.is_lt(), 0);
-    start..first(&|order| order.is_le(), start)
+    }
+    from..from
 }
 
 #[cfg(test)]
@@ -173,6 +180,7 @@ mod tests {
     use datafusion::common::cast::as_boolean_array;
     use datafusion::physical_expr::expressions::{binary, col, in_list, lit};
 
+    use super::super::values::NoValues;
     use super::*;
 
     const OPERATORS: [Operator; 6] =
@@ -193,7 +201,7 @@ mod tests {
         let comparison =
             |op, constant: &ScalarValue| binary(column(), op, lit(constant.clone()), &schema).unwrap();
         let agree = |condition: Arc<dyn PhysicalExpr>| {
-            let found = search(condition.as_ref(), &values);
+            let found = search(condition.as_ref(), &NoValues, &values);
             assert_eq!(found, Some(evaluated(&condition, &values, &schema)), "{condition} of {values:?}");
         };
         for constant in constants {
@@ -242,7 +250,7 @@ mod tests {
         let schema = Arc::new(Schema::new(vec![Field::new("c", DataType::Float64, true)]));
         let column = || col("c", &schema).unwrap();
         let left_alone = |condition: Arc<dyn PhysicalExpr>| {
-            assert_eq!(search(condition.as_ref(), &values), None, "{condition}");
+            assert_eq!(search(condition.as_ref(), &NoValues, &values), None, "{condition}");
         };
         left_alone(binary(column(), Operator::Lt, lit(1.0), &schema).unwrap());
         left_alone(binary(column(), Operator::Eq, column(), &schema).unwrap());
