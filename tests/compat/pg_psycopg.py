@@ -97,6 +97,24 @@ def text_and_binary_results():
 
 
 @check
+def each_client_has_its_own_format():
+    """clients that ask the same text at once get it as each of them wants it"""
+    query = "SELECT 0.1::float8 + 0.2::float8 AS sum, 7::int8 AS n"
+    with connect() as usual, connect() as other, connect() as last:
+        other.execute("SET extra_float_digits = 0")
+        # Texts of binary cursors and of others are one text, which has a ready plan after a while.
+        for _ in range(20):
+            for connection, expected in ((other, 0.3), (usual, 0.30000000000000004), (last, 0.30000000000000004)):
+                equal(connection.execute(query).fetchone(), (expected, 7))
+                with connection.cursor(binary=True) as cursor:
+                    equal(cursor.execute(query).fetchone(), (0.30000000000000004, 7))
+        usual.execute("SET extra_float_digits = 0")
+        equal(usual.execute(query).fetchone(), (0.3, 7))
+        usual.execute("RESET extra_float_digits")
+        equal(usual.execute(query).fetchone(), (0.30000000000000004, 7))
+
+
+@check
 def special_results():
     """arrays, intervals, infinities and time zones"""
     for binary in (False, True):

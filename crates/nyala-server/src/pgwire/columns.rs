@@ -80,14 +80,17 @@ impl Column {
 
     /// The Arrow field that describes what [`Column::render`] gives.
     pub fn rendered_field(&self, format: FieldFormat) -> Field {
-        let data_type = match (&self.shape, format) {
+        Field::new(&self.name, self.rendered_type(format), true).with_metadata(self.metadata.clone())
+    }
+
+    fn rendered_type(&self, format: FieldFormat) -> DataType {
+        match (&self.shape, format) {
             (Shape::Native(native), _) => native.clone(),
             (Shape::Float, FieldFormat::Binary) if self.pg_type == Type::FLOAT8 => DataType::Float64,
             (Shape::Float, FieldFormat::Binary) => DataType::Float32,
             (Shape::Numeric | Shape::Timestamp(_), FieldFormat::Binary) => DataType::Binary,
             _ => DataType::Utf8,
-        };
-        Field::new(&self.name, data_type, true).with_metadata(self.metadata.clone())
+        }
     }
 
     /// The values in the form they are written from.
@@ -95,12 +98,11 @@ impl Column {
     /// # Errors
     /// A value that the PostgreSQL type cannot hold.
     pub fn render(&self, array: &ArrayRef, format: FieldFormat, digits: i32) -> Result<ArrayRef, ArrowError> {
-        let rendered = self.rendered_field(format);
         let binary = format == FieldFormat::Binary;
         match &self.shape {
             Shape::Native(native) if native == array.data_type() => Ok(Arc::clone(array)),
             Shape::Native(native) => cast(array, native),
-            Shape::Float if binary => cast(array, rendered.data_type()),
+            Shape::Float if binary => cast(array, &self.rendered_type(format)),
             Shape::Float => float_text(array, &self.pg_type, digits),
             Shape::Numeric => numeric_values(array, binary),
             Shape::Timestamp(zoned) if binary => timestamp_bytes(array, *zoned),

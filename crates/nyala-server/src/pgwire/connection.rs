@@ -168,7 +168,8 @@ impl Connection {
             Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
             _ if self.skipping => Ok(()),
             Request::Query(sql) => {
-                let done = self.simple_query(&sql).await;
+                // In memory that the query before has just given back, and not in that of the connection.
+                let done = Box::pin(self.simple_query(&sql)).await;
                 if let Err(stop) = done {
                     Box::pin(self.recover(stop, false)).await?;
                 }
@@ -176,7 +177,7 @@ impl Connection {
                 self.ready().await
             }
             Request::Flush => self.output.flush().await,
-            extended => match self.extended(extended).await {
+            extended => match Box::pin(self.extended(extended)).await {
                 Err(stop) => Box::pin(self.recover(stop, true)).await,
                 Ok(()) => Ok(()),
             },
@@ -272,7 +273,11 @@ impl Connection {
         };
         let mut writer = match rows.writer.take() {
             Some(writer) => writer,
-            None => RowWriter::new(&rows.schema, &portal.bound.formats, self.settings.format_options())?,
+            None => {
+                let bound = &portal.bound;
+                let options = self.settings.format_options();
+                RowWriter::of(&bound.stored.plan, &rows.schema, &bound.formats, options)?
+            }
         };
         let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;
         if more {

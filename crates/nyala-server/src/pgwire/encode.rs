@@ -1,11 +1,11 @@
 //! Record batches as DataRow messages.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
@@ -15,6 +15,12 @@ use pgwire::types::format::FormatOptions;
 use super::cells::Cells;
 use super::columns::Column;
 use super::errors::{Failure, sqlstate};
+use super::portal::Plan;
+use super::settings::Settings;
+
+/// Codes of formats.
+const TEXT: i16 = 0;
+const BINARY: i16 = 1;
 
 const TOO_MANY_COLUMNS: &str = "a result has more columns than a row of the protocol can hold";
 const TOO_LONG: &str = "a row is longer than the 2 GiB that a message of the protocol can hold";
@@ -30,11 +36,28 @@ pub(super) trait WriteRows {
 
 /// Writes the rows of one result in the formats that its client asked for.
 pub(super) struct RowWriter {
+    layout: Arc<Layout>,
+    encoder: DataRowEncoder,
+}
+
+/// What rows look like.
+#[derive(Debug)]
+struct Layout {
+    schema: SchemaRef,
     columns: Vec<Column>,
     fields: Arc<Vec<FieldInfo>>,
     rendered: Vec<Field>,
-    digits: i32,
-    encoder: DataRowEncoder,
+    options: Arc<FormatOptions>,
+    /// The message that tells it.
+    description: Bytes,
+}
+
+/// Layouts of a statement's rows in the usual format, kept with it for all who run it: for a small answer, to work one out takes as
+/// long as to write the rows.
+#[derive(Debug, Default)]
+struct Layouts {
+    text: OnceLock<Arc<Layout>>,
+    binary: OnceLock<Arc<Layout>>,
 }
 
 impl RowWriter {
@@ -43,29 +66,92 @@ impl RowWriter {
     ///
     /// # Errors
     /// Another number of formats than of columns, or an unknown format.
-    pub fn new(schema: &Schema, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
+    pub fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
+        Ok(Self::with(Arc::new(Layout::new(schema, formats, options)?)))
+    }
+
+    /// A writer for the rows that a plan gives.
+    ///
+    /// # Errors
+    /// Those of [`RowWriter::new`].
+    pub fn of(
+        plan: &Plan,
+        schema: &SchemaRef,
+        formats: &[i16],
+        options: &Arc<FormatOptions>,
+    ) -> Result<Self, Failure> {
+        let kept = match plan {
+            Plan::Engine(prepared, _) if Arc::ptr_eq(options, Settings::usual_format()) => {
+                prepared.kept::<Layouts>()
+            }
+            _ => None,
+        };
+        let Some(place) = kept.as_ref().and_then(|layouts| layouts.place(formats, schema.fields().len()))
+        else {
+            return Self::new(schema, formats, options);
+        };
+        match place.get() {
+            Some(layout) if layout.describes(schema) => Ok(Self::with(Arc::clone(layout))),
+            Some(_) => Self::new(schema, formats, options),
+            None => {
+                let layout = Arc::new(Layout::new(schema, formats, options)?);
+                // Another connection may have been first.
+                let _ = place.set(Arc::clone(&layout));
+                Ok(Self::with(layout))
+            }
+        }
+    }
+
+    fn with(layout: Arc<Layout>) -> Self {
+        Self { encoder: DataRowEncoder::new(Arc::clone(&layout.fields)), layout }
+    }
+
+    /// The message that tells what the rows look like.
+    pub fn description(&self) -> &[u8] {
+        &self.layout.description
+    }
+}
+
+impl Layouts {
+    /// Where the layout for these formats is kept; none if columns differ in them.
+    fn place(&self, formats: &[i16], columns: usize) -> Option<&OnceLock<Arc<Layout>>> {
+        let all = |code: i16| [1, columns].contains(&formats.len()) && formats.iter().all(|one| *one == code);
+        if formats.is_empty() || all(TEXT) { Some(&self.text) } else { all(BINARY).then_some(&self.binary) }
+    }
+}
+
+impl Layout {
+    fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
         let columns: Vec<Column> = schema.fields().iter().map(|field| Column::of(field)).collect();
         let formats = spread(formats, columns.len())?;
         let fields: Vec<FieldInfo> =
             columns.iter().zip(&formats).map(|(column, format)| info(column, *format, options)).collect();
-        let fields = Arc::new(fields);
         let rendered =
             columns.iter().zip(&formats).map(|(column, format)| column.rendered_field(*format)).collect();
-        let encoder = DataRowEncoder::new(Arc::clone(&fields));
-        Ok(Self { columns, fields, rendered, digits: i32::from(options.extra_float_digits), encoder })
+        Ok(Self {
+            schema: Arc::clone(schema),
+            columns,
+            description: described(&fields)?,
+            fields: Arc::new(fields),
+            rendered,
+            options: Arc::clone(options),
+        })
     }
 
-    /// What the rows look like.
-    pub fn description(&self) -> PgWireBackendMessage {
-        let fields: Vec<FieldDescription> = self.fields.iter().map(FieldDescription::from).collect();
-        PgWireBackendMessage::RowDescription(RowDescription::new(fields))
+    /// Whether it is that of rows of `schema`.
+    fn describes(&self, schema: &SchemaRef) -> bool {
+        let same = |(a, b): (&FieldRef, &FieldRef)| {
+            a.name() == b.name() && a.data_type() == b.data_type() && a.metadata() == b.metadata()
+        };
+        let (own, others) = (self.schema.fields(), schema.fields());
+        Arc::ptr_eq(&self.schema, schema) || own.len() == others.len() && own.iter().zip(others).all(same)
     }
 
     fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
+        let digits = i32::from(self.options.extra_float_digits);
         let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
-        let arrays: Result<Vec<ArrayRef>, ArrowError> = columns
-            .map(|((column, field), array)| column.render(array, field.format(), self.digits))
-            .collect();
+        let arrays: Result<Vec<ArrayRef>, ArrowError> =
+            columns.map(|((column, field), array)| column.render(array, field.format(), digits)).collect();
         let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
         // A row with fewer values than the description promised would confuse every client.
         if arrays.len() == self.columns.len() {
@@ -76,10 +162,19 @@ impl RowWriter {
     }
 }
 
+fn described(fields: &[FieldInfo]) -> Result<Bytes, Failure> {
+    let fields: Vec<FieldDescription> = fields.iter().map(FieldDescription::from).collect();
+    let mut message = BytesMut::new();
+    let description = PgWireBackendMessage::RowDescription(RowDescription::new(fields));
+    description.encode(&mut message).map_err(|error| Failure::protocol(error.to_string()))?;
+    Ok(message.freeze())
+}
+
 impl WriteRows for RowWriter {
     fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
-        let arrays = self.render(batch)?;
-        let rendered = arrays.iter().zip(&self.rendered).zip(self.fields.iter());
+        let layout = &self.layout;
+        let arrays = layout.render(batch)?;
+        let rendered = arrays.iter().zip(&layout.rendered).zip(layout.fields.iter());
         let cells: Vec<Cells> = rendered.map(|((array, as_), field)| Cells::of(array, as_, field)).collect();
         let columns = i16::try_from(cells.len()).map_err(|_| Failure::error("54011", TOO_MANY_COLUMNS))?;
         for row in 0..batch.num_rows() {
@@ -115,8 +210,8 @@ fn info(column: &Column, format: FieldFormat, options: &Arc<FormatOptions>) -> F
 
 fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
     let format = |code: &i16| match code {
-        0 => Ok(FieldFormat::Text),
-        1 => Ok(FieldFormat::Binary),
+        &TEXT => Ok(FieldFormat::Text),
+        &BINARY => Ok(FieldFormat::Binary),
         other => Err(Failure::error(
             sqlstate::INVALID_PARAMETER_VALUE,
             format!("unsupported format code `{other}`"),

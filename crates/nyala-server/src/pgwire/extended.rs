@@ -156,7 +156,7 @@ impl Connection {
         let types = stored.parameter_types.iter().map(Type::oid).collect();
         self.output.put(&PgWireBackendMessage::ParameterDescription(ParameterDescription::new(types)))?;
         let schema = self.schema_of(&stored.plan)?;
-        self.describe(schema, &[])
+        self.describe(&stored.plan, schema, &[])
     }
 
     /// A query with parameters is started to be described: only then are its types certain. What writes waits to be
@@ -174,19 +174,18 @@ impl Connection {
             Progress::Running(rows) => Some(Arc::clone(&rows.schema)),
             _ => self.schema_of(&portal.bound.stored.plan)?,
         };
-        let formats = portal.bound.formats.clone();
+        let bound = Arc::clone(&portal.bound);
         self.portals.insert(name.to_owned(), portal);
-        self.describe(schema, &formats)
+        self.describe(&bound.stored.plan, schema, &bound.formats)
     }
 
-    fn describe(&mut self, schema: Option<SchemaRef>, formats: &[i16]) -> Result<(), Stop> {
-        match schema {
-            None => self.output.put(&PgWireBackendMessage::NoData(NoData::new())),
-            Some(schema) => {
-                let writer = RowWriter::new(&schema, formats, self.settings.format_options())?;
-                self.output.put(&writer.description())
-            }
-        }
+    fn describe(&mut self, plan: &Plan, schema: Option<SchemaRef>, formats: &[i16]) -> Result<(), Stop> {
+        let Some(schema) = schema else {
+            return self.output.put(&PgWireBackendMessage::NoData(NoData::new()));
+        };
+        let writer = RowWriter::of(plan, &schema, formats, self.settings.format_options())?;
+        self.output.buffer().extend_from_slice(writer.description());
+        Ok(())
     }
 
     /// The columns a plan will give; none if it gives no rows.

@@ -182,9 +182,11 @@ impl Rows {
     ) -> Result<Option<RecordBatch>, Stop> {
         loop {
             if let Some(batch) = self.rest.take().filter(|batch| batch.num_rows() > 0) {
-                let taken = wanted.min(batch.num_rows());
-                self.rest = Some(batch.slice(taken, batch.num_rows() - taken));
-                return Ok(Some(batch.slice(0, taken)));
+                if batch.num_rows() <= wanted {
+                    return Ok(Some(batch));
+                }
+                self.rest = Some(batch.slice(wanted, batch.num_rows() - wanted));
+                return Ok(Some(batch.slice(0, wanted)));
             }
             match self.next_batch(input, output).await? {
                 Some(batch) => self.rest = Some(batch),

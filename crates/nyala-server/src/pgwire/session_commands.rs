@@ -176,7 +176,7 @@ impl Connection {
         };
         let mut writer = RowWriter::new(&rows.schema, &asked_by.formats, self.settings.format_options())?;
         if asked_by.described_on_run {
-            self.output.put(&writer.description())?;
+            self.output.buffer().extend_from_slice(writer.description());
         }
         let (sent, _) = rows.send(&mut writer, count, &mut self.input, &mut self.output).await?;
         self.portals.insert(cursor.to_owned(), portal);

@@ -1,7 +1,7 @@
 //! Settings that exist only because PostgreSQL clients set and read them. All others are the engine's.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pgwire::types::format::FormatOptions;
 
@@ -87,6 +87,10 @@ const INTERVAL_STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard
 const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "debug"];
 
+/// What defaults say of how values are written as text.
+static USUAL_FORMAT: LazyLock<Arc<FormatOptions>> =
+    LazyLock::new(|| Arc::new(format_of(|name| find(name).map_or("", |setting| setting.default).to_owned())));
+
 /// The values of one connection.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -162,18 +166,20 @@ impl Settings {
         DEFINITIONS.iter().map(|definition| (definition.name.to_owned(), self.value(definition)))
     }
 
+    /// How values are written as text by most clients.
+    pub fn usual_format() -> &'static Arc<FormatOptions> {
+        &USUAL_FORMAT
+    }
+
     /// How values are written as text.
     pub fn format_options(&self) -> &Arc<FormatOptions> {
         &self.format
     }
 
     fn note_format(&mut self) {
-        let read = |name: &str| self.get(name).unwrap_or_default();
-        let mut options = FormatOptions::default();
-        options.bytea_output = read("bytea_output");
-        options.interval_style = read("intervalstyle");
-        options.extra_float_digits = read("extra_float_digits").parse().unwrap_or(1);
-        self.format = Arc::new(options);
+        let options = format_of(|name| self.get(name).unwrap_or_default());
+        // Of most connections it is the usual one, which is known by its address.
+        self.format = if options == **USUAL_FORMAT { Arc::clone(&USUAL_FORMAT) } else { Arc::new(options) };
     }
 
     fn value(&self, definition: &Definition) -> String {
@@ -183,6 +189,15 @@ impl Settings {
             _ => definition.default.to_owned(),
         }
     }
+}
+
+/// How values are written as text with these settings.
+fn format_of(read: impl Fn(&str) -> String) -> FormatOptions {
+    let mut options = FormatOptions::default();
+    options.bytea_output = read("bytea_output");
+    options.interval_style = read("intervalstyle");
+    options.extra_float_digits = read("extra_float_digits").parse().unwrap_or(1);
+    options
 }
 
 /// Finds a setting whatever the case of its name; defaults for transactions are the transactions' values.

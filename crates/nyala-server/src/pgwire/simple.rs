@@ -38,8 +38,9 @@ impl Connection {
         let mut portal = Portal::new(bound);
         self.open(&mut portal).await?;
         if let Progress::Running(rows) = &mut portal.progress {
-            let writer = RowWriter::new(&rows.schema, &[], self.settings.format_options())?;
-            self.output.put(&writer.description())?;
+            let plan = &portal.bound.stored.plan;
+            let writer = RowWriter::of(plan, &rows.schema, &[], self.settings.format_options())?;
+            self.output.buffer().extend_from_slice(writer.description());
             rows.writer = Some(writer);
             self.answer(&mut portal, None).await?;
         }
