@@ -15,8 +15,11 @@ use crate::query::session::SessionOptions;
 
 /// Parts of list and log, so that statements that begin or end at once seldom meet.
 const PARTS: usize = 16;
-/// Statements that each part of the log keeps.
+/// Statements that each part of the log keeps, but for what is usual.
 const LOGGED: usize = 2_000 / PARTS;
+/// Statements that ready plans answered, and soon: dashboards ask thousands of them in a second, which would leave no room for
+/// others. And what is given up early is still in the processor's cache when the next statement gets its memory.
+const USUAL: usize = 256 / PARTS;
 
 /// Every statement of this process.
 #[derive(Debug)]
@@ -33,16 +36,18 @@ pub(in crate::query) struct Registry {
 #[derive(Debug, Default)]
 struct Part {
     running: HashMap<u64, Arc<Entry>>,
-    /// What ran, the last to end last.
+    /// What ran, the last to end last: what is usual, and all else.
+    usual: VecDeque<Arc<Entry>>,
     log: VecDeque<Arc<Entry>>,
 }
 
 impl Part {
     /// Puts a statement that has ended into the log; gives what had to leave it.
-    fn end(&mut self, entry: &Arc<Entry>) -> Option<Arc<Entry>> {
+    fn end(&mut self, entry: &Arc<Entry>, usual: bool) -> Option<Arc<Entry>> {
         self.running.remove(&entry.id);
-        self.log.push_back(Arc::clone(entry));
-        if self.log.len() > LOGGED { self.log.pop_front() } else { None }
+        let (log, most) = if usual { (&mut self.usual, USUAL) } else { (&mut self.log, LOGGED) };
+        log.push_back(Arc::clone(entry));
+        if log.len() > most { log.pop_front() } else { None }
     }
 }
 
@@ -74,7 +79,16 @@ impl Registry {
         self.log_slow(entry);
         self.phases.ended(entry);
         // The memory of the oldest is given back after the lock.
-        drop(self.with_part(entry.id, |part| part.end(entry)));
+        let usual = self.is_usual(entry);
+        drop(self.with_part(entry.id, |part| part.end(entry, usual)));
+    }
+
+    /// Whether a ready plan answered it as it should, and it was not slow.
+    fn is_usual(&self, entry: &Entry) -> bool {
+        let quick = |took: Duration| self.slow.is_none_or(|slow| took < slow);
+        let finished =
+            entry.end().is_some_and(|end| matches!(end.status, Status::Finished) && quick(end.took));
+        entry.ready_plan() && finished
     }
 
     fn log_slow(&self, entry: &Entry) {
@@ -115,7 +129,7 @@ impl Registry {
 
     /// What ran, the last to end first.
     pub(in crate::query) fn log(&self) -> Vec<Arc<Entry>> {
-        let mut all = self.gather(|part| part.log.iter().cloned().collect());
+        let mut all = self.gather(|part| part.log.iter().chain(&part.usual).cloned().collect());
         all.sort_by_key(|entry| std::cmp::Reverse(entry.end().map(|end| entry.begun + end.took)));
         all
     }
@@ -133,6 +147,9 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use arrow::datatypes::Schema;
+    use datafusion::physical_plan::empty::EmptyExec;
+
     use super::*;
 
     fn begin(registry: &Registry) -> (Arc<Entry>, CancellationToken) {
@@ -160,6 +177,30 @@ mod tests {
         }
         let log = numbers(registry.log());
         assert_eq!((log.len(), *log.first().unwrap(), *log.last().unwrap()), (2_000, 2_040, 41));
+    }
+
+    #[test]
+    fn what_is_usual_leaves_room_for_other_statements() {
+        let registry = Registry::new(Some(Duration::from_secs(3600)));
+        let end = |ready: bool, status: Status| {
+            let (entry, _) = begin(&registry);
+            if ready {
+                entry.follows(&(Arc::new(EmptyExec::new(Arc::new(Schema::empty()))) as _), true, None);
+            }
+            entry.end_with(status);
+            registry.end(&entry);
+            entry.id
+        };
+        let kept = [end(false, Status::Finished), end(true, Status::Failed("no".to_owned()))];
+        let last: Vec<u64> = (0..3_000).map(|_| end(true, Status::Finished)).collect();
+        let mut log: Vec<u64> = registry.log().iter().map(|entry| entry.id).collect();
+        log.sort_unstable();
+        assert_eq!(log.split_at(2), (&kept[..], last.split_at(last.len() - PARTS * USUAL).1));
+        let slow = Registry::new(Some(Duration::ZERO));
+        let (entry, _) = begin(&slow);
+        entry.follows(&(Arc::new(EmptyExec::new(Arc::new(Schema::empty()))) as _), true, None);
+        entry.end_with(Status::Finished);
+        assert!(!slow.is_usual(&entry), "it was slow");
     }
 
     #[test]
