@@ -7,7 +7,7 @@ use crossbeam_queue::SegQueue;
 use nyala_catalog::Catalog;
 use nyala_model::QueryHistoryEntry;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Answered, Book, KEPT};
@@ -19,6 +19,8 @@ const WAITING: usize = 1 << 16;
 /// How often they are written down. Not at once: to wake a task for each would cost a small query a good part of what
 /// it costs itself.
 const TAKEN_EVERY: Duration = Duration::from_millis(200);
+/// So many are written down at once: their memory, used again and again, stays in the processor's cache.
+const MANY: usize = 512;
 /// Who asks for what has ended may have to wait for this many others.
 const ASKING: usize = 16;
 /// How often the catalog gets what is new.
@@ -57,7 +59,25 @@ pub(super) struct Event {
 }
 
 /// Queries that ended and are not in the book yet. A lock would be one that every query takes.
-type Ended = SegQueue<Event>;
+#[derive(Debug, Default)]
+struct Ended {
+    queue: SegQueue<Event>,
+    /// Tells that there are [`MANY`], or as many again.
+    many: Notify,
+}
+
+impl Ended {
+    fn push(&self, event: Event) {
+        let waiting = self.queue.len();
+        // When nobody can keep up, a query less in the history is better than memory without end.
+        if waiting < WAITING {
+            self.queue.push(event);
+        }
+        if waiting > 0 && waiting.is_multiple_of(MANY) {
+            self.many.notify_one();
+        }
+    }
+}
 
 /// The history of one engine.
 #[derive(Debug)]
@@ -129,11 +149,7 @@ impl Drop for Recording {
         }
         let asked = Arc::clone(&self.asked);
         let took = self.begun.elapsed().saturating_sub(self.left_out);
-        let event = Event { asked, took, rows: self.rows, at_ms: now_ms() };
-        // When nobody can keep up, a query less in the history is better than memory without end.
-        if self.ended.len() < WAITING {
-            self.ended.push(event);
-        }
+        self.ended.push(Event { asked, took, rows: self.rows, at_ms: now_ms() });
     }
 }
 
@@ -161,6 +177,7 @@ impl Keeper {
                     None => break,
                 },
                 _ = take.tick() => self.take(),
+                () = self.ended.many.notified() => self.take(),
                 _ = store.tick() => self.store().await,
                 () = stopping.cancelled() => break,
             }
@@ -171,8 +188,8 @@ impl Keeper {
 
     fn take(&self) {
         // No more than there are now: others end meanwhile.
-        for _ in 0..self.ended.len() {
-            let Some(event) = self.ended.pop() else { return };
+        for _ in 0..self.ended.queue.len() {
+            let Some(event) = self.ended.queue.pop() else { return };
             // Outside of the lock: making SQL takes longer than writing it down.
             let shaped = Book::shape(&event);
             self.with_book(|book| book.add(shaped));
