@@ -86,7 +86,7 @@ impl Connection {
     pub async fn run(&mut self, query: &Query, values: Vec<Value>) -> Result<Answer, Failure> {
         let answer = match self {
             Self::Postgres(connection) => connection.run(query, &values).await?,
-            Self::Http(connection) => connection.run(query, &values).await?,
+            Self::Http(connection) => Box::pin(connection.run(query, &values)).await?,
         };
         match (query.columns, answer.columns) {
             (Some(expected), Some(columns)) if expected != columns => {

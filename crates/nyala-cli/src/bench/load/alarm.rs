@@ -1,43 +1,61 @@
 //! A limit in time for one thing after another.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use tokio::task::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
-/// Ends what takes too long. It is set anew only when it rings, mostly for something that ended long ago: a timer for each query
-/// would be entered between those of other clients and taken out again, which takes the lock of all timers twice and,
-/// with many clients, memory that no cache holds.
-pub struct Alarm(Pin<Box<Sleep>>);
+/// Ends what takes too long, in one task. It is set anew only when it rings, mostly for something that ended long ago: a
+/// timer for each query would be entered between those of other clients and taken out again, which takes the lock of all
+/// timers twice and, with many clients, memory that no cache holds. For the same reason it is not looked at before it rings.
+pub struct Alarm {
+    timer: Pin<Box<Sleep>>,
+    /// When the timer rings.
+    rings: Instant,
+    /// Whether the timer knows the task.
+    watched: bool,
+}
 
 impl Alarm {
     /// One that rings first at about this time.
     pub fn at(time: Instant) -> Self {
-        Self(Box::pin(sleep_until(time.into())))
+        Self { timer: Box::pin(sleep_until(time.into())), rings: time, watched: false }
     }
 
     /// What `work` gives; none if it does not by `end`.
     pub async fn within<T>(&mut self, end: Instant, work: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            // Also if work has used up the turn of its task: it may at each.
-            () = unconstrained(self.reaches(end)) => None,
-        }
+        let mut work = pin!(work);
+        let within = poll_fn(|context| match work.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.poll_reached(end, context).map(|()| None),
+        });
+        within.await
     }
 
-    async fn reaches(&mut self, end: Instant) {
-        if self.0.deadline() > end.into() {
-            self.0.as_mut().reset(end.into());
+    fn poll_reached(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
+        if end < self.rings {
+            self.set(end);
         }
-        loop {
-            self.0.as_mut().await;
-            if self.0.deadline() >= end.into() {
-                return;
+        if self.watched && Instant::now() < self.rings {
+            return Poll::Pending;
+        }
+        // Also if the work has used up the turn of its task: it may at each.
+        while pin!(unconstrained(self.timer.as_mut())).poll(context).is_ready() {
+            if end <= self.rings {
+                return Poll::Ready(());
             }
-            self.0.as_mut().reset(end.into());
+            self.set(end);
         }
+        self.watched = true;
+        Poll::Pending
+    }
+
+    fn set(&mut self, time: Instant) {
+        self.timer.as_mut().reset(time.into());
+        (self.rings, self.watched) = (time, false);
     }
 }
 

@@ -70,7 +70,7 @@ impl Postgres {
             Mode::Prepared => {
                 if !self.prepared.contains_key(&query.shape) {
                     let name = format!("s{}", self.prepared.len());
-                    let columns = self.wire.prepare(&name, &query.shape, values).await?;
+                    let columns = Box::pin(self.wire.prepare(&name, &query.shape, values)).await?;
                     self.prepared.insert(query.shape.clone(), (name, columns));
                 }
                 let known = self.prepared.get(&query.shape);
