@@ -27,8 +27,14 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
-/// Threads for sockets and signals; queries are computed on the engine's own threads.
-const IO_THREADS: usize = 2;
+/// Fewest threads for sockets and signals. There is one for each processor, because they compute what ready plans answer from
+/// memory, too; other queries have threads of their own.
+const FEWEST_THREADS: usize = 2;
+/// Sockets that an idle thread learns to be ready at once. Its queue holds 256 tasks, and those may wake others: what does not fit goes
+/// to a queue of all threads, and has to wait for tasks that come later.
+const EVENTS: usize = 128;
+/// The same for a thread that has tasks still. The system keeps the rest, in order.
+const EVENTS_WHEN_BUSY: usize = 16;
 
 fn main() -> ExitCode {
     nyala_server::tls::install_provider();
@@ -46,8 +52,13 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(IO_THREADS).enable_all().build()?;
+    let processors = std::thread::available_parallelism().map_or(FEWEST_THREADS, Into::into);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(processors.max(FEWEST_THREADS))
+        .max_io_events_per_tick(EVENTS)
+        .max_io_events_per_busy_tick(EVENTS_WHEN_BUSY)
+        .enable_all()
+        .build()?;
     let result = runtime.block_on(dispatch(command));
     // What still runs has had its time to end; a blocked read must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
