@@ -85,7 +85,7 @@ impl Connection {
     /// Runs a query and reads its answer to the end.
     pub async fn run(&mut self, query: &Query, values: Vec<Value>) -> Result<Answer, Failure> {
         let answer = match self {
-            Self::Postgres(connection) => connection.run(query, &values).await?,
+            Self::Postgres(connection) => connection.run(query, values).await?,
             Self::Http(connection) => Box::pin(connection.run(query, &values)).await?,
         };
         match (query.columns, answer.columns) {

@@ -63,14 +63,18 @@ impl Postgres {
     }
 
     /// Runs a query and reads its answer to the end.
-    pub async fn run(&mut self, query: &Query, values: &[Value]) -> Result<Answer, Failure> {
+    pub async fn run(&mut self, query: &Query, values: Vec<Value>) -> Result<Answer, Failure> {
         match self.mode {
-            Mode::Simple => self.wire.simple(&query.literal(values)).await,
+            Mode::Simple => {
+                let text = query.literal(&values);
+                drop(values);
+                self.wire.simple(text).await
+            }
             Mode::Extended => self.wire.extended(&query.shape, values).await,
             Mode::Prepared => {
                 if !self.prepared.contains_key(&query.shape) {
                     let name = format!("s{}", self.prepared.len());
-                    let columns = Box::pin(self.wire.prepare(&name, &query.shape, values)).await?;
+                    let columns = Box::pin(self.wire.prepare(&name, &query.shape, &values)).await?;
                     self.prepared.insert(query.shape.clone(), (name, columns));
                 }
                 let known = self.prepared.get(&query.shape);

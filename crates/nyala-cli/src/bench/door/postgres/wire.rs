@@ -63,22 +63,24 @@ impl Wire {
         Self { socket, begun: BytesMut::new(), asked: BytesMut::new() }
     }
 
-    /// A text with all its values.
-    pub async fn simple(&mut self, text: &str) -> Result<Answer, Failure> {
-        self.ask(|out| frontend::query(text, out))?;
+    /// A text with all its values. Here and below what was asked is given up before the answer is waited for.
+    pub async fn simple(&mut self, text: String) -> Result<Answer, Failure> {
+        self.ask(|out| frontend::query(&text, out))?;
+        drop(text);
         self.answer(None).await
     }
 
     /// A text and its values beside it.
-    pub async fn extended(&mut self, text: &str, values: &[Value]) -> Result<Answer, Failure> {
+    pub async fn extended(&mut self, text: &str, values: Vec<Value>) -> Result<Answer, Failure> {
         self.ask(|out| {
             frontend::parse("", text, values.iter().map(type_of), out)?;
-            bind("", values, out)?;
+            bind("", &values, out)?;
             frontend::describe(b'P', "", out)?;
             frontend::execute("", 0, out)?;
             frontend::sync(out);
             Ok(())
         })?;
+        drop(values);
         self.answer(None).await
     }
 
@@ -98,14 +100,15 @@ impl Wire {
         &mut self,
         name: &str,
         columns: usize,
-        values: &[Value],
+        values: Vec<Value>,
     ) -> Result<Answer, Failure> {
         self.ask(|out| {
-            bind(name, values, out)?;
+            bind(name, &values, out)?;
             frontend::execute("", 0, out)?;
             frontend::sync(out);
             Ok(())
         })?;
+        drop(values);
         self.answer(Some(columns)).await
     }
 
