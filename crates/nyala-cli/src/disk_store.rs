@@ -43,7 +43,7 @@ enum Action {
         #[arg(value_name = "TARGET")]
         target: PathBuf,
     },
-    /// Copies a backup back
+    /// Copies a backup, or the store of a server that was killed, to a new folder
     Restore {
         /// Folder of the backup
         #[arg(value_name = "BACKUP")]

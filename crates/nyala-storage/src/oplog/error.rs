@@ -140,7 +140,8 @@ pub enum OplogError {
         /// What is wrong with it, and what would be right.
         reason: String,
     },
-    /// The changes after this LSN are no longer kept. Copy the table, then follow from its LSN.
+    /// The changes after this LSN are no longer kept, or the LSN is of a change that was lost in a power cut. Copy the
+    /// table, then follow from its LSN.
     #[error(
         "changes after LSN {after} are no longer kept, the oldest are after {oldest}; read the table anew"
     )]

@@ -6,7 +6,9 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use super::codec::{Growing, In, Out, canonical_key, fit, read_count, read_rows, skip, write_rows};
+use super::codec::{
+    Growing, In, Out, canonical_key, fit, read_count, read_rows, skip, text_bytes, write_rows,
+};
 use super::error::{OplogError, Result};
 use super::labels::Label;
 use super::meta::{SchemaVersion, TableMeta};
@@ -61,6 +63,12 @@ impl Write {
     pub fn labelled(mut self, label: Label) -> Self {
         self.label = Some(label);
         self
+    }
+
+    /// Bytes of the texts and blobs of its rows: it is no smaller once it is written down.
+    pub(crate) fn text_bytes(&self) -> u64 {
+        let batches = self.upserts.iter().chain(&self.deletes);
+        batches.flat_map(RecordBatch::columns).map(|column| text_bytes(column)).sum()
     }
 }
 

@@ -10,6 +10,8 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, bit_util};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use super::text_bytes;
+
 /// How the values of a type lie in buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -59,9 +61,12 @@ impl Part {
     }
 }
 
-/// Takes an array apart; `None` for types that live tables do not hold.
+/// Takes an array apart; `None` for types that live tables do not hold, and for views of more than offsets of 4 bytes
+/// can tell apart.
 pub(crate) fn flatten(array: &dyn Array) -> Option<Flat> {
+    let fits = || text_bytes(array) <= i32::MAX as u64;
     match array.data_type() {
+        DataType::Utf8View | DataType::BinaryView if !fits() => None,
         DataType::Utf8View => {
             let plain: StringArray = array.as_string_view().iter().collect();
             flatten_data(&plain.to_data())

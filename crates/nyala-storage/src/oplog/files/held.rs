@@ -40,11 +40,15 @@ impl Manifest {
     }
 
     /// Takes over from an older manifest what it says of a table that cannot be read; `read_to` is where the logs ended
-    /// when that was found. False if the older manifest does not have the table.
-    pub(crate) fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64)) -> bool {
+    /// when that was found, and `changed` says whether something happened to the table behind the older manifest. False if
+    /// that does not have the table.
+    pub(crate) fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64), changed: bool) -> bool {
         let Some(meta) = older.tables.iter().find(|meta| meta.id == table) else { return false };
         let now = HeldTable { table, lsn: older.lsn, from: older.log, to: read_to };
-        self.held.push(older.held(table).copied().unwrap_or(now));
+        let held = older.held(table).copied().unwrap_or(now);
+        // A table that was repaired, written to, and damaged once more has changes behind those it was held for.
+        let to = if changed { held.to.max(read_to) } else { held.to };
+        self.held.push(HeldTable { to, ..held });
         self.tables.push(meta.clone());
         self.units.extend(older.units.iter().filter(|unit| unit.table == table).cloned());
         self.labels.extend(older.labels.iter().filter(|(of, _)| *of == table).cloned());

@@ -83,6 +83,13 @@ pub(crate) struct Log {
     pub(crate) synced: u64,
     /// What is written.
     pub(crate) end: u64,
+    /// LSN of the last frame that is known to be on disk.
+    pub(crate) synced_lsn: u64,
+    /// LSN of the last frame.
+    last_lsn: u64,
+    /// Why a sync failed. What of the file is on disk is not known then, and the kernel would say yes to the next sync
+    /// without writing what it dropped: nothing more is asked of the file.
+    failed: Option<OplogError>,
 }
 
 impl Log {
@@ -92,17 +99,21 @@ impl Log {
         file.write_all(&header.encode(FORMAT), 0)?;
         file.sync()?;
         folder.sync()?;
-        let end = LogHeader::BYTES as u64;
         let seed = LogHeader::seed(&header.store, header.number);
-        Ok(Self { file: Some(file), number: header.number, seed, synced: end, end })
+        let log = Self::unwritten(header.number, LogHeader::BYTES as u64, header.first_lsn.saturating_sub(1));
+        Ok(Self { file: Some(file), seed, ..log })
     }
 
     /// A log that is not written to.
-    pub(crate) fn unwritten(number: u64, end: u64) -> Self {
-        Self { file: None, number, seed: 0, synced: end, end }
+    pub(crate) fn unwritten(number: u64, end: u64, last_lsn: u64) -> Self {
+        let (synced, synced_lsn) = (end, last_lsn);
+        Self { file: None, number, seed: 0, synced, end, synced_lsn, last_lsn, failed: None }
     }
 
     fn file(&self) -> Result<&FileHandle> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
         self.file.as_ref().ok_or_else(|| OplogError::invalid("the log is damaged and not written to"))
     }
 
@@ -124,22 +135,33 @@ impl Log {
         }
         self.file()?.write_all(&buffer, at)?;
         self.end = at + buffer.len() as u64;
+        self.last_lsn = (lsn + records.len() as u64).saturating_sub(1);
         Ok(())
     }
 
-    /// Makes all that was appended durable. It is never tried twice: after a failure the kernel may have
-    /// dropped the pages and say yes to the next call.
+    /// Makes all that was appended durable. It is never tried twice: once it failed, it fails for ever.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.file()?.sync()?;
-        self.synced = self.end;
-        Ok(())
+        let done = self.file()?.sync();
+        match &done {
+            Ok(()) => (self.synced, self.synced_lsn) = (self.end, self.last_lsn),
+            Err(error) => self.failed = Some(error.clone()),
+        }
+        done
     }
 
-    /// Forgets what was appended from `end` on, in the file too, durably.
+    /// Whether a sync failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.is_some()
+    }
+
+    /// Cuts off what an append that failed left behind `end`, durably.
     pub(crate) fn cut_back(&mut self, end: u64) -> Result<()> {
         self.file()?.truncate(end)?;
-        self.file()?.sync()?;
-        (self.end, self.synced) = (end, end);
-        Ok(())
+        self.sync()
+    }
+
+    /// Counts what was appended from `end` on no more, whatever of it is in the file. The last frame before has this LSN.
+    pub(crate) fn forget(&mut self, end: u64, last_lsn: u64) {
+        (self.end, self.last_lsn) = (end, last_lsn);
     }
 }

@@ -1,8 +1,10 @@
 //! The change feed: what happened to a table, read from the logs that are kept.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
 
 use super::LiveTable;
 use super::inner::Inner;
@@ -11,6 +13,7 @@ use crate::oplog::codec::In;
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::LogEntry;
 use crate::oplog::log::{Frame, Kind, LogHeader, log_name, scan};
+use crate::oplog::meta::SchemaVersion;
 use crate::oplog::table::SharedTable;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::decode_write;
@@ -18,7 +21,7 @@ use crate::oplog::write::decode_write;
 /// Something that happened to a table. One statement may give two: first what it deleted, then what it wrote.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Rows were inserted or replaced. They have the columns the table had then.
+    /// Rows were inserted or replaced. They have the columns the table had then, or those of them that were asked for.
     Upserted {
         /// LSN of the statement.
         lsn: u64,
@@ -60,6 +63,8 @@ pub struct ChangeFeed {
     lsn: u64,
     /// Log and offset of the next frame, once it is known.
     place: Option<(u64, u64)>,
+    /// The columns that rows are given with; those of their time if none were asked for.
+    columns: Option<Arc<SchemaVersion>>,
 }
 
 /// Ends a scan when enough was read.
@@ -68,21 +73,46 @@ struct Enough;
 impl LiveTable {
     /// The changes after an LSN. Those who copied a table go on from the copied version's LSN.
     pub fn changes(&self, after_lsn: u64) -> ChangeFeed {
-        ChangeFeed { inner: self.inner.clone(), table: self.shared.clone(), lsn: after_lsn, place: None }
+        ChangeFeed {
+            inner: self.inner.clone(),
+            table: self.shared.clone(),
+            lsn: after_lsn,
+            place: None,
+            columns: None,
+        }
+    }
+
+    /// LSN of the last change of the store that is on disk. A feed gives changes up to here: who waits for one waits until
+    /// this is above [`ChangeFeed::lsn`]. It takes no lock.
+    pub fn durable_lsn(&self) -> u64 {
+        self.inner.durable_lsn.load(Relaxed)
     }
 }
 
 impl ChangeFeed {
+    /// Gives rows with the columns of `schema`, which the table has or had, under these names, whatever the columns
+    /// are called when the rows are written. Those that the table does not have then are left out.
+    pub fn with_columns(mut self, schema: &Schema) -> Result<Self> {
+        let meta = self.table.meta();
+        let same = |version: &&Arc<SchemaVersion>| version.schema.fields() == schema.fields();
+        let known = meta.versions.iter().rev().find(same).cloned();
+        let known = known.ok_or_else(|| {
+            OplogError::invalid(format!("table `{}` never had the columns that are asked for", meta.name))
+        })?;
+        self.columns = Some(known);
+        Ok(self)
+    }
+
     /// Everything up to this LSN was given.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
 
     /// The changes that come next, some `bytes` of log at most but a whole statement at least; none if there
-    /// are no newer ones now. It reads the disk.
+    /// are no newer ones on disk now: what a power cut may take back is given to nobody. It reads the disk.
     pub fn next(&mut self, bytes: u64) -> Result<Vec<Change>> {
         self.inner.check_there(&self.table)?;
-        let (logs, last) = self.logs();
+        let (logs, last) = self.logs()?;
         let mut changes = Vec::new();
         while changes.is_empty() && self.lsn < last {
             let log = self.log_to_read(&logs)?;
@@ -96,12 +126,12 @@ impl ChangeFeed {
         Ok(changes)
     }
 
-    /// Logs with their ends, and the last LSN, at one moment.
-    fn logs(&self) -> (Vec<LogEntry>, u64) {
+    /// Logs with where each ends on disk, and the last LSN there, at one moment.
+    fn logs(&self) -> Result<(Vec<LogEntry>, u64)> {
         let committer = lock(&self.inner.committer);
         let mut logs = committer.logs.clone();
         if let Some(last) = logs.last_mut() {
-            last.bytes = committer.log.end;
+            last.bytes = committer.log.synced;
         }
         // Older logs may be kept for other reasons, with gaps.
         let mut next = logs.last().map_or(0, |log| log.number + 1);
@@ -110,12 +140,21 @@ impl ChangeFeed {
             next = log.number;
             !follows
         });
-        (logs.split_off(gap.map_or(0, |gap| gap + 1)), committer.next_lsn - 1)
+        let logs = logs.split_off(gap.map_or(0, |gap| gap + 1));
+        if self.lsn >= committer.next_lsn {
+            // Who was given this LSN followed changes that were lost. Others have, or will have, their LSNs.
+            return Err(self.gone(&logs));
+        }
+        Ok((logs, committer.log.synced_lsn))
+    }
+
+    fn gone(&self, logs: &[LogEntry]) -> OplogError {
+        let oldest = logs.first().map_or(0, |log| log.first_lsn.saturating_sub(1));
+        OplogError::ChangesGone { after: self.lsn, oldest }
     }
 
     fn log_to_read(&self, logs: &[LogEntry]) -> Result<LogEntry> {
-        let oldest = logs.first().map_or(0, |log| log.first_lsn.saturating_sub(1));
-        let gone = || OplogError::ChangesGone { after: self.lsn, oldest };
+        let gone = || self.gone(logs);
         match self.place {
             Some((number, _)) => logs.iter().find(|log| log.number == number).copied().ok_or_else(gone),
             None => logs.iter().rev().find(|log| log.first_lsn <= self.lsn + 1).copied().ok_or_else(gone),
@@ -175,8 +214,9 @@ impl ChangeFeed {
         let meta = self.table.meta();
         let schema = meta.versions.get(In(frame.payload).var()? as usize)?;
         let write = decode_write(frame.payload, |_| Some(schema))?;
-        let keys = RecordBatch::try_new(schema.key_schema.clone(), write.deleted_keys).ok()?;
-        let rows = RecordBatch::try_new(schema.schema.clone(), write.columns).ok()?;
+        let whole: Vec<usize> = (0..schema.columns.len()).collect();
+        let keys = self.named(schema, &schema.key, write.deleted_keys)?;
+        let rows = self.named(schema, &whole, write.columns)?;
         if keys.num_rows() > 0 {
             changes.push(Change::Deleted { lsn: frame.lsn, keys });
         }
@@ -184,5 +224,21 @@ impl ChangeFeed {
             changes.push(Change::Upserted { lsn: frame.lsn, rows });
         }
         Some(())
+    }
+
+    /// Values of the columns of `then` at these positions, under the names that are asked for.
+    fn named(&self, then: &SchemaVersion, positions: &[usize], values: Vec<ArrayRef>) -> Option<RecordBatch> {
+        let Some(wanted) = &self.columns else {
+            return RecordBatch::try_new(Arc::new(then.schema.project(positions).ok()?), values).ok();
+        };
+        // A name may be that of another column by now; the id is the same for ever.
+        let id = |at: &usize| then.columns.get(*at).map(|column| column.id);
+        let ids: Vec<u32> = positions.iter().map(id).collect::<Option<_>>()?;
+        let found = wanted.columns.iter().filter_map(|column| {
+            let at = ids.iter().position(|id| *id == column.id)?;
+            Some((column.field.clone(), values.get(at)?.clone()))
+        });
+        let (fields, values): (Vec<Arc<Field>>, Vec<ArrayRef>) = found.unzip();
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), values).ok()
     }
 }

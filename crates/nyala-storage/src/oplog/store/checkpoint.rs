@@ -54,6 +54,8 @@ impl Inner {
     /// The state at one LSN, and the log up to there on disk.
     fn capture(&self, upkeep: &Upkeep) -> Result<(Manifest, Vec<Captured>)> {
         let mut committer = lock(&self.committer);
+        // Since this began it may have become uncertain what of the log is on disk.
+        self.check_writable(true)?;
         committer.sync_if_needed(self)?;
         let mut manifest = Manifest {
             store: self.store,
@@ -72,7 +74,9 @@ impl Inner {
         for table in self.all_tables() {
             let state = table.read();
             if state.incomplete {
-                let held = manifest.hold(&upkeep.manifest, state.meta.id, upkeep.read_to);
+                let id = state.meta.id;
+                let changed = upkeep.changed.contains(&id);
+                let held = manifest.hold(&upkeep.manifest, id, upkeep.read_to, changed);
                 if held { continue } else { state.check_whole()? }
             }
             manifest.tables.push((*state.meta).clone());
@@ -81,18 +85,15 @@ impl Inner {
             }
             captured.extend(state.units().map(|unit| capture_unit(&state, unit, manifest.log.1)));
         }
-        let needed = captured.iter().filter_map(|unit| match unit.entry.source {
+        let units = captured.iter().map(|unit| &unit.entry).chain(&manifest.units);
+        let named = units.filter_map(|unit| match unit.source {
             Source::Log { number, .. } => Some(number),
             Source::Sealed => None,
         });
-        let needed = needed.fold(manifest.log.0, u64::min);
-        let held = manifest.units.iter().filter_map(|unit| match unit.source {
-            Source::Log { number, .. } => Some(number),
-            Source::Sealed => None,
-        });
-        let held: HashSet<u64> = held.collect();
+        // Logs between are not needed: a unit that is damaged may lie in its log for ever.
+        let named: HashSet<u64> = named.collect();
         let wanted = |log: u64| {
-            log >= needed || held.contains(&log) || manifest.held.iter().any(|held| held.needs(log))
+            log >= manifest.log.0 || named.contains(&log) || manifest.held.iter().any(|held| held.needs(log))
         };
         committer.logs = kept_logs(&committer.logs, wanted, self.options.retain_log_bytes);
         manifest.logs = committer.logs.clone();

@@ -81,6 +81,7 @@ impl Committer {
         let Prepared { changes, records, promises } = prepared;
         if let Err(error) = self.write(&records, sync) {
             let error = failure::after_write(self, inner, from, error);
+            self.tell_durable(inner);
             promises.into_iter().flatten().for_each(|promise| promise.complete(Err(error.clone())));
             return;
         }
@@ -88,6 +89,7 @@ impl Committer {
             records.iter().scan(from, |at, record| Some(std::mem::replace(at, *at + record.bytes())));
         let placed: Vec<(Change, u64)> = changes.into_iter().zip(offsets).collect();
         let done = self.apply_all(inner, placed);
+        self.tell_durable(inner);
         for (promise, committed) in promises.into_iter().zip(done) {
             if let Some(promise) = promise {
                 promise.complete(Ok(committed));
@@ -98,6 +100,11 @@ impl Committer {
     fn write(&mut self, records: &[Record], sync: bool) -> Result<()> {
         self.log.append(records, self.next_lsn)?;
         if sync { self.log.sync() } else { Ok(()) }
+    }
+
+    /// Tells who waits for it what is on disk. Before a change is told to be, it is visible.
+    fn tell_durable(&self, inner: &Inner) {
+        inner.durable_lsn.store(self.log.synced_lsn, Relaxed);
     }
 
     /// Applies changes in order. Writes to one table that follow each other become visible together.
@@ -204,7 +211,11 @@ impl Committer {
         if self.log.synced == self.log.end {
             return Ok(());
         }
-        self.log.sync().inspect_err(|error| inner.set_status(Status::ReadOnly(error.to_string())))
+        let synced = self.log.sync();
+        self.tell_durable(inner);
+        synced.inspect_err(|error| {
+            inner.set_status(Status::ReadOnly(error.to_string()));
+        })
     }
 }
 

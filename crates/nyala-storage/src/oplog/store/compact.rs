@@ -10,6 +10,7 @@ use super::StoreOptions;
 use super::inner::Inner;
 use super::queue::lock;
 use super::upkeep::Upkeep;
+use crate::oplog::codec::Part;
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::UnitFiles;
 use crate::oplog::meta::SchemaVersion;
@@ -35,6 +36,19 @@ struct Output {
 }
 
 impl Inner {
+    /// Drops units of which nothing lives; whether there was one. It takes no space.
+    pub(super) fn drop_dead_units(&self) -> bool {
+        let mut any = false;
+        for table in self.all_tables() {
+            let due = {
+                let state = table.read();
+                state.check_whole().is_ok() && state.dead_units().next().is_some()
+            };
+            any |= due && table.change(TableState::drop_dead_units);
+        }
+        any
+    }
+
     /// Rewrites some units of each table that has such; whether there was one.
     pub(super) fn compact(&self, upkeep: &mut Upkeep) -> Result<bool> {
         self.each_whole_table(|table| {
@@ -89,7 +103,7 @@ fn choose(table: &SharedTable, options: &StoreOptions) -> Vec<Input> {
     let wanted = sealed.into_iter().filter(|input| sparse(input) || (many_small && small(input)));
     let bounded = wanted.take_while(|input| {
         let first = bytes == 0;
-        bytes += live_bytes(&input.view).max(1);
+        bytes += most_bytes(&input.view).max(1);
         first || bytes <= options.compact_bytes
     });
     let chosen: Vec<Input> = bounded.collect();
@@ -97,12 +111,18 @@ fn choose(table: &SharedTable, options: &StoreOptions) -> Vec<Input> {
     if chosen.len() == 1 && !chosen.iter().all(sparse) { Vec::new() } else { chosen }
 }
 
-/// About how large the live rows of a unit are.
-fn live_bytes(view: &UnitView) -> u64 {
-    let bases = view.data.base.iter();
-    let bytes: u64 =
-        bases.flat_map(|base| (0..base.schema.columns.len()).map(|at| base.column_bytes(at))).sum();
-    bytes * u64::from(view.live()) / u64::from(view.rows.max(1))
+/// How large the live rows of a unit are at most. Those that live may be the ones with the longest values.
+fn most_bytes(view: &UnitView) -> u64 {
+    let (live, rows) = (u128::from(view.live()), u128::from(view.rows.max(1)));
+    let columns = view.data.base.iter().flat_map(|base| {
+        let columns = base.schema.columns.iter().enumerate();
+        columns.map(move |(at, column)| (column.field.data_type(), base.column_bytes(at)))
+    });
+    let bytes = columns.map(|(data_type, bytes)| match Part::of(data_type) {
+        Some(Part::Null | Part::Bits | Part::Fixed(_)) => (u128::from(bytes) * live / rows) as u64,
+        _ => bytes,
+    });
+    bytes.sum()
 }
 
 fn gather(table: &SharedTable, schema: &Arc<SchemaVersion>, inputs: &[Input]) -> Result<Output> {
@@ -146,6 +166,24 @@ fn live_column(view: &UnitView, id: u32, data_type: &arrow_schema::DataType) -> 
 }
 
 impl TableState {
+    /// Slots of units of which nothing lives and to which nothing comes any more.
+    fn dead_units(&self) -> impl Iterator<Item = usize> + '_ {
+        let open = self.open.map(|slot| slot as usize);
+        let units = self.units.iter().enumerate().filter(move |(slot, _)| Some(*slot) != open);
+        units.filter(|(_, unit)| unit.as_ref().is_some_and(|unit| unit.live() == 0)).map(|(slot, _)| slot)
+    }
+
+    /// Takes them out; whether there was one.
+    fn drop_dead_units(&mut self) -> bool {
+        let dead: Vec<usize> = self.dead_units().collect();
+        for slot in &dead {
+            if let Some(unit) = self.units.get_mut(*slot) {
+                *unit = None;
+            }
+        }
+        !dead.is_empty()
+    }
+
     /// Takes an input out, if it is still there.
     fn take(&mut self, input: &Input) -> Option<Unit> {
         let slot = self.units.get_mut(input.slot as usize)?;

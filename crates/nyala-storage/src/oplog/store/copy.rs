@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::replay::Replayed;
 use super::verify::{VerifyReport, verify};
 use super::{DiskStore, Environment};
 use crate::oplog::error::{OplogError, Result};
-use crate::oplog::files::Manifest;
+use crate::oplog::files::{LogEntry, Manifest};
 use crate::oplog::log::{LogHeader, log_name};
 use crate::oplog::vfs::Folder;
 
@@ -19,15 +20,15 @@ impl DiskStore {
             self.checkpoint()?;
             self.pin()
         };
-        let copied = copy(&self.inner.folder, &manifest, target, &self.inner.environment);
+        let copied = copy(&self.inner.folder, &manifest, &manifest.logs, target, &self.inner.environment);
         self.unpin();
         copied?;
         verify(target, &self.inner.environment)
     }
 }
 
-/// Copies a store that nobody has open, such as a backup, to a folder that is missing or empty. What is damaged is
-/// refused; what was not confirmed at the end of the log is left out.
+/// Copies a store that nobody has open, such as a backup or one whose process was killed, to a folder that is missing or
+/// empty. What is damaged is refused; the end of the log that a start would cut off is left out.
 pub fn restore(backup: &Path, target: &Path, environment: &Environment) -> Result<VerifyReport> {
     let found = verify(backup, environment)?;
     if let Some(damage) = found.damage().next() {
@@ -37,12 +38,21 @@ pub fn restore(backup: &Path, target: &Path, environment: &Environment) -> Resul
     let _lock = folder.lock("restoration")?;
     let newest = Manifest::newest(&folder.list()?).unwrap_or_default();
     let (manifest, _) = Manifest::load(&folder, newest)?;
-    copy(&folder, &manifest, target, environment)?;
+    // If the store was not closed, statements that were confirmed lie behind what the manifest knows of the logs.
+    let Replayed { mut logs, last: (last, _), .. } = Replayed::of(&folder, &manifest)?;
+    logs.retain(|log| log.number <= last);
+    copy(&folder, &manifest, &logs, target, environment)?;
     verify(target, environment)
 }
 
-/// Copies what a manifest names, the manifest last.
-fn copy(source: &Folder, manifest: &Manifest, target: &Path, environment: &Environment) -> Result<()> {
+/// Copies what a manifest names, and logs up to where each ends; the manifest last.
+fn copy(
+    source: &Folder,
+    manifest: &Manifest,
+    logs: &[LogEntry],
+    target: &Path,
+    environment: &Environment,
+) -> Result<()> {
     let target = Folder::new(environment.disk.clone(), target);
     target.create()?;
     if let Some(name) = target.list()?.iter().find(|name| *name != "lock") {
@@ -55,7 +65,7 @@ fn copy(source: &Folder, manifest: &Manifest, target: &Path, environment: &Envir
     }
     let mut manifest = manifest.clone();
     manifest.logs.retain(|log| log.number <= manifest.log.0);
-    for log in &manifest.logs {
+    for log in logs {
         copy_file(source, &target, &log_name(log.number), log.bytes.max(LogHeader::BYTES as u64))?;
     }
     target.sync()?;

@@ -118,8 +118,10 @@ impl DiskStore {
     pub fn close(mut self) -> Result<()> {
         self.stop();
         match self.inner.maintain(Effort::Seal) {
-            // What was acknowledged is in the log.
-            Err(OplogError::Damaged(_) | OplogError::ReadOnly { .. }) => Ok(()),
+            // What was acknowledged is in the log, and on disk unless that failed.
+            Err(OplogError::Damaged(_) | OplogError::ReadOnly { .. }) => {
+                lock(&self.inner.committer).sync_if_needed(&self.inner)
+            }
             done => done,
         }
     }

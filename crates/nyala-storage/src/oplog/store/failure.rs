@@ -4,7 +4,8 @@ use super::commit::Committer;
 use super::inner::{Inner, Status};
 use crate::oplog::error::{OplogError, Result};
 
-const RESERVE: &str = "reserve";
+/// What is given up when the disk is full.
+pub(super) const RESERVE: &str = "reserve";
 
 /// What to tell those whose statements were to be written from `from` on. None of them is visible. None is
 /// found at the next start either, unless the error says that it may be.
@@ -26,6 +27,8 @@ pub(super) fn after_write(
     let certain = certain || (committer.log.synced == from && committer.rotate(inner, from).is_ok());
     if !certain {
         let reason = error.to_string();
+        // None of it was applied: the next LSN is that of the first frame behind `from`.
+        committer.log.forget(from, committer.next_lsn - 1);
         inner.set_status(Status::ReadOnly(reason.clone()));
         return OplogError::Unconfirmed { reason };
     }
@@ -35,12 +38,11 @@ pub(super) fn after_write(
 impl Inner {
     /// The disk is full: gives up the reserve, so that what frees space can be done.
     pub(crate) fn enter_full(&self) {
-        if self.status() == Status::Writable {
-            self.set_status(Status::Full);
-            let removed = self.folder.remove(RESERVE);
-            if let Err(error) = removed {
-                tracing::warn!(%error, "the reserved space could not be given up");
-            }
+        if !self.set_status(Status::Full) {
+            return;
+        }
+        if let Err(error) = self.folder.remove(RESERVE) {
+            tracing::warn!(%error, "the reserved space could not be given up");
         }
     }
 
@@ -50,7 +52,9 @@ impl Inner {
             Status::Writable if self.reserve_is_there() => {}
             Status::ReadOnly(_) => {}
             _ => match self.write_reserve() {
-                Ok(()) => self.set_status(Status::Writable),
+                Ok(()) => {
+                    self.set_status(Status::Writable);
+                }
                 Err(error) => {
                     if let Err(error) = self.folder.remove(RESERVE) {
                         tracing::warn!(%error, "an unfinished reserve could not be removed");

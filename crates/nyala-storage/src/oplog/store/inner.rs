@@ -43,6 +43,8 @@ pub(crate) struct Inner {
     pub(crate) checkpointed: Mutex<(u64, (u64, u64))>,
     /// LSN of the last change that readers see.
     pub(crate) lsn: AtomicU64,
+    /// LSN of the last change that is on disk.
+    pub(crate) durable_lsn: AtomicU64,
     /// Given back when the store is closed, also if somebody still holds one of its tables.
     pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
@@ -82,8 +84,15 @@ impl Inner {
         lock(&self.status).clone()
     }
 
-    pub(crate) fn set_status(&self, status: Status) {
-        *lock(&self.status) = status;
+    /// Goes over to another status; whether that changed something. What made the store read-only holds until the next
+    /// start, whatever others find out meanwhile: LSNs that may be on disk must not be given again.
+    pub(crate) fn set_status(&self, status: Status) -> bool {
+        let mut current = lock(&self.status);
+        if matches!(*current, Status::ReadOnly(_)) || *current == status {
+            return false;
+        }
+        *current = status;
+        true
     }
 
     /// Why a write is refused now, if it is.
@@ -127,11 +136,14 @@ impl Inner {
     /// Makes durable what tables with interval durability wrote.
     pub(crate) fn sync_if_due(&self) -> Result<()> {
         let interval = |table: &Arc<SharedTable>| table.meta().durability == Durability::Interval;
-        if self.all_tables().iter().any(interval) {
-            lock(&self.committer).sync_if_needed(self)
-        } else {
-            Ok(())
-        }
+        if self.all_tables().iter().any(interval) { self.sync_once() } else { Ok(()) }
+    }
+
+    /// Makes durable what is not, unless that failed before: the store's own threads cannot do more about it. Who has to
+    /// know asks [`Committer::sync_if_needed`].
+    pub(crate) fn sync_once(&self) -> Result<()> {
+        let mut committer = lock(&self.committer);
+        if committer.log.has_failed() { Ok(()) } else { committer.sync_if_needed(self) }
     }
 
     /// Commits all statements that wait.

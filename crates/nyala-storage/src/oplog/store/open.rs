@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, RwLock};
 
 use super::commit::Committer;
+use super::failure::RESERVE;
 use super::inner::{Inner, Status};
 use super::progress::Phase;
 use super::queue::Queue;
@@ -16,7 +17,7 @@ use super::upkeep::Upkeep;
 use super::{DiskStore, Environment, Progress, StoreOptions, StoreReport};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{LogEntry, Manifest, is_ours};
-use crate::oplog::log::{Log, LogHeader, log_number};
+use crate::oplog::log::{Log, LogHeader, log_name, log_number};
 use crate::oplog::table::{SharedTable, TableState};
 use crate::oplog::unit::{Unit, hash_seed};
 use crate::oplog::vfs::Folder;
@@ -41,7 +42,8 @@ pub(super) fn open(
     replayed.tables.values().flat_map(TableState::units).for_each(Unit::forget_dead);
     let report = report(&mut replayed, copy_damage.as_ref());
     let (log, status) = next_log(&folder, &manifest, &replayed)?;
-    let upkeep = Upkeep::new(manifest.clone(), replayed.last);
+    let changed = std::mem::take(&mut replayed.changed);
+    let upkeep = Upkeep::new(manifest.clone(), replayed.last, changed);
     progress.bytes_total.store(replayed.tables.values().map(value_bytes).sum(), Relaxed);
     progress.enter(Phase::Values);
     let tables = shared(std::mem::take(&mut replayed.tables));
@@ -53,6 +55,7 @@ pub(super) fn open(
         tables: RwLock::new(tables),
         queue: Queue::default(),
         lsn: AtomicU64::new(replayed.next_lsn - 1),
+        durable_lsn: AtomicU64::new(log.synced_lsn),
         committer: Mutex::new(Committer::new(replayed, log)),
         checkpointed: Mutex::new((manifest.lsn, manifest.log)),
         upkeep: Mutex::new(upkeep),
@@ -122,13 +125,24 @@ fn find_manifest(folder: &Folder, environment: &Environment) -> Result<(Manifest
 fn next_log(folder: &Folder, manifest: &Manifest, replayed: &Replayed) -> Result<(Log, Status)> {
     let (number, end) = replayed.last;
     if let Some(damage) = &replayed.damage {
-        return Ok((Log::unwritten(number, end), Status::ReadOnly(damage.to_string())));
+        let log = Log::unwritten(number, end, replayed.next_lsn - 1);
+        return Ok((log, Status::ReadOnly(damage.to_string())));
     }
+    // A process that was killed may have left what was read in memory of the system only. The new log says that all of
+    // it counts, and readers see it: it must be on disk before.
+    folder.open(&log_name(number))?.sync()?;
     let header = LogHeader {
         store: manifest.store,
         number: number + 1,
         first_lsn: replayed.next_lsn,
         previous_end: end,
     };
-    Ok((Log::create(folder, header)?, Status::Writable))
+    match Log::create(folder, header) {
+        Err(error) if error.is_full() => {
+            // That is what the reserve is for: a store that is open can free space.
+            folder.remove(RESERVE)?;
+            Ok((Log::create(folder, header)?, Status::Full))
+        }
+        created => Ok((created?, Status::Writable)),
+    }
 }

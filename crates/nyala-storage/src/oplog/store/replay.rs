@@ -1,6 +1,6 @@
 //! Reading on in the logs, from where the units end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::batch::Batch;
 use super::commit::mark;
 use super::progress::{Phase, Progress};
-use super::recover::missing_log;
+use super::recover::{load_tables, missing_log};
 use crate::oplog::codec::In;
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::{HeldTable, LogEntry, Manifest};
 use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::table::TableState;
-use crate::oplog::unit::LogRange;
+use crate::oplog::unit::{LogRange, hash_seed};
 use crate::oplog::vfs::{FileHandle, Folder};
 use crate::oplog::write::PreparedWrite;
 
@@ -44,6 +44,8 @@ pub(crate) struct Replayed {
     pub(crate) damage: Option<Damage>,
     /// The newest log and where it ends.
     pub(crate) last: (u64, u64),
+    /// Tables that something happened to in the logs behind the manifest.
+    pub(super) changed: BTreeSet<u32>,
     pub(super) seed: u64,
     pub(super) file: Arc<PathBuf>,
     /// The log that is being read, and the seed of its frames.
@@ -64,11 +66,21 @@ impl Replayed {
             torn: None,
             damage: None,
             last: manifest.log,
+            changed: BTreeSet::new(),
             seed,
             file: Arc::default(),
             source: None,
             batch: None,
         }
+    }
+
+    /// The store of a manifest, as a start would find it. Nothing is changed.
+    pub(super) fn of(folder: &Folder, manifest: &Manifest) -> Result<Self> {
+        let progress = Progress::default();
+        let tables = load_tables(folder, manifest, 1, &progress)?;
+        let mut replayed = Self::new(manifest, tables, hash_seed(&manifest.store));
+        replayed.run(folder, manifest, &progress)?;
+        Ok(replayed)
     }
 
     /// Reads all logs from where the manifest says.
@@ -108,16 +120,21 @@ impl Replayed {
     }
 
     fn read_held(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
-        let (mut from, mut next_lsn) = (held.from.1, held.lsn + 1);
+        let (mut from, mut next_lsn) = (held.from.1, Some(held.lsn + 1));
         for number in held.from.0..=held.to.0 {
+            let known = manifest.logs.iter().find(|log| log.number == number);
+            if known.is_none() && held.from.0 < number && number < held.to.0 {
+                // It was given up, as nothing in it was of the table.
+                (from, next_lsn) = (LogHeader::BYTES as u64, None);
+                continue;
+            }
             let file = folder.open(&log_name(number)).map_err(|error| missing_log(folder, number, error))?;
             let seed =
                 LogHeader::seed(&manifest.store, LogHeader::read(&file, &manifest.store, number)?.number);
-            let known =
-                manifest.logs.iter().find(|log| log.number == number).map_or(held.to.1, |log| log.bytes);
-            let to = if number == held.to.0 { held.to.1 } else { known };
+            let to = known.filter(|_| number < held.to.0).map_or(held.to.1, |log| log.bytes);
+            next_lsn = next_lsn.or(known.map(|log| log.first_lsn));
             self.enter(&file, seed);
-            let end = scan(&file, seed, (from, to), Some(next_lsn), &mut |offset, frame| {
+            let end = scan(&file, seed, (from, to), next_lsn, &mut |offset, frame| {
                 let of_rows = !matches!(frame.kind, Kind::CreateTable | Kind::DropTable | Kind::Clock);
                 if of_rows && frame.table == held.table {
                     self.change((number, offset), frame)
@@ -132,7 +149,7 @@ impl Replayed {
             if let Some(table) = self.tables.get_mut(&held.table) {
                 table.freeze(end.offset);
             }
-            (from, next_lsn) = (LogHeader::BYTES as u64, end.next_lsn);
+            (from, next_lsn) = (LogHeader::BYTES as u64, Some(end.next_lsn));
         }
         Ok(())
     }
@@ -237,7 +254,10 @@ impl Replayed {
             Kind::CreateTable => self.create(frame),
             Kind::Clock => In(frame.payload).u64().map(|now| mark(&mut self.clock, frame.lsn, now)),
             Kind::DropTable => self.tables.remove(&frame.table).map(drop),
-            _ => return self.change(log, frame),
+            _ => {
+                self.changed.insert(frame.table);
+                return self.change(log, frame);
+            }
         };
         understood.ok_or_else(|| OplogError::damaged(&self.file, log.1, "the frame makes no sense"))
     }

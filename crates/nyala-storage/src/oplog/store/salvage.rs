@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recover::load_tables;
+use arrow_array::RecordBatch;
+
 use super::replay::Replayed;
-use super::{DiskStore, Environment, LiveTable, Progress, StoreOptions};
+use super::{DiskStore, Environment, LiveTable, StoreOptions};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::Manifest;
 use crate::oplog::meta::{TableMeta, TableSpec};
 use crate::oplog::table::{SharedTable, TableState};
-use crate::oplog::unit::hash_seed;
 use crate::oplog::vfs::Folder;
 use crate::oplog::write::Write;
 
@@ -36,9 +36,7 @@ pub fn salvage(
     let newest = Manifest::newest(&source.list()?);
     let number = newest.ok_or_else(|| OplogError::damaged(folder, 0, "there is no manifest"))?;
     let (manifest, _) = Manifest::load(&source, number)?;
-    let tables = load_tables(&source, &manifest, 1, &Progress::default())?;
-    let mut replayed = Replayed::new(&manifest, tables, hash_seed(&manifest.store));
-    replayed.run(&source, &manifest, &Progress::default())?;
+    let mut replayed = Replayed::of(&source, &manifest)?;
     let mut report = SalvageReport::default();
     let store = DiskStore::open(target, options, environment.clone())?;
     for (_, mut state) in std::mem::take(&mut replayed.tables) {
@@ -74,12 +72,24 @@ impl SalvageReport {
         let mut rows = 0;
         for part in version.parts()? {
             match projection.read(&part) {
-                Ok(batch) => rows += table.write(Write::upsert(batch))?.inserted,
+                Ok(batch) => rows += write_all(table, batch)?,
                 Err(OplogError::Damaged(damage)) => self.note([damage]),
                 Err(error) => return Err(error),
             }
         }
         Ok(rows)
+    }
+}
+
+/// Writes rows in as few statements as may be; gives the number of rows. A part of a unit may be larger than one.
+fn write_all(table: &LiveTable, rows: RecordBatch) -> Result<u64> {
+    match table.write(Write::upsert(rows.clone())) {
+        Err(OplogError::Invalid { .. }) if rows.num_rows() > 1 => {
+            let middle = rows.num_rows() / 2;
+            let first = write_all(table, rows.slice(0, middle))?;
+            Ok(first + write_all(table, rows.slice(middle, rows.num_rows() - middle))?)
+        }
+        done => Ok(done?.inserted),
     }
 }
 

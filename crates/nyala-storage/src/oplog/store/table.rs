@@ -87,6 +87,9 @@ impl LiveTable {
     }
 
     fn prepare(&self, write: Write) -> Result<Request> {
+        let limit = self.inner.options.statement_bytes;
+        // Before anything is copied: rows that share their texts can be small here and larger than memory on disk.
+        check_size(write.text_bytes(), limit)?;
         let meta = self.shared.meta();
         let write = PreparedWrite::new(&meta, write, self.inner.seed)?;
         let mut out = Out::default();
@@ -96,13 +99,7 @@ impl LiveTable {
         let prefix = out.0.len();
         write.encode(&mut out)?;
         let payload = out.0;
-        let limit = self.inner.options.statement_bytes;
-        if payload.len() > limit {
-            let bytes = payload.len();
-            return Err(OplogError::invalid(format!(
-                "a statement of {bytes} bytes is larger than {limit}; split it, or raise `statement_bytes`"
-            )));
-        }
+        check_size(payload.len() as u64, limit)?;
         let write = write.compact(payload.get(prefix..).unwrap_or_default(), &meta, self.inner.seed)?;
         let record = Record::new(Kind::Write, meta.id, payload);
         let record = if prefix > 0 { record.labelled() } else { record };
@@ -182,4 +179,13 @@ impl LiveTable {
         let version = self.version();
         version.units().iter().filter_map(|unit| unit.data.base.as_ref()).all(|base| base.is_loaded())
     }
+}
+
+fn check_size(bytes: u64, limit: usize) -> Result<()> {
+    if bytes <= limit as u64 {
+        return Ok(());
+    }
+    Err(OplogError::invalid(format!(
+        "a statement of {bytes} bytes is larger than {limit}; split it, or raise `statement_bytes`"
+    )))
 }

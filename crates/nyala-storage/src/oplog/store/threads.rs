@@ -1,12 +1,13 @@
 //! The threads of a store: one commits, one keeps the files in order, one reads values after a start.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Phase;
-use super::inner::Inner;
+use super::inner::{Inner, Status};
 use super::queue::lock;
 use super::upkeep::Effort;
 use crate::oplog::error::{OplogError, Result};
@@ -74,14 +75,21 @@ impl Threads {
                 if reading && !own.log_is_long() {
                     continue;
                 }
-                if let Err(error) = own.maintain(Effort::Due) {
-                    tracing::warn!(%error, store = %own.folder.path().display(), "upkeep of a disk store failed");
+                let done = guarded(&own, || {
+                    own.maintain(Effort::Due).inspect_err(|error| {
+                        let store = own.folder.path().display();
+                        tracing::warn!(%error, %store, "upkeep of a disk store failed");
+                    })
+                });
+                if !matches!(done, Some(Ok(()))) {
                     stopping.sleep(AFTER_FAILURE, false);
                 }
             }
         })?;
         let own = inner.clone();
-        threads.spawn("nyala-values", move || own.load_all(own.options.load_values, Turn::Last))?;
+        threads.spawn("nyala-values", move || {
+            guarded(&own, || own.load_all(own.options.load_values, Turn::Last));
+        })?;
         Ok(threads)
     }
 
@@ -110,6 +118,23 @@ impl Drop for Threads {
     }
 }
 
+/// Does a piece of a thread's work; none if it panicked. What was done of it is not known then: the store takes no more
+/// writes, and its thread goes on, so that who waits for it is told.
+fn guarded<T>(inner: &Inner, work: impl FnOnce() -> T) -> Option<T> {
+    let panic = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(done) => return Some(done),
+        Err(panic) => panic,
+    };
+    let text = panic.downcast_ref::<&str>().copied();
+    let text =
+        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no reason given");
+    let thread = std::thread::current();
+    let reason = format!("its thread `{}` panicked: {text}", thread.name().unwrap_or_default());
+    tracing::error!(store = %inner.folder.path().display(), "a disk store is read-only from now on: {reason}");
+    inner.set_status(Status::ReadOnly(reason));
+    None
+}
+
 /// However the committer ends, nobody waits for it afterwards.
 struct Closing<'a>(&'a Inner);
 
@@ -125,14 +150,14 @@ fn commit_loop(inner: &Inner, upkeep: &Stop) {
     let interval = Duration::from_millis(inner.options.sync_interval_ms);
     let mut synced = Instant::now();
     while inner.queue.wait(interval) {
-        inner.commit_waiting();
+        guarded(inner, || inner.commit_waiting());
         if inner.log_is_long() {
             upkeep.awake();
         }
         if synced.elapsed() < interval {
             continue;
         }
-        if let Err(error) = inner.sync_if_due() {
+        if let Some(Err(error)) = guarded(inner, || inner.sync_if_due()) {
             tracing::error!(%error, store = %inner.folder.path().display(), "a disk store could not be synced");
         }
         synced = Instant::now();

@@ -1,13 +1,18 @@
 //! Keeping the files in order: sealing, rewriting, checkpoints, and removing what is no longer needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::inner::{Inner, Status};
-use super::queue::lock;
+use super::queue::{Request, lock};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{Manifest, UnitFiles};
 use crate::oplog::table::SharedTable;
+
+/// Rows that are too old are looked for so many times in the time that they live, but after so many milliseconds at the
+/// latest.
+const EXPIRY_CHECKS: u64 = 8;
+const EXPIRY_MS: u64 = 1000;
 
 /// What is known of the files.
 #[derive(Debug)]
@@ -23,14 +28,19 @@ pub(crate) struct Upkeep {
     pub(crate) written_ms: u64,
     /// Where the logs ended at the start.
     pub(crate) read_to: (u64, u64),
+    /// Tables that something happened to in the logs behind the manifest of the start.
+    pub(crate) changed: BTreeSet<u32>,
     /// While this is above 0 no file is removed.
     pub(crate) pins: usize,
+    /// When rows of a table that are too old were last looked for, in milliseconds since 1970.
+    expired_ms: BTreeMap<u32, u64>,
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest, read_to: (u64, u64)) -> Self {
+    pub(super) fn new(manifest: Manifest, read_to: (u64, u64), changed: BTreeSet<u32>) -> Self {
         let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
-        Self { next: manifest.number + 1, manifest, files, written_ms: 0, read_to, pins: 0 }
+        let (next, expired_ms) = (manifest.number + 1, BTreeMap::new());
+        Self { next, manifest, files, written_ms: 0, read_to, changed, pins: 0, expired_ms }
     }
 }
 
@@ -53,11 +63,11 @@ impl Inner {
         self.keep_reserve();
         self.keep_budget();
         self.note_found_damage();
-        lock(&self.committer).sync_if_needed(self)?;
+        self.sync_once()?;
         if let Status::ReadOnly(_) = self.status() {
             return if effort == Effort::Due { Ok(()) } else { self.check_writable(true) };
         }
-        self.expire_old_rows()?;
+        self.expire_old_rows(&mut upkeep, effort);
         let done = self.work(&mut upkeep, effort);
         if let Err(error) = &done {
             if error.is_full() {
@@ -91,6 +101,7 @@ impl Inner {
     }
 
     fn work(&self, upkeep: &mut Upkeep, effort: Effort) -> Result<()> {
+        let emptied = self.drop_dead_units();
         let position = self.log_position();
         if position.1 >= self.options.seal_bytes || effort == Effort::Seal {
             self.rotate_log()?;
@@ -100,12 +111,29 @@ impl Inner {
         if due {
             self.checkpoint(upkeep)?;
         }
-        let sealed = self.seal_frozen(upkeep)?;
-        let changed = self.compact(upkeep)? || sealed;
-        if changed || (effort != Effort::Due && !due) {
+        let mut full = None;
+        let sealed = self.seal_frozen(upkeep);
+        let sealed = self.past_full(upkeep, sealed, &mut full)?;
+        let rewritten = self.compact(upkeep);
+        let rewritten = self.past_full(upkeep, rewritten, &mut full)?;
+        if emptied || sealed || rewritten || (effort != Effort::Due && !due) {
             self.checkpoint(upkeep)?;
         }
-        Ok(())
+        full.map_or(Ok(()), Err)
+    }
+
+    /// Goes on after a part of the work if there was no space for it: what comes next may free some. A checkpoint is due
+    /// then, since something may have been done.
+    fn past_full(&self, upkeep: &Upkeep, done: Result<bool>, full: &mut Option<OplogError>) -> Result<bool> {
+        match done {
+            Err(error) if error.is_full() => {
+                // What was begun takes the space that a checkpoint needs.
+                self.remove_unfinished(upkeep);
+                full.get_or_insert(error);
+                Ok(true)
+            }
+            done => done,
+        }
     }
 
     fn checkpoint_is_due(&self, upkeep: &Upkeep, (log, bytes): (u64, u64)) -> bool {
@@ -138,22 +166,31 @@ impl Inner {
 
     fn rotate_log(&self) -> Result<()> {
         let mut committer = lock(&self.committer);
+        // Since this began the store may have become read-only.
+        self.check_writable(true)?;
         committer.sync_if_needed(self)?;
         let end = committer.log.end;
         committer.rotate(self, end)
     }
 
-    fn expire_old_rows(&self) -> Result<()> {
+    /// Removes rows that have lived long enough. Looking for them takes time in each unit, therefore it is done a few times
+    /// in the life of a row, not each time that something could be due.
+    fn expire_old_rows(&self, upkeep: &mut Upkeep, effort: Effort) {
         let now = self.environment.clock.now_ms();
         for table in self.all_tables() {
-            if let Some(ttl) = table.meta().ttl_ms {
-                let before_ms = now.saturating_sub(ttl);
-                let bound = lock(&self.committer).lsn_at(before_ms);
-                if table.read().has_expired(bound) {
-                    self.submit(super::queue::Request::Expire { table, before_ms });
-                }
+            let meta = table.meta();
+            let Some(ttl) = meta.ttl_ms else { continue };
+            let pause = (ttl / EXPIRY_CHECKS).min(EXPIRY_MS);
+            let looked = upkeep.expired_ms.get(&meta.id);
+            if effort == Effort::Due && looked.is_some_and(|looked| now.abs_diff(*looked) < pause) {
+                continue;
+            }
+            upkeep.expired_ms.insert(meta.id, now);
+            let before_ms = now.saturating_sub(ttl);
+            let bound = lock(&self.committer).lsn_at(before_ms);
+            if table.read().has_expired(bound) {
+                self.submit(Request::Expire { table, before_ms });
             }
         }
-        Ok(())
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::checkpoint::{named_files, unit_files};
 use super::queue::lock;
-use super::recover::{load_tables, load_unit, missing_log};
+use super::recover::{load_unit, missing_log};
 use super::replay::{Replayed, TornTail};
-use super::{DiskStore, Environment, Progress};
+use super::{DiskStore, Environment};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::{BlockFile, BlockKind, LogEntry, Manifest, is_ours, manifest_name};
 use crate::oplog::log::{LogHeader, log_name, scan};
@@ -161,10 +161,7 @@ fn verify_log(folder: &Folder, manifest: &Manifest, log: &LogEntry) -> Result<()
 
 /// What a start would find in the logs behind the manifest.
 fn verify_start(folder: &Folder, manifest: &Manifest, report: &mut VerifyReport) -> Result<()> {
-    let progress = Progress::default();
-    let tables = load_tables(folder, manifest, 1, &progress)?;
-    let mut replayed = Replayed::new(manifest, tables, hash_seed(&manifest.store));
-    replayed.run(folder, manifest, &progress)?;
+    let mut replayed = Replayed::of(folder, manifest)?;
     report.torn = replayed.torn.take();
     report.rows =
         replayed.tables.values().flat_map(|table| table.units()).map(|unit| u64::from(unit.live())).sum();

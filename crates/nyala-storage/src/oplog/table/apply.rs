@@ -7,7 +7,7 @@ use super::{Index, Location, TableState};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::store::Committed;
-use crate::oplog::unit::{Chunk, Keys, Lsns, Unit};
+use crate::oplog::unit::{Chunk, Keys, LsnSet, Lsns, Unit};
 use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 
 /// A unit with so many rows takes no more statements: positions have 32 bits.
@@ -196,14 +196,14 @@ impl TableState {
 
     fn expired_rows(&self, slot: u32, known: u64, bound: u64) -> Vec<u32> {
         let Some(unit) = self.unit(Location { slot, row: 0 }) else { return Vec::new() };
-        let lsns = unit.data.lsns();
-        let old = lsns.ranges(unit.rows()).filter(|(_, lsn)| (known + 1..=bound).contains(lsn));
+        let old = unit.data.ranges().filter(|(_, lsn)| (known + 1..=bound).contains(lsn));
         old.flat_map(|(rows, _)| rows).filter(|row| !unit.dead.contains(*row)).collect()
     }
 
     /// Whether any live row was last written at or before `bound`.
     pub(crate) fn has_expired(&self, bound: u64) -> bool {
-        (0..self.units.len() as u32).any(|slot| !self.expired_rows(slot, self.expired, bound).is_empty())
+        let old = LsnSet::new([self.expired + 1..=bound]);
+        self.units().any(|unit| unit.has_live(&old))
     }
 
     /// Gives the table another schema version; rows that come next go to another unit.

@@ -313,3 +313,45 @@ fn units_of_which_little_lives_are_rewritten() {
     assert_eq!(content(&table).unwrap(), map(&expected));
     assert_eq!(table.lookup(&keys(&["key 3"])).unwrap().rows, rows(&[("key 3", 3)]));
 }
+
+/// What lives of a unit may be its longest rows: by the average of all they seemed to be few bytes.
+#[test]
+fn units_are_rewritten_together_only_if_the_longest_rows_fit() {
+    let disk = SimDisk::new(1);
+    let options = StoreOptions { compact_small: 0, compact_bytes: 10_000, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let store = DiskStore::open(std::path::Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(spec("t")).unwrap();
+    let short: Vec<String> = (0..18).map(|number| format!("key {number}")).collect();
+    let long = ["a", "b"].map(|letter| letter.repeat(6000));
+    for (short, long) in short.chunks(9).zip(&long) {
+        let batch: Vec<(&str, i64)> = short.iter().chain([long]).map(|key| (key.as_str(), 1)).collect();
+        upsert(&table, &batch);
+        store.seal().unwrap();
+    }
+    let short: Vec<&str> = short.iter().map(String::as_str).collect();
+    table.write(Write::delete(keys(&short))).unwrap();
+    store.maintain().unwrap();
+    store.maintain().unwrap();
+    let TableStats { rows, dead_rows, units, .. } = table.stats();
+    assert_eq!((rows, dead_rows, units), (2, 0, 2));
+}
+
+/// Gigabytes, once each row has a text of its own.
+#[test]
+fn rows_that_share_a_long_text_are_refused_before_they_are_copied() {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray, UInt64Array};
+    use arrow_schema::{DataType, Field, Schema};
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let fields = vec![Field::new("id", DataType::Int64, false), Field::new("text", DataType::Utf8View, true)];
+    let schema = Arc::new(Schema::new(fields));
+    let table = store.create_table(TableSpec::new("t", schema.clone(), &["id"])).unwrap();
+    let one = StringViewArray::from_iter_values(["x".repeat(1 << 20)]);
+    let texts = arrow_select::take::take(&one, &UInt64Array::from(vec![0; 3000]), None).unwrap();
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..3000));
+    let refused = table.write(Write::upsert(RecordBatch::try_new(schema, vec![ids, texts]).unwrap()));
+    assert!(matches!(refused, Err(OplogError::Invalid { .. })), "{refused:?}");
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use super::fixture::*;
 use crate::oplog::vfs::sim::SimDisk;
@@ -146,4 +147,39 @@ fn who_must_not_block_is_told_that_too_much_waits() {
     store.close().unwrap();
     let refused = submit("late").expect("it does not wait").wait().unwrap_err();
     assert!(matches!(refused, OplogError::Closed { .. }), "{refused:?}");
+}
+
+/// A clock that may break, and with it the thread that looks at it.
+#[derive(Debug)]
+struct FragileClock(Arc<AtomicBool>);
+
+impl Clock for FragileClock {
+    fn now_ms(&self) -> u64 {
+        assert!(!self.0.load(Relaxed), "the clock is broken");
+        0
+    }
+}
+
+#[test]
+fn a_store_whose_thread_panics_says_so_and_takes_no_more_writes() {
+    let (disk, broken) = (SimDisk::new(1), Arc::new(AtomicBool::new(false)));
+    let clock = Arc::new(FragileClock(broken.clone()));
+    let environment = Environment { clock, ..environment(&disk, &ManualClock::default()) };
+    let options = StoreOptions { background: true, ..small_options() };
+    let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    broken.store(true, Relaxed);
+    table.write(Write::upsert(rows(&[("b", 2)]))).unwrap_err();
+    let end = Instant::now() + Duration::from_secs(30);
+    while store.check_writable().is_ok() {
+        assert!(Instant::now() < end, "it goes on as if nothing had happened");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    broken.store(false, Relaxed);
+    let refused = table.write(Write::upsert(rows(&[("b", 2)]))).unwrap_err();
+    let told =
+        matches!(&refused, OplogError::ReadOnly { reason, .. } if reason.contains("the clock is broken"));
+    assert!(told, "{refused}");
+    assert_eq!(content(&table).unwrap(), map(&[("a", 1)]));
 }

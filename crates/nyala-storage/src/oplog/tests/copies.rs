@@ -142,3 +142,37 @@ fn flip(disk: &SimDisk, folder: &str, end: &str, byte: usize) -> std::path::Path
     disk.put(path, content);
     path.clone()
 }
+
+/// It was not closed: what was confirmed since its last checkpoint is in logs that its manifest does not know to their end.
+#[test]
+fn a_store_whose_process_was_killed_is_restored_whole() {
+    let disk = SimDisk::new(1);
+    let (store, table) = filled(&disk);
+    drop((table, store));
+    let store = open(&disk);
+    let table = store.table("t").unwrap();
+    table.write(Write::upsert(rows(&[("g", 7)]))).unwrap();
+    let expected = content(&table).unwrap();
+    drop((table, store));
+    let environment = environment(&disk, &ManualClock::default());
+    let report = restore(Path::new(FOLDER), Path::new("/restored"), &environment).unwrap();
+    assert_eq!((report.rows, report.damage().count(), report.torn), (6, 0, None));
+    assert_eq!(content(&open_at(&disk, "/restored").table("t").unwrap()).unwrap(), expected);
+}
+
+#[test]
+fn rows_that_are_too_many_for_one_statement_are_salvaged() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let (table, other) = (store.create_table(spec("t")).unwrap(), store.create_table(spec("other")).unwrap());
+    let names: Vec<String> = (0..300).map(|number| format!("key {number}")).collect();
+    let batch: Vec<(&str, i64)> = names.iter().map(String::as_str).zip(0..).collect();
+    table.write(Write::upsert(rows(&batch))).unwrap();
+    other.write(Write::upsert(rows(&[("x", 1)]))).unwrap();
+    drop((table, other, store));
+    let options = StoreOptions { statement_bytes: 1000, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let report = salvage(Path::new(FOLDER), Path::new(COPY), options, &environment).unwrap();
+    assert_eq!(report.tables, [("t".to_owned(), 300), ("other".to_owned(), 1)]);
+    assert_eq!(content(&open_at(&disk, COPY).table("t").unwrap()).unwrap(), map(&batch));
+}

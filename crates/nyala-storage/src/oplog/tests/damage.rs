@@ -263,3 +263,42 @@ fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     }
     at == bytes
 }
+
+/// A table that is damaged, repaired, written to, and damaged again, while others go on: once it is repaired again,
+/// nothing of it is missing.
+#[test]
+fn what_is_written_between_two_damages_is_not_lost() {
+    for retain_log_bytes in [0, 1 << 20] {
+        let (image, mut expected) = damaged_store();
+        let disk = SimDisk::from_image(image, 0);
+        let start = || {
+            let options = StoreOptions { retain_log_bytes, ..small_options() };
+            DiskStore::open(Path::new(FOLDER), options, environment(&disk, &ManualClock::default())).unwrap()
+        };
+        let key = |path: &PathBuf| path.to_string_lossy().ends_with(".key");
+        let key = disk.files().into_keys().find(key).unwrap();
+        let whole = disk.files().remove(&key).unwrap();
+        let go_on_beside = |from: i64| {
+            disk.put(&key, whole[..whole.len() / 2].to_vec());
+            let store = start();
+            assert!(!store.report().damage.is_empty());
+            let other = store.table("other").or_else(|_| store.create_table(spec("other"))).unwrap();
+            for number in from..from + 4 {
+                other.write(Write::upsert(rows(&[(&format!("key {number}"), number)]))).unwrap();
+                store.seal().unwrap();
+            }
+            disk.put(&key, whole.clone());
+        };
+        go_on_beside(0);
+        let store = start();
+        assert_eq!(store.report(), &StoreReport::default());
+        store.table("t").unwrap().write(Write::upsert(rows(&[("between", 1)]))).unwrap();
+        drop(store);
+        expected.insert("between".to_owned(), 1);
+        go_on_beside(4);
+        let store = start();
+        assert_eq!(store.report(), &StoreReport::default());
+        assert_eq!(content(&store.table("t").unwrap()).unwrap(), expected);
+        assert_eq!(store.table("other").unwrap().version().rows(), 8);
+    }
+}

@@ -4,11 +4,13 @@
 //! says that it is unconfirmed may be found. What was acknowledged before stays.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::crash::from_environment;
 use super::fixture::*;
 use super::workload::*;
-use crate::oplog::vfs::sim::{Faults, Rng, SimDisk};
+use crate::oplog::vfs::sim::{Faults, Image, Rng, SimDisk};
 use crate::oplog::*;
 
 /// The states that the stores may be in after a crash: the last certain one, and what unconfirmed statements
@@ -134,4 +136,99 @@ fn a_failed_sync_is_not_repeated_and_the_store_goes_on() {
     disk.set_faults(Faults::default());
     assert!(matches!(table.write(Write::delete(keys(&["a"]))), Err(OplogError::ReadOnly { .. })));
     assert_eq!(content(&table).unwrap(), map(&[("a", 1), ("c", 3)]), "reading goes on");
+}
+
+/// The kernel drops what a failed fsync could not write, and says yes to the next one.
+#[test]
+fn a_sync_that_failed_is_never_said_to_have_worked() {
+    for durability in [Durability::Interval, Durability::Os] {
+        let disk = SimDisk::new(1);
+        let store = open(&disk);
+        let table = store.create_table(TableSpec { durability, ..spec("t") }).unwrap();
+        table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+        disk.fail_next_sync();
+        table.persist().unwrap_err();
+        table.persist().unwrap_err();
+        assert!(matches!(store.check_writable(), Err(OplogError::ReadOnly { .. })));
+        assert!(matches!(store.checkpoint(), Err(OplogError::ReadOnly { .. })));
+        drop(table);
+        assert!(matches!(store.close(), Err(OplogError::Io { .. })), "what was acknowledged may be lost");
+    }
+}
+
+/// The reserve is written while another thread finds that the disk fails. That there is space does not make up for it: the
+/// next statement would get an LSN that is on disk.
+#[test]
+fn a_store_that_is_read_only_stays_so() {
+    let disk = SimDisk::new(1);
+    let options = StoreOptions { reserve_bytes: 8192, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
+    let table = store.create_table(TableSpec { durability: Durability::Os, ..spec("t") }).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    let (failing, other, failed) = (disk.clone(), table.clone(), AtomicBool::new(false));
+    disk.set_hook(Some(Arc::new(move |_: &Image| {
+        if !failed.swap(true, Relaxed) {
+            failing.fail_next_sync();
+            other.persist().unwrap_err();
+        }
+    })));
+    store.maintain().unwrap();
+    disk.set_hook(None);
+    assert!(disk.files().keys().any(|path| path.ends_with("reserve")), "it was written");
+    let refused = table.write(Write::upsert(rows(&[("b", 2)])));
+    assert!(matches!(refused, Err(OplogError::ReadOnly { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_full_disk_does_not_keep_a_store_closed() {
+    let disk = SimDisk::new(1);
+    let start = || {
+        let options = StoreOptions { reserve_bytes: 8192, ..small_options() };
+        DiskStore::open(Path::new(FOLDER), options, environment(&disk, &ManualClock::default())).unwrap()
+    };
+    let store = start();
+    let table = store.create_table(spec("t")).unwrap();
+    store.maintain().unwrap();
+    table.write(Write::upsert(rows(&[("a", 1), ("b", 2)]))).unwrap();
+    drop((table, store));
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    disk.set_faults(Faults { space: Some(used as u64 + 10), ..Faults::default() });
+    let store = start();
+    assert!(matches!(store.check_writable(), Err(OplogError::DiskFull { .. })));
+    let table = store.table("t").unwrap();
+    table.write(Write::delete(keys(&["a"]))).unwrap();
+    assert_eq!(content(&table).unwrap(), map(&[("b", 2)]));
+    disk.set_faults(Faults::default());
+    store.maintain().unwrap();
+    store.check_writable().unwrap();
+}
+
+/// Sealing needs space that there is not. What is dead gives some back all the same.
+#[test]
+fn dead_units_are_dropped_though_the_disk_is_full() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let upsert = |names: &[String]| {
+        let batch: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        table.write(Write::upsert(rows(&batch))).unwrap();
+    };
+    let sealed = || disk.files().keys().filter(|path| path.to_string_lossy().ends_with(".seg")).count();
+    let gone: Vec<String> = (0..300).map(|number| format!("gone {number}")).collect();
+    upsert(&gone);
+    store.seal().unwrap();
+    assert_eq!(sealed(), 1);
+    let long: Vec<String> = (0..200).map(|number| format!("{number:0200}")).collect();
+    upsert(&long);
+    let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+    table.write(Write::delete(keys(&gone))).unwrap();
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    disk.set_faults(Faults { space: Some(used as u64 + 8192), ..Faults::default() });
+    let refused = store.seal();
+    assert!(refused.as_ref().is_err_and(OplogError::is_full), "{refused:?}");
+    assert_eq!(sealed(), 0);
+    disk.set_faults(Faults::default());
+    store.maintain().unwrap();
+    assert_eq!((sealed(), content(&table).unwrap().len()), (1, 200));
 }

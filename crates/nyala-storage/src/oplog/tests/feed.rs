@@ -1,7 +1,10 @@
 //! The change feed.
 
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, Field};
+
 use super::fixture::*;
-use crate::oplog::vfs::sim::SimDisk;
+use crate::oplog::vfs::sim::{Faults, SimDisk};
 use crate::oplog::*;
 
 fn all(feed: &mut ChangeFeed) -> Vec<Change> {
@@ -49,6 +52,41 @@ fn changes_are_told_in_order_over_logs_and_starts() {
     assert_eq!(all(&mut table.changes(start)).len(), 5);
 }
 
+fn names(rows: &RecordBatch) -> Vec<String> {
+    rows.schema().fields().iter().map(|field| field.name().clone()).collect()
+}
+
+#[test]
+fn columns_are_followed_by_what_they_are_and_not_by_their_names() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let (start, before) = (store.lsn(), table.schema());
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    table.alter(Alteration::RenameColumn { from: "value".into(), to: "amount".into() }).unwrap();
+    table.alter(Alteration::AddColumn(Field::new("value", DataType::Int64, true))).unwrap();
+    let all_of = |mut feed: ChangeFeed| -> Vec<RecordBatch> {
+        let rows = all(&mut feed).into_iter().filter_map(|change| match change {
+            Change::Upserted { rows, .. } => Some(rows),
+            _ => None,
+        });
+        rows.collect()
+    };
+    let now = all_of(table.changes(start).with_columns(&table.schema()).unwrap());
+    assert_eq!(names(&now[0]), ["key", "amount"]);
+    assert_eq!(now[0].columns(), rows(&[("a", 1)]).columns());
+    let then = all_of(table.changes(start).with_columns(&before).unwrap());
+    assert_eq!(then, [rows(&[("a", 1)])]);
+    let columns = vec![rows(&[("b", 2)]).column(0).clone(), rows(&[("b", 2)]).column(1).clone()];
+    let third = rows(&[("b", 3)]).column(1).clone();
+    let whole = RecordBatch::try_new(table.schema(), [columns, vec![third]].concat()).unwrap();
+    table.write(Write::upsert(whole)).unwrap();
+    let then = all_of(table.changes(start).with_columns(&before).unwrap());
+    assert_eq!(then[1], rows(&[("b", 2)]), "the new column has the old name");
+    let other = before.project(&[0]).unwrap();
+    assert!(matches!(table.changes(start).with_columns(&other), Err(OplogError::Invalid { .. })));
+}
+
 #[test]
 fn changes_that_are_no_longer_kept_are_not_passed_over() {
     let disk = SimDisk::new(1);
@@ -65,4 +103,36 @@ fn changes_that_are_no_longer_kept_are_not_passed_over() {
     assert!(matches!(early.next(100), Err(OplogError::ChangesGone { .. })));
     assert!(matches!(table.changes(0).next(100), Err(OplogError::ChangesGone { .. })));
     assert_eq!(table.changes(store.lsn()).next(100).unwrap(), []);
+}
+
+/// A follower that was given what a power cut took would have rows that nobody else has, and miss those that got their LSNs.
+#[test]
+fn changes_are_given_when_they_are_on_disk() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(TableSpec { durability: Durability::Os, ..spec("t") }).unwrap();
+    let start = store.lsn();
+    let mut feed = table.changes(start);
+    let lsn = table.write(Write::upsert(rows(&[("a", 1)]))).unwrap().lsn;
+    assert_eq!((all(&mut feed), table.durable_lsn()), (vec![], start));
+    assert_eq!(all(&mut table.changes(lsn)), [], "who copied the table may wait for what follows");
+    table.persist().unwrap();
+    assert_eq!(table.durable_lsn(), lsn);
+    assert_eq!(all(&mut feed), [Change::Upserted { lsn, rows: rows(&[("a", 1)]) }]);
+    let lost = table.changes(lsn + 1).next(100);
+    assert!(matches!(lost, Err(OplogError::ChangesGone { .. })), "{lost:?}");
+}
+
+#[test]
+fn changes_that_were_not_confirmed_are_not_given() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let start = store.lsn();
+    let lsn = table.write(Write::upsert(rows(&[("a", 1)]))).unwrap().lsn;
+    disk.set_faults(Faults { sync_error: 1, ..Faults::default() });
+    let unconfirmed = table.write(Write::upsert(rows(&[("b", 2)])));
+    assert!(matches!(unconfirmed, Err(OplogError::Unconfirmed { .. })), "{unconfirmed:?}");
+    disk.set_faults(Faults::default());
+    assert_eq!(all(&mut table.changes(start)), [Change::Upserted { lsn, rows: rows(&[("a", 1)]) }]);
 }

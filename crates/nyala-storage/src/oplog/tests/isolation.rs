@@ -146,3 +146,34 @@ fn damage_that_a_reader_finds_is_told_with_what_is_lost() {
     store.maintain().unwrap();
     assert_eq!(table.version().damage().len(), 1, "everybody is told from then on");
 }
+
+/// It can never be sealed. What others write after it is, and needs no logs.
+#[test]
+fn a_unit_that_is_damaged_in_its_log_keeps_no_other_logs() {
+    let disk = SimDisk::new(1);
+    let start = || {
+        let options = StoreOptions { retain_log_bytes: 0, ..small_options() };
+        DiskStore::open(Path::new(FOLDER), options, environment(&disk, &ManualClock::default())).unwrap()
+    };
+    let store = start();
+    let (table, other) = (store.create_table(spec("t")).unwrap(), store.create_table(spec("other")).unwrap());
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    store.checkpoint().unwrap();
+    drop((table, other, store));
+    let (log, mut bytes) =
+        disk.files().into_iter().rfind(|(path, _)| path.ends_with("0000000002.log")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    disk.put(&log, bytes);
+    let store = start();
+    let other = store.table("other").unwrap();
+    for number in 0..10 {
+        other.write(Write::upsert(rows(&[(&format!("key {number}"), number)]))).unwrap();
+        store.seal().unwrap();
+    }
+    let logs = disk.files().into_keys().filter(|path| path.extension().is_some_and(|end| end == "log"));
+    let logs: Vec<_> = logs.collect();
+    assert!(logs.contains(&log) && logs.len() <= 3, "{logs:?}");
+    content(&store.table("t").unwrap()).unwrap_err();
+    drop((other, store));
+    assert_eq!(content(&start().table("other").unwrap()).unwrap().len(), 10);
+}

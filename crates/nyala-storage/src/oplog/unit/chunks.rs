@@ -1,5 +1,6 @@
 //! Rows in memory that grow at the end. A reader's copy never changes.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef};
@@ -111,6 +112,16 @@ impl Data {
             Some(base) => base.lsns.at(row),
             None => self.chunk(row).map_or(0, |(chunk, at)| chunk.lsns.at(at)),
         }
+    }
+
+    /// Rows that have one LSN, by position, with it.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (Range<u32>, u64)> + '_ {
+        let base = self.base.iter().flat_map(|base| base.lsns.ranges(base.rows()));
+        let chunks = self.chunks.iter().flat_map(|(start, chunk)| {
+            let ranges = chunk.lsns.ranges(chunk.rows);
+            ranges.map(move |(rows, lsn)| (rows.start + *start..rows.end + *start, lsn))
+        });
+        base.chain(chunks)
     }
 
     /// The LSNs of all rows.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_buffer::ScalarBuffer;
 
-use super::{Base, Chunk, Data, DeadRows, Facts, Keys, LogRange, Lsns, Rows, UnitView, ZoneMap};
+use super::{Base, Chunk, Data, DeadRows, Facts, Keys, LogRange, LsnSet, Lsns, Rows, UnitView, ZoneMap};
 use crate::oplog::meta::SchemaVersion;
 
 /// The hash of every row's key.
@@ -144,6 +144,11 @@ impl Unit {
         self.replayed = Vec::new();
         self.log = None;
         self.view = None;
+    }
+
+    /// Whether one of its live rows was written at `wanted`. For units that are read from a log: not before all of it is.
+    pub(crate) fn has_live(&self, wanted: &LsnSet) -> bool {
+        self.data.written(wanted).any(|rows| rows.end - rows.start > self.dead.count_among(rows))
     }
 
     /// The unit as it is now, for readers.

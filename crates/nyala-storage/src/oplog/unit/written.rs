@@ -1,11 +1,11 @@
 //! Which rows were written when: sets of LSNs, and the rows of a unit that have them.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
-use super::{Lsns, UnitView};
+use super::{Data, Lsns, UnitView};
 
 /// LSNs, as ascending ranges that do not touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ struct Stretch<'a> {
 
 impl Stretch<'_> {
     /// Ranges of its rows, counted from its first, that were written at `wanted`.
-    fn written(&self, wanted: &LsnSet) -> Vec<std::ops::Range<u32>> {
+    fn written(&self, wanted: &LsnSet) -> Vec<Range<u32>> {
         if self.rows == 0 {
             return Vec::new();
         }
@@ -99,7 +99,7 @@ impl Stretch<'_> {
     }
 
     /// The rows of one range of LSNs, if LSNs ascend.
-    fn between(&self, range: &RangeInclusive<u64>) -> std::ops::Range<u32> {
+    fn between(&self, range: &RangeInclusive<u64>) -> Range<u32> {
         let first_row = |run: usize| self.lsns.starts.get(run).copied().unwrap_or(self.rows);
         let from = self.lsns.lsns.partition_point(|lsn| lsn < range.start());
         let to = self.lsns.lsns.partition_point(|lsn| lsn <= range.end());
@@ -107,15 +107,23 @@ impl Stretch<'_> {
     }
 }
 
-impl UnitView {
+impl Data {
+    /// Rows that were written at `wanted`, by position. No value is read.
+    pub(super) fn written(&self, wanted: &LsnSet) -> impl Iterator<Item = Range<u32>> {
+        self.stretches().flat_map(move |stretch| {
+            let start = stretch.start;
+            stretch.written(wanted).into_iter().map(move |rows| start + rows.start..start + rows.end)
+        })
+    }
+
     fn stretches(&self) -> impl Iterator<Item = Stretch<'_>> {
-        let base = self.data.base.iter().map(|base| Stretch {
+        let base = self.base.iter().map(|base| Stretch {
             start: 0,
             rows: base.rows(),
             lsns: &base.lsns,
             span: &base.lsn_span,
         });
-        let chunks = self.data.chunks.iter().map(|(start, chunk)| Stretch {
+        let chunks = self.chunks.iter().map(|(start, chunk)| Stretch {
             start: *start,
             rows: chunk.rows,
             lsns: &chunk.lsns,
@@ -123,25 +131,21 @@ impl UnitView {
         });
         base.chain(chunks)
     }
+}
 
+impl UnitView {
     /// How many of its live rows were written at `wanted`. No value is read.
     pub(crate) fn live_written(&self, wanted: &LsnSet) -> u64 {
-        let live = |stretch: Stretch<'_>| {
-            let found = stretch.written(wanted).into_iter();
-            found
-                .map(|rows| self.live_among(stretch.start + rows.start..stretch.start + rows.end))
-                .sum::<u64>()
-        };
-        self.stretches().map(live).sum()
+        self.data.written(wanted).map(|rows| self.live_among(rows)).sum()
     }
 
-    fn live_among(&self, rows: std::ops::Range<u32>) -> u64 {
+    fn live_among(&self, rows: Range<u32>) -> u64 {
         u64::from(rows.end.saturating_sub(rows.start)) - u64::from(self.dead.count_among(rows))
     }
 
     /// Lowest and highest LSN of its rows, dead ones included; none if it has no rows.
     pub(crate) fn lsn_bounds(&self) -> Option<(u64, u64)> {
-        let bounds = self.stretches().filter(|stretch| stretch.rows > 0).map(|stretch| {
+        let bounds = self.data.stretches().filter(|stretch| stretch.rows > 0).map(|stretch| {
             let (lowest, highest, _) = stretch.span.of(stretch.lsns);
             (lowest, highest)
         });

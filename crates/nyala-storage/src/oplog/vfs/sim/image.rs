@@ -19,6 +19,8 @@ pub(super) struct Inode {
     pub(super) seen: Arc<Vec<u8>>,
     pub(super) durable: Arc<Vec<u8>>,
     pub(super) pending: Vec<Pending>,
+    /// Whether something that is seen is neither durable nor pending, and never will be.
+    lost: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -42,8 +44,7 @@ impl Image {
     pub(super) fn put(&mut self, path: &Path, content: Vec<u8>) {
         self.next += 1;
         let content = Arc::new(content);
-        let inode = Inode { seen: content.clone(), durable: content, pending: Vec::new() };
-        self.inodes.insert(self.next, inode);
+        self.inodes.insert(self.next, Inode::durable(content));
         self.names.insert(path.to_owned(), self.next);
         self.durable_names.insert(path.to_owned(), self.next);
     }
@@ -70,8 +71,7 @@ impl Image {
             for pending in &inode.pending {
                 pending.tear(&mut content, &mut rng, &mut kept);
             }
-            let content = Arc::new(content);
-            inodes.insert(*ino, Inode { seen: content.clone(), durable: content, pending: Vec::new() });
+            inodes.insert(*ino, Inode::durable(Arc::new(content)));
         }
         Image { inodes, durable_names: names.clone(), names, naming: Vec::new(), next: self.next }
     }
@@ -126,9 +126,25 @@ fn write_into(content: &mut Vec<u8>, offset: usize, data: &[u8]) {
 }
 
 impl Inode {
+    fn durable(content: Arc<Vec<u8>>) -> Self {
+        Self { seen: content.clone(), durable: content, pending: Vec::new(), lost: false }
+    }
+
     pub(super) fn add(&mut self, pending: Pending) {
         pending.apply(Arc::make_mut(&mut self.seen));
         self.pending.push(pending);
+    }
+
+    /// Makes durable what was written since the last sync, whether that worked or not: what a failed one left out is
+    /// not tried again.
+    pub(super) fn sync(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        if self.lost {
+            let content = Arc::make_mut(&mut self.durable);
+            pending.iter().for_each(|pending| pending.apply(content));
+        } else {
+            self.durable = self.seen.clone();
+        }
     }
 
     /// As Linux does it: some pages made it, the others are clean and gone with the next crash.
@@ -139,5 +155,6 @@ impl Inode {
             pending.tear(&mut content, rng, &mut kept);
         }
         self.durable = Arc::new(content);
+        self.lost = true;
     }
 }

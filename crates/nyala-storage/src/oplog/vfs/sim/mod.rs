@@ -2,7 +2,8 @@
 //!
 //! Every file has the content that programs see, the content that is on disk, and the writes between the
 //! two. A crash keeps any subset of the latter, cut into sectors: writes are torn, lost and reordered. Names
-//! are treated alike. Faults and crash images are drawn from a seed.
+//! are treated alike. A sync that fails keeps such a subset too; what it leaves out is seen until the next crash, and no
+//! later sync writes it. Faults and crash images are drawn from a seed.
 
 mod disk;
 mod fate;
