@@ -172,7 +172,10 @@ impl Block {
         }
         let mut columns = self.flatten(&join.left)?;
         let (first_right, predicates) = (self.instances.len(), self.predicates.len());
-        columns.extend(self.flatten(&join.right)?);
+        let right = self.flatten(&join.right)?;
+        // What is computed of a row is null where there is none, whatever it would be of nulls.
+        let computes = right.values().any(|output| !matches!(output, Expr::Column(_)));
+        columns.extend(right);
         let mut conditions = Vec::new();
         for (left, right) in &join.on {
             let equal = left.clone().eq(right.clone());
@@ -186,7 +189,7 @@ impl Block {
             JoinType::Left => {
                 let single = self.instances.len() == first_right + 1 && self.predicates.len() == predicates;
                 match self.instances.last_mut() {
-                    Some(instance) if single => instance.outer = Some(conditions),
+                    Some(instance) if single && !computes => instance.outer = Some(conditions),
                     _ => return Err(Miss::new("the right side of a left join is not a plain table")),
                 }
             }
@@ -227,6 +230,9 @@ fn substitute(expr: &Expr, columns: &Columns) -> Result<Expr, Miss> {
                 Err(Miss::new("it has a correlated subquery"))
             }
             Expr::InSubquery(inside) if !inside.subquery.outer_ref_columns.is_empty() => {
+                Err(Miss::new("it has a correlated subquery"))
+            }
+            Expr::SetComparison(compared) if !compared.subquery.outer_ref_columns.is_empty() => {
                 Err(Miss::new("it has a correlated subquery"))
             }
             _ => Ok(None),

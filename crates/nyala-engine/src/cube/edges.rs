@@ -10,8 +10,9 @@ use super::block::{Block, instance_of, instances_of};
 /// How a table of the cube hangs on the tables before it.
 #[derive(Debug, Clone)]
 pub(crate) struct JoinEdge {
-    /// Its own column and the expression over earlier tables that must equal it.
-    pub(crate) keys: Vec<(Column, Expr)>,
+    /// A column of its own, under the casts it is compared under, and the expression over earlier tables that must
+    /// equal it. Values that differ may be equal under a cast.
+    pub(crate) keys: Vec<(Expr, Expr)>,
     /// The conditions those keys come from; they alone tie the table to the others.
     pub(crate) conditions: Vec<Expr>,
 }
@@ -45,16 +46,17 @@ fn edge_of(block: &Block, instance: usize, reached: &BTreeSet<usize>) -> Option<
 }
 
 /// `own column = expression over reached tables`, in either order and under casts of the column.
-fn key_of(condition: &Expr, instance: usize, reached: &BTreeSet<usize>) -> Option<(Column, Expr)> {
+fn key_of(condition: &Expr, instance: usize, reached: &BTreeSet<usize>) -> Option<(Expr, Expr)> {
     let Expr::BinaryExpr(equality) = condition else { return None };
     if equality.op != Operator::Eq {
         return None;
     }
     let sides = [(&equality.left, &equality.right), (&equality.right, &equality.left)];
     sides.into_iter().find_map(|(own, other)| {
-        let column = bare_column(own).filter(|column| instance_of(column) == Some(instance))?;
+        bare_column(own).filter(|column| instance_of(column) == Some(instance))?;
         let others = instances_of(other);
-        (!others.is_empty() && others.is_subset(reached)).then(|| (column.clone(), other.as_ref().clone()))
+        (!others.is_empty() && others.is_subset(reached))
+            .then(|| (own.as_ref().clone(), other.as_ref().clone()))
     })
 }
 

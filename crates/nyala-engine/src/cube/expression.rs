@@ -43,10 +43,12 @@ impl Equalities {
         current.clone()
     }
 
-    /// Whether `predicate` is an equality that the classes already guarantee.
+    /// Whether `predicate` is an equality that the classes already guarantee. That of a column with itself is not: it
+    /// says that the column is not null.
     pub(crate) fn imply(&self, predicate: &Expr) -> bool {
-        column_pair(predicate)
-            .is_some_and(|(left, right)| self.representative(left) == self.representative(right))
+        column_pair(predicate).is_some_and(|(left, right)| {
+            left != right && self.representative(left) == self.representative(right)
+        })
     }
 }
 
@@ -55,7 +57,7 @@ pub(crate) fn is_deterministic(expr: &Expr) -> bool {
     let varies = expr.exists(|expr| {
         Ok(match expr {
             Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
-            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) => true,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => true,
             _ => false,
         })
     });
@@ -156,6 +158,7 @@ mod tests {
         assert_eq!(same, normalize(&(lit(1) + col("t0.a")), &classes));
         assert!(classes.imply(&col("t0.a").eq(col("t2.c"))));
         assert!(!classes.imply(&col("t0.a").eq(col("t2.d"))));
+        assert!(!classes.imply(&col("t0.a").eq(col("t0.a"))));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::projection::ProjectionExec;
+use nyala_model::KeySet;
 
 use super::finish::group_by;
 use super::measure::MeasureCall;
@@ -32,6 +33,9 @@ pub(crate) struct PartialAggregate {
     pub(crate) rows: SchemaRef,
     /// Group columns, then the states of each aggregate.
     pub(crate) schema: DFSchemaRef,
+    /// The keys whose rows are read; LSNs if the fact table is live. Scans of a live table are alike whatever LSNs they
+    /// are narrowed to, and only this tells them apart.
+    pub(crate) keys: KeySet,
     /// What is read, for EXPLAIN.
     pub(crate) label: String,
 }
@@ -96,6 +100,7 @@ impl PartialEq for PartialAggregate {
             && self.groups == other.groups
             && self.aggregates == other.aggregates
             && self.schema == other.schema
+            && self.keys == other.keys
     }
 }
 

@@ -36,6 +36,9 @@ impl ConfigExtension for NyalaOptions {
 const SESSION_PREFIXES: [&str; 4] =
     ["datafusion.execution.", "datafusion.optimizer.", "datafusion.explain.", "datafusion.format."];
 
+/// The setting that clients of PostgreSQL know under shorter names.
+const TIME_ZONE: &str = "datafusion.execution.time_zone";
+
 /// The settings of one session: a value, cheap to copy for each statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings(Arc<Values>);
@@ -93,14 +96,13 @@ impl Settings {
 
     /// Changes one setting.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let name = name.to_ascii_lowercase();
+        let name = own_name(name.to_ascii_lowercase());
         match name.as_str() {
             "search_path" => self.values().schema = first_schema(value)?.into(),
             "statement_timeout" => {
                 self.values().statement_timeout = parse_timeout(value)?;
                 return Ok(());
             }
-            "timezone" | "time.zone" => self.set_option("datafusion.execution.time_zone", value)?,
             "nyala.resource_group" => self.set_option(&name, value.trim_matches(['\'', '"']))?,
             _ if name.starts_with("nyala.") => self.set_option(&name, switch(value))?,
             _ if SESSION_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) => {
@@ -160,6 +162,14 @@ impl Settings {
             "nyala.resource_group" => Some(self.nyala().resource_group),
             _ => self.0.options.entries().into_iter().find(|entry| entry.key == name)?.value,
         }
+    }
+}
+
+/// One name for a setting that has several, so that the key follows it whichever is used.
+fn own_name(name: String) -> String {
+    match name.as_str() {
+        "timezone" | "time.zone" => TIME_ZONE.to_owned(),
+        _ => name,
     }
 }
 
@@ -232,6 +242,7 @@ mod tests {
 
     fn settings() -> Settings {
         let mut options = ConfigOptions::new();
+        options.execution.time_zone = Some("UTC".to_owned());
         options.extensions.insert(NyalaOptions::default());
         Settings::new(Arc::new(options), &QueryConfig::default())
     }
@@ -266,6 +277,21 @@ mod tests {
             assert_ne!(changed.key(), settings().key(), "{name}");
             changed.set(name, default).unwrap();
             assert_eq!(changed.key(), settings().key(), "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_follow_a_setting_under_all_its_names() {
+        let names = ["timezone", "time.zone", "TimeZone", TIME_ZONE];
+        for (first, second) in names.into_iter().flat_map(|first| names.map(|second| (first, second))) {
+            let mut changed = settings();
+            changed.set(first, "CET").unwrap();
+            let cet = changed.clone();
+            changed.set(second, "UTC").unwrap();
+            assert_eq!(changed.key(), settings().key(), "{first}, {second}");
+            changed.set(second, "CET").unwrap();
+            assert_eq!(changed.key(), cet.key(), "{first}, {second}");
+            assert_eq!(changed.get(first).as_deref(), Some("CET"));
         }
     }
 

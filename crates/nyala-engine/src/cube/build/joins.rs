@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use datafusion::common::Column;
 use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::utils::conjunction;
@@ -93,15 +94,23 @@ async fn keeps_rows(
 
 /// Keys of the table that stand in more than one row.
 fn doubled_keys(cube: &CompiledCube, instance: usize, edge: &JoinEdge) -> Result<LogicalPlan> {
-    let keys: BTreeSet<_> = edge.keys.iter().map(|(column, _)| column.clone()).collect();
-    let keys: Vec<Expr> = keys.into_iter().map(Expr::Column).collect();
-    let mut builder = table(cube, instance)?;
+    let mut own: Vec<&Expr> = Vec::new();
+    for (key, _) in &edge.keys {
+        if !own.contains(&key) {
+            own.push(key);
+        }
+    }
+    // Under names of their own: a column and a cast of it have the same.
+    let named = own.iter().enumerate().map(|(i, key)| (*key).clone().alias(format!("key{i}")));
+    let mut builder = table(cube, instance)?.project(named.collect::<Vec<_>>())?;
+    let keys = (0..own.len()).map(|i| Expr::Column(Column::new_unqualified(format!("key{i}"))));
+    let keys: Vec<Expr> = keys.collect();
     if let Some(present) = conjunction(keys.iter().map(|key| key.clone().is_not_null())) {
         builder = builder.filter(present)?;
     }
     let rows = count(lit(1_i64)).alias("rows");
     let builder = builder.aggregate(keys, [rows])?;
-    let doubled = Expr::Column(datafusion::common::Column::new_unqualified("rows")).gt(lit(1_i64));
+    let doubled = Expr::Column(Column::new_unqualified("rows")).gt(lit(1_i64));
     Ok(builder.filter(doubled)?.limit(0, Some(1))?.build()?)
 }
 
@@ -118,9 +127,9 @@ fn rows_without_partner(
     if cube.block.instances.get(parent).is_some_and(|parent| parent.outer.is_some()) {
         return Ok(None);
     }
-    let equal = edge.keys.iter().map(|(own, other)| other.clone().eq(Expr::Column(own.clone())));
     let partner = table(cube, instance)?.build()?;
-    let builder = table(cube, parent)?.join_on(partner, JoinType::LeftAnti, equal.collect::<Vec<_>>())?;
+    let equal = edge.conditions.iter().cloned();
+    let builder = table(cube, parent)?.join_on(partner, JoinType::LeftAnti, equal)?;
     Ok(Some(builder.limit(0, Some(1))?.build()?))
 }
 

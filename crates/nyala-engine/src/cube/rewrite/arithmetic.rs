@@ -117,7 +117,8 @@ impl States<'_> {
         value: Expressed,
         total: &DataType,
     ) -> Option<CellStates> {
-        if constant(argument).is_some_and(|value| is_zero(&value)) {
+        // Of conditions it is not known here whether any row fulfils them, and the sum of none is null.
+        if call.conditions.is_empty() && constant(argument).is_some_and(|value| is_zero(&value)) {
             let zero = ScalarValue::new_zero(total).ok()?;
             let columns = vec![Expr::Literal(zero, None)];
             return Some(CellStates { columns, needed: value.needed, of_rows: true });

@@ -1,6 +1,7 @@
 //! An answer that a cube could give: cells of which cuboids, and which rows besides.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
@@ -260,14 +261,25 @@ impl Candidate<'_> {
             cuboid: (*cuboid).clone(),
         });
         let table = CuboidTable::new(files.collect(), schema);
-        let name = TableReference::partial(
-            self.cube.entry.name.schema.clone(),
-            format!("{}/{:x}", self.cube.entry.name.name, part.dimensions.bits()),
-        );
-        let mut builder = LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(table)), None)?;
+        let source = provider_as_source(Arc::new(table));
+        let mut builder = LogicalPlanBuilder::scan(self.scan_name(part), source, None)?;
         if let Some(condition) = conjunction(part.matched.residual.iter().cloned()) {
             builder = builder.filter(condition)?;
         }
         Ok(builder.project(part.matched.columns())?.build()?)
+    }
+
+    /// What is read, as a name: DataFusion tells scans apart by their names and never looks at what they read, so
+    /// that two subqueries over other segments would be taken for one.
+    fn scan_name(&self, part: &Part<'_>) -> TableReference {
+        let mut files = DefaultHasher::new();
+        for (segment, cuboid) in &part.segments {
+            segment.location.hash(&mut files);
+            // No other cuboid ever has its first file.
+            cuboid.files.first().map(|file| &file.name).hash(&mut files);
+        }
+        let cube = &self.cube.entry.name;
+        let name = format!("{}/{:x}/{:016x}", cube.name, part.dimensions.bits(), files.finish());
+        TableReference::partial(cube.schema.clone(), name)
     }
 }

@@ -195,10 +195,11 @@ impl Attempt<'_> {
         let known = Equalities::of(predicates.iter().chain(assumed));
         let normal = self.normal_all(predicates.iter().chain(assumed));
         for condition in &self.cube.block.predicates {
-            // Normalised, every equality of one class looks alike; only the classes can tell.
+            // Normalised, every equality of one class looks alike; only the classes can tell. They know nothing of that of
+            // a column with itself.
             let holds = match column_pair(condition) {
-                Some(_) => known.imply(condition),
-                None => normal.contains(&normalize(condition, &self.cube.equal)),
+                Some((left, right)) if left != right => known.imply(condition),
+                _ => normal.contains(&normalize(condition, &self.cube.equal)),
             };
             if !holds {
                 let text = show(self.cube, condition);

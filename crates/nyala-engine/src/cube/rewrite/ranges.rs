@@ -149,7 +149,11 @@ fn has_subquery(expr: &Expr) -> bool {
     let subquery = |e: &Expr| {
         Ok(matches!(
             e,
-            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::Placeholder(_)
+            Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::Placeholder(_)
         ))
     };
     expr.exists(subquery).unwrap_or(true)

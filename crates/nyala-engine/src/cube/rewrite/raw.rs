@@ -63,6 +63,7 @@ pub(super) fn raw_states(
         aggregates: calls,
         rows: flat,
         schema: Arc::new(DFSchema::try_from(Schema::new(fields))?),
+        keys: rows.keys.clone(),
         label: "rows that no segment holds".to_owned(),
     };
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))

@@ -1,0 +1,232 @@
+//! Queries that once had a wrong answer, each with the right one: what looks alike and is not the same.
+
+use std::time::Duration;
+
+use arrow::array::{Date32Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray};
+use nyala_engine::{Answer, ErrorKind, Prepared};
+use serde_json::json;
+use tokio_postgres::{NoTls, SimpleQueryMessage};
+
+use crate::batch;
+use crate::cubes::shop_star;
+use crate::harness::{TestEngine, rows_of, sorted};
+use crate::plans::becomes_ready;
+use crate::server::Server;
+
+/// 2024-01-01.
+const FIRST_DAY: i32 = 19_723;
+
+const JANUARY: &str = "day >= DATE '2024-01-01' AND day < DATE '2024-02-01'";
+const FEBRUARY: &str = "day >= DATE '2024-02-01' AND day < DATE '2024-03-01'";
+
+/// The tables give these rows, and a cube the same.
+async fn check_hit(test: &TestEngine, sql: &str, rows: &[&[&str]]) {
+    test.check_hit(sql).await;
+    assert_eq!(sorted(test.run(sql).await), rows, "{sql}");
+}
+
+/// The tables give these rows, since no cube can.
+async fn check_miss(test: &TestEngine, sql: &str, reason: &str, rows: &[&[&str]]) {
+    test.check_miss(sql, reason).await;
+    assert_eq!(sorted(test.run(sql).await), rows, "{sql}");
+}
+
+async fn execute(test: &TestEngine, prepared: &Prepared) -> Vec<Vec<String>> {
+    match test.session.execute(prepared, Vec::new()).await.unwrap() {
+        Answer::Rows(rows) => rows_of(&rows.collect().await.unwrap()),
+        Answer::Done(_) => panic!("no rows"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subqueries_over_other_segments_are_other_subqueries() {
+    let test = TestEngine::new().await;
+    let sales = batch!(
+        "day" => Date32Array::from(vec![FIRST_DAY + 9, FIRST_DAY + 10, FIRST_DAY + 40]),
+        "shop" => Int32Array::from(vec![1, 2, 1]),
+        "x" => Int64Array::from(vec![1, 2, 40]),
+    );
+    test.table("sales", &[sales]).await;
+    test.run(
+        "CREATE CUBE c PARTITION BY RANGE (day) EVERY INTERVAL '1 month' AS
+         SELECT shop, sum(x), count(*) FROM sales GROUP BY ROLLUP (shop)",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    let sum = |month: &str| format!("(SELECT sum(x) FROM sales WHERE {month})");
+    // Cells that are groups are not merged: there is no aggregation left that could tell the two apart.
+    let largest = |month: &str| {
+        format!("(SELECT max(s) FROM (SELECT shop, sum(x) AS s FROM sales WHERE {month} GROUP BY shop))")
+    };
+    let (january, february) = (sum(JANUARY), sum(FEBRUARY));
+    let sql = format!("SELECT {february} AS feb, {january} AS jan");
+    check_hit(&test, &sql, &[&["40", "3"]]).await;
+    let sql = format!("SELECT {} AS feb, {} AS jan", largest(FEBRUARY), largest(JANUARY));
+    check_hit(&test, &sql, &[&["40", "2"]]).await;
+    let sql = format!("SELECT count(*) FROM sales WHERE {february} > 30 AND {january} > 30");
+    check_hit(&test, &sql, &[&["0"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_optional_side_computes_is_null_without_a_partner() {
+    let test = TestEngine::new().await;
+    test.table("fact", &[batch!("k" => Int32Array::from(vec![1, 2, 3]))]).await;
+    let dim = batch!(
+        "k" => Int32Array::from(vec![1, 2]),
+        "region" => StringArray::from(vec![Some("north"), None]),
+    );
+    test.table("dim", &[dim]).await;
+    test.run("CREATE CUBE c AS SELECT k, count(*) FROM fact GROUP BY CUBE (k)").await;
+    test.run("BUILD CUBE c").await;
+    let reason = "the right side of a left join is not a plain table";
+    let one = "FROM fact LEFT JOIN (SELECT k, 1 AS one FROM dim) d ON fact.k = d.k";
+    check_miss(&test, &format!("SELECT count(d.one), count(*) {one}"), reason, &[&["2", "3"]]).await;
+    check_miss(&test, &format!("SELECT count(*) {one} WHERE d.one IS NULL"), reason, &[&["1"]]).await;
+    let sql = "SELECT d.r, count(*) FROM fact \
+               LEFT JOIN (SELECT k, coalesce(region, 'none') AS r FROM dim) d ON fact.k = d.k GROUP BY d.r";
+    check_miss(&test, sql, reason, &[&["NULL", "1"], &["none", "1"], &["north", "1"]]).await;
+    let sql = "SELECT d.area, count(*) FROM fact \
+               LEFT JOIN (SELECT k AS id, region AS area FROM dim) d ON fact.k = d.id GROUP BY d.area";
+    check_hit(&test, sql, &[&["NULL", "2"], &["north", "1"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_unique_as_they_are_compared() {
+    let test = TestEngine::new().await;
+    let fact = batch!(
+        "day" => Date32Array::from(vec![FIRST_DAY, FIRST_DAY + 1]),
+        "id" => Int64Array::from(vec![1, 2]),
+    );
+    test.table("fact", &[fact]).await;
+    let hour = |hour: i64| (i64::from(FIRST_DAY) * 24 + hour) * 3_600_000_000;
+    let slots = batch!(
+        "ts" => TimestampMicrosecondArray::from(vec![hour(1), hour(2), hour(30)]),
+        "id" => Int32Array::from(vec![1, 2, 3]),
+        "label" => StringArray::from(vec!["a", "b", "c"]),
+    );
+    test.table("slots", &[slots]).await;
+    for join in ["LEFT JOIN", "JOIN"] {
+        let cube = |condition: &str| {
+            format!(
+                "CREATE CUBE c AS SELECT label, count(*) FROM fact {join} slots ON {condition}
+                 GROUP BY ROLLUP (label)"
+            )
+        };
+        let sql = "SELECT count(*) FROM fact";
+        // Two slots are of one day.
+        test.run(&cube("fact.day = CAST(slots.ts AS DATE)")).await;
+        test.run("BUILD CUBE c").await;
+        check_miss(&test, sql, "may add or remove rows", &[&["2"]]).await;
+        test.run("DROP CUBE c").await;
+        test.run(&cube("fact.id = CAST(slots.id AS BIGINT)")).await;
+        test.run("BUILD CUBE c").await;
+        check_hit(&test, sql, &[&["2"]]).await;
+        test.run("DROP CUBE c").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_equals_itself_where_it_is_not_null() {
+    let test = TestEngine::new().await;
+    let sales = batch!(
+        "shop" => Int32Array::from(vec![Some(1), Some(1), Some(2), None, Some(2)]),
+        "amount" => Int64Array::from(vec![Some(5), None, Some(7), Some(1), None]),
+    );
+    test.table("sales", &[sales]).await;
+    test.run("CREATE CUBE c AS SELECT shop, count(*) FROM sales GROUP BY ROLLUP (shop)").await;
+    test.run("BUILD CUBE c").await;
+    let by_amount = "SELECT count(*) FROM sales WHERE amount = amount";
+    check_miss(&test, by_amount, "is not computable", &[&["3"]]).await;
+    let sql = "SELECT count(*) FROM (SELECT amount AS a, amount AS b FROM sales) WHERE a = b";
+    check_miss(&test, sql, "is not computable", &[&["3"]]).await;
+    check_hit(&test, "SELECT count(*) FROM sales WHERE shop = shop", &[&["4"]]).await;
+    test.run("DROP CUBE c").await;
+    test.run(
+        "CREATE CUBE c AS SELECT shop, count(*) FROM sales WHERE amount = amount GROUP BY ROLLUP (shop)",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    check_miss(&test, "SELECT count(*) FROM sales", "only has rows where", &[&["5"]]).await;
+    check_hit(&test, by_amount, &[&["3"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sum_of_no_rows_is_null() {
+    let test = TestEngine::new().await;
+    let sales = batch!(
+        "shop" => Int32Array::from(vec![1, 2]),
+        "amount" => Int64Array::from(vec![5, 7]),
+    );
+    test.table("sales", &[sales]).await;
+    test.run("CREATE CUBE c AS SELECT shop, count(*) FROM sales GROUP BY ROLLUP (shop)").await;
+    test.run("BUILD CUBE c").await;
+    let none = "SELECT sum(0) FILTER (WHERE amount = 99) FROM sales";
+    check_miss(&test, none, "has no measure", &[&["NULL"]]).await;
+    check_hit(&test, "SELECT sum(0) FILTER (WHERE shop = 99) FROM sales", &[&["NULL"]]).await;
+    check_hit(&test, "SELECT sum(0) FROM sales", &[&["0"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_subquery_gives_may_change() {
+    let test = shop_star().await;
+    let known = "product = ANY (SELECT product_id FROM product)";
+    test.error(
+        &format!("CREATE CUBE c AS SELECT shop, count(*) FROM sales WHERE {known} GROUP BY shop"),
+        ErrorKind::InvalidDefinition,
+        "may change with time",
+    )
+    .await;
+}
+
+/// Noon as the session's time zone has it, in nanoseconds.
+const NOON: &str = "SELECT CAST(CAST('2024-01-01 12:00:00' AS TIMESTAMPTZ) AS BIGINT)";
+const NOON_UTC: &str = "1704110400000000000";
+const NOON_IN_OSLO: &str = "1704106800000000000";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_of_the_time_zone_whatever_that_is_called() {
+    let test = TestEngine::new().await;
+    let names = ["timezone", "datafusion.execution.time_zone"];
+    for (first, second) in [(names[0], names[1]), (names[1], names[0])] {
+        test.session.set(first, "Europe/Oslo").unwrap();
+        assert!(becomes_ready(&test, NOON).await, "{first}");
+        assert_eq!(test.run(NOON).await, [[NOON_IN_OSLO]]);
+        test.session.set(second, "UTC").unwrap();
+        assert_eq!(test.run(NOON).await, [[NOON_UTC]], "{second}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prepared_statement_follows_the_time_zone() {
+    let test = TestEngine::new().await;
+    let prepared = test.session.prepare(test.session.parse(NOON).unwrap().remove(0)).await.unwrap();
+    assert_eq!(execute(&test, &prepared).await, [[NOON_UTC]]);
+    test.session.set("timezone", "Europe/Oslo").unwrap();
+    assert_eq!(execute(&test, &prepared).await, [[NOON_IN_OSLO]]);
+    test.session.set("timezone", "UTC").unwrap();
+    assert_eq!(execute(&test, &prepared).await, [[NOON_UTC]]);
+}
+
+/// What HTTP clients have taught the engine is not asked of it before PostgreSQL's functions have their values.
+#[tokio::test]
+async fn a_session_function_has_one_value_at_one_door() {
+    let server = Server::empty(&[]);
+    let sql = "SELECT current_schema()";
+    for _ in 0..40 {
+        server.query_with(sql, &json!({"search_path": "sales"}));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    client.batch_execute("SET search_path = sales").await.unwrap();
+    let simple = client.simple_query(sql).await.unwrap();
+    let row = simple.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    assert_eq!(row, Some("sales"));
+    let extended: String = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(extended, "sales");
+    drop(client);
+    connection.await.unwrap().unwrap();
+}
