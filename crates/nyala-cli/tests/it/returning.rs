@@ -96,6 +96,16 @@ async fn versions_that_are_given_back_are_those_of_the_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn versions_are_given_back_to_those_who_name_them() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE model_versions (id BIGINT PRIMARY KEY, app_version BIGINT)").await;
+    check(&test, "INSERT INTO model_versions VALUES (1, 2) RETURNING *", &[&["1", "2"]]).await;
+    let changed = "UPDATE model_versions SET app_version = 3 WHERE _version > 0 RETURNING *";
+    check(&test, changed, &[&["1", "3"]]).await;
+    check(&test, "DELETE FROM model_versions RETURNING *", &[&["1", "3"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
     let test = stock().await;
     let all = "SELECT * FROM stock ORDER BY id";
@@ -182,6 +192,22 @@ async fn updates_take_values_from_other_tables() {
     check(&test, with_others, &[&["2", "1", "7", "milk"]]).await;
     let everything = "UPDATE stock SET n = 2 FROM orders o WHERE item = id AND no = 1 RETURNING *";
     check(&test, everything, &[&["1", "tea", "2", "x", "1", "1", "5"]]).await;
+    // Versions that are only looked at are not given back, and those that are only given back are read.
+    let newer =
+        "UPDATE stock SET n = 3 FROM orders o WHERE item = id AND no = 1 AND o._version > 0 RETURNING *";
+    check(&test, newer, &[&["1", "tea", "3", "x", "1", "1", "5"]]).await;
+    let theirs =
+        "UPDATE stock SET n = 4 FROM orders o WHERE item = id AND no = 1 RETURNING o._version > 0, o.n";
+    check(&test, theirs, &[&["true", "5"]]).await;
+    let longer = "UPDATE stock SET n = 5 FROM public.orders WHERE item = id AND no = 1 \
+                  RETURNING public.orders.n, stock.n AS own";
+    check(&test, longer, &[&["5", "5"]]).await;
+    let own = "UPDATE stock SET n = 6 FROM public.orders WHERE item = id AND no = 2 \
+               RETURNING public.orders.n, stock._version";
+    let version = test.run("SELECT 7, _version FROM stock WHERE id = 2").await;
+    let given = test.run(own).await;
+    assert_ne!(given, version);
+    assert_eq!(given, test.run("SELECT 7, _version FROM stock WHERE id = 2").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

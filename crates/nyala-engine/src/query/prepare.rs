@@ -3,19 +3,19 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::activity::TEXT_BYTES;
-use super::live::Returning;
+use super::live::{Returning, check_conflict};
 use super::prepared::{Parts, Prepared};
 use super::session::Session;
 use super::{authorize, explain, planning, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::ROW_VERSION;
 use crate::session::Settings;
-use crate::statement::{IfExists, Kind, Statement, Writing};
+use crate::statement::{IfExists, Kind, LiveNames, Statement, Writing};
 
 impl Session {
     /// Plans a statement far enough to know its parameters and columns.
@@ -40,7 +40,7 @@ impl Session {
     pub(super) async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
         let context = self.engine.context();
         if let Some(schema) = self.known_schema(&statement) {
-            let planned_for = (context.snapshot().version, Arc::clone(settings.schema()));
+            let planned_for = (context.snapshot().version, Arc::clone(settings.key()));
             let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
             let parts = Parts {
                 statement,
@@ -63,7 +63,9 @@ impl Session {
             return Err(QueryError::new(ErrorKind::Unsupported, message)
                 .hint("over HTTP, ask for the rows of a query with `Accept: text/csv`"));
         }
-        let Writing { versions, if_exists, returning, deletes } = Writing::take(&mut ast, ROW_VERSION)?;
+        let find = |name: &ObjectName| context.live_named(name, settings);
+        let live = LiveNames { row_version: ROW_VERSION, find: &find };
+        let Writing { versions, if_exists, conflict, returning, deletes } = Writing::take(&mut ast, live)?;
         let state = match versions {
             true => context.versioned_state(settings),
             false => context.state(settings),
@@ -82,6 +84,9 @@ impl Session {
         let allowed = self.authorize_plans(&parts, settings);
         self.engine.audit_statement(self.options(), || parts.statement.to_string(), false, &allowed);
         allowed?;
+        if let (Some(conflict), Some(plan)) = (&conflict, &parts.plan) {
+            check_conflict(self, plan.logical(), conflict)?;
+        }
         Ok(Prepared::from_parts(Arc::new(parts)))
     }
 
@@ -101,9 +106,9 @@ impl Session {
         }
     }
 
-    /// What was planned when the statement was prepared, or anew if names may mean other things now.
+    /// What was planned when the statement was prepared, or anew if names or types may mean other things now.
     pub(super) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
-        let now = (self.engine.context().snapshot().version, settings.schema());
+        let now = (self.engine.context().snapshot().version, settings.key());
         match parts.plan {
             Some(_) if (parts.planned_for.0, &parts.planned_for.1) == now => Ok(Arc::clone(parts)),
             _ => Ok(self.prepare_with(parts.statement.clone(), settings).await?.parts().clone()),

@@ -20,7 +20,7 @@ use crate::statement::{IfExists, Kind, Statement};
 const SHOWN_BYTES: usize = 64 << 10;
 
 /// A statement planned far enough to know what it takes and gives. It may be executed many times; when
-/// the catalog has changed it is planned anew. Cheap to copy.
+/// the catalog or a setting has changed it is planned anew. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     parts: Arc<Parts>,
@@ -37,6 +37,7 @@ pub(super) struct Parts {
     pub(super) parameter_types: Vec<Option<DataType>>,
     pub(super) schema: Option<SchemaRef>,
     pub(super) plan: Option<Arc<Unoptimized>>,
+    /// The snapshot and the key of the settings: types may depend on these as well as names.
     pub(super) planned_for: (SnapshotVersion, Arc<str>),
     /// For an INSERT.
     pub(super) if_exists: IfExists,
@@ -67,7 +68,7 @@ impl Parts {
             parameter_types: planning::parameter_types(planned.plan.logical())?,
             schema: planned.schema,
             plan: Some(Arc::new(planned.plan)),
-            planned_for: (context.snapshot().version, Arc::clone(settings.schema())),
+            planned_for: (context.snapshot().version, Arc::clone(settings.key())),
             if_exists: IfExists::default(),
             returning: None,
             shown: OnceLock::new(),
@@ -160,7 +161,7 @@ impl Prepared {
     }
 
     /// Whether it changes what exists, rows of tables, or who may do what.
-    pub(super) fn changes(&self) -> bool {
+    pub fn changes(&self) -> bool {
         match &self.parts.statement.kind {
             Kind::Nyala(statement) => show::schema(statement).is_none(),
             Kind::DataFusion(_) => {

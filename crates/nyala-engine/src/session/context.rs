@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider};
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::sql::sqlparser::ast::ObjectName;
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName};
 
@@ -23,7 +24,7 @@ use crate::cube::{CubeIndex, Listings, ReadyCube};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{Changes, LiveRef, LiveStores, Pins};
 use crate::scan::{HotCuboids, Stores, TableFiles};
-use crate::statement::StatementLimits;
+use crate::statement::{PLAIN, StatementLimits, folded};
 
 /// What snapshots are opened with.
 #[derive(Debug)]
@@ -43,7 +44,8 @@ pub(crate) struct ContextSource {
 pub(crate) struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
-    /// In which live tables have the versions of their rows; none if there are no live tables.
+    /// In which live tables have the versions of their rows, and are in [`PLAIN`] without them; none if there are no live
+    /// tables.
     versioned: Option<SessionState>,
     pub(super) tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
@@ -67,15 +69,10 @@ impl SnapshotContext {
     ) -> Result<Self> {
         let tables = Arc::new(open_tables(&snapshot, source, source.base.state(), before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
-        let schemas: BTreeMap<_, _> =
-            snapshot.schemas.iter().map(|schema| (schema.clone(), schema_of(schema, &tables))).collect();
+        let schema = |name: &String| (name.clone(), Arc::new(schema_of(name, &tables)));
+        let schemas: Schemas = snapshot.schemas.iter().map(schema).collect();
         let has_live = snapshot.tables.values().any(|table| table.live().is_some());
-        let versioned = has_live
-            .then(|| {
-                let schemas = schemas.iter().map(|(name, schema)| (name.clone(), schema.with_versions()));
-                state_over(schemas.collect(), source)
-            })
-            .transpose()?;
+        let versioned = has_live.then(|| versioned_over(&schemas, source)).transpose()?;
         let state = state_over(schemas, source)?;
         let (mut state, mut versioned) = (state, versioned);
         for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
@@ -179,6 +176,19 @@ impl SnapshotContext {
         }
     }
 
+    /// The live table that a statement calls by `name`.
+    pub(crate) fn live_named(&self, name: &ObjectName, settings: &Settings) -> Option<QualifiedName> {
+        let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
+        let parts = parts?;
+        let own: &str = settings.schema();
+        let name = match parts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            [name] => QualifiedName::new(own, name),
+            [schema, name] | [DATABASE, schema, name] => QualifiedName::new(schema, name),
+            _ => return None,
+        };
+        self.live_table(&name).map(|_| name)
+    }
+
     /// The state to plan one statement with.
     pub(crate) fn state(&self, settings: &Settings) -> SessionState {
         begin(self.state.clone(), settings)
@@ -200,12 +210,36 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
     state
 }
 
+type Schemas = BTreeMap<String, Arc<SnapshotSchema>>;
+
+/// Schemas that are found by those who know of them, and listed nowhere: whoever lists tables looks for each once.
+#[derive(Debug)]
+struct Unlisted(Schemas);
+
+impl CatalogProvider for Unlisted {
+    fn schema_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        Some(Arc::clone(self.0.get(name)?) as _)
+    }
+}
+
+/// The same as [`state_over`], with the versions of rows.
+fn versioned_over(schemas: &Schemas, source: &ContextSource) -> Result<SessionState> {
+    let versioned = schemas.iter().map(|(name, schema)| (name.clone(), Arc::new(schema.with_versions())));
+    let state = state_over(versioned.collect(), source)?;
+    state.catalog_list().register_catalog(PLAIN.to_owned(), Arc::new(Unlisted(schemas.clone())));
+    Ok(state)
+}
+
 /// A state whose database has these schemas, and those of the extensions.
-fn state_over(schemas: BTreeMap<String, SnapshotSchema>, source: &ContextSource) -> Result<SessionState> {
+fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionState> {
     let context = source.base.begin();
     let database = Arc::new(MemoryCatalogProvider::new());
     for (name, schema) in schemas {
-        database.register_schema(&name, Arc::new(schema))?;
+        database.register_schema(&name, schema)?;
     }
     context.register_catalog(DATABASE, database);
     for extension in &source.extensions {

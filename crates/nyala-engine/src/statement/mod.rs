@@ -3,6 +3,7 @@
 mod alter;
 mod ast;
 mod balance;
+mod conflict;
 mod copy;
 mod grouping;
 mod joined;
@@ -15,11 +16,13 @@ mod partition;
 mod returning;
 mod roles;
 mod select;
+mod versions;
 mod writing;
 
 pub use alter::{AlterAction, AlterCube};
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
+pub(crate) use conflict::Conflict;
 pub use copy::CopyInto;
 pub use grouping::CubeGrouping;
 pub(crate) use grouping::MAX_CUBOIDS;
@@ -31,4 +34,5 @@ pub use parser::parse;
 pub(crate) use partition::{Width, parse_width};
 pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 pub(crate) use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
+pub(crate) use versions::{LiveNames, PLAIN, folded, show_versions};
 pub(crate) use writing::{IfExists, Writing};

@@ -1,11 +1,14 @@
 //! What DataFusion's planner does not know of statements that write rows.
 
+use std::collections::HashSet;
+
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, Expr, Insert, ObjectName, OnConflict, OnConflictAction,
-    OnInsert, Query, SetExpr, Statement as SqlStatement,
+    Assignment, AssignmentTarget, ObjectNamePart, Query, Statement as SqlStatement,
 };
 
+use super::conflict::{self, Conflict};
+use super::versions::{self, LiveNames, Versions, folded, show_versions};
 use super::{joined, returning};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -22,9 +25,12 @@ pub(crate) enum IfExists {
 /// How a statement is planned and what it writes.
 #[derive(Debug, Default)]
 pub(crate) struct Writing {
-    /// Whether live tables show the versions of their rows to it.
+    /// Whether live tables show the versions of their rows to it, but for those that it takes from
+    /// [`PLAIN`](versions::PLAIN).
     pub(crate) versions: bool,
     pub(crate) if_exists: IfExists,
+    /// What its ON CONFLICT asks of the table.
+    pub(crate) conflict: Option<Conflict>,
     /// What it gives back, as a query over its tables, the target first.
     pub(crate) returning: Option<Box<Query>>,
     /// Whether it is a DELETE that is planned as an UPDATE.
@@ -32,32 +38,38 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    /// Takes out of a statement what DataFusion would refuse. `row_version` is the column with the versions of rows.
-    pub(crate) fn take(statement: &mut DfStatement, row_version: &str) -> Result<Self> {
+    /// Takes out of a statement what DataFusion would refuse or take for something else.
+    pub(crate) fn take(statement: &mut DfStatement, live: LiveNames<'_>) -> Result<Self> {
         let ast = match statement {
             DfStatement::Statement(ast) => ast,
-            DfStatement::Explain(explain) => return Self::take(&mut explain.statement, row_version),
+            DfStatement::Explain(explain) => return Self::take(&mut explain.statement, live),
             _ => return Ok(Self::default()),
         };
         let deletes = joined::take_delete(ast);
         match ast.as_mut() {
             SqlStatement::Update(update) => {
                 joined::join_from(update);
+                fold_targets(&mut update.assignments)?;
+                // Looked through with RETURNING, whose columns are among those that are read; it has names of its own.
+                let found = Versions::of(&*update, true, live);
                 let returning = returning::of_update(update)?;
-                Ok(Self { versions: true, returning, deletes, ..Self::default() })
+                let versions = found.hide(update);
+                Ok(Self { versions, returning, deletes, ..Self::default() })
             }
             SqlStatement::Delete(delete) => {
+                let found = Versions::of(&*delete, true, live);
                 let returning = returning::of_delete(delete)?;
-                Ok(Self { versions: true, returning, ..Self::default() })
+                let versions = found.hide(delete);
+                Ok(Self { versions, returning, ..Self::default() })
             }
             SqlStatement::Insert(insert) => {
-                let if_exists = take_conflict(insert)?;
+                let (if_exists, conflict) = conflict::take(insert)?;
                 let returning = returning::of_insert(insert)?;
-                let versions = insert_names(insert, row_version);
-                Ok(Self { versions, if_exists, returning, ..Self::default() })
+                let versions = versions::of_insert(insert, live);
+                Ok(Self { versions, if_exists, conflict, returning, ..Self::default() })
             }
             SqlStatement::Query(query) => {
-                let versions = query.to_string().contains(row_version);
+                let versions = show_versions(query, live);
                 Ok(Self { versions, ..Self::default() })
             }
             _ => Ok(Self::default()),
@@ -65,81 +77,51 @@ impl Writing {
     }
 }
 
-/// A list of values is not searched: it may be long, and names no columns.
-fn insert_names(insert: &Insert, column: &str) -> bool {
-    let named = insert.columns.iter().any(|name| last(name) == Some(column));
-    let query = insert.source.as_ref().filter(|query| !matches!(*query.body, SetExpr::Values(_)));
-    named || query.is_some_and(|query| query.to_string().contains(column))
-}
-
-fn last(name: &ObjectName) -> Option<&str> {
-    Some(name.0.last()?.as_ident()?.value.as_str())
-}
-
-fn take_conflict(insert: &mut Insert) -> Result<IfExists> {
-    match insert.on.take() {
-        None => Ok(IfExists::Replace),
-        Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoNothing, .. })) => {
-            Ok(IfExists::Keep)
-        }
-        Some(OnInsert::OnConflict(conflict)) => {
-            check_replaces(&conflict, insert)?;
-            Ok(IfExists::Replace)
-        }
-        Some(other) => {
-            Err(QueryError::new(ErrorKind::Unsupported, format!("`INSERT …{other}` is not supported")))
+/// Names the columns that are set as they are found, which DataFusion's planner does not, and refuses to set one twice,
+/// of which it would take the last.
+pub(super) fn fold_targets(assignments: &mut [Assignment]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for assignment in assignments {
+        let AssignmentTarget::ColumnName(name) = &mut assignment.target else { continue };
+        let Some(ObjectNamePart::Identifier(column)) = name.0.last_mut() else { continue };
+        column.value = folded(column);
+        if !seen.insert(column.value.clone()) {
+            let message = format!("multiple assignments to the same column `{}`", column.value);
+            return Err(QueryError::new(ErrorKind::Syntax, message).hint("set each column once"));
         }
     }
-}
-
-/// `DO UPDATE` can be done if it is what an INSERT does anyway: every column of the row that is not of the key gets
-/// its new value.
-fn check_replaces(conflict: &OnConflict, insert: &Insert) -> Result<()> {
-    let OnConflictAction::DoUpdate(update) = &conflict.action else { return Ok(()) };
-    let key: Vec<&str> = match &conflict.conflict_target {
-        Some(ConflictTarget::Columns(columns)) => columns.iter().map(|name| name.value.as_str()).collect(),
-        _ => Vec::new(),
-    };
-    let replaced: Option<Vec<&str>> = update.assignments.iter().map(excluded).collect();
-    let covers = |replaced: &Vec<&str>| {
-        let mut columns = insert.columns.iter().filter_map(last);
-        !insert.columns.is_empty()
-            && columns.all(|column| key.contains(&column) || replaced.contains(&column))
-    };
-    if update.selection.is_none() && replaced.as_ref().is_some_and(covers) {
-        return Ok(());
-    }
-    Err(QueryError::new(ErrorKind::Unsupported, "this ON CONFLICT … DO UPDATE is not supported").hint(
-        "name the columns of the INSERT and set each that is not of the key to EXCLUDED.column; a plain INSERT \
-         replaces rows with the same key, too",
-    ))
-}
-
-/// The column, if it gets the value of the same column of the new row.
-fn excluded(assignment: &Assignment) -> Option<&str> {
-    let AssignmentTarget::ColumnName(target) = &assignment.target else { return None };
-    let Expr::CompoundIdentifier(parts) = &assignment.value else { return None };
-    let [table, column] = parts.as_slice() else { return None };
-    let same = table.value.eq_ignore_ascii_case("excluded") && last(target) == Some(column.value.as_str());
-    same.then(|| last(target)).flatten()
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use datafusion::sql::sqlparser::ast::ObjectName;
+    use nyala_model::QualifiedName;
+
     use super::*;
     use crate::statement::{Kind, StatementLimits, parse};
 
-    fn take(sql: &str) -> Result<Writing> {
+    /// All tables are live but `files`. Gives what is left of the statement, too.
+    fn take_of(sql: &str) -> Result<(Writing, String)> {
         let limits = StatementLimits::from(&nyala_model::config::QueryConfig::default());
         let statement = parse(sql, &limits).unwrap().remove(0);
         let Kind::DataFusion(mut statement) = statement.kind else { panic!("{sql} is not SQL") };
-        let writing = Writing::take(&mut statement, "_version");
+        let find = |name: &ObjectName| {
+            let name = name.to_string();
+            (name != "files").then(|| QualifiedName::new("public", name))
+        };
+        let live = LiveNames { row_version: "_version", find: &find };
+        let writing = Writing::take(&mut statement, live);
         let rest = statement.to_string();
         assert!(
             !["CONFLICT", "RETURNING", " FROM u, ", "USING"].iter().any(|word| rest.contains(word)),
             "{rest}"
         );
-        writing
+        writing.map(|writing| (writing, rest))
+    }
+
+    fn take(sql: &str) -> Result<Writing> {
+        take_of(sql).map(|(writing, _)| writing)
     }
 
     #[test]
@@ -147,13 +129,86 @@ mod tests {
         for (sql, versions) in [
             ("SELECT a FROM t", false),
             ("SELECT a, _version FROM t", true),
+            ("SELECT a, t._VERSION FROM t", true),
+            ("SELECT a, \"_VERSION\" FROM t", false),
+            ("SELECT * FROM model_versions", false),
+            ("SELECT * FROM t WHERE app_version = 2 AND b = '_version'", false),
+            ("SELECT a AS _version FROM t", false),
+            ("SELECT _version FROM files", false),
             ("INSERT INTO t VALUES (1)", false),
             ("INSERT INTO t (a, _version) VALUES (1, 0)", true),
             ("INSERT INTO t SELECT a FROM u WHERE _version > 7", true),
+            ("INSERT INTO model_versions SELECT * FROM staging_versions", false),
             ("UPDATE t SET a = 1", true),
             ("DELETE FROM t", true),
+            ("DELETE FROM files", false),
         ] {
             assert_eq!(take(sql).unwrap().versions, versions, "{sql}");
+        }
+    }
+
+    #[test]
+    fn tables_whose_versions_are_not_named_are_without_them() {
+        for (sql, hidden) in [
+            ("DELETE FROM a WHERE k IN (SELECT k FROM (SELECT * FROM a EXCEPT SELECT * FROM b) d)", "a b"),
+            ("DELETE FROM a WHERE k IN (SELECT x.k FROM a AS x NATURAL JOIN b)", "a b"),
+            ("DELETE FROM a WHERE k IN (SELECT k FROM b WHERE b._version > a._version)", ""),
+            ("UPDATE a SET n = b.n FROM b, (c JOIN d ON c.k = d.k) WHERE a.k = b.k", "b c d"),
+            ("UPDATE a SET n = x.n FROM b AS x, c WHERE a.k = x.k AND x._version > 7", "c"),
+            ("UPDATE a SET n = b.n FROM b, c WHERE a.k = b.k RETURNING c._version", "b"),
+            ("SELECT a._version, b.* FROM a JOIN b ON a.k = b.k", "b"),
+            ("SELECT _version FROM a JOIN b ON a.k = b.k", ""),
+            ("SELECT k FROM a WHERE k IN (SELECT k FROM b) ORDER BY _version", "b"),
+            ("SELECT k FROM a WHERE k IN (SELECT k FROM b WHERE _version > 7)", "a"),
+            ("SELECT k FROM a WHERE EXISTS (SELECT 1 FROM files WHERE v = _version)", ""),
+            ("SELECT k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE a._version = b.n)", "b"),
+            ("SELECT d._version FROM (SELECT * FROM a) AS d, b", "b"),
+            (
+                "SELECT _version FROM (SELECT * FROM a UNION ALL SELECT * FROM b) AS d WHERE k IN (SELECT k FROM c)",
+                "c",
+            ),
+            ("WITH a AS (SELECT * FROM a WHERE _version > 7) SELECT * FROM a NATURAL JOIN b", "b"),
+            ("WITH x AS (SELECT * FROM a), y AS (SELECT * FROM b) SELECT x._version FROM x, y", "b"),
+            (
+                "WITH RECURSIVE x AS (SELECT k FROM a UNION ALL SELECT a.k FROM x, a) SELECT _version FROM x, b",
+                "a a",
+            ),
+            ("SELECT _version FROM files, a", ""),
+            ("INSERT INTO a (k, _version) SELECT k, 0 FROM b", "b"),
+        ] {
+            let (writing, rest) = take_of(sql).unwrap();
+            let found = rest.split("\"_plain\".\"public\".\"").skip(1);
+            let found: Vec<&str> = found.map(|rest| rest.split('"').next().unwrap()).collect();
+            assert!(writing.versions, "{sql}");
+            assert_eq!(found.join(" "), hidden, "{sql}\n{rest}");
+        }
+    }
+
+    #[test]
+    fn tables_without_versions_keep_their_names() {
+        let (_, rest) = take_of("SELECT a._version, b.k FROM a JOIN b ON a.k = b.k").unwrap();
+        let expected = "SELECT a._version, b.k FROM a JOIN \"_plain\".\"public\".\"b\" AS b ON a.k = b.k";
+        assert_eq!(rest, expected);
+        let (_, rest) = take_of("INSERT INTO a SELECT k FROM b WHERE _version > 7").unwrap();
+        assert!(rest.contains("INTO \"_plain\".\"public\".\"a\""), "{rest}");
+    }
+
+    #[test]
+    fn columns_are_set_by_their_folded_names_and_once() {
+        for (sql, expected) in [
+            ("UPDATE t SET Amount = 5, \"Note\" = 6 WHERE ID = 1", Some("amount = 5, \"Note\" = 6")),
+            ("UPDATE t SET amount = 1, AMOUNT = 2", None),
+            ("UPDATE t SET amount = 1, \"Amount\" = 2", Some("amount = 1, \"Amount\" = 2")),
+            (
+                "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a, A = EXCLUDED.A",
+                None,
+            ),
+        ] {
+            match (take_of(sql), expected) {
+                (Ok((_, rest)), Some(expected)) => assert!(rest.contains(expected), "{rest}"),
+                (Err(error), None) => assert_eq!(error.kind, ErrorKind::Syntax, "{error}"),
+                (taken, _) => panic!("{sql}: {taken:?}"),
+            }
         }
     }
 
@@ -200,9 +255,21 @@ mod tests {
                 "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a",
                 Some(IfExists::Replace),
             ),
-            ("INSERT INTO t (k, a, b) VALUES (1, 2, 3) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a", None),
+            (
+                "INSERT INTO t (K, A) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.A",
+                Some(IfExists::Replace),
+            ),
+            ("INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = \"EXCLUDED\".a", None),
+            (
+                "INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a WHERE t.a = 1",
+                None,
+            ),
+            ("INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT ON CONSTRAINT t_pkey DO NOTHING", None),
             ("INSERT INTO t (k, a) VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = t.a + 1", None),
-            ("INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a", None),
+            (
+                "INSERT INTO t VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET a = EXCLUDED.a",
+                Some(IfExists::Replace),
+            ),
         ] {
             assert_eq!(take(sql).ok().map(|writing| writing.if_exists), expected, "{sql}");
         }

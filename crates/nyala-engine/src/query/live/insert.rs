@@ -8,14 +8,36 @@ use arrow::compute::filter_record_batch;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, SortField};
+use datafusion::datasource::{TableProvider, source_as_provider};
+use datafusion::logical_expr::LogicalPlan;
 use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
 
 use super::blocking;
 use super::returning::GivenBack;
-use super::write::{ATTEMPTS, Written, commit, joined, without_versions};
+use super::write::{ATTEMPTS, Written, authorize, commit, joined, without_versions};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveRef;
-use crate::statement::IfExists;
+use crate::live::{LiveProvider, LiveRef, ROW_VERSION};
+use crate::query::session::Session;
+use crate::statement::{Conflict, IfExists};
+
+/// Refuses an ON CONFLICT that means something else than rows of this table being replaced or kept. Who may not write
+/// to the table is told nothing of its columns.
+pub(in crate::query) fn check_conflict(
+    session: &Session,
+    insert: &LogicalPlan,
+    conflict: &Conflict,
+) -> Result<()> {
+    let LogicalPlan::Dml(dml) = insert else { return Ok(()) };
+    let provider = source_as_provider(&dml.target)?;
+    // Others take no rows, which is said when it is run.
+    let Some(provider) = provider.downcast_ref::<LiveProvider>() else { return Ok(()) };
+    authorize(session, provider, &dml.op)?;
+    let schema = provider.schema();
+    let key: Vec<&str> = provider.key().fields().iter().map(|field| field.name().as_str()).collect();
+    let columns = schema.fields().iter().map(|field| field.name().as_str());
+    let columns: Vec<&str> = columns.filter(|name| *name != ROW_VERSION).collect();
+    conflict.check(&key, &columns)
+}
 
 /// Writes rows with all columns of the table and perhaps the versions they replace.
 pub(super) async fn insert(

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
+pub(super) use insert::check_conflict;
 pub use loading::Loading;
 pub(super) use returning::Returning;
 pub use stats::DiskStoreStats;

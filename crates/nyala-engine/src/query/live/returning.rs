@@ -17,7 +17,7 @@ use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use tokio::runtime::Handle;
 
 use crate::error::{ErrorKind, QueryError, Result};
@@ -26,7 +26,7 @@ use crate::query::engine::Engine;
 use crate::query::explain::AbortOnDrop;
 use crate::query::planning::{Unoptimized, bind, logical_plan};
 use crate::session::Settings;
-use crate::statement::Statement;
+use crate::statement::{LiveNames, Statement, show_versions};
 
 /// The columns that a statement gives back, planned.
 #[derive(Debug)]
@@ -39,11 +39,13 @@ impl Returning {
     /// Plans a query over the tables of a statement.
     pub(in crate::query) async fn plan(
         engine: &Engine,
-        query: Box<Query>,
+        mut query: Box<Query>,
         settings: &Settings,
     ) -> Result<Self> {
         let context = engine.context();
-        let state = match query.to_string().contains(ROW_VERSION) {
+        let find = |name: &ObjectName| context.live_named(name, settings);
+        let live = LiveNames { row_version: ROW_VERSION, find: &find };
+        let state = match show_versions(&mut query, live) {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
@@ -234,8 +236,15 @@ fn value(
     }
 }
 
-/// Only statements with more than one table have qualified names that differ.
+/// Only statements with more than one table have qualified names that differ. The catalog of a table says whether it has
+/// versions, which it may have in one of two plans only.
 fn position(layout: &DFSchema, table: Option<&TableReference>, name: &str) -> Option<usize> {
-    let exact = layout.index_of_column_by_name(table, name);
+    let table = table.map(|table| match table {
+        TableReference::Full { schema, table, .. } => {
+            TableReference::Partial { schema: Arc::clone(schema), table: Arc::clone(table) }
+        }
+        short => short.clone(),
+    });
+    let exact = layout.index_of_column_by_name(table.as_ref(), name);
     exact.or_else(|| layout.index_of_column_by_name(None, name))
 }
