@@ -1,6 +1,6 @@
 //! What may be asked of the catalog, and what comes back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nyala_model::access::{Grant, PasswordEntry, RoleEntry};
@@ -31,7 +31,7 @@ pub enum Change {
         /// tables still prevents it: a built cube is never lost by a statement that does not name it.
         cascade: bool,
     },
-    /// Registers a table.
+    /// Registers a table. The name that a live table has in its disk store is no leftover there from now on.
     CreateTable {
         /// The table; its schema must exist.
         table: NewTable,
@@ -52,6 +52,8 @@ pub enum Change {
         table: TableId,
         /// The schema it has now, as an Arrow IPC schema message.
         schema_ipc: Vec<u8>,
+        /// What its columns get now that an INSERT does not name, as SQL; the others get null.
+        defaults: BTreeMap<String, String>,
         /// The statement that would create it as it is now, for people.
         definition: String,
     },

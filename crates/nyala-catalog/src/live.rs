@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nyala_model::suggest::nearest;
-use nyala_model::{CatalogSnapshot, DiskStoreEntry, TableEntry, TableId};
+use nyala_model::{CatalogSnapshot, DiskStoreEntry, TableEntry, TableId, TableSource};
 
 use crate::edit::Edit;
 use crate::error::CatalogError;
@@ -60,7 +60,13 @@ pub(crate) fn forget_leftover(base: &CatalogSnapshot, store: &str, stored_as: &s
     Ok(was_there.then(|| Edit::PutDiskStore(Arc::new(store))).into_iter().collect())
 }
 
-pub(crate) fn alter_table(base: &CatalogSnapshot, id: TableId, schema_ipc: &[u8], definition: &str) -> Edits {
+pub(crate) fn alter_table(
+    base: &CatalogSnapshot,
+    id: TableId,
+    schema_ipc: &[u8],
+    defaults: &BTreeMap<String, String>,
+    definition: &str,
+) -> Edits {
     let table = base.tables.values().find(|table| table.id == id && table.live().is_some());
     let table = table.ok_or_else(|| CatalogError::NotFound {
         what: "live table",
@@ -69,6 +75,9 @@ pub(crate) fn alter_table(base: &CatalogSnapshot, id: TableId, schema_ipc: &[u8]
     })?;
     let mut next = table.as_ref().clone();
     schema_ipc.clone_into(&mut next.schema_ipc);
+    if let TableSource::Live(source) = &mut next.source {
+        source.defaults.clone_from(defaults);
+    }
     definition.clone_into(&mut next.definition);
     Ok(if next == **table { Vec::new() } else { vec![Edit::SetTable(Arc::new(next))] })
 }

@@ -58,8 +58,8 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             create_table(base, TableId(id), table, *if_not_exists)
         }
         Change::DropTable { name, if_exists } => drop_table(base, name, *if_exists),
-        Change::AlterTable { table, schema_ipc, definition } => {
-            live::alter_table(base, *table, schema_ipc, definition)
+        Change::AlterTable { table, schema_ipc, defaults, definition } => {
+            live::alter_table(base, *table, schema_ipc, defaults, definition)
         }
         Change::CreateDiskStore { store, if_not_exists } => live::create_store(base, store, *if_not_exists),
         Change::DropDiskStore { name, if_exists } => live::drop_store(base, name, *if_exists),
@@ -137,10 +137,12 @@ fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_ex
         return Ok(Vec::new());
     }
     check_name_is_free(base, &table.name)?;
+    let mut edits = vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))];
     if let TableSource::Live(source) = &table.source {
-        live::find_store(base, &source.store)?;
+        // What is left over is removed: that must not be the rows of a table that is there.
+        edits.extend(live::forget_leftover(base, &source.store, &source.stored_as)?);
     }
-    Ok(vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))])
+    Ok(edits)
 }
 
 fn drop_table(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> Edits {

@@ -87,3 +87,43 @@ fn nothing_waits_for_the_recovery_of_another_store() {
     });
     assert_eq!(server.query("SELECT count(*) FROM other"), [["2"]]);
 }
+
+#[test]
+fn a_table_is_dropped_while_its_store_is_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(folder.path());
+    server.query("CREATE DISK STORE big");
+    for table in ["held", "gone"] {
+        server.query(&format!("CREATE LIVE TABLE {table} (id BIGINT PRIMARY KEY) WITH (disk_store = big)"));
+        server.query(&format!("INSERT INTO {table} SELECT value FROM generate_series(1, 1000)"));
+    }
+    server.query("CREATE LIVE TABLE other (id BIGINT PRIMARY KEY)");
+    server.process.signal("TERM");
+    assert_eq!(server.finish(PATIENCE).code, Some(0));
+    let held = Held::hold(&folder.path().join("stores/big"));
+
+    let server = Server::start(folder.path());
+    let soon = json!({"statement_timeout": "20s"});
+    for sql in ["DROP TABLE gone", "DROP TABLE IF EXISTS nothing", "DROP TABLE other"] {
+        server.query_with(sql, &soon);
+    }
+    // Who waits for the store keeps nobody else waiting.
+    let (alter, create) =
+        ("ALTER TABLE held ADD COLUMN more INT", "CREATE LIVE TABLE new (id INT PRIMARY KEY)");
+    let (patient, impatient) = (json!({"statement_timeout": "6s"}), json!({"statement_timeout": "4s"}));
+    let request = json!({"sql": alter, "settings": patient}).to_string();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.post(&request).status);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        server.query_with(create, &impatient);
+        assert_eq!(waiting.join().unwrap(), 504);
+    });
+    drop(server);
+
+    held.release();
+    let server = Server::start(folder.path());
+    assert_eq!(server.query("SELECT count(*) FROM held"), [["1000"]]);
+    assert_ne!(server.try_query("SELECT count(*) FROM gone").status, 200);
+    server.query("DROP TABLE held");
+    server.query("DROP DISK STORE big");
+}

@@ -1,5 +1,6 @@
 //! Statements that change the catalog.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::{SchemaReference, TableReference};
@@ -40,20 +41,29 @@ pub(super) async fn run(
             let name = match &drop.name {
                 SchemaReference::Bare { schema } | SchemaReference::Full { schema, .. } => schema.to_string(),
             };
+            let stores = stores_of(engine, |table| table.schema == name);
             let change = Change::DropSchema { name, if_exists: drop.if_exists, cascade: drop.cascade };
             let done = commit(engine, change, "DROP SCHEMA").await?;
-            live::forget_leftovers(engine).await?;
+            live::forget_leftovers(engine, stores).await;
             Ok(done)
         }
         DdlStatement::DropTable(drop) => {
             let name = table_name(&drop.name, settings.schema())?;
+            let stores = stores_of(engine, |table| *table == name);
             let done =
                 commit(engine, Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await?;
-            live::forget_leftovers(engine).await?;
+            live::forget_leftovers(engine, stores).await;
             Ok(done)
         }
         other => Err(unsupported(other)),
     }
+}
+
+/// The disk stores of the live tables with these names.
+fn stores_of(engine: &Engine, wanted: impl Fn(&QualifiedName) -> bool) -> BTreeSet<String> {
+    let snapshot = engine.catalog().snapshot();
+    let tables = snapshot.tables.values().filter(|table| wanted(&table.name));
+    tables.filter_map(|table| table.live()).map(|live| live.store.clone()).collect()
 }
 
 fn unsupported(change: &DdlStatement) -> QueryError {

@@ -1,24 +1,27 @@
 //! `ALTER TABLE` of a live table.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident, Statement as SqlStatement,
 };
 use nyala_catalog::Change;
-use nyala_model::{QualifiedName, TableEntry};
+use nyala_model::QualifiedName;
 use nyala_storage::oplog::{Alteration, LiveTable};
 
 use super::blocking;
+use super::stores::{Asked, whole};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::live::LiveRef;
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::name_of;
 use crate::query::engine::Engine;
 use crate::query::planning;
-use crate::scan::encode_schema;
+use crate::scan::{decode_schema, encode_schema};
 use crate::session::Settings;
 
 const TAG: &str = "ALTER TABLE";
@@ -26,30 +29,135 @@ const TAG: &str = "ALTER TABLE";
 /// Changes columns, one after the other: first in the store, then in the catalog.
 pub(super) async fn table(engine: &Arc<Engine>, alter: &AlterTable, settings: &Settings) -> Result<Answer> {
     let name = name_of(&alter.name, settings.schema())?;
-    let _one_at_a_time = engine.stores_change.lock().await;
     if alter.if_exists && !engine.context().snapshot().tables.contains_key(&name) {
         return Ok(Completion::of(TAG));
     }
-    let table = super::find(engine, &name)?;
+    // Only this statement waits for a store that is not open yet, and not who waits for its turn.
+    super::find(engine, &name)?.opened().await?;
+    let (own, alter, settings) = (Arc::clone(engine), alter.clone(), settings.clone());
+    whole(engine, move |asked| async move { change(&own, &name, &alter, &settings, &asked).await }).await?;
+    Ok(Completion::of(TAG))
+}
+
+async fn change(
+    engine: &Engine,
+    name: &QualifiedName,
+    alter: &AlterTable,
+    settings: &Settings,
+    asked: &Asked,
+) -> Result<()> {
+    let _one_at_a_time = engine.stores_change.lock().await;
+    asked.check()?;
+    engine.refresh().await?;
+    if alter.if_exists && !engine.context().snapshot().tables.contains_key(name) {
+        return Ok(());
+    }
+    // Before it is decided that there is nothing to do: an alteration that was cut off may be given again.
+    let mut table = super::find(engine, name)?;
     let live = table.opened().await?;
+    if reconcile(engine, &table, &live).await? {
+        table = super::find(engine, name)?;
+    }
     let mut changes = Vec::new();
     for operation in &alter.operations {
         changes.extend(alterations(engine, operation, &live, settings).await?);
     }
     if changes.is_empty() {
-        return Ok(Completion::of(TAG));
+        return Ok(());
     }
-    check_unread(engine, &name, changes.iter().all(|change| matches!(change, Alteration::AddColumn(_))))?;
+    check_unread(engine, name, changes.iter().all(|change| matches!(change, Alteration::AddColumn(_))))?;
+    asked.check()?;
     let altered = live.clone();
-    let done = blocking(move || {
-        changes.into_iter().try_for_each(|change| altered.alter(change).map(|_| ()))?;
-        Ok(())
-    });
-    let done = done.await;
-    // Also when one of several failed: the catalog says what the table is.
-    record(engine, table.entry(), &live, &alter.to_string()).await?;
-    done?;
-    Ok(Completion::of(TAG))
+    let (made, outcome) = blocking(move || Ok(make(&altered, changes))).await?;
+    if !made.is_empty() {
+        // Also when one of several failed: the catalog says what the table is.
+        let mut defaults = table.source().defaults.clone();
+        made.iter().for_each(|change| follow(&mut defaults, change));
+        let definition = format!("{}; {alter}", table.entry().definition);
+        record(engine, &table, &live.schema(), defaults, definition).await?;
+    }
+    outcome
+}
+
+/// Makes changes until one fails: those that were made, and the failure.
+fn make(table: &LiveTable, changes: Vec<Alteration>) -> (Vec<Alteration>, Result<()>) {
+    let mut made = Vec::new();
+    for change in changes {
+        if let Err(error) = table.alter(change.clone()) {
+            return (made, Err(error.into()));
+        }
+        made.push(change);
+    }
+    (made, Ok(()))
+}
+
+/// A default goes where its column goes. A new column has none, whatever there was of its name before.
+fn follow(defaults: &mut BTreeMap<String, String>, change: &Alteration) {
+    match change {
+        Alteration::AddColumn(field) => {
+            defaults.remove(field.name());
+        }
+        Alteration::DropColumn(name) => {
+            defaults.remove(name);
+        }
+        Alteration::RenameColumn { from, to } => {
+            let own = defaults.remove(from);
+            defaults.remove(to);
+            defaults.extend(own.map(|value| (to.clone(), value)));
+        }
+    }
+}
+
+/// Does for all tables of an open store what [`reconcile`] does for one.
+pub(super) async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
+    let _one_at_a_time = engine.stores_change.lock().await;
+    engine.refresh().await?;
+    let context = engine.context();
+    let mut names = Vec::new();
+    for entry in context.snapshot().tables.values() {
+        if entry.live().is_some_and(|live| live.store == store) {
+            names.push(entry.name.clone());
+        }
+    }
+    for name in names {
+        let Some(Ok(table)) = context.live_table(&name) else { continue };
+        // Who asks for a table that its store does not have is told so.
+        let Ok(live) = table.opened().await else { continue };
+        reconcile(engine, &table, &live).await?;
+    }
+    Ok(())
+}
+
+/// Tells the catalog what columns a table has, if it does not know: then an alteration was cut off behind the store, by
+/// the end of the process or by a catalog that could not be written. Whether it did not know.
+async fn reconcile(engine: &Engine, table: &LiveRef, live: &LiveTable) -> Result<bool> {
+    let (known, there) = (decode_schema(table.entry())?, live.schema());
+    // What is damaged may be an alteration.
+    if known.fields() == there.fields() || !live.version().damage().is_empty() {
+        return Ok(false);
+    }
+    tracing::warn!(table = %table.entry().name, "an alteration of a table was cut off and is completed");
+    let mut defaults = table.source().defaults.clone();
+    for change in renamed(&known, &there) {
+        follow(&mut defaults, &change);
+    }
+    record(engine, table, &there, defaults, table.entry().definition.clone()).await?;
+    Ok(true)
+}
+
+/// The columns that were renamed between two schemas, as far as these tell: a column keeps its place and its type.
+fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
+    if after.fields().len() < before.fields().len() {
+        return Vec::new();
+    }
+    let mut renamed = Vec::new();
+    for (old, new) in before.fields().iter().zip(after.fields()) {
+        let gone = after.index_of(old.name()).is_err() && before.index_of(new.name()).is_err();
+        if gone && old.data_type() == new.data_type() && old.is_nullable() == new.is_nullable() {
+            renamed.push(Alteration::RenameColumn { from: old.name().clone(), to: new.name().clone() });
+        }
+    }
+    renamed
 }
 
 /// A cube names the columns it reads, so that further ones make no difference to it; but a natural join is by all
@@ -70,12 +178,16 @@ fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Resu
     }
 }
 
-async fn record(engine: &Engine, entry: &TableEntry, live: &LiveTable, statement: &str) -> Result<()> {
-    let change = Change::AlterTable {
-        table: entry.id,
-        schema_ipc: encode_schema(&live.schema()),
-        definition: format!("{}; {statement}", entry.definition),
-    };
+async fn record(
+    engine: &Engine,
+    table: &LiveRef,
+    schema: &Schema,
+    mut defaults: BTreeMap<String, String>,
+    definition: String,
+) -> Result<()> {
+    defaults.retain(|column, _| schema.index_of(column).is_ok());
+    let (table, schema_ipc) = (table.entry().id, encode_schema(schema));
+    let change = Change::AlterTable { table, schema_ipc, defaults, definition };
     engine.catalog().commit(change).await?;
     engine.refresh().await
 }

@@ -1,22 +1,24 @@
 //! `CREATE LIVE TABLE`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
+use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
 };
-use nyala_catalog::{Change, NewTable};
+use nyala_catalog::{CatalogError, Change, NewTable};
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
-use nyala_storage::oplog::{DiskStore, OplogError, TableSpec};
+use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
 
 use super::insert::insert;
+use super::stores::Asked;
 use super::{blocking, collect, stores};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{ROW_VERSION, durability};
+use crate::live::{OpenStore, ROW_VERSION, durability};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::{name_of, table_name};
@@ -54,7 +56,7 @@ pub(super) async fn table(
     if create.if_not_exists && engine.context().snapshot().tables.contains_key(&name) {
         return Ok(Completion::of(TAG));
     }
-    let options_given = Options::parse(options)?;
+    let given = Options::parse(options)?;
     let (plain, key) = without_key(create, &name)?;
     let planned = plan(engine, &plain, settings).await?;
     let first_rows = (!matches!(planned.input.as_ref(), LogicalPlan::EmptyRelation(_)))
@@ -64,12 +66,45 @@ pub(super) async fn table(
     let definition =
         LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }
             .to_string();
-    let parts = Parts { name: table_name(&planned.name, settings.schema())?, schema, key, definition };
-    let made = parts.make(engine, create, options_given).await?;
-    if let (true, Some(input)) = (made, first_rows) {
-        return fill(session, &parts.name, input, settings, deadline, running).await;
-    }
-    Ok(Completion::of(TAG))
+    let parts = Parts {
+        name: table_name(&planned.name, settings.schema())?,
+        schema,
+        key,
+        defaults: defaults(create)?,
+        definition,
+        options: given,
+        if_not_exists: create.if_not_exists,
+    };
+    let store = stores::find_or_make(engine, parts.options.store.as_deref()).await?;
+    store.opened().await?;
+    // The rows come first: a query that fails or is given up leaves no table.
+    let (rows, _running) = match first_rows {
+        Some(input) => {
+            check_free(engine, &parts.name)?;
+            let query = Unoptimized::Resolved(input.as_ref().clone());
+            let (rows, running) = collect::run(session, query, settings, deadline, running).await?;
+            (Some(rows), running)
+        }
+        None => (None, running),
+    };
+    let own = Arc::clone(engine);
+    let work = move |asked: Asked| async move { parts.make_filled(&own, &store, rows, &asked).await };
+    Ok(match stores::whole(engine, work).await? {
+        Some(rows) => Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None }),
+        None => Completion::of(TAG),
+    })
+}
+
+/// Says early what the catalog would say when the rows are there.
+fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
+    let context = engine.context();
+    let snapshot = context.snapshot();
+    let what = match (snapshot.tables.contains_key(name), snapshot.cubes.contains_key(name)) {
+        (true, _) => "table",
+        (_, true) => "cube",
+        (false, false) => return Ok(()),
+    };
+    Err(CatalogError::AlreadyExists { what, name: name.to_string() }.into())
 }
 
 /// Lets DataFusion understand types, constraints and the SELECT.
@@ -167,58 +202,108 @@ struct Parts {
     name: QualifiedName,
     schema: Schema,
     key: Vec<String>,
+    defaults: BTreeMap<String, String>,
     definition: String,
+    options: Options,
+    if_not_exists: bool,
 }
 
 impl Parts {
+    /// Makes the table and writes its first rows; how many, if it is made of a query and was not there before. Without
+    /// them there shall be no table.
+    async fn make_filled(
+        &self,
+        engine: &Engine,
+        store: &OpenStore,
+        rows: Option<Vec<RecordBatch>>,
+        asked: &Asked,
+    ) -> Result<Option<u64>> {
+        let made = self.make(engine, store, asked).await?;
+        let Some(rows) = rows.filter(|_| made) else { return Ok(None) };
+        let filled = self.fill(engine, rows).await;
+        if filled.is_err()
+            && let Err(error) = self.unmake(engine, store).await
+        {
+            tracing::warn!(table = %self.name, %error, "a table is there without the rows that it was made for");
+        }
+        filled.map(Some)
+    }
+
     /// Makes the table in its store, then in the catalog. Whether it was not there before.
-    async fn make(&self, engine: &Arc<Engine>, create: &CreateTable, options: Options) -> Result<bool> {
-        let store = stores::find_or_make(engine, options.store.as_deref()).await?;
+    async fn make(&self, engine: &Engine, store: &OpenStore, asked: &Asked) -> Result<bool> {
         let open = store.opened().await?;
         // Until the catalog knows the table it must not be taken for one that a crash left behind.
         let _one_at_a_time = engine.stores_change.lock().await;
+        asked.check()?;
+        let snapshot = engine.catalog().snapshot();
+        let entry = snapshot.disk_stores.get(store.name());
+        let left_over = entry.map(|entry| entry.leftovers.clone()).unwrap_or_default();
         let spec = TableSpec {
             name: String::new(),
             schema: Arc::new(self.schema.clone()),
             key: self.key.clone(),
-            buckets: options.buckets,
-            durability: options.durability,
-            ttl_ms: options.ttl_ms,
+            buckets: self.options.buckets,
+            durability: self.options.durability,
+            ttl_ms: self.options.ttl_ms,
         };
-        let (wanted, making) = (self.name.to_string(), Arc::clone(&open));
-        let stored_as = blocking(move || make_in(&making, &wanted, spec)).await?;
+        let wanted = self.name.to_string();
+        let made = blocking(move || make_in(&open, &wanted, &left_over, spec)).await?;
         let source = LiveSource {
             store: store.name().to_owned(),
-            stored_as: stored_as.clone(),
+            stored_as: made.name(),
             key: self.key.clone(),
-            defaults: defaults(create)?,
+            defaults: self.defaults.clone(),
         };
         let table = NewTable {
             name: self.name.clone(),
             source: TableSource::Live(source),
-            schema_ipc: encode_schema(&self.schema),
+            // As the store has it, which knows fewer types.
+            schema_ipc: encode_schema(&made.schema()),
             definition: self.definition.clone(),
         };
-        let change = Change::CreateTable { table, if_not_exists: create.if_not_exists };
+        let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
         let committed = engine.catalog().commit(change).await;
         if !committed.as_ref().is_ok_and(|done| done.changed) {
             // Nobody has seen the table, which is empty.
-            blocking(move || Ok(open.table(&stored_as)?.drop_table()?)).await?;
+            blocking(move || Ok(made.drop_table()?)).await?;
         }
         let changed = committed?.changed;
         engine.refresh().await?;
         Ok(changed)
     }
+
+    async fn fill(&self, engine: &Engine, rows: Vec<RecordBatch>) -> Result<u64> {
+        let table = super::find(engine, &self.name)?;
+        Ok(insert(&table, rows, IfExists::Replace, None).await?.rows)
+    }
+
+    async fn unmake(&self, engine: &Engine, store: &OpenStore) -> Result<()> {
+        let change = Change::DropTable { name: self.name.clone(), if_exists: true };
+        engine.catalog().commit(change).await?;
+        engine.refresh().await?;
+        stores::forget_in(engine, store, &store.opened().await?).await;
+        Ok(())
+    }
 }
 
-/// Makes a table under a name that the store does not know. Names of dropped tables may still be there.
-fn make_in(store: &DiskStore, wanted: &str, spec: TableSpec) -> Result<String> {
+/// Makes a table under a name that the store does not know. Names of dropped tables may still be there; those that are
+/// left over are not taken either, or else the rows of this table would be removed as theirs.
+fn make_in(
+    store: &DiskStore,
+    wanted: &str,
+    left_over: &BTreeSet<String>,
+    spec: TableSpec,
+) -> Result<LiveTable> {
     let mut attempt = 0_u32;
     loop {
         let name = if attempt == 0 { wanted.to_owned() } else { format!("{wanted}~{attempt}") };
-        match store.create_table(TableSpec { name: name.clone(), ..spec.clone() }) {
-            Ok(_) => return Ok(name),
-            Err(OplogError::TableExists { .. }) => attempt += 1,
+        attempt += 1;
+        if left_over.contains(&name) {
+            continue;
+        }
+        match store.create_table(TableSpec { name, ..spec.clone() }) {
+            Ok(made) => return Ok(made),
+            Err(OplogError::TableExists { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -244,36 +329,6 @@ fn defaults(create: &CreateTable) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(defaults)
-}
-
-/// Writes the rows of `CREATE TABLE … AS SELECT`. Without them there shall be no table.
-async fn fill(
-    session: &Session,
-    name: &QualifiedName,
-    input: Arc<LogicalPlan>,
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
-) -> Result<Answer> {
-    let engine = &session.engine;
-    let rows = async {
-        let query = Unoptimized::Resolved(input.as_ref().clone());
-        let (batches, _running) = collect::run(session, query, settings, deadline, running).await?;
-        insert(super::find(engine, name)?.as_ref(), batches, IfExists::Replace, None).await
-    };
-    match rows.await {
-        Ok(written) => {
-            let rows = Some(written.rows);
-            Ok(Answer::Done(Completion { tag: "SELECT".to_owned(), rows, notice: None }))
-        }
-        Err(error) => {
-            let change = Change::DropTable { name: name.clone(), if_exists: true };
-            engine.catalog().commit(change).await?;
-            engine.refresh().await?;
-            stores::forget_leftovers(engine).await?;
-            Err(error)
-        }
-    }
 }
 
 impl Options {

@@ -1,16 +1,17 @@
 //! `CREATE DISK STORE`, `DROP DISK STORE`, and what dropped tables leave behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use datafusion::sql::sqlparser::ast::Ident;
 use nyala_catalog::{CatalogError, Change};
-use nyala_model::{CatalogSnapshot, DiskStoreEntry};
+use nyala_model::DiskStoreEntry;
 use nyala_storage::object::{Location, check_allowed};
-use nyala_storage::oplog::OplogError;
+use nyala_storage::oplog::{DiskStore, OplogError};
+use tokio::sync::oneshot;
 
-use super::blocking;
 use super::lost::drop_lost_segments;
+use super::{alter, blocking};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveStores, OpenStore, check_options};
 use crate::query::answer::{Answer, Completion};
@@ -137,63 +138,143 @@ fn check_folder(engine: &Engine, text: &str) -> Result<String> {
     })
 }
 
-/// Removes the rows of tables that were dropped from the catalog, as soon as their stores are open.
-pub(in crate::query) async fn forget_leftovers(engine: &Engine) -> Result<()> {
-    let snapshot: Arc<CatalogSnapshot> = engine.catalog().snapshot();
-    for entry in snapshot.disk_stores.values().filter(|store| !store.leftovers.is_empty()) {
-        let Some(store) = engine.live().find(&entry.name) else { continue };
-        // One that cannot be opened keeps its leftovers until it can.
-        let Ok(open) = store.opened().await else { continue };
-        for stored_as in entry.leftovers.clone() {
-            let (open, name) = (Arc::clone(&open), stored_as.clone());
-            blocking(move || match open.table(&name).and_then(|table| table.drop_table()) {
-                Ok(_) | Err(OplogError::NoTable { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
-            })
-            .await?;
-            let change = Change::ForgetLeftover { store: entry.name.clone(), stored_as };
-            engine.catalog().commit(change).await?;
+/// A statement that waits for work which outlives it.
+pub(super) struct Asked(Weak<()>);
+
+impl Asked {
+    /// Refuses to begin what the statement has given up.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.0.strong_count() == 0 { Err(QueryError::cancelled()) } else { Ok(()) }
+    }
+}
+
+/// Runs work that changes a store and the catalog. A statement that is given up ends at once, but not this: half of it
+/// would leave them different.
+pub(super) async fn whole<T, F>(engine: &Engine, work: impl FnOnce(Asked) -> F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    // Dropped with the statement.
+    let asking = Arc::new(());
+    let work = work(Asked(Arc::downgrade(&asking)));
+    let (sender, receiver) = oneshot::channel();
+    engine.background.finish(async move {
+        // Fails if nobody waits any more.
+        let _ = sender.send(work.await);
+    });
+    receiver.await.map_err(|_| QueryError::internal("work on a disk store ended early"))?
+}
+
+/// Removes the rows of tables that were dropped from the catalog and lived in `stores`, as far as these are open: the
+/// others do it when they are.
+///
+/// The tables are gone already, so no error is one of the statement. What fails is done again after the next DROP of a table
+/// in the same store, and at the next start.
+pub(in crate::query) async fn forget_leftovers(engine: &Arc<Engine>, stores: BTreeSet<String>) {
+    if stores.is_empty() {
+        return;
+    }
+    let own = Arc::clone(engine);
+    let work = move |_: Asked| async move {
+        for store in stores {
+            if let Some(store) = own.live().find(&store)
+                && let Ok(Some(open)) = store.ready()
+            {
+                forget_in(&own, &store, &open).await;
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = whole(engine, work).await {
+        tracing::warn!(%error, "rows of dropped tables may still be in their disk stores");
+    }
+}
+
+/// Removes what is left over in one store.
+pub(super) async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<DiskStore>) {
+    let snapshot = engine.catalog().snapshot();
+    let entry = snapshot.disk_stores.get(store.name());
+    for stored_as in entry.map(|entry| entry.leftovers.clone()).unwrap_or_default() {
+        if let Err(error) = forget(engine, store.name(), open, &stored_as).await {
+            let store = store.name();
+            tracing::warn!(%store, table = %stored_as, %error, "rows of a dropped table are still in their disk store");
         }
     }
+}
+
+async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: &str) -> Result<()> {
+    // Nobody makes a table of this name meanwhile.
+    let _one_at_a_time = engine.stores_change.lock().await;
+    let snapshot = engine.catalog().snapshot();
+    let entry = snapshot.disk_stores.get(store);
+    let is_left_over = entry.is_some_and(|entry| entry.leftovers.contains(stored_as));
+    if !is_left_over {
+        return Ok(());
+    }
+    let mut known = snapshot.tables.values().filter_map(|table| table.live());
+    let is_known = known.any(|live| live.store == store && live.stored_as == stored_as);
+    // The rows of a table that the catalog knows are not left over, whatever their name.
+    if !is_known {
+        let (open, name) = (Arc::clone(open), stored_as.to_owned());
+        blocking(move || match open.table(&name).and_then(|table| table.drop_table()) {
+            Ok(_) | Err(OplogError::NoTable { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        })
+        .await?;
+    }
+    let change = Change::ForgetLeftover { store: store.to_owned(), stored_as: stored_as.to_owned() };
+    engine.catalog().commit(change).await?;
     Ok(())
 }
 
-/// Does the same without anybody waiting for it. What is not done when the engine stops is done at its next start.
+/// Completes in each store, as soon as it is open, what the last process did not, without anybody waiting for it. What is
+/// not done when the engine stops is done at its next start.
 pub(in crate::query) fn forget_leftovers_later(engine: &Arc<Engine>) {
-    let (engine, stopping) = (Arc::clone(engine), engine.stopping.clone());
-    let threads = engine.threads.execution().clone();
-    threads.spawn(stopping.run_until_cancelled_owned(async move {
-        if let Err(error) = forget_leftovers(&engine).await {
-            tracing::warn!(%error, "rows of dropped tables are still in their disk stores");
-        }
-        if let Err(error) = forget_unborn(&engine).await {
-            tracing::warn!(%error, "disk stores may have tables that nobody knows");
-        }
-        if let Err(error) = drop_lost_segments(&engine).await {
+    for store in engine.live().all() {
+        let own = Arc::clone(engine);
+        later(engine, async move { complete(&own, &store).await });
+    }
+    let own = Arc::clone(engine);
+    later(engine, async move {
+        if let Err(error) = drop_lost_segments(&own).await {
             tracing::warn!(%error, "cubes may have segments that are newer than their disk stores");
         }
-    }));
+    });
+}
+
+fn later(engine: &Engine, work: impl Future<Output = ()> + Send + 'static) {
+    engine.threads.execution().spawn(engine.stopping.clone().run_until_cancelled_owned(work));
+}
+
+async fn complete(engine: &Engine, store: &OpenStore) {
+    // One that cannot be opened keeps its leftovers until it can.
+    let Ok(open) = store.opened().await else { return };
+    if let Err(error) = alter::reconcile_all(engine, store.name()).await {
+        tracing::warn!(store = %store.name(), %error, "tables may have other columns than the catalog says");
+    }
+    forget_in(engine, store, &open).await;
+    if let Err(error) = forget_unborn(engine, store, &open).await {
+        tracing::warn!(store = %store.name(), %error, "a disk store may have tables that nobody knows");
+    }
 }
 
 /// Removes tables that a crash kept from getting into the catalog. Nobody was told of them, so they have no rows;
 /// one that has is of another catalog, and stays.
-async fn forget_unborn(engine: &Engine) -> Result<()> {
-    for store in engine.live().all() {
-        let Ok(open) = store.opened().await else { continue };
-        let _one_at_a_time = engine.stores_change.lock().await;
-        let snapshot = engine.catalog().snapshot();
-        let lives = snapshot.tables.values().filter_map(|table| table.live());
-        let mut known: BTreeSet<String> =
-            lives.filter(|live| live.store == store.name()).map(|live| live.stored_as.clone()).collect();
-        known.extend(snapshot.disk_stores.get(store.name()).into_iter().flat_map(|s| s.leftovers.clone()));
-        for table in open.tables().into_iter().filter(|table| !known.contains(&table.name())) {
-            let (name, rows) = (table.name(), table.version().rows());
-            if rows > 0 || !table.version().damage().is_empty() {
-                tracing::warn!(store = %store.name(), table = %name, rows, "a disk store has a table that is in no catalog");
-                continue;
-            }
-            blocking(move || Ok(table.drop_table()?)).await?;
+async fn forget_unborn(engine: &Engine, store: &OpenStore, open: &DiskStore) -> Result<()> {
+    let _one_at_a_time = engine.stores_change.lock().await;
+    let snapshot = engine.catalog().snapshot();
+    let lives = snapshot.tables.values().filter_map(|table| table.live());
+    let mut known: BTreeSet<String> =
+        lives.filter(|live| live.store == store.name()).map(|live| live.stored_as.clone()).collect();
+    known.extend(snapshot.disk_stores.get(store.name()).into_iter().flat_map(|s| s.leftovers.clone()));
+    for table in open.tables().into_iter().filter(|table| !known.contains(&table.name())) {
+        let (name, rows) = (table.name(), table.version().rows());
+        if rows > 0 || !table.version().damage().is_empty() {
+            tracing::warn!(store = %store.name(), table = %name, rows, "a disk store has a table that is in no catalog");
+            continue;
         }
+        blocking(move || Ok(table.drop_table()?)).await?;
     }
     Ok(())
 }

@@ -1,0 +1,235 @@
+//! Statements about live tables that are cut in two, by a crash or by who gives them up: a table is what the catalog says, and
+//! nobody's rows are removed but those of the table that was dropped.
+
+use std::path::Path;
+use std::time::Duration;
+
+use arrow::datatypes::{DataType, Field};
+use nyala_catalog::{Change, NewTable};
+use nyala_engine::ErrorKind;
+use nyala_model::{QualifiedName, TableSource};
+use nyala_storage::oplog::{Alteration, DiskStore, Environment, StoreOptions};
+
+use crate::harness::TestEngine;
+
+const ACCOUNTS: &str = "CREATE LIVE TABLE accounts (id BIGINT PRIMARY KEY, owner TEXT NOT NULL, \
+                        note TEXT DEFAULT 'none')";
+
+async fn accounts() -> TestEngine {
+    let test = TestEngine::new().await;
+    test.run(ACCOUNTS).await;
+    test.run("INSERT INTO accounts (id, owner) VALUES (1, 'Ada')").await;
+    test
+}
+
+/// A table that is dropped in two: its store, which has none of this name, does not know it any more, and the catalog
+/// does not know that.
+async fn leave_over(test: &TestEngine, stored_as: &str) {
+    let catalog = test.engine.catalog();
+    let model = catalog.snapshot().tables.values().next().unwrap().clone();
+    let mut source = model.live().unwrap().clone();
+    source.stored_as = stored_as.to_owned();
+    let name = QualifiedName::new("public", "dropped");
+    let table = NewTable {
+        name: name.clone(),
+        source: TableSource::Live(source),
+        schema_ipc: model.schema_ipc.clone(),
+        definition: model.definition.clone(),
+    };
+    catalog.commit(Change::CreateTable { table, if_not_exists: false }).await.unwrap();
+    catalog.commit(Change::DropTable { name, if_exists: false }).await.unwrap();
+    assert_eq!(leftovers(test, "main"), [stored_as]);
+}
+
+fn leftovers(test: &TestEngine, store: &str) -> Vec<String> {
+    test.engine.catalog().snapshot().disk_stores[store].leftovers.iter().cloned().collect()
+}
+
+/// Symptom: all rows of a table were gone after something else was dropped. Cause: a `DROP TABLE` that was cut off left the
+/// name to a table that was made later. Promise: only what was dropped is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_is_not_taken_for_one_that_was_dropped() {
+    for left_over_first in [true, false] {
+        let test = TestEngine::new().await;
+        test.run("CREATE LIVE TABLE other (id BIGINT PRIMARY KEY)").await;
+        if left_over_first {
+            leave_over(&test, "public.t").await;
+        }
+        test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)").await;
+        test.run("INSERT INTO t VALUES (1), (2)").await;
+        if !left_over_first {
+            leave_over(&test, "public.t").await;
+        }
+        test.run("DROP TABLE other").await;
+        assert_eq!(test.run("SELECT count(*) FROM t").await, [["2"]], "left over first: {left_over_first}");
+        assert!(leftovers(&test, "main").is_empty());
+        let test = test.reopen().await;
+        assert_eq!(test.run("SELECT count(*) FROM t").await, [["2"]], "left over first: {left_over_first}");
+    }
+}
+
+/// Alters the table in its store while nobody else has it open: what the catalog had not heard of when a process ended.
+fn alter_in_store(data: &Path, changes: Vec<Alteration>) {
+    let folder = data.join("stores/main");
+    let store = DiskStore::open(&folder, StoreOptions::default(), Environment::default()).unwrap();
+    let table = store.table("public.accounts").unwrap();
+    for change in changes {
+        table.alter(change).unwrap();
+    }
+    drop(table);
+    store.close().unwrap();
+}
+
+fn add(name: &str) -> Alteration {
+    Alteration::AddColumn(Field::new(name, DataType::Int32, true))
+}
+
+fn rename(from: &str, to: &str) -> Alteration {
+    Alteration::RenameColumn { from: from.to_owned(), to: to.to_owned() }
+}
+
+/// Tries until it succeeds: the catalog hears of it in the background.
+async fn run_soon(test: &TestEngine, sql: &str) -> Vec<Vec<String>> {
+    let mut last = None;
+    for _ in 0..250 {
+        match test.try_run(sql).await {
+            Ok(rows) => return rows,
+            Err(error) => last = Some(error),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{sql}: {last:?}");
+}
+
+const ADA: [&str; 2] = ["1", "Ada"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alteration_that_a_crash_cut_in_two_is_completed_at_the_next_start() {
+    let dropped = Alteration::DropColumn("note".to_owned());
+    for (changes, insert, expected) in [
+        (vec![add("born")], "(id, owner) VALUES (2, 'Bo')", vec!["2", "Bo", "none", "NULL"]),
+        (vec![dropped], "(id, owner) VALUES (2, 'Bo')", vec!["2", "Bo"]),
+        (
+            vec![rename("note", "remark"), add("born")],
+            "(id, owner, born) VALUES (2, 'Bo', 3)",
+            vec!["2", "Bo", "none", "3"],
+        ),
+    ] {
+        let what = format!("{changes:?}");
+        let test = accounts().await.reopen_after(|data| alter_in_store(data, changes)).await;
+        run_soon(&test, &format!("INSERT INTO accounts {insert}")).await;
+        let rows = run_soon(&test, "SELECT * FROM accounts ORDER BY id").await;
+        assert_eq!(rows[0][..2], ADA, "{what}");
+        assert_eq!(rows[1], expected, "{what}");
+    }
+}
+
+/// Who gives the statement again is not told that there is nothing to do.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alteration_that_was_cut_in_two_is_completed_by_the_next_one() {
+    for (changes, again) in [
+        (vec![add("born")], "ADD COLUMN IF NOT EXISTS born INT"),
+        (vec![Alteration::DropColumn("note".to_owned())], "DROP COLUMN IF EXISTS note"),
+        (vec![rename("note", "remark")], "ADD COLUMN IF NOT EXISTS remark TEXT"),
+    ] {
+        let test = accounts().await.reopen_after(|data| alter_in_store(data, changes)).await;
+        test.run(&format!("ALTER TABLE accounts {again}")).await;
+        test.run("INSERT INTO accounts (id, owner) VALUES (2, 'Bo')").await;
+        assert_eq!(test.run("SELECT * FROM accounts").await.len(), 2, "{again}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alteration_that_is_given_up_is_made_or_not() {
+    let test = accounts().await;
+    for round in 0..20 {
+        let alter = format!("ALTER TABLE accounts ADD COLUMN c{round} INT");
+        let patience = Duration::from_micros(200 + 200 * round);
+        // Whether it ended in time does not matter.
+        let _ = tokio::time::timeout(patience, test.try_run(&alter)).await;
+        // What had begun ends soon.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        run_soon(&test, &format!("INSERT INTO accounts (id, owner) VALUES ({round}, 'Bo')")).await;
+        run_soon(&test, "SELECT * FROM accounts").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_of_a_query_that_is_given_up_is_not_there() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE other (id BIGINT PRIMARY KEY)").await;
+    let endless = "SELECT count(*) AS id FROM generate_series(1, 10000000000000) AS s (n) WHERE n % 3 = 4";
+    let made = format!("CREATE LIVE TABLE t (PRIMARY KEY (id)) AS {endless}");
+    assert!(tokio::time::timeout(Duration::from_secs(1), test.try_run(&made)).await.is_err());
+    test.error("SELECT * FROM t", ErrorKind::UndefinedTable, "t").await;
+    test.run("SET statement_timeout = 500").await;
+    test.error(&made, ErrorKind::Timeout, "statement_timeout").await;
+    test.error("SELECT * FROM t", ErrorKind::UndefinedTable, "t").await;
+    test.run("SET statement_timeout = 0").await;
+    test.run("CREATE LIVE TABLE t (PRIMARY KEY (id)) AS SELECT 7 AS id").await;
+    assert_eq!(test.run("SELECT * FROM t").await, [["7"]]);
+    // Nobody waits for rows that cannot be had.
+    test.error(&made, ErrorKind::DuplicateObject, "table `public.t` already exists").await;
+    // The rows are there, and cannot be written.
+    let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
+    assert!(test.try_run(bad).await.is_err());
+    test.error("SELECT * FROM bad", ErrorKind::UndefinedTable, "bad").await;
+    assert!(leftovers(&test, "main").is_empty());
+}
+
+/// Makes the logs of a store that is not open unreadable: it opens, and takes no writes.
+fn damage_logs(store: &Path) {
+    for entry in std::fs::read_dir(store).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            bytes[0] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_takes_no_writes_keeps_no_table_from_being_dropped() {
+    let test = TestEngine::new().await;
+    for store in ["a", "b"] {
+        test.run(&format!("CREATE DISK STORE {store}")).await;
+        test.run(&format!(
+            "CREATE LIVE TABLE in_{store} (id BIGINT PRIMARY KEY) WITH (disk_store = {store})"
+        ))
+        .await;
+        test.run(&format!("INSERT INTO in_{store} VALUES (1)")).await;
+    }
+    let test = test.reopen_after(|data| damage_logs(&data.join("stores/a"))).await;
+    assert_eq!(test.run("SELECT count(*) FROM in_b").await, [["1"]]);
+    let state = "SELECT state FROM system.disk_stores WHERE disk_store = 'a'";
+    while test.run(state).await == [["opening"]] {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(test.run(state).await, [["read-only"]]);
+    test.run("DROP TABLE in_a").await;
+    test.error("SELECT * FROM in_a", ErrorKind::UndefinedTable, "in_a").await;
+    test.run("DROP TABLE in_b").await;
+    test.run("DROP TABLE IF EXISTS nothing").await;
+    assert_eq!(leftovers(&test, "a"), ["public.in_a"]);
+    assert!(leftovers(&test, "b").is_empty());
+    let null = "CREATE LIVE TABLE c (PRIMARY KEY (id)) WITH (disk_store = b) AS \
+                SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
+    let error = test.try_run(null).await.unwrap_err();
+    assert_ne!(error.kind, ErrorKind::ReadOnly, "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_go_with_their_columns() {
+    let test = accounts().await;
+    test.run("ALTER TABLE accounts RENAME COLUMN note TO remark").await;
+    test.run("INSERT INTO accounts (id, owner) VALUES (2, 'Bo')").await;
+    assert_eq!(test.run("SELECT remark FROM accounts WHERE id = 2").await, [["none"]]);
+    let test = test.reopen().await;
+    test.run("INSERT INTO accounts (id, owner) VALUES (3, 'Cy')").await;
+    assert_eq!(test.run("SELECT remark FROM accounts WHERE id = 3").await, [["none"]]);
+    test.run("ALTER TABLE accounts DROP COLUMN remark").await;
+    test.run("ALTER TABLE accounts ADD COLUMN remark TEXT, ADD COLUMN note TEXT").await;
+    test.run("INSERT INTO accounts (id, owner) VALUES (4, 'Di')").await;
+    assert_eq!(test.run("SELECT remark, note FROM accounts WHERE id = 4").await, [["NULL", "NULL"]]);
+}
