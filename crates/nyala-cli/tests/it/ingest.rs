@@ -218,6 +218,102 @@ fn changes_are_streamed_as_they_happen() {
     assert!(again.status == 400 && again.body.contains("nobody"), "{}", again.body);
 }
 
+/// Events that are sent, until `words` come: type, id and data of each.
+fn followed(server: &Server, table: &str, last_id: &str, words: &str) -> Vec<[String; 3]> {
+    let mut stream = TcpStream::connect(server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let request = format!("GET /api/v1/tables/{table}/changes HTTP/1.0\r\nLast-Event-ID: {last_id}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut received, mut chunk) = (String::new(), [0; 4096]);
+    while !(received.contains(words) && received.ends_with("\n\n")) {
+        let count = stream.read(&mut chunk).unwrap();
+        assert!(count > 0, "{received}");
+        received.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    let (_, body) = received.split_once("\r\n\r\n").unwrap();
+    let field = |event: &str, name: &str| {
+        let value = event.lines().find_map(|line| line.strip_prefix(name));
+        value.unwrap_or_default().trim().to_owned()
+    };
+    let of = |event: &str| ["event:", "id:", "data:"].map(|name| field(event, name));
+    body.split("\n\n").map(of).filter(|[kind, id, _]| !kind.is_empty() || !id.is_empty()).collect()
+}
+
+#[test]
+fn who_is_cut_off_within_a_statement_gets_it_again() {
+    let server = server();
+    server.query("INSERT INTO people (id, name) VALUES (0, 'before')");
+    let before = server.query("SELECT max(_lsn) FROM changes('people')")[0][0].clone();
+    server.query("INSERT INTO people (id) SELECT value FROM generate_series(1, 5)");
+    server.query("INSERT INTO people (id) VALUES (6)");
+    let all = followed(&server, "people", &before, "\"id\":6");
+    assert_eq!(all[0], [String::new(), before.clone(), String::new()], "where it begins, and no event");
+    assert_eq!(all.len(), 1 + 6, "{all:?}");
+    let ids: Vec<&str> = all.iter().map(|[_, id, _]| id.as_str()).collect();
+    let whole = ids[5];
+    assert_eq!(ids, [before.as_str(), "", "", "", "", whole, ids[6]]);
+    assert!(!whole.is_empty() && !ids[6].is_empty(), "{all:?}");
+    // Cut off behind some of the five rows, a client has the id that came before them.
+    let seen = ids[..3].iter().rev().find(|id| !id.is_empty()).unwrap();
+    assert_eq!(followed(&server, "people", seen, "\"id\":6")[1..], all[1..]);
+    assert_eq!(followed(&server, "people", whole, "\"id\":6")[1..], all[6..]);
+}
+
+#[test]
+fn a_renamed_column_keeps_its_values_for_those_who_follow() {
+    let server = server();
+    server.query("CREATE LIVE TABLE accounts (id BIGINT PRIMARY KEY, amount BIGINT)");
+    server.query("INSERT INTO accounts VALUES (1, 10)");
+    let mut stream = TcpStream::connect(server.http).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(b"GET /api/v1/tables/accounts/changes?after=0 HTTP/1.0\r\n\r\n").unwrap();
+    let mut received = Vec::new();
+    let mut until = |words: &str| {
+        let mut chunk = [0; 4096];
+        while !String::from_utf8_lossy(&received).contains(words) {
+            let count = stream.read(&mut chunk).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&received));
+            received.extend_from_slice(&chunk[..count]);
+        }
+    };
+    until("{\"id\":1,\"amount\":10}");
+    server.query("ALTER TABLE accounts RENAME COLUMN amount TO cents");
+    server.query("ALTER TABLE accounts ADD COLUMN amount BIGINT");
+    server.query("INSERT INTO accounts (id, cents, amount) VALUES (2, 20, 99)");
+    until("{\"id\":2,\"amount\":20}");
+    let told = "SELECT id, cents, amount FROM changes('accounts', 0) WHERE _op = 'upsert' ORDER BY _lsn";
+    assert_eq!(server.query(told), [["1", "10", "NULL"], ["2", "20", "99"]]);
+}
+
+#[test]
+fn columns_that_are_not_loaded_get_their_default() {
+    let server = server();
+    server.query(
+        "CREATE LIVE TABLE prices (item TEXT PRIMARY KEY, cents BIGINT, since TIMESTAMP DEFAULT now(), \
+         shop INT NOT NULL DEFAULT 1 + 6, ticket TEXT DEFAULT uuid(), note TEXT)",
+    );
+    let rows = |range: std::ops::Range<u32>, separator: &str| -> String {
+        range.map(|n| format!("item {n}{separator}{n}\n")).collect()
+    };
+    let csv = format!("item,cents\n{}", rows(0..100, ","));
+    let loaded = server.post_to("/api/v1/tables/prices/rows", "text/csv", csv.as_bytes());
+    assert_eq!(loaded.status, 200, "{}", loaded.body);
+    let copied = psql(&server, "COPY prices (item, cents) FROM STDIN", &rows(100..200, "\t"));
+    assert_eq!(copied.code, Some(0), "{copied:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("prices.csv");
+    std::fs::write(&file, format!("item,cents\n{}", rows(200..300, ","))).unwrap();
+    server.query(&format!("COPY prices (item, cents) FROM '{}' (FORMAT csv, HEADER)", file.display()));
+    let told = "SELECT count(*), count(since), min(shop), max(shop), count(DISTINCT ticket), count(note) FROM prices";
+    assert_eq!(server.query(told), [["300", "300", "7", "7", "300", "0"]]);
+    let told = "SELECT count(DISTINCT since) FROM prices WHERE cents < 100";
+    assert_eq!(server.query(told), [["1"]], "a load is one statement");
+    // A null that is given stays one.
+    let given = server.post_to("/api/v1/tables/prices/rows", "text/csv", b"item,since,shop\nx,,3\n");
+    assert_eq!(given.status, 200, "{}", given.body);
+    assert_eq!(server.query("SELECT since, shop FROM prices WHERE item = 'x'"), [["NULL", "3"]]);
+}
+
 #[test]
 fn changes_can_be_followed() {
     let server = server();

@@ -248,3 +248,32 @@ async fn what_operators_find_out_narrows_scans() {
                  (SELECT t.id AS m FROM t JOIN r ON t.id > r.n ORDER BY t.id LIMIT 1) AS next) SELECT count(*) FROM r";
     assert_eq!(test.run(steps).await, [["11"]]);
 }
+
+/// A scan gives slices of large columns. Each keeps the whole column in memory, which is there once however many slices
+/// there are: a statement is as large as its values.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_may_write_millions_of_rows() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE numbers (id BIGINT PRIMARY KEY, n BIGINT)").await;
+    test.run("INSERT INTO numbers SELECT value, value AS n FROM generate_series(1, 1500000)").await;
+    test.run("UPDATE numbers SET n = n + 1").await;
+    let told = test.run("SELECT count(*), sum(n - id) FROM numbers").await;
+    assert_eq!(told, [["1500000", "1500000"]]);
+    test.run("DELETE FROM numbers WHERE n > 0").await;
+    assert_eq!(test.run("SELECT count(*) FROM numbers").await, [["0"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_may_write_many_texts_of_some_of_the_rows() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE texts (id BIGINT PRIMARY KEY, t TEXT, n BIGINT)").await;
+    test.run(
+        "INSERT INTO texts SELECT value, lpad(value::text, 100, '0'), 0 FROM generate_series(1, 400000)",
+    )
+    .await;
+    test.run("UPDATE texts SET n = 1 WHERE id % 2 = 0").await;
+    let told = test.run("SELECT n, count(*), sum(length(t)) FROM texts GROUP BY n ORDER BY n").await;
+    assert_eq!(told, [["0", "200000", "20000000"], ["1", "200000", "20000000"]]);
+    test.run("CREATE LIVE TABLE copied (PRIMARY KEY (id)) AS SELECT id, t FROM texts").await;
+    assert_eq!(test.run("SELECT count(DISTINCT t) FROM copied").await, [["400000"]]);
+}

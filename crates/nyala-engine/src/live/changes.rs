@@ -72,7 +72,8 @@ impl TableFunctionImpl for Changes {
         };
         let name = name.try_as_str().flatten().ok_or_else(usage)?;
         let (table, schema) = (self.find)(name)?;
-        Ok(Arc::new(ChangesProvider { table, schema: change_schema(&schema), after }))
+        let given = change_schema(&schema);
+        Ok(Arc::new(ChangesProvider { table, columns: Arc::new(schema), schema: given, after }))
     }
 }
 
@@ -87,6 +88,8 @@ pub(crate) fn change_schema(table: &Schema) -> SchemaRef {
 #[derive(Debug)]
 pub(crate) struct ChangesProvider {
     table: Arc<LiveRef>,
+    /// Columns of the table when the statement was planned.
+    columns: SchemaRef,
     schema: SchemaRef,
     after: u64,
 }
@@ -117,6 +120,7 @@ impl TableProvider for ChangesProvider {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let stream = ChangeStream {
             table: Arc::clone(&self.table),
+            columns: Arc::clone(&self.columns),
             schema: Arc::clone(&self.schema),
             after: self.after,
         };
@@ -135,6 +139,7 @@ impl TableProvider for ChangesProvider {
 #[derive(Debug)]
 struct ChangeStream {
     table: Arc<LiveRef>,
+    columns: SchemaRef,
     schema: SchemaRef,
     after: u64,
 }
@@ -145,9 +150,11 @@ impl PartitionStream for ChangeStream {
     }
 
     fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let (table, schema, after) = (Arc::clone(&self.table), Arc::clone(&self.schema), self.after);
+        let (table, after) = (Arc::clone(&self.table), self.after);
+        let (columns, schema) = (Arc::clone(&self.columns), Arc::clone(&self.schema));
         let begin = async move {
             let feed = table.opened().await?.changes(after);
+            let feed = feed.with_columns(&columns).map_err(QueryError::from)?;
             Ok::<_, DataFusionError>(futures::stream::try_unfold(
                 (feed, schema),
                 |(feed, schema)| async move {
@@ -174,7 +181,8 @@ async fn step(mut feed: ChangeFeed, schema: SchemaRef) -> Result<(ChangeFeed, Op
     read.await.map_err(QueryError::internal)?
 }
 
-/// A change as rows: one for each row that was written or deleted, one for what concerns all.
+/// A change as rows: one for each row that was written or deleted, one for what concerns all. Its columns have the names of
+/// `schema` already.
 pub(crate) fn change_rows(change: &Change, schema: &SchemaRef) -> Result<RecordBatch> {
     let (lsn, operation, rows) = match change {
         Change::Upserted { lsn, rows } => (*lsn, "upsert", Some(rows)),

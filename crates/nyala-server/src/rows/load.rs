@@ -53,7 +53,8 @@ pub(crate) trait Decode: Send {
         rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError>;
 
-    /// Gives what is left when there are no more bytes.
+    /// Gives what is left when there are no more bytes, or some of it: called until it gives nothing, so that what few
+    /// bytes can hold much of is not in memory all at once.
     fn finish(&mut self, target: &mut Target, rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError>;
 }
 
@@ -167,7 +168,8 @@ impl Load {
             return Ok(());
         }
         let chunk = std::mem::take(&mut self.gathered);
-        self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)).await
+        self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)).await?;
+        Ok(())
     }
 
     /// Writes what is left and waits until all of it is as durable as the table wants it.
@@ -177,12 +179,8 @@ impl Load {
             return Ok(Loaded { done, rejects: Vec::new() });
         }
         let chunk = std::mem::take(&mut self.gathered);
-        self.work(move |parts| {
-            let mut batches = parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)?;
-            batches.extend(parts.decoder.finish(&mut parts.target, &mut parts.rejects)?);
-            Ok(batches)
-        })
-        .await?;
+        self.work(move |parts| parts.decoder.decode(&chunk, &mut parts.target, &mut parts.rejects)).await?;
+        while self.work(|parts| parts.decoder.finish(&mut parts.target, &mut parts.rejects)).await? > 0 {}
         let Some(Parts { mut target, rejects, .. }) = self.parts.take() else {
             return Err(QueryError::internal("a load was lost"));
         };
@@ -201,11 +199,11 @@ impl Load {
         Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
     }
 
-    /// Decodes on a thread that serves no network, then hands over the rows.
+    /// Decodes on a thread that serves no network, then hands over the rows. How many batches there were.
     async fn work(
         &mut self,
         decode: impl FnOnce(&mut Parts) -> Result<Vec<RecordBatch>, QueryError> + Send + 'static,
-    ) -> Result<(), QueryError> {
+    ) -> Result<usize, QueryError> {
         let mut parts = self.parts.take().ok_or_else(|| QueryError::internal("a load was lost"))?;
         let work = tokio::task::spawn_blocking(move || {
             let batches = decode(&mut parts);
@@ -213,18 +211,19 @@ impl Load {
         });
         let pushed = self.loading.within(async {
             let (mut parts, batches) = work.await.map_err(QueryError::internal)?;
-            let mut rows = 0;
-            for batch in batches? {
+            let batches = batches?;
+            let (count, mut rows) = (batches.len(), 0);
+            for batch in batches {
                 if let Some(ingest) = &mut parts.target.ingest {
                     rows += batch.num_rows();
                     ingest.push(batch).await?;
                 }
             }
-            Ok((parts, rows))
+            Ok((parts, rows, count))
         });
-        let (parts, rows) = pushed.await?;
+        let (parts, rows, count) = pushed.await?;
         self.loading.add_rows(rows);
         self.parts = Some(parts);
-        Ok(())
+        Ok(count)
     }
 }

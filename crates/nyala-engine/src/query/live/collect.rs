@@ -1,8 +1,18 @@
 //! The rows that a statement is about to write, all of them: it writes all or nothing.
 
-use arrow::record_batch::RecordBatch;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayData, ArrayRef, BinaryViewArray, GenericByteViewArray, StringViewArray, UInt64Array,
+    make_array,
+};
+use arrow::compute::take;
+use arrow::datatypes::{ByteViewType, DataType};
+use arrow::error::ArrowError;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use futures::StreamExt;
 
+use super::write::content_bytes;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
@@ -13,6 +23,8 @@ use crate::session::Settings;
 
 /// Rows of one statement are held in memory up to this size. No store takes larger statements.
 const MAX_BYTES: usize = 1 << 30;
+/// A column may keep so much more memory than twice what its values need: less is not worth a copy.
+const SLACK_BYTES: usize = 4096;
 
 /// Runs a query to its end. The statement goes on.
 pub(super) async fn run(
@@ -28,8 +40,8 @@ pub(super) async fn run(
     };
     let (mut batches, mut bytes) = (Vec::new(), 0_usize);
     while let Some(batch) = rows.next().await {
-        let batch = batch?;
-        bytes = bytes.saturating_add(batch.get_array_memory_size());
+        let (batch, size) = compact(&batch?)?;
+        bytes = bytes.saturating_add(size);
         if bytes > MAX_BYTES {
             let message = format!("a statement writes more than {} MiB", MAX_BYTES >> 20);
             return Err(QueryError::new(ErrorKind::LimitExceeded, message)
@@ -38,4 +50,100 @@ pub(super) async fn run(
         batches.push(batch);
     }
     Ok((batches, rows.into_running()))
+}
+
+/// The rows, and their bytes. What scans give are often slices of columns that are much larger, or the few texts that a filter
+/// left of many: counted by their buffers they would seem to be those columns again and again, and held they would keep them
+/// in memory. So columns that need less than half of their buffers are copied.
+pub(super) fn compact(batch: &RecordBatch) -> Result<(RecordBatch, usize)> {
+    let (mut columns, mut bytes) = (Vec::with_capacity(batch.num_columns()), 0_usize);
+    for column in batch.columns() {
+        let (column, size) = compact_column(column)?;
+        bytes = bytes.saturating_add(size);
+        columns.push(column);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok((RecordBatch::try_new_with_options(batch.schema(), columns, &options)?, bytes))
+}
+
+fn compact_column(column: &ArrayRef) -> Result<(ArrayRef, usize)> {
+    // What nested values need is known when they are copied.
+    let content = if column.data_type().is_nested() { 0 } else { content_bytes(column) };
+    let held = column.get_array_memory_size();
+    if held <= content.saturating_mul(2).saturating_add(SLACK_BYTES) {
+        // Views of the same bytes hold less than is written of them.
+        return Ok((Arc::clone(column), held.max(content)));
+    }
+    let all = UInt64Array::from_iter_values(0..column.len() as u64);
+    let mut copy = make_array(own_views(take(column.as_ref(), &all, None)?.into_data())?);
+    copy.shrink_to_fit();
+    let held = copy.get_array_memory_size();
+    Ok((copy, held.max(content)))
+}
+
+/// Copies the texts that views are of, which copying the views leaves where they are.
+fn own_views(data: ArrayData) -> std::result::Result<ArrayData, ArrowError> {
+    match data.data_type().clone() {
+        DataType::Utf8View => Ok(own(StringViewArray::from(data)).into_data()),
+        DataType::BinaryView => Ok(own(BinaryViewArray::from(data)).into_data()),
+        data_type if data_type.is_nested() => {
+            let children = data.child_data().iter().cloned().map(own_views);
+            let children = children.collect::<std::result::Result<Vec<_>, _>>()?;
+            data.into_builder().child_data(children).build()
+        }
+        _ => Ok(data),
+    }
+}
+
+fn own<T: ByteViewType + ?Sized>(views: GenericByteViewArray<T>) -> GenericByteViewArray<T> {
+    let held: usize = views.data_buffers().iter().map(|buffer| buffer.len()).sum();
+    // Where several views are of the same bytes, copies would take more.
+    if views.total_buffer_bytes_used() < held { views.gc() } else { views }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{Int64Array, ListArray, StringArray, StructArray};
+    use arrow::datatypes::{Field, Int64Type};
+
+    use super::*;
+
+    /// Bytes that a slice of so many rows is counted with, and held in.
+    fn check(column: ArrayRef, rows: usize, at_most: usize) {
+        let all = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let slice = all.slice(all.num_rows() / 2, rows);
+        let (compacted, bytes) = compact(&slice).unwrap();
+        assert_eq!(compacted, slice);
+        assert!(bytes <= at_most, "{bytes} bytes for {}", slice.schema());
+        assert!(compacted.get_array_memory_size() <= at_most, "{} are kept", slice.schema());
+    }
+
+    #[test]
+    fn a_slice_is_counted_and_held_by_its_values() {
+        const ROWS: usize = 100_000;
+        let numbers = Int64Array::from_iter_values(0..ROWS as i64);
+        check(Arc::new(numbers.clone()), 1000, 12_000);
+        let text = |n: usize| format!("{n:0100}");
+        check(Arc::new(StringArray::from_iter_values((0..ROWS).map(text))), 1000, 120_000);
+        let views = StringViewArray::from_iter_values((0..ROWS).map(text));
+        check(Arc::new(views.clone()), 1000, 140_000);
+        let lists = (0..ROWS as i64).map(|n| Some([Some(n), None]));
+        check(Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists)), 1000, 60_000);
+        let fields = [("n", DataType::Int64), ("t", DataType::Utf8View)];
+        let fields = fields.map(|(name, data_type)| Arc::new(Field::new(name, data_type, true)));
+        let pairs = fields.into_iter().zip([Arc::new(numbers) as ArrayRef, Arc::new(views)]);
+        check(Arc::new(StructArray::from(pairs.collect::<Vec<_>>())), 1000, 150_000);
+    }
+
+    #[test]
+    fn what_is_held_tightly_is_not_copied_and_what_is_written_of_it_counts() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1000));
+        let (same, _) = compact_column(&numbers).unwrap();
+        assert!(Arc::ptr_eq(&same, &numbers));
+        let text: ArrayRef = Arc::new(StringViewArray::from(vec!["x".repeat(1000)]));
+        let repeated = take(text.as_ref(), &UInt64Array::from(vec![0; 500]), None).unwrap();
+        let (same, bytes) = compact_column(&repeated).unwrap();
+        assert!(Arc::ptr_eq(&same, &repeated) && bytes >= 500_000, "{bytes}");
+    }
 }

@@ -17,7 +17,7 @@ use crate::query::ddl::table_name;
 use crate::query::session::Session;
 use crate::scan::decode_schema;
 
-/// How often a table that stands still is looked at. It costs one atomic load.
+/// How often a table that stands still is looked at. It costs two atomic loads.
 const LOOK: Duration = Duration::from_millis(20);
 /// So much log is read at a time.
 const STEP_BYTES: u64 = 1 << 20;
@@ -39,10 +39,12 @@ impl Session {
         let catalog = self.engine.catalog().snapshot();
         self.options().identity.require(&catalog, Privilege::Select, &Securable::Object(name.clone()))?;
         let found = super::find(&self.engine, &name)?;
-        let schema = change_schema(&decode_schema(found.entry())?);
+        let columns = decode_schema(found.entry())?;
+        let schema = change_schema(&columns);
         let table = found.opened().await?;
         let after = after_lsn.unwrap_or_else(|| table.version().lsn());
-        let feed = Some(table.changes(after));
+        // Whatever becomes of the table's columns: who follows goes on with those there were, under their names.
+        let feed = Some(table.changes(after).with_columns(&columns)?);
         Ok(Follower { table, feed, schema, stopping: self.engine.stopping.clone() })
     }
 }
@@ -53,8 +55,13 @@ impl Follower {
         &self.schema
     }
 
-    /// The next changes, as soon as there are some; none when the server stops. Dropping the future loses nothing but the
-    /// place: begin again after the last LSN that was seen.
+    /// Everything up to this LSN was given; none if reading was broken off.
+    pub fn lsn(&self) -> Option<u64> {
+        self.feed.as_ref().map(ChangeFeed::lsn)
+    }
+
+    /// The next changes, as soon as there are some, all those of a statement together; none when the server stops.
+    /// Dropping the future loses nothing but the place: begin again after the last LSN that was seen.
     pub async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         while let Some(mut feed) = self.feed.take() {
             let schema = Arc::clone(&self.schema);
@@ -69,7 +76,8 @@ impl Follower {
             if !batches.is_empty() {
                 return Ok(Some(batches));
             }
-            while self.table.version().lsn() <= seen {
+            // What is visible and not yet on disk is not given.
+            while self.table.version().lsn().min(self.table.durable_lsn()) <= seen {
                 tokio::select! {
                     () = self.stopping.cancelled() => return Ok(None),
                     () = tokio::time::sleep(LOOK) => {}

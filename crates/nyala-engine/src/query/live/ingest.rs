@@ -5,18 +5,24 @@
 //!
 //! A load with a label is one statement: it is gathered whole, and the store keeps the label with the rows.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_null_array};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use datafusion::common::DFSchema;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::ExprSchemable;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_expr::PhysicalExpr;
 use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
 use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
 
-use super::blocking;
+use super::{blocking, collect};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveRef;
 use crate::query::session::Session;
@@ -38,6 +44,8 @@ pub struct Ingest {
     whole: SchemaRef,
     /// The columns that rows are given with.
     given: SchemaRef,
+    /// What some of the others get in each row, instead of null.
+    defaults: HashMap<String, Arc<dyn PhysicalExpr>>,
     gathered: Vec<RecordBatch>,
     bytes: usize,
     underway: VecDeque<Ticket>,
@@ -90,11 +98,14 @@ impl Ingest {
             true => whole.fields().iter().map(|field| field.as_ref().clone()).collect(),
             false => named(&whole, columns, name)?,
         };
+        let given = Schema::new(fields);
+        let defaults = defaults(session, &table, &whole, &given)?;
         Ok(Self {
             table,
             live: None,
             whole: Arc::new(nullable(&whole)),
-            given: Arc::new(Schema::new(fields)),
+            given: Arc::new(given),
+            defaults,
             gathered: Vec::new(),
             bytes: 0,
             underway: VecDeque::new(),
@@ -125,8 +136,9 @@ impl Ingest {
     /// Adds rows with the columns of [`Self::schema`], in order. Waits while too much is on its way.
     pub async fn push(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
-        self.bytes = self.bytes.saturating_add(batch.get_array_memory_size());
-        self.gathered.push(self.widen(&batch)?);
+        let (batch, bytes) = collect::compact(&self.widen(&batch)?)?;
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.gathered.push(batch);
         if self.label.is_none() && self.bytes >= STATEMENT_BYTES {
             self.write().await?;
         }
@@ -167,14 +179,22 @@ impl Ingest {
 
     /// The rows with all columns of the table.
     fn widen(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let column = |field: &Arc<Field>| -> ArrayRef {
-            match self.given.index_of(field.name()).ok().and_then(|at| batch.columns().get(at)) {
-                Some(column) => Arc::clone(column),
-                None => new_null_array(field.data_type(), batch.num_rows()),
+        let rows = batch.num_rows();
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        // A default names no columns, but may have a value of its own in each row: uuid() has.
+        let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
+        let column = |field: &Arc<Field>| -> Result<ArrayRef> {
+            if let Some(column) =
+                self.given.index_of(field.name()).ok().and_then(|at| batch.columns().get(at))
+            {
+                return Ok(Arc::clone(column));
             }
+            Ok(match self.defaults.get(field.name()) {
+                Some(default) => default.evaluate(&nothing)?.into_array(rows)?,
+                None => new_null_array(field.data_type(), rows),
+            })
         };
-        let columns = self.whole.fields().iter().map(column).collect();
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = self.whole.fields().iter().map(column).collect::<Result<Vec<_>>>()?;
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.whole), columns, &options)?)
     }
 
@@ -199,6 +219,43 @@ impl Ingest {
         self.underway.push_back(ticket);
         Ok(())
     }
+}
+
+/// The DEFAULTs of the columns that rows are not given with. What does not change within a statement, such as now(), is
+/// computed here: a load is one, however many it writes.
+fn defaults(
+    session: &Session,
+    table: &LiveRef,
+    whole: &Schema,
+    given: &Schema,
+) -> Result<HashMap<String, Arc<dyn PhysicalExpr>>> {
+    let missing = |column: &str| given.index_of(column).is_err();
+    let wanted = table.source().defaults.iter().filter(|(column, _)| missing(column));
+    let mut wanted = wanted.peekable();
+    if wanted.peek().is_none() {
+        return Ok(HashMap::new());
+    }
+    let state = session.engine.context().state(&session.settings());
+    let mut defaults = HashMap::new();
+    for (column, text) in wanted {
+        let field = whole.field_with_name(column)?;
+        defaults.insert(column.clone(), default(&state, text, field)?);
+    }
+    Ok(defaults)
+}
+
+/// Computes a DEFAULT, which reads no columns, as the planner of an INSERT does.
+fn default(state: &SessionState, text: &str, field: &Field) -> Result<Arc<dyn PhysicalExpr>> {
+    let nothing = DFSchema::empty();
+    let expression = state.create_logical_expr(text, &nothing)?.cast_to(field.data_type(), &nothing)?;
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(nothing.clone()))
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    let simplifier = ExprSimplifier::new(context);
+    let expression = simplifier.simplify(simplifier.coerce(expression, &nothing)?)?;
+    Ok(state.create_physical_expr(expression, &nothing)?)
 }
 
 fn nullable(schema: &Schema) -> Schema {
