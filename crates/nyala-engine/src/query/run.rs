@@ -1,10 +1,13 @@
 //! Running a physical plan on the query threads and streaming its rows to the client.
 
+use std::cell::Cell;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
@@ -26,6 +29,14 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
 
+/// How long a statement that must end waits for a disk store to say what became of it.
+const CONFIRMATION: Duration = Duration::from_secs(10);
+
+thread_local! {
+    /// Whether what was polled last on this thread waits for work of [`handed_over`].
+    static HANDED_OVER: Cell<bool> = const { Cell::new(false) };
+}
+
 /// When a statement must end, whatever it is doing.
 #[derive(Debug, Clone)]
 pub(super) struct Deadline {
@@ -39,14 +50,27 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// `work`, or the reason why it may not go on. Work that does not have to wait is not watched.
+    /// `work`, or the reason why it may not go on. Work that does not have to wait is not watched. What has been handed to a disk
+    /// store is waited for a while: nobody shall be told that rows were not written which are.
     pub(super) async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check()?;
-        tokio::select! {
+        let mut work = pin!(work);
+        let mut handed_over = false;
+        let watched = poll_fn(|context| {
+            HANDED_OVER.set(false);
+            let polled = work.as_mut().poll(context);
+            handed_over = HANDED_OVER.take();
+            polled
+        });
+        let error = tokio::select! {
             biased;
-            done = work => done,
-            error = self.reached() => Err(error),
+            done = watched => return done,
+            error = self.reached() => error,
+        };
+        if !handed_over {
+            return Err(error);
         }
+        tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
     }
 
     /// The reason why the statement must have ended by now, if it must.
@@ -86,6 +110,23 @@ impl Deadline {
             None => std::future::pending().await,
         }
     }
+}
+
+/// `work` that goes on, and has its effect, when nobody waits for it any more.
+pub(super) async fn handed_over<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        HANDED_OVER.set(polled.is_pending());
+        polled
+    })
+    .await
+}
+
+fn unconfirmed() -> QueryError {
+    let message =
+        "the statement was to end while its rows were being written, and whether they are is not known yet";
+    QueryError::new(ErrorKind::Unconfirmed, message).hint("look for the rows before writing them again")
 }
 
 fn timed_out() -> QueryError {
@@ -227,4 +268,45 @@ pub(super) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>, running: Runni
         let _ = sender.try_send(Ok(batch));
     }
     Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, None))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_handed_over_is_waited_for_and_all_else_ends() {
+        let deadline = || Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at: None };
+        let cancelled = deadline();
+        cancelled.cancel.cancel();
+        let refused = cancelled.within(async { Ok(()) }).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Cancelled, "it has not begun");
+
+        let late = deadline();
+        let (sender, receiver) = oneshot::channel();
+        let work = late.within(async { Ok(handed_over(receiver).await.unwrap()) });
+        let end = async {
+            tokio::task::yield_now().await;
+            late.cancel.cancel();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            sender.send(7).unwrap();
+        };
+        let (done, ()) = tokio::join!(work, end);
+        assert_eq!(done.unwrap(), 7, "it is written, whoever wants it to end");
+
+        let after = deadline();
+        let work = after.within(async {
+            handed_over(async { tokio::task::yield_now().await }).await;
+            std::future::pending::<Result<()>>().await
+        });
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            after.cancel.cancel();
+        };
+        let (ended, ()) = tokio::join!(work, end);
+        assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled, "what was handed over is done");
+    }
 }

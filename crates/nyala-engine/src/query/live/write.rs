@@ -28,7 +28,7 @@ use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::planning::bind_input;
 use crate::query::prepared::Parts;
-use crate::query::run::{Deadline, ready};
+use crate::query::run::{Deadline, handed_over, ready};
 use crate::query::session::Session;
 use crate::session::Settings;
 use crate::statement::IfExists;
@@ -75,7 +75,7 @@ pub(in crate::query) async fn run(
         WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, running).await?),
         WriteOp::Truncate => {
             let table = provider.table().opened().await?;
-            blocking(move || Ok(table.truncate()?)).await?;
+            handed_over(blocking(move || Ok(table.truncate()?))).await?;
             return Ok(Completion::of("TRUNCATE TABLE"));
         }
         other => {
@@ -90,7 +90,7 @@ pub(in crate::query) async fn run(
     })
 }
 
-fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {
+pub(super) fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {
     let privilege = match op {
         WriteOp::Insert(_) | WriteOp::Ctas => Privilege::Insert,
         WriteOp::Delete | WriteOp::Truncate => Privilege::Delete,
@@ -169,11 +169,14 @@ pub(super) async fn commit(table: &LiveTable, write: Write) -> Result<Committed>
     if is_small(&write)
         && let Some(ticket) = table.try_submit(write.clone())?
     {
-        return Ok(ticket.await?);
+        return Ok(handed_over(ticket).await?);
     }
     let table = table.clone();
-    let ticket = blocking(move || Ok(table.submit(write)?)).await?;
-    Ok(ticket.await?)
+    let submitted = async {
+        let ticket = blocking(move || Ok(table.submit(write)?)).await?;
+        Ok(ticket.await?)
+    };
+    handed_over(submitted).await
 }
 
 /// Whether checking and encoding it takes a thread that serves connections no longer than handing it to another does.
@@ -186,7 +189,7 @@ fn is_small(write: &Write) -> bool {
 
 /// Bytes of the values, without what else their buffers hold: rows that a query found lie in room for many more. Those of
 /// nested values are not counted, but taken for many.
-fn content_bytes(column: &ArrayRef) -> usize {
+pub(super) fn content_bytes(column: &ArrayRef) -> usize {
     let beside = match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
