@@ -17,6 +17,7 @@ use super::messages::{Bind, Request, Target};
 use super::parameters;
 use super::placeholders::{declare_parameters, written_types};
 use super::portal::{Bound, Plan, Portal, Progress, Stored, attended, unknown_portal, unknown_statement};
+use super::rewrite::mentions_system;
 
 /// Prepared statements and portals that one connection may hold; each costs memory.
 const MAX_HELD: usize = 10_000;
@@ -42,7 +43,10 @@ impl Connection {
         }
         // The old unnamed statement is gone even if the new one does not parse.
         self.statements.remove("");
-        if let Some(prepared) = self.session.recall(sql) {
+        // What is rewritten for clients of PostgreSQL has another plan than the same text has at other doors.
+        if !mentions_system(sql)
+            && let Some(prepared) = self.session.recall(sql)
+        {
             self.transaction.admit(false)?;
             let stored = Box::pin(self.stored(prepared, types)).await?;
             self.keep_statement(name, stored)?;
@@ -96,11 +100,11 @@ impl Connection {
         statement: &Statement,
         declared: &[u32],
     ) -> Result<Prepared, Stop> {
-        let unknown =
-            |i: usize| matches!(prepared.parameter_types().get(i), Some(None | Some(DataType::Null)));
-        let declared = declared.iter().enumerate();
-        let open: Vec<Option<Type>> =
-            declared.map(|(i, oid)| Type::from_oid(*oid).filter(|_| unknown(i))).collect();
+        let declared = declared.iter().enumerate().map(|(i, oid)| {
+            let inferred = prepared.parameter_types().get(i)?;
+            Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))
+        });
+        let open: Vec<Option<Type>> = declared.collect();
         let Some(statement) = declare_parameters(statement, &open) else {
             return Ok(prepared);
         };
@@ -242,6 +246,17 @@ impl Connection {
             Target::Portal => drop(self.portals.remove(name)),
         }
         self.output.put(&PgWireBackendMessage::CloseComplete(CloseComplete::new()))
+    }
+}
+
+/// Whether the client knows a parameter's type better than the plan, which takes it from what stands beside it: a number with a
+/// fraction may be compared with a whole one, and a time with a day.
+fn decides(kind: &Type, inferred: Option<&DataType>) -> bool {
+    match inferred {
+        None | Some(DataType::Null) => true,
+        Some(inferred) if inferred.is_integer() => matches!(*kind, Type::FLOAT4 | Type::FLOAT8),
+        Some(DataType::Date32 | DataType::Date64) => matches!(*kind, Type::TIMESTAMP | Type::TIMESTAMPTZ),
+        Some(_) => false,
     }
 }
 

@@ -9,6 +9,7 @@ use pgwire::api::Type;
 use super::columns::EPOCH_OFFSET_US;
 use super::errors::{Failure, sqlstate};
 use super::{arrays, numeric};
+use crate::rows::without_zone;
 
 /// Days from 1970 to 2000, where PostgreSQL's binary dates count from.
 const EPOCH_OFFSET_DAYS: i32 = 10_957;
@@ -122,6 +123,7 @@ pub(super) fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
         Type::FLOAT8 => text.trim().parse().ok().map(|value| ScalarValue::Float64(Some(value))),
         Type::BYTEA => bytea(text).map(|value| ScalarValue::Binary(Some(value))),
         // A date may come with the zone of the client's clock behind it, which says nothing here.
+        Type::TIMESTAMP => cast(without_zone(text), &arrow_type(kind)?),
         Type::DATE => cast(text.split_whitespace().next()?, &DataType::Date32),
         _ => match arrow_type(kind) {
             Some(data_type) => cast(text.trim(), &data_type),

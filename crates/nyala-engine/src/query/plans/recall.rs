@@ -11,7 +11,7 @@ use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::authorize;
 use crate::query::engine::Engine;
-use crate::query::planning::cast_values;
+use crate::query::planning::exact_values;
 use crate::query::prepared::{Parts, Prepared};
 use crate::query::run::{Deadline, Start};
 use crate::query::session::Session;
@@ -71,7 +71,10 @@ impl Session {
         let begun = std::time::Instant::now();
         let plan = match prepared.taken() {
             Some(values) => template.bind(values)?,
-            None => template.bind(&cast_values(prepared.parameter_types(), parameters)?)?,
+            None => match exact_values(prepared.parameter_types(), parameters)? {
+                Some(values) => template.bind(&values)?,
+                None => None,
+            },
         };
         // Without a plan the statement goes on, and is planned.
         let Some(plan) = plan else { return Ok(None) };
