@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 use crate::pgwire::{self, Listener, LocalSocket};
-use crate::rest::{self, Connections, Peer, Phase, Readiness, Shared};
+use crate::rest::{self, Connections, Phase, Readiness, Shared};
 use crate::tls::{Tls, TlsError};
 
 /// Why a server could not start.
@@ -170,7 +170,7 @@ async fn open_doors(
     let connections = Connections::new(http, server.max_connections, tls.clone());
     let limits = server.clone();
     doors.spawn(pgwire::serve(Arc::clone(&engine), authenticator, postgres, limits, tls, shutdown.clone()));
-    doors.spawn(serve_http(connections, shared, shutdown.clone()));
+    doors.spawn(rest::serve(connections, rest::router(shared), shutdown.clone()));
     readiness.set(Phase::Ready);
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
@@ -206,14 +206,6 @@ async fn bind_local(folder: Option<&Path>, port: u16) -> Result<Option<LocalSock
     let Some(folder) = folder else { return Ok(None) };
     let socket = LocalSocket::bind(folder, port).await;
     socket.map(Some).map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })
-}
-
-async fn serve_http(listener: Connections, shared: Shared, shutdown: CancellationToken) {
-    let service = rest::router(shared).into_make_service_with_connect_info::<Peer>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(shutdown.cancelled_owned()).await;
-    if let Err(error) = served {
-        tracing::error!(%error, "the HTTP door closed");
-    }
 }
 
 /// How often recorded metrics are folded.

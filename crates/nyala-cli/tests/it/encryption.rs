@@ -241,14 +241,14 @@ impl Keys {
     }
 }
 
-struct Encrypted {
+pub(crate) struct Encrypted {
     keys: Keys,
     server: Server,
     _data: TempDir,
 }
 
 impl Encrypted {
-    fn start(variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
         let (keys, data) = (Keys::make(), tempfile::tempdir().unwrap());
         let files = [
             ("NYALA_SERVER__TLS__CERTIFICATE", keys.certificate.to_str().unwrap()),
@@ -256,6 +256,10 @@ impl Encrypted {
         ];
         let server = Server::start_encrypted(data.path(), &[&files, variables].concat());
         Self { keys, server, _data: data }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.server.postgres.port()
     }
 
     fn certificate(&self) -> &Path {

@@ -43,14 +43,14 @@ pub struct Authenticator {
     engine: Arc<Engine>,
     mode: Authentication,
     tokens: Tokens,
-    checks: Semaphore,
-    waiting: Semaphore,
+    checks: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
 }
 
 impl Authenticator {
     /// An authenticator for the roles of this engine's catalog.
     pub fn new(engine: Arc<Engine>, mode: Authentication) -> Self {
-        let (checks, waiting) = (Semaphore::new(CHECKS), Semaphore::new(WAITING));
+        let (checks, waiting) = (Arc::new(Semaphore::new(CHECKS)), Arc::new(Semaphore::new(WAITING)));
         Self { engine, mode, tokens: Tokens::default(), checks, waiting }
     }
 
@@ -105,10 +105,15 @@ impl Authenticator {
         let hash = self.password_of(user).and_then(|password| password.argon2);
         // Who does not exist takes as long as who has another password.
         let (known, hash) = (hash.is_some(), hash.unwrap_or_else(|| NOBODY.clone()));
-        let _waiting = self.waiting.try_acquire().map_err(|_| Refusal::Busy)?;
-        let _turn = self.checks.acquire().await.map_err(|_| Refusal::Busy)?;
+        let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        let turn = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| Refusal::Busy)?;
         let tried = hash.clone();
-        let fits = tokio::task::spawn_blocking(move || check_password(&password, &tried)).await;
+        let check = move || {
+            // A check goes on when whoever asked for it has hung up, and takes its place as long as it does.
+            let _places = (waiting, turn);
+            check_password(&password, &tried)
+        };
+        let fits = tokio::task::spawn_blocking(check).await;
         if known && fits.unwrap_or(false) { Ok(hash) } else { Err(Refusal::Wrong) }
     }
 }

@@ -169,7 +169,10 @@ impl Connection {
             _ if self.skipping => Ok(()),
             Request::Query(sql) => {
                 // In memory that the query before has just given back, and not in that of the connection.
-                let done = Box::pin(self.simple_query(&sql)).await;
+                let done = match sql {
+                    Ok(sql) => Box::pin(self.simple_query(&sql)).await,
+                    Err(unreadable) => Err(unreadable.into()),
+                };
                 if let Err(stop) = done {
                     Box::pin(self.recover(stop, false)).await?;
                 }
@@ -195,7 +198,9 @@ impl Connection {
         if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
         self.transaction.fail();
         self.skipping = skip;
-        self.output.put(&failure.into_message())
+        self.output.put(&failure.into_message())?;
+        // Clients may wait for it before they send the Sync that ends the skipping.
+        if skip { self.output.flush().await } else { Ok(()) }
     }
 
     async fn sync(&mut self) -> Result<(), Stop> {
@@ -251,6 +256,7 @@ impl Connection {
             Plan::Engine(prepared, tag) => {
                 self.transaction.admit(false)?;
                 if prepared.statement().copy_from_client().is_some() {
+                    self.check_writable(prepared)?;
                     let rows = Box::pin(self.copy_in(prepared.statement())).await?;
                     return Ok(Reply::Done(format!("COPY {rows}")));
                 }

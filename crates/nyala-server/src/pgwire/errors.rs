@@ -32,6 +32,7 @@ pub(super) mod sqlstate {
     pub const LIMIT_EXCEEDED: &str = "53400";
     pub const PROGRAM_LIMIT_EXCEEDED: &str = "54000";
     pub const READ_ONLY_SETTING: &str = "55P02";
+    pub const READ_ONLY_TRANSACTION: &str = "25006";
     pub const QUERY_CANCELED: &str = "57014";
     pub const ADMIN_SHUTDOWN: &str = "57P01";
     pub const INTERNAL: &str = "XX000";

@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
 
+use crate::keepalive::notice_death;
+
 /// Whoever may enter the folder may connect, as PostgreSQL has it: who that is, the folder says.
 const MODE: u32 = 0o777;
 
@@ -53,6 +55,7 @@ impl Listener {
                 let (socket, peer) = accepted?;
                 // Answers are flushed whole; waiting for more would only delay them.
                 let _ = socket.set_nodelay(true);
+                notice_death(&socket);
                 Ok((Socket::Network(socket), Peer::Network(peer)))
             }
             accepted = accept_local(self.local.as_ref()) => {

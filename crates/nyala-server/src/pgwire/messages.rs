@@ -20,7 +20,7 @@ use super::errors::{Failure, sqlstate};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Simple protocol: any number of statements in one text.
-    Query(String),
+    Query(Result<String, Failure>),
     /// Makes a prepared statement. An empty name means the unnamed one.
     Parse { name: String, sql: String, types: Vec<u32> },
     /// Makes a portal of a prepared statement and its parameters.
@@ -97,7 +97,8 @@ pub(super) fn take_frame(buffer: &mut BytesMut, limit_bytes: usize) -> Result<Op
 pub(super) fn decode(kind: u8, body: Bytes) -> Result<Request, Failure> {
     let mut body = Body { kind, bytes: body };
     let request = match kind {
-        b'Q' => Request::Query(body.text()?),
+        // Whatever is wrong with it, the next message is read as if it had been a query.
+        b'Q' => return Ok(Request::Query(body.only_text())),
         b'P' => Request::Parse { name: body.text()?, sql: body.text()?, types: body.list(Body::u32)? },
         b'B' => Request::Bind(body.bind()?),
         b'D' => Request::Describe { target: body.target()?, name: body.text()? },
@@ -154,6 +155,11 @@ impl Body {
             .map_err(|_| Failure::error(sqlstate::INVALID_CHARACTERS, "text is not valid UTF-8"))
     }
 
+    fn only_text(&mut self) -> Result<String, Failure> {
+        let text = self.text()?;
+        if self.bytes.has_remaining() { Err(self.malformed()) } else { Ok(text) }
+    }
+
     /// Items after their count.
     fn list<T>(&mut self, item: fn(&mut Self) -> Result<T, Failure>) -> Result<Vec<T>, Failure> {
         let count = self.bytes.try_get_u16().map_err(|_| self.malformed())?;
@@ -201,7 +207,7 @@ mod tests {
     fn a_frame_is_taken_only_when_it_is_whole() {
         let mut buffer = BytesMut::from(&b"Q\0\0\0\x06a\0S\0\0"[..]);
         let (kind, body) = take_frame(&mut buffer, 100).unwrap().unwrap();
-        assert_eq!(decode(kind, body), Ok(Request::Query("a".to_owned())));
+        assert_eq!(decode(kind, body), Ok(Request::Query(Ok("a".to_owned()))));
         assert_eq!(take_frame(&mut buffer, 100), Ok(None));
         assert_eq!(buffer.len(), 3);
     }
@@ -216,9 +222,10 @@ mod tests {
     #[test]
     fn malformed_bodies_are_errors_not_panics() {
         let check = |kind, body: &'static [u8]| assert!(decode(kind, Bytes::from_static(body)).is_err());
-        check(b'Q', b"no terminator");
-        check(b'Q', b"two\0ends\0");
-        check(b'Q', b"\xff\0");
+        for body in [&b"no terminator"[..], b"two\0ends\0", b"\xff\0"] {
+            let decoded = decode(b'Q', Bytes::from_static(body));
+            assert!(matches!(decoded, Ok(Request::Query(Err(_)))), "{decoded:?}");
+        }
         check(b'P', b"\0select 1\0\0\x09");
         check(b'B', b"\0\0\0\0\0\x01\x7f\xff\xff\xff");
         check(b'B', b"\0\0\0\0\0\x01\xff\xff\xff\xfe");

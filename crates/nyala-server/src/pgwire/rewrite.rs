@@ -84,7 +84,7 @@ pub(super) fn for_clients(
 }
 
 /// Whether a text contains a word of the system catalog, or calls `version()`.
-fn mentions_system(sql: &str) -> bool {
+pub(super) fn mentions_system(sql: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut rest = sql.as_bytes();
     while let Some(start) = rest.iter().position(is_word) {

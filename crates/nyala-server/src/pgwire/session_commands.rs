@@ -69,6 +69,7 @@ impl Connection {
         tag: RowsTag,
         parameters: Vec<ScalarValue>,
     ) -> Result<Reply, Stop> {
+        self.check_writable(prepared)?;
         match attended(&mut self.input, self.session.execute(prepared, parameters)).await? {
             Answer::Rows(rows) => {
                 if prepared.writes_rows() {
@@ -88,6 +89,17 @@ impl Connection {
                 }))
             }
         }
+    }
+
+    /// Refuses what would change something in a transaction that was begun to read only.
+    pub(super) fn check_writable(&self, prepared: &Prepared) -> Result<(), Failure> {
+        let changes = prepared.changes() || prepared.statement().copy_from_client().is_some();
+        if !changes || self.settings.get("transaction_read_only").as_deref() != Some("on") {
+            return Ok(());
+        }
+        let message = "cannot change anything in a read-only transaction";
+        Err(Failure::error(sqlstate::READ_ONLY_TRANSACTION, message)
+            .hint("begin another one with BEGIN READ WRITE, or SET default_transaction_read_only = off"))
     }
 
     pub(super) fn notice(&mut self, warning: Option<Failure>) -> Result<(), Stop> {

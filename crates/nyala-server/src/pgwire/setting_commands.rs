@@ -57,11 +57,11 @@ impl Connection {
     ///
     /// # Errors
     /// A setting or value nobody knows, as in PostgreSQL. Drivers send the time zone of their machine
-    /// unasked, so that one is only warned about.
+    /// and its encoding unasked, so those are only warned about.
     pub(super) async fn apply_at_start(&mut self, name: &str, value: &str) -> Result<(), Stop> {
         let name = name.to_ascii_lowercase();
         match self.set(&name, Some(value)).await {
-            Err(Stop::Failure(failure)) if name == "timezone" => {
+            Err(Stop::Failure(failure)) if matches!(name.as_str(), "timezone" | "client_encoding") => {
                 self.notice(Some(Failure::warning(failure.sqlstate, failure.message)))
             }
             done => done,

@@ -223,7 +223,7 @@ impl Definition {
             }
             Rule::OneOf(["on"]) => boolean(&lower).filter(|value| *value == "on").map(str::to_owned),
             Rule::OneOf(values) => values.contains(&lower.as_str()).then_some(lower),
-            Rule::Utf8 => is_utf8(&lower).then(|| "UTF8".to_owned()),
+            Rule::Utf8 => utf8(&lower).map(str::to_owned),
             Rule::IsoDate => iso_date(&lower),
         };
         accepted.ok_or_else(|| self.refuse(value))
@@ -246,10 +246,15 @@ impl Definition {
     }
 }
 
-/// PostgreSQL looks at letters and digits only: asyncpg sends the name in quotes.
-fn is_utf8(lower: &str) -> bool {
+/// PostgreSQL looks at letters and digits only: asyncpg sends the name in quotes. `SQL_ASCII` asks for bytes as they are, as
+/// psql does where no locale is set.
+fn utf8(lower: &str) -> Option<&'static str> {
     let name: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-    matches!(name.as_str(), "utf8" | "unicode")
+    match name.as_str() {
+        "utf8" | "unicode" => Some("UTF8"),
+        "sqlascii" => Some("SQL_ASCII"),
+        _ => None,
+    }
 }
 
 fn boolean(value: &str) -> Option<&'static str> {
@@ -289,6 +294,7 @@ mod tests {
         check("datestyle", "iso, dmy", "ISO, DMY");
         check("CLIENT_ENCODING", "utf-8", "UTF8");
         check("client_encoding", "'utf-8'", "UTF8");
+        check("client_encoding", "SQL_ASCII", "SQL_ASCII");
         check("extra_float_digits", "3", "3");
         check("row_security", "FALSE", "off");
         check("standard_conforming_strings", "true", "on");

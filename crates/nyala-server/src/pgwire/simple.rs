@@ -9,6 +9,7 @@ use super::connection::Connection;
 use super::encode::RowWriter;
 use super::errors::{Failure, Stop, sqlstate};
 use super::portal::{Bound, Plan, Portal, Progress, Stored};
+use super::rewrite::mentions_system;
 
 impl Connection {
     /// Runs every statement of `sql`; the first that fails ends the rest.
@@ -16,7 +17,10 @@ impl Connection {
         // The unnamed statement and portal do not survive a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        if let Some(prepared) = self.session.recall(sql) {
+        // What is rewritten for clients of PostgreSQL has another plan than the same text has at other doors.
+        if !mentions_system(sql)
+            && let Some(prepared) = self.session.recall(sql)
+        {
             self.transaction.admit(false)?;
             return self.run_plan(Plan::query(prepared)).await;
         }

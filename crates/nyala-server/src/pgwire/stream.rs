@@ -183,6 +183,8 @@ impl Output {
     /// Sends everything.
     pub async fn flush(&mut self) -> Result<(), Stop> {
         self.writer.write_all_buf(&mut self.buffer).await?;
+        // Encryption takes some more than the socket had room for, and sends it only when told to.
+        self.writer.flush().await?;
         give_back(std::mem::take(&mut self.buffer));
         Ok(())
     }

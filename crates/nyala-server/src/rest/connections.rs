@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
+use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
 
+use crate::keepalive::notice_death;
 use crate::tls::{Stream, Tls};
 
 /// A listener that keeps at most so many connections open.
@@ -32,23 +33,22 @@ impl Connections {
     }
 }
 
-impl Listener for Connections {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
+impl Connections {
+    /// The next connection there is room for. Dropping the future loses none.
+    pub(super) async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
             // The trait's version, which waits and goes on when the process is out of descriptors.
             let (stream, peer) = Listener::accept(&mut self.listener).await;
             // Answers are written in one go; waiting for more to send only delays them.
             let _ = stream.set_nodelay(true);
+            notice_death(&stream);
             match Arc::clone(&self.free).try_acquire_owned() {
                 Ok(permit) => {
                     let stream = match &self.tls {
                         Some(tls) => tls.open(stream),
                         None => Stream::Plain(stream),
                     };
-                    return (Connection { stream, _permit: permit }, peer);
+                    return (Connection::new(stream, permit), peer);
                 }
                 Err(_) => {
                     tracing::warn!(%peer, "refused an HTTP connection: `server.max_connections` are open");
@@ -59,10 +59,6 @@ impl Listener for Connections {
                 }
             }
         }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
     }
 }
 
@@ -93,16 +89,25 @@ async fn refuse(mut stream: TcpStream) {
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-impl Connected<IncomingStream<'_, Connections>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
-        Peer(*stream.remote_addr())
-    }
-}
+/// How long a client may take to say anything, which tells the version of HTTP it speaks.
+const GREETING: Duration = Duration::from_secs(10);
+/// So much of it.
+const GREETING_BYTES: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
 /// An open connection, which frees its place when it is dropped.
-pub struct Connection {
+pub(super) struct Connection {
     stream: Stream,
+    /// Ends the connection, until the client has said enough.
+    greeting: Option<Pin<Box<Sleep>>>,
+    received: usize,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    fn new(stream: Stream, permit: OwnedSemaphorePermit) -> Self {
+        let greeting = Some(Box::pin(tokio::time::sleep(GREETING)));
+        Self { stream, greeting, received: 0, _permit: permit }
+    }
 }
 
 impl AsyncRead for Connection {
@@ -111,7 +116,16 @@ impl AsyncRead for Connection {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, buf) else {
+            let late = self.greeting.as_mut().is_some_and(|greeting| greeting.as_mut().poll(cx).is_ready());
+            return if late { Poll::Ready(Err(io::ErrorKind::TimedOut.into())) } else { Poll::Pending };
+        };
+        self.received += buf.filled().len() - before;
+        if self.received >= GREETING_BYTES {
+            self.greeting = None;
+        }
+        Poll::Ready(read)
     }
 }
 

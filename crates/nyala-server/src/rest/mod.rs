@@ -15,8 +15,10 @@ mod query;
 mod request;
 mod router;
 mod rows;
+mod serve;
 
 pub use connections::{Connections, Peer};
 pub use errors::ApiError;
 pub use health::{Phase, Readiness};
 pub use router::{Shared, router};
+pub use serve::serve;

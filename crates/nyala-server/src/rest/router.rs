@@ -73,7 +73,8 @@ pub fn router(shared: Shared) -> Router {
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))
         .route("/debug/tasks", get(queries::tasks))
-        .route_layer(from_fn_with_state(shared.clone(), login::require));
+        .route_layer(from_fn_with_state(shared.clone(), login::require))
+        .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign));
     let profiles = Router::new()
         .route("/debug/flamegraph", get(profiles::flamegraph))
         .route("/debug/heap", get(profiles::memory))

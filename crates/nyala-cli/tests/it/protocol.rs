@@ -1,0 +1,239 @@
+//! What clients may rely on of both doors' protocols, message by message.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::encryption::Encrypted;
+use crate::program::{PATIENCE, run};
+use crate::server::{Server, rows_of, send};
+
+/// A client that speaks in single messages.
+struct Client(TcpStream);
+
+impl Client {
+    fn connect(server: &Server, settings: &[(&str, &str)]) -> Self {
+        let mut body = 196_608_i32.to_be_bytes().to_vec();
+        for (name, value) in [("user", "tester")].iter().chain(settings) {
+            body.extend_from_slice(format!("{name}\0{value}\0").as_bytes());
+        }
+        body.push(0);
+        let mut socket = TcpStream::connect(server.postgres).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = i32::try_from(body.len() + 4).unwrap();
+        socket.write_all(&[&length.to_be_bytes()[..], &body].concat()).unwrap();
+        Self(socket)
+    }
+
+    fn send(&mut self, kind: u8, body: &[u8]) {
+        let length = i32::try_from(body.len() + 4).unwrap();
+        self.0.write_all(&[&[kind][..], &length.to_be_bytes(), body].concat()).unwrap();
+    }
+
+    /// Type and text of the next message.
+    fn next(&mut self) -> (char, String) {
+        let mut head = [0; 5];
+        self.0.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize - 4;
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).unwrap();
+        (char::from(head[0]), String::from_utf8_lossy(&body).into_owned())
+    }
+
+    /// The next message of a type; others are passed over.
+    fn until(&mut self, kind: char) -> String {
+        loop {
+            let (found, body) = self.next();
+            assert!(found == kind || !matches!(found, 'E' | 'Z'), "{found} and not {kind}: {body}");
+            if found == kind {
+                return body;
+            }
+        }
+    }
+}
+
+/// asyncpg and pipelines of libpq send Sync only when they have seen the error.
+#[test]
+fn an_error_comes_before_it_is_asked_for() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.send(b'P', b"\0SELECT nope\0\0\0");
+    client.send(b'D', b"S\0");
+    client.send(b'H', b"");
+    assert!(client.until('E').contains("nope"));
+    client.send(b'S', b"");
+    client.until('Z');
+    client.send(b'Q', b"SELECT 1\0");
+    client.until('D');
+}
+
+#[test]
+fn a_query_that_is_not_utf8_is_refused_and_the_next_one_answered() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.send(b'Q', b"SELECT '\xff'\0");
+    assert!(client.until('E').contains("22021"));
+    client.until('Z');
+    client.send(b'Q', b"SELECT 1\0");
+    client.until('D');
+}
+
+/// psql where no locale is set asks for bytes as they are.
+#[test]
+fn clients_without_an_encoding_are_let_in() {
+    let server = Server::empty(&[]);
+    for (encoding, reported) in [("SQL_ASCII", "SQL_ASCII"), ("WIN1252", "UTF8"), ("utf8", "UTF8")] {
+        let mut client = Client::connect(&server, &[("client_encoding", encoding)]);
+        let mut told = String::new();
+        loop {
+            match client.next() {
+                ('S', body) if body.starts_with("client_encoding") => told = body,
+                ('E', body) => panic!("{encoding}: {body}"),
+                ('Z', _) => break,
+                _ => {}
+            }
+        }
+        assert_eq!(told, format!("client_encoding\0{reported}\0"));
+    }
+}
+
+#[test]
+fn a_transaction_that_only_reads_writes_nothing() {
+    let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    for sql in
+        ["INSERT INTO t VALUES (1)", "CREATE LIVE TABLE u (id BIGINT PRIMARY KEY)", "COPY t FROM STDIN"]
+    {
+        client.send(b'Q', b"BEGIN READ ONLY\0");
+        client.until('Z');
+        client.send(b'Q', format!("{sql}\0").as_bytes());
+        assert!(client.until('E').contains("25006"), "{sql}");
+        client.until('Z');
+        client.send(b'Q', b"ROLLBACK\0");
+        client.until('Z');
+    }
+    client.send(b'Q', b"SET default_transaction_read_only = on; SELECT count(*) FROM t\0");
+    assert!(client.until('D').ends_with('0'));
+    client.until('Z');
+    client.send(b'Q', b"DELETE FROM t\0");
+    assert!(client.until('E').contains("25006"));
+    client.until('Z');
+    client.send(b'Q', b"RESET default_transaction_read_only; INSERT INTO t VALUES (1)\0");
+    client.until('Z');
+    assert_eq!(server.query("SELECT count(*) FROM t"), [["1"]]);
+}
+
+/// JDBC adds the offset of the client's clock to each time.
+#[test]
+fn an_offset_says_nothing_where_a_time_has_no_zone() {
+    let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE t (at TIMESTAMP PRIMARY KEY)");
+    server.query("INSERT INTO t VALUES (TIMESTAMP '2024-01-01 00:00:00')");
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    for time in ["2024-01-01 00:00:00+05:30", "2024-01-01 00:00:00Z", "2024-01-01 00:00:00"] {
+        client.send(b'P', b"\0SELECT count(*) FROM t WHERE at = $1\0\0\0");
+        let length = u32::try_from(time.len()).unwrap().to_be_bytes();
+        client.send(b'B', &[&b"\0\0\0\0\0\x01"[..], &length, time.as_bytes(), b"\0\0"].concat());
+        client.send(b'E', b"\0\0\0\0\0");
+        client.send(b'S', b"");
+        assert!(client.until('D').ends_with('1'), "{time}");
+        client.until('Z');
+    }
+    let answer = server.post_to("/api/v1/tables/t/rows", "text/csv", b"at\n2024-02-01 00:00:00+05:30\n");
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(server.query("SELECT max(at) = TIMESTAMP '2024-02-01 00:00:00' FROM t"), [["true"]]);
+}
+
+#[test]
+fn numbers_with_fractions_are_compared_as_such() {
+    let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE t (qty INT PRIMARY KEY, price DECIMAL(10,2), day DATE)");
+    server.query("INSERT INTO t VALUES (1, 12.34, DATE '2024-01-01'), (2, 12.35, DATE '2024-01-02')");
+    let count = |condition: &str, value: &str| {
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        let response = server.post(&format!("{{\"sql\":\"{sql}\",\"parameters\":[{value}]}}"));
+        assert_eq!(response.status, 200, "{condition} {value}: {}", response.body);
+        rows_of(&serde_json::from_str(&response.body).unwrap())[0][0].clone()
+    };
+    assert_eq!(count("qty < $1", "1.5"), "1");
+    assert_eq!(count("qty < $1", "2"), "1");
+    assert_eq!(count("qty = $1", "1.5"), "0");
+    assert_eq!(count("qty < $1", "3000000000"), "2");
+    assert_eq!(count("price <= $1", "12.345"), "1");
+    assert_eq!(count("price = $1", "12.35"), "1");
+    let refused = server.post("{\"sql\":\"SELECT $1 + 1\",\"parameters\":[41.5]}");
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.contains("CAST($1 AS DOUBLE)"), "{}", refused.body);
+}
+
+/// Encryption takes more than the socket has room for; the rest must not stay there.
+#[test]
+fn a_slow_client_gets_the_end_of_a_large_answer_over_tls() {
+    let server = Encrypted::start(&[]);
+    let script = r#"
+import socket, ssl, struct, sys, time
+raw = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+raw.sendall(struct.pack("!ii", 8, 80877103))
+assert raw.recv(1) == b"S"
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+tls = context.wrap_socket(raw)
+tls.settimeout(60)
+body = struct.pack("!i", 196608) + b"user\0tester\0\0"
+tls.sendall(struct.pack("!i", len(body) + 4) + body)
+query = b"SELECT repeat('x', 1000) FROM generate_series(1, 20000)\0"
+tls.sendall(b"Q" + struct.pack("!i", len(query) + 4) + query)
+time.sleep(1)
+buffer, ends, rows = b"", 0, 0
+while ends < 2:
+    while len(buffer) < 5 or len(buffer) < 1 + struct.unpack("!i", buffer[1:5])[0]:
+        part = tls.recv(1 << 16)
+        assert part
+        buffer += part
+        if len(buffer) < 1 << 20:
+            time.sleep(0.001)
+    length = 1 + struct.unpack("!i", buffer[1:5])[0]
+    kind, buffer = buffer[:1], buffer[length:]
+    ends, rows = ends + (kind == b"Z"), rows + (kind == b"D")
+print(rows)
+"#;
+    let port = server.port().to_string();
+    assert_eq!(run(Command::new("python3").args(["-c", script, &port])), "20000\n");
+}
+
+/// Each connection takes one of the places that there are for all.
+#[test]
+fn who_says_nothing_over_http_is_not_kept() {
+    let server = Server::empty(&[]);
+    let mut silent = TcpStream::connect(server.http).unwrap();
+    let mut hesitant = TcpStream::connect(server.http).unwrap();
+    hesitant.write_all(b"P").unwrap();
+    for socket in [&mut silent, &mut hesitant] {
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        match socket.read(&mut [0; 100]) {
+            Ok(0) => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    server.check_alive("silent clients");
+}
+
+/// A page whose name was pointed to this machine asks its own site, as far as the browser knows.
+#[test]
+fn names_that_others_can_point_here_are_not_answered() {
+    let server = Server::empty(&[]);
+    for (host, status) in [("localhost:8090", "200"), ("127.0.0.1", "200"), ("evil.example:8090", "403")] {
+        for path in ["/api/v1/queries", "/metrics", "/debug/tasks"] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            let answer = String::from_utf8_lossy(&send(server.http, request.as_bytes())).into_owned();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host} {path}: {answer}");
+        }
+    }
+}
