@@ -4,7 +4,8 @@ use arrow::array::{Int64Array, StringArray};
 use nyala_engine::HotStats;
 
 use crate::batch;
-use crate::harness::{TestEngine, sorted};
+use crate::harness::{TestEngine, assert_same, sorted};
+use crate::plans::{becomes_ready, hits};
 
 const DIMENSIONS: i64 = 6;
 /// Values of each dimension.
@@ -231,30 +232,35 @@ async fn only_columns_that_queries_read_are_in_memory() {
     assert_eq!(hot(&test).loads, wide.loads);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_small_budget_is_kept() {
-    let budget = (32 << 20) / 100;
+/// Memory for cuboids of [`little_memory`].
+const LITTLE: u64 = (32 << 20) / 100;
+
+/// An engine whose memory has room for a few of the cuboids it holds: one for each of the pairs of dimensions.
+async fn little_memory() -> (TestEngine, Vec<String>) {
     let test = TestEngine::with_config(|config| {
         config.query.memory_limit_bytes = 32 << 20;
         config.cache.hot_cuboids_percent = 1;
     })
     .await;
     table(&test, 20_000).await;
-    let mut pairs = Vec::new();
-    for d in 0..DIMENSIONS {
-        pairs.extend((d + 1..DIMENSIONS).map(|e| format!("(d{d}, d{e})")));
-    }
-    // Too large to get in, and no reason to fail.
-    let sets = format!("{}, (d0, d1, d2, d3, a)", pairs.join(", "));
+    let pairs: Vec<_> =
+        (0..DIMENSIONS).flat_map(|d| (d + 1..DIMENSIONS).map(move |e| format!("d{d}, d{e}"))).collect();
+    // The last is too large to get in, and no reason to fail.
+    let sets = format!("({}), (d0, d1, d2, d3, a)", pairs.join("), ("));
     test.run(&format!("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY GROUPING SETS ({sets})"))
         .await;
     test.run("BUILD CUBE c").await;
+    (test, pairs)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_budget_is_kept() {
+    let (test, pairs) = little_memory().await;
     for _ in 0..4 {
         for pair in &pairs {
-            let group = pair.trim_matches(['(', ')']);
-            test.check_hit(&format!("SELECT {group}, sum(a), count(*) FROM f GROUP BY {group}")).await;
+            test.check_hit(&format!("SELECT {pair}, sum(a), count(*) FROM f GROUP BY {pair}")).await;
             test.settle().await;
-            assert!(hot(&test).bytes <= budget, "{:?}", hot(&test));
+            assert!(hot(&test).bytes <= LITTLE, "{:?}", hot(&test));
         }
         test.check_hit("SELECT d3, a, sum(a) FROM f GROUP BY d3, a").await;
         test.settle().await;
@@ -263,6 +269,30 @@ async fn a_small_budget_is_kept() {
     assert!(stats.hits > 0 && stats.evictions > 0 && stats.failures == 0, "{stats:?}");
     let operators = test.operators("SELECT d3, a, sum(a) FROM f GROUP BY d3, a").await;
     assert!(operators.contains("DataSourceExec"), "{operators}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_whose_cuboid_was_evicted_is_made_again() {
+    let (test, pairs) = little_memory().await;
+    let sql = "SELECT d0, sum(a), count(*) FROM f WHERE d1 = 7 GROUP BY d0";
+    assert!(becomes_ready(&test, sql).await);
+    let answer = sorted(test.run(sql).await);
+    let mut evicted = false;
+    for _ in 0..100 {
+        for pair in pairs.iter().filter(|pair| *pair != "d0, d1") {
+            test.run(&format!("SELECT {pair}, sum(a) FROM f GROUP BY {pair}")).await;
+            test.settle().await;
+        }
+        let ready = hits(&test);
+        assert_same(sql, &sorted(test.run(sql).await), &answer);
+        evicted = hits(&test) == ready;
+        if evicted {
+            break;
+        }
+    }
+    assert!(evicted, "{:?}", hot(&test));
+    assert!(becomes_ready(&test, sql).await, "it is brought back");
+    assert_same(sql, &sorted(test.run(sql).await), &answer);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,12 +29,12 @@ async fn cube(test: &TestEngine) {
     test.run("BUILD CUBE c").await;
 }
 
-fn hits(test: &TestEngine) -> u64 {
+pub(crate) fn hits(test: &TestEngine) -> u64 {
     test.engine.stats().plans.hits
 }
 
 /// Runs `sql` until a ready plan answers it; whether one did.
-async fn becomes_ready(test: &TestEngine, sql: &str) -> bool {
+pub(crate) async fn becomes_ready(test: &TestEngine, sql: &str) -> bool {
     for _ in 0..50 {
         let before = hits(test);
         test.run(sql).await;
@@ -163,6 +163,31 @@ async fn values_of_columns_that_became_others_are_read_again() {
     };
     let answer = rows_of(&rows.collect().await.unwrap());
     assert_same(sql, &answer, &[vec!["29".to_owned()]]);
+}
+
+/// Settings are those of the moment in which a statement runs, not of the one in which its plan was found.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_changes_in_between_is_followed() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    let sql = "SELECT sum(a) FROM f WHERE year = 1994";
+    assert!(becomes_ready(&test, sql).await);
+    let prepared = test.session.recall(sql).unwrap();
+    let run = async || {
+        let Answer::Rows(rows) = test.session.execute(&prepared, Vec::new()).await.unwrap() else {
+            panic!("a query gives rows")
+        };
+        rows_of(&rows.collect().await.unwrap())
+    };
+    let ready = hits(&test);
+    let answer = run().await;
+    assert_eq!(hits(&test), ready + 1);
+    test.run("SET nyala.use_cubes = off").await;
+    assert_same(sql, &run().await, &answer);
+    assert_eq!(hits(&test), ready + 1, "the plan reads a cube");
+    test.run("SET nyala.use_cubes = on").await;
+    assert_same(sql, &run().await, &answer);
+    assert_eq!(hits(&test), ready + 2);
 }
 
 /// What two lists have in common depends on their values, which a plan without values does not know.

@@ -7,7 +7,7 @@ use crossbeam_queue::SegQueue;
 use nyala_catalog::Catalog;
 use nyala_model::QueryHistoryEntry;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Answered, Book, KEPT};
@@ -19,8 +19,6 @@ const WAITING: usize = 1 << 16;
 /// How often they are written down. Not at once: to wake a task for each would cost a small query a good part of what
 /// it costs itself.
 const TAKEN_EVERY: Duration = Duration::from_millis(200);
-/// So many are written down at once: their memory, used again and again, stays in the processor's cache.
-const MANY: usize = 512;
 /// Who asks for what has ended may have to wait for this many others.
 const ASKING: usize = 16;
 /// How often the catalog gets what is new.
@@ -62,19 +60,13 @@ pub(super) struct Event {
 #[derive(Debug, Default)]
 struct Ended {
     queue: SegQueue<Event>,
-    /// Tells that there are [`MANY`], or as many again.
-    many: Notify,
 }
 
 impl Ended {
     fn push(&self, event: Event) {
-        let waiting = self.queue.len();
         // When nobody can keep up, a query less in the history is better than memory without end.
-        if waiting < WAITING {
+        if self.queue.len() < WAITING {
             self.queue.push(event);
-        }
-        if waiting > 0 && waiting.is_multiple_of(MANY) {
-            self.many.notify_one();
         }
     }
 }
@@ -177,7 +169,6 @@ impl Keeper {
                     None => break,
                 },
                 _ = take.tick() => self.take(),
-                () = self.ended.many.notified() => self.take(),
                 _ = store.tick() => self.store().await,
                 () = stopping.cancelled() => break,
             }
