@@ -30,6 +30,7 @@ mod extended;
 mod floats;
 mod functions;
 mod listen;
+mod local_time;
 mod login;
 mod messages;
 mod numeric;

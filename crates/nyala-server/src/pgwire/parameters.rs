@@ -8,8 +8,8 @@ use pgwire::api::Type;
 
 use super::columns::EPOCH_OFFSET_US;
 use super::errors::{Failure, sqlstate};
+use super::local_time::without_zone;
 use super::{arrays, numeric};
-use crate::rows::without_zone;
 
 /// Days from 1970 to 2000, where PostgreSQL's binary dates count from.
 const EPOCH_OFFSET_DAYS: i32 = 10_957;

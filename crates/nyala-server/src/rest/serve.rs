@@ -18,8 +18,9 @@ use tower_service::Service;
 use super::connections::{Connection, Connections, Peer};
 
 /// How long a client may take to send the head of a request, from the end of the request before. Each connection
-/// holds one of the places that there are for all.
-const SILENT: Duration = Duration::from_secs(60);
+/// holds one of the places that there are for all. Proxies and pools close theirs after 60 and 90 seconds: whoever closes first
+/// must be them, or a request would meet a connection that is just being closed.
+const SILENT: Duration = Duration::from_secs(120);
 /// How long a client of HTTP/2 may take to say that it is there.
 const REPLY: Duration = Duration::from_secs(20);
 
@@ -33,11 +34,11 @@ pub async fn serve(mut connections: Connections, router: Router, shutdown: Cance
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
+            Some(_) = open.join_next() => {}
             (connection, peer) = connections.accept() => {
                 let routes = Routes { router: router.clone(), peer: Peer(peer) };
                 open.spawn(answer(builder.clone(), connection, routes, shutdown.clone()));
             }
-            Some(_) = open.join_next() => {}
         }
     }
     // Nobody is let in any more.

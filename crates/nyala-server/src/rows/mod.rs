@@ -8,7 +8,6 @@
 mod columnar;
 mod dialect;
 mod load;
-mod local_time;
 mod ndjson;
 mod rejects;
 mod split;
@@ -16,5 +15,4 @@ mod texts;
 
 pub(crate) use dialect::Dialect;
 pub(crate) use load::{Decode, Load, LoadRequest, RowFormat, Target};
-pub(crate) use local_time::without_zone;
 pub(crate) use rejects::{Reject, Rejects};

@@ -9,7 +9,6 @@ use nyala_engine::{ErrorKind, QueryError};
 
 use super::dialect::Dialect;
 use super::load::{Decode, Target};
-use super::local_time::without_zone;
 use super::rejects::{Reject, Rejects, shorten};
 use super::split::{Field, Splitter};
 
@@ -172,10 +171,6 @@ fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef, QueryE
             let mut bytes = BinaryBuilder::new();
             texts.iter().for_each(|text| bytes.append_option(text.and_then(binary)));
             Ok(cast_with_options(&bytes.finish(), data_type, &options)?)
-        }
-        DataType::Timestamp(_, None) => {
-            let local: StringArray = texts.iter().map(|text| text.map(without_zone)).collect();
-            Ok(cast_with_options(&local, data_type, &options)?)
         }
         _ => Ok(cast_with_options(texts, data_type, &options)?),
     }

@@ -2,7 +2,7 @@
 
 /// The text up to the time of the day, as PostgreSQL reads it where a time has no zone: JDBC adds the offset of the
 /// client's clock to each time it sends, and whoever asks for midnight does not mean another hour.
-pub(crate) fn without_zone(text: &str) -> &str {
+pub(super) fn without_zone(text: &str) -> &str {
     let text = text.trim();
     let Some(time) = text.find([' ', 'T', 't']).map(|end| end + 1) else { return text };
     let (_, clock) = text.split_at(time);
