@@ -51,6 +51,16 @@ pub enum StorageError {
         /// What the server said.
         reason: String,
     },
+    /// Nobody answers where the S3 server, or what gives credentials for it, should be.
+    #[error(
+        "no answer from `{address}`: {reason}; check `storage.s3` and the `AWS_…` environment, or try again later"
+    )]
+    Unreachable {
+        /// The server's URL, with the bucket.
+        address: String,
+        /// What happened.
+        reason: String,
+    },
     /// Another process works on the data folder.
     #[error("data folder `{}` is in use by {holder}; stop it, or choose another with `--data-dir`", path.display())]
     InUse {

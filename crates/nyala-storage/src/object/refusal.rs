@@ -1,11 +1,12 @@
 //! What an S3 server means by a refusal, told without its XML.
 
 use object_store::Error;
+use object_store::client::HttpError;
 
 use crate::StorageError;
 
-/// The readable form of an error that is the answer of an S3 server: a bucket that is not there, or
-/// credentials that do not fit. None for everything else, a missing file included.
+/// The readable form of an error that is the answer of an S3 server, or that there is none: a bucket that is not there,
+/// credentials that do not fit, an address where nobody is. None for everything else, a missing file included.
 pub fn refusal(error: &Error) -> Option<StorageError> {
     // The library keeps status and body in a type of its own, so that only the text is left to read.
     let text = error.to_string();
@@ -27,9 +28,26 @@ pub fn refusal(error: &Error) -> Option<StorageError> {
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } if !bucket.is_empty() => {
                 Some(StorageError::Refused { bucket, reason: "access denied".to_owned() })
             }
-            _ => None,
+            _ => no_answer(error, &text),
         },
     }
+}
+
+/// What is said of a request that was not answered, if it is known where it went.
+fn no_answer(error: &Error, text: &str) -> Option<StorageError> {
+    let mut reason = sources(error).find(|source| source.is::<HttpError>())?;
+    // What lies above it says no more than that there was a request.
+    while let Some(cause) = reason.source() {
+        reason = cause;
+    }
+    Some(StorageError::Unreachable { address: address(text)?, reason: reason.to_string() })
+}
+
+/// An error and what caused it.
+fn sources<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
 }
 
 /// Content of the first element of this name.
@@ -41,15 +59,28 @@ fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
 /// The bucket of the URL that was asked for. It is the first part of the path, because stores are opened
 /// without virtual hosts.
 fn bucket(text: &str) -> Option<&str> {
-    let (_, request) = text.rsplit_once("Error performing ")?;
-    let (_, address) = request.split_whitespace().nth(1)?.split_once("://")?;
-    let (_, path) = address.split_once('/')?;
+    let (_, path) = asked_for(text)?.1.split_once('/')?;
     path.split(['/', '?']).next()
+}
+
+/// The server and the bucket of the URL that was asked for, without the rest, and without credentials.
+fn address(text: &str) -> Option<String> {
+    let (scheme, rest) = asked_for(text)?;
+    let server = rest.split(['/', '?']).next()?.rsplit('@').next()?;
+    Some(format!("{scheme}://{server}/{}", bucket(text).unwrap_or_default()))
+}
+
+/// The URL that was asked for, in front of `://` and behind it.
+fn asked_for(text: &str) -> Option<(&str, &str)> {
+    let (_, request) = text.rsplit_once("Error performing ")?;
+    request.split_whitespace().nth(1)?.split_once("://")
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use object_store::client::HttpErrorKind;
+
     use super::*;
 
     const LIST: &str = "Error performing list request: Error performing GET \
@@ -92,6 +123,31 @@ mod tests {
         let words =
             "bucket `sales` cannot be read for the moment: SlowDown, Please reduce your request rate;";
         assert!(error.to_string().starts_with(words), "{error}");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error(
+        "Error performing GET {url} in 31s, after 10 retries, max_retries: 10, retry_timeout: 180s  - {source}"
+    )]
+    struct Unanswered {
+        url: &'static str,
+        source: HttpError,
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_named() {
+        let check = |url, address: &str| {
+            let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            let source = HttpError::new(HttpErrorKind::Connect, refused);
+            let error = Error::Generic { store: "S3", source: Box::new(Unanswered { url, source }) };
+            let error = refusal(&error).unwrap();
+            assert!(matches!(error, StorageError::Unreachable { .. }), "{error}");
+            let words = format!("no answer from `{address}`: connection refused; check `storage.s3`");
+            assert!(error.to_string().starts_with(&words), "{error}");
+        };
+        check("http://127.0.0.1:9/sales?list-type=2&prefix=a%2F", "http://127.0.0.1:9/sales");
+        check("https://me:secret@s3.example.org/sales/a/b.parquet", "https://s3.example.org/sales");
+        check("http://169.254.169.254/latest/api/token", "http://169.254.169.254/latest");
     }
 
     #[test]

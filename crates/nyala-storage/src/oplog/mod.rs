@@ -73,8 +73,8 @@ pub use labels::{Label, Labelled};
 pub use meta::{Alteration, Durability, TableSpec};
 pub use store::{
     Change, ChangeFeed, CheckedFile, Clock, Committed, DiskStore, Environment, LiveTable, MemoryBudget,
-    Phase, Progress, ProgressReport, SalvageReport, StoreOptions, StoreReport, StoreStats, SystemClock,
-    TableStats, Ticket, TornTail, VerifyReport, restore, salvage, verify,
+    Phase, Progress, ProgressReport, RefusedRows, SalvageReport, StoreOptions, StoreReport, StoreStats,
+    SystemClock, TableStats, Ticket, TornTail, VerifyReport, restore, salvage, verify,
 };
 pub use table::{Found, Located, Projection, RowId, Version};
 pub use unit::{Bounds, LsnSet, Part};

@@ -39,7 +39,7 @@ pub use options::StoreOptions;
 pub use progress::{Phase, Progress, ProgressReport};
 pub use queue::{Committed, Ticket};
 pub use replay::TornTail;
-pub use salvage::{SalvageReport, salvage};
+pub use salvage::{RefusedRows, SalvageReport, salvage};
 pub use stats::{StoreStats, TableStats};
 pub use table::LiveTable;
 pub use verify::{CheckedFile, VerifyReport, verify};

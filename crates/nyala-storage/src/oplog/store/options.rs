@@ -71,6 +71,9 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
+    /// No store takes a larger statement.
+    pub(crate) const MAX_STATEMENT_BYTES: usize = 512 << 20;
+
     /// Names the first option that cannot be as it is.
     pub fn validate(&self) -> Result<()> {
         let rules = [
@@ -81,7 +84,11 @@ impl StoreOptions {
             ((0.0..=0.95).contains(&self.compact_below), "compact_below", "0 to 0.95"),
             (self.compact_small != 1, "compact_small", "0 or at least 2"),
             (self.queue_bytes > 0, "queue_bytes", "above 0"),
-            ((1..=512 << 20).contains(&self.statement_bytes), "statement_bytes", "1 byte to 512 MiB"),
+            (
+                (1..=Self::MAX_STATEMENT_BYTES).contains(&self.statement_bytes),
+                "statement_bytes",
+                "1 byte to 512 MiB",
+            ),
             (self.recovery_threads > 0, "recovery_threads", "at least 1"),
             (self.sync_interval_ms > 0, "sync_interval_ms", "above 0"),
         ];

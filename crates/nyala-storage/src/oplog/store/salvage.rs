@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 
 use super::replay::Replayed;
 use super::{DiskStore, Environment, LiveTable, StoreOptions};
+use crate::oplog::codec::text_bytes;
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::Manifest;
 use crate::oplog::meta::{TableMeta, TableSpec};
@@ -21,6 +22,19 @@ pub struct SalvageReport {
     pub tables: Vec<(String, u64)>,
     /// What is broken. Rows in it are missing from the copy, and so are changes behind it if it is a log.
     pub damage: Vec<Damage>,
+    /// Rows that are whole and that no store takes any more.
+    pub refused: Vec<RefusedRows>,
+}
+
+/// Rows of one table that a copy did not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedRows {
+    /// Their table.
+    pub table: String,
+    /// How many.
+    pub rows: u64,
+    /// What was wrong with the first of them.
+    pub reason: String,
 }
 
 /// Makes a new store of what is whole in another, which nobody may have open and which is not changed. Only rows
@@ -38,10 +52,13 @@ pub fn salvage(
     let (manifest, _) = Manifest::load(&source, number)?;
     let mut replayed = Replayed::of(&source, &manifest)?;
     let mut report = SalvageReport::default();
+    let limit = options.statement_bytes as u64;
+    // A row may be as large as the store that is copied took it, whatever the size of statements is to be here.
+    let options = StoreOptions { statement_bytes: StoreOptions::MAX_STATEMENT_BYTES, ..options };
     let store = DiskStore::open(target, options, environment.clone())?;
     for (_, mut state) in std::mem::take(&mut replayed.tables) {
         report.note(std::mem::take(&mut state.damage));
-        report.copy(&store, state)?;
+        report.copy(&store, state, limit)?;
     }
     report.note(replayed.damage);
     store.close()?;
@@ -57,40 +74,64 @@ impl SalvageReport {
         }
     }
 
-    fn copy(&mut self, store: &DiskStore, state: TableState) -> Result<()> {
+    fn copy(&mut self, store: &DiskStore, state: TableState, limit: u64) -> Result<()> {
         let meta = state.meta.clone();
         let table = store.create_table(spec_of(&meta)?)?;
-        let rows = self.copy_rows(&table, SharedTable::new(state))?;
+        let rows = self.copy_rows(&table, SharedTable::new(state), limit)?;
         self.tables.push((meta.name.clone(), rows));
         Ok(())
     }
 
-    fn copy_rows(&mut self, table: &LiveTable, from: SharedTable) -> Result<u64> {
+    fn copy_rows(&mut self, table: &LiveTable, from: SharedTable, limit: u64) -> Result<u64> {
         let version: Arc<_> = from.version();
         let columns: Vec<usize> = (0..version.schema().fields().len()).collect();
         let projection = version.projection(&columns, false)?;
         let mut rows = 0;
         for part in version.parts()? {
             match projection.read(&part) {
-                Ok(batch) => rows += write_all(table, batch)?,
+                Ok(batch) => rows += self.write(table, batch, limit)?,
                 Err(OplogError::Damaged(damage)) => self.note([damage]),
                 Err(error) => return Err(error),
             }
         }
         Ok(rows)
     }
+
+    /// Writes rows in as few statements of this size as may be; gives the number of rows. A part of a unit may be larger than
+    /// one, and a single row too.
+    fn write(&mut self, table: &LiveTable, rows: RecordBatch, limit: u64) -> Result<u64> {
+        let count = rows.num_rows();
+        if count > 1 && bytes_of(&rows) > limit {
+            return self.write_halves(table, &rows, limit);
+        }
+        match table.write(Write::upsert(rows.clone())) {
+            Err(OplogError::Invalid { .. }) if count > 1 => self.write_halves(table, &rows, limit),
+            Err(OplogError::Invalid { reason }) => {
+                self.refuse(&table.name(), reason);
+                Ok(0)
+            }
+            done => Ok(done?.inserted),
+        }
+    }
+
+    fn write_halves(&mut self, table: &LiveTable, rows: &RecordBatch, limit: u64) -> Result<u64> {
+        let (all, middle) = (rows.num_rows(), rows.num_rows() / 2);
+        let first = self.write(table, rows.slice(0, middle), limit)?;
+        Ok(first + self.write(table, rows.slice(middle, all - middle), limit)?)
+    }
+
+    fn refuse(&mut self, table: &str, reason: String) {
+        match self.refused.iter_mut().find(|refused| refused.table == table) {
+            Some(refused) => refused.rows += 1,
+            None => self.refused.push(RefusedRows { table: table.to_owned(), rows: 1, reason }),
+        }
+    }
 }
 
-/// Writes rows in as few statements as may be; gives the number of rows. A part of a unit may be larger than one.
-fn write_all(table: &LiveTable, rows: RecordBatch) -> Result<u64> {
-    match table.write(Write::upsert(rows.clone())) {
-        Err(OplogError::Invalid { .. }) if rows.num_rows() > 1 => {
-            let middle = rows.num_rows() / 2;
-            let first = write_all(table, rows.slice(0, middle))?;
-            Ok(first + write_all(table, rows.slice(middle, rows.num_rows() - middle))?)
-        }
-        done => Ok(done?.inserted),
-    }
+/// About as many bytes as a statement with these rows has.
+fn bytes_of(rows: &RecordBatch) -> u64 {
+    let fixed = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_default() as u64;
+    rows.columns().iter().map(|column| fixed(column).max(text_bytes(column))).sum()
 }
 
 fn spec_of(meta: &TableMeta) -> Result<TableSpec> {
@@ -104,4 +145,36 @@ fn spec_of(meta: &TableMeta) -> Result<TableSpec> {
         durability: meta.durability,
         ttl_ms: meta.ttl_ms,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow_array::StringArray;
+
+    use super::*;
+    use crate::oplog::vfs::sim::SimDisk;
+
+    #[test]
+    fn rows_that_no_store_takes_are_counted_and_the_others_go_on() {
+        let environment = Environment { disk: Arc::new(SimDisk::new(1)), ..Environment::default() };
+        let options = StoreOptions {
+            statement_bytes: 150,
+            background: false,
+            reserve_bytes: 0,
+            ..StoreOptions::default()
+        };
+        let store = DiskStore::open(Path::new("/store"), options, environment).unwrap();
+        let keys = ["a".to_owned(), "b".repeat(200), "c".to_owned(), "d".repeat(300)];
+        let rows =
+            RecordBatch::try_from_iter([("key", Arc::new(StringArray::from_iter_values(keys)) as ArrayRef)]);
+        let rows = rows.unwrap();
+        let table = store.create_table(TableSpec::new("t", rows.schema(), &["key"])).unwrap();
+        let mut report = SalvageReport::default();
+        assert_eq!(report.write(&table, rows, u64::MAX).unwrap(), 2);
+        assert_eq!(table.version().rows(), 2);
+        let [refused] = report.refused.as_slice() else { unreachable!("{:?}", report.refused) };
+        assert_eq!((refused.table.as_str(), refused.rows), ("t", 2));
+        assert!(refused.reason.contains("larger than 150"), "{}", refused.reason);
+    }
 }

@@ -176,3 +176,20 @@ fn rows_that_are_too_many_for_one_statement_are_salvaged() {
     assert_eq!(report.tables, [("t".to_owned(), 300), ("other".to_owned(), 1)]);
     assert_eq!(content(&open_at(&disk, COPY).table("t").unwrap()).unwrap(), map(&batch));
 }
+
+/// The store that is copied may have taken larger statements than the copy is to take.
+#[test]
+fn a_row_that_is_larger_than_a_statement_is_salvaged() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let long = "long ".repeat(500);
+    let batch = [("a", 1), (long.as_str(), 2), ("z", 3)];
+    table.write(Write::upsert(rows(&batch))).unwrap();
+    drop((table, store));
+    let options = StoreOptions { statement_bytes: 100, ..small_options() };
+    let environment = environment(&disk, &ManualClock::default());
+    let report = salvage(Path::new(FOLDER), Path::new(COPY), options, &environment).unwrap();
+    assert_eq!((report.tables, report.refused), (vec![("t".to_owned(), 3)], Vec::new()));
+    assert_eq!(content(&open_at(&disk, COPY).table("t").unwrap()).unwrap(), map(&batch));
+}
