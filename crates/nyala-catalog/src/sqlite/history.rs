@@ -1,8 +1,8 @@
 //! The query history: rows that change often and that no snapshot holds.
 
 use nyala_model::QueryHistoryEntry;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Error, Row, SqlitePool};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+use sqlx::{Connection, Error, Row, SqlitePool};
 
 use super::row::{json, to_json, unsigned};
 
@@ -11,7 +11,23 @@ pub(super) async fn record(
     entries: &[QueryHistoryEntry],
     keep: u32,
 ) -> Result<(), Error> {
-    let mut transaction = writer.begin_with("BEGIN IMMEDIATE").await?;
+    let mut connection = writer.acquire().await?;
+    let result = transact(&mut connection, entries, keep).await;
+    if result.is_err() {
+        // SQLite may have rolled back by itself, as on a full disk, and then every later BEGIN on this connection would be
+        // refused: also those of changes.
+        connection.close_on_drop();
+    }
+    result
+}
+
+/// Leaving early drops the transaction, which rolls it back.
+async fn transact(
+    connection: &mut SqliteConnection,
+    entries: &[QueryHistoryEntry],
+    keep: u32,
+) -> Result<(), Error> {
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for entry in entries {
         sqlx::query("INSERT OR REPLACE INTO query_history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
             .bind(&entry.id)

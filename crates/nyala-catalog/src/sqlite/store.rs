@@ -44,6 +44,7 @@ impl SqliteStore {
     /// step.
     pub async fn open(path: &Path) -> Result<Self, CatalogError> {
         create_folder(path)?;
+        create_file(path).map_err(|source| CatalogError::Open { path: path.to_owned(), source })?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .foreign_keys(true)
@@ -146,6 +147,19 @@ fn create_folder(path: &Path) -> Result<(), CatalogError> {
         Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder)
             .map_err(|source| CatalogError::Open { path: path.to_owned(), source }),
         _ => Ok(()),
+    }
+}
+
+/// Makes the file, if there is none, for its owner alone: it has what passwords are checked with. SQLite takes an empty file
+/// for a new database, and gives those beside it the same mode.
+fn create_file(path: &Path) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Files that are not what they should be, and a disk that is full.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use nyala_model::{QueryHistoryEntry, QueryShape};
 use tempfile::TempDir;
 
 use crate::conformance::fixtures::{create_table, new_table};
@@ -130,4 +131,48 @@ fn large_table(name: &str) -> Change {
     let mut table = new_table(name);
     table.definition = "x".repeat(100_000);
     Change::CreateTable { table, if_not_exists: false }
+}
+
+#[tokio::test]
+async fn a_history_that_finds_the_disk_full_keeps_no_change_from_being_made() {
+    let (_folder, path) = place();
+    let store = std::sync::Arc::new(SqliteStore::open(&path).await.unwrap());
+    let catalog = Catalog::open(store.clone()).await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 1").execute(&store.writer).await.unwrap();
+    let error = catalog.record_queries(&[large_query()], 10).await.unwrap_err();
+    assert!(error.is_disk_full(), "{error}");
+    // Somebody has freed some space.
+    sqlx::query("PRAGMA max_page_count = 1000000").execute(&store.writer).await.unwrap();
+    catalog.commit(create_table("after")).await.unwrap();
+    catalog.record_queries(&[large_query()], 10).await.unwrap();
+    assert_eq!(catalog.query_history().await.unwrap(), [large_query()]);
+}
+
+#[tokio::test]
+async fn nobody_but_its_owner_reads_the_file() {
+    let (folder, path) = place();
+    let catalog = Catalog::open_sqlite(&path).await.unwrap();
+    catalog.commit(create_table("sales")).await.unwrap();
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+    assert!(files.len() > 1, "the log of changes lies beside it");
+    for file in files {
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", file.path().display());
+    }
+}
+
+fn large_query() -> QueryHistoryEntry {
+    QueryHistoryEntry {
+        id: "large".to_owned(),
+        shape: QueryShape::default(),
+        asked: 1,
+        total_us: 1,
+        max_us: 1,
+        rows: 1,
+        misses: 1,
+        miss_reason: Some("x".repeat(100_000)),
+        last_miss_ms: 1,
+        answers: Vec::new(),
+        last_asked_ms: 1,
+    }
 }
