@@ -4,6 +4,7 @@ mod aggregate;
 mod algebra;
 mod bitmap;
 mod distinct;
+mod mended;
 mod register;
 mod sketch;
 mod state;

@@ -5,6 +5,7 @@ use datafusion::execution::SessionStateBuilder;
 use super::aggregate::aggregate;
 use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
 use super::distinct::BitmapDistinct;
+use super::mended::mended;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 
 /// Adds every function of ours; those of the same name before them are replaced.
@@ -19,5 +20,6 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
         aggregate(ApproxDistinct),
         aggregate(ApproxTopK),
     ]);
+    builder.aggregate_functions().get_or_insert_default().extend(mended());
     builder
 }

@@ -18,7 +18,9 @@ pub(crate) fn state_version(function: &str, distinct: bool) -> Result<StateVersi
             | "bit_xor",
             false,
         ) => Ok(1),
-        ("stddev" | "stddev_pop" | "var" | "var_pop" | "covar_samp" | "covar_pop" | "corr", false) => Ok(1),
+        ("stddev" | "stddev_pop" | "var" | "var_pop" | "covar_samp" | "covar_pop", false) => Ok(1),
+        // The first kept sums by group, which lose the digits that count.
+        ("corr", false) => Ok(2),
         (
             "regr_slope" | "regr_intercept" | "regr_count" | "regr_r2" | "regr_avgx" | "regr_avgy"
             | "regr_sxx" | "regr_syy" | "regr_sxy",

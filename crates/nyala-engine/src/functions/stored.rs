@@ -1,10 +1,10 @@
 //! One state layout for each aggregate function, whether or not its rows are grouped.
 //!
 //! DataFusion gives a function two implementations: one for grouped rows and one for all rows together.
-//! They may keep different things under the same state columns; `corr` keeps sums in one and means in
-//! the other. That is harmless within one query, which uses one of them throughout, but states written
-//! by group and merged to a total would be misread. The stored form of a function therefore computes
-//! totals by its grouped implementation too, with a single group.
+//! They may keep different things under the same state columns, as its `corr` does. That is harmless within
+//! one query, which uses one of them throughout, but states written by group and merged to a total would be
+//! misread. The stored form of a function therefore computes totals by its grouped implementation too, with
+//! a single group.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -59,6 +59,11 @@ impl<G: Default + Measured> GroupList<G> {
         taken
     }
 
+    /// Weighs all groups anew.
+    fn weigh(&mut self) {
+        self.heap_bytes = self.groups.iter().map(Measured::heap_bytes).sum();
+    }
+
     /// Bytes of everything.
     pub(crate) fn bytes(&self) -> usize {
         self.groups.capacity() * size_of::<G>() + self.heap_bytes
@@ -115,11 +120,14 @@ impl<K: Kind> Grouped<K> {
         self.groups.take(emit)
     }
 
-    /// Lets go of what the groups shared, once there are none.
-    fn tidy(&mut self) {
+    /// Lets go of what the groups shared, once there are none or few.
+    fn tidy(&mut self) -> Result<()> {
         if self.groups.all().is_empty() {
             self.kind = self.kind.fresh();
+        } else if self.kind.forget(self.groups.all())? {
+            self.groups.weigh();
         }
+        Ok(())
     }
 }
 
@@ -148,16 +156,16 @@ impl<K: Kind> GroupsAccumulator for Grouped<K> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let mut taken = self.take(emit_to);
-        let values = self.kind.finish(&mut taken);
-        self.tidy();
-        values
+        let values = self.kind.finish(&mut taken)?;
+        self.tidy()?;
+        Ok(values)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
         let mut taken = self.take(emit_to);
-        let states = encode(&self.kind, &mut taken);
-        self.tidy();
-        Ok(vec![states?])
+        let states = encode(&self.kind, &mut taken)?;
+        self.tidy()?;
+        Ok(vec![states])
     }
 
     fn convert_to_state(

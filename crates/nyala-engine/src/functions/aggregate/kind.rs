@@ -32,6 +32,12 @@ pub(crate) trait Kind: Debug + Send + Sync + 'static {
     /// The values of groups, which stay as they are.
     fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef>;
 
+    /// Lets go of what belongs to groups that were given away; `groups` are those that are left. Whether they
+    /// changed.
+    fn forget(&mut self, _groups: &mut [Self::Group]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Bytes that belong to no single group.
     fn shared_bytes(&self) -> usize {
         0

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array};
 use arrow::compute::kernels::cmp;
 use arrow::datatypes::DataType;
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::AccumulatorArgs;
 
 use super::arguments::{Argument, wrong_count};
 use super::integers::as_integers;
 use super::set::Bitmap;
-use crate::error::QueryError;
+use crate::error::{ErrorKind, QueryError};
 use crate::functions::aggregate::{
     Accumulators, Definition, Form, GroupList, Kind, Measured, Reader, Rows, begin, put_varint,
 };
@@ -44,6 +44,9 @@ impl Definition for IntersectCount {
             DataType::Dictionary(_, values) => values.as_ref(),
             other => other,
         };
+        if let Some(value) = values.iter().find(|value| is_rounded(value, column)) {
+            return Err(would_round(value, column));
+        }
         Ok(std::iter::once(counted).chain(vec![column.clone(); 1 + values.len()]).collect())
     }
 
@@ -59,6 +62,18 @@ impl Definition for IntersectCount {
         let values = arguments.expr_fields.len().saturating_sub(2);
         Ok(Accumulators::of(IntersectKind { values }))
     }
+}
+
+/// Whether a value would become another one in the type of the column, to which it may be equal.
+fn is_rounded(value: &DataType, column: &DataType) -> bool {
+    let has_fraction = value.is_floating() || value.is_decimal();
+    let has_time = matches!(value, DataType::Timestamp(..) | DataType::Date64);
+    (column.is_integer() && has_fraction) || (*column == DataType::Date32 && has_time)
+}
+
+fn would_round(value: &DataType, column: &DataType) -> DataFusionError {
+    let message = format!("`{NAME}` would round a `{value}` to compare it with a column of `{column}`");
+    QueryError::new(ErrorKind::InvalidText, message).hint("cast the value, or the column").into()
 }
 
 /// One bitmap for each value, in each group.

@@ -1,5 +1,6 @@
 //! What the scalar functions do, a row at a time. A null argument gives null.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -32,10 +33,10 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// The result for columns of equal length; one row if there are no arguments.
-    pub(super) fn run(self, columns: &[ArrayRef]) -> Result<ArrayRef> {
+    /// The result for columns of `rows` values, or of one that is that of every row.
+    pub(super) fn run(self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         match (self, columns) {
-            (Self::Empty, []) => bitmaps(1, |_| Ok(Some(Bitmap::default()))),
+            (Self::Empty, []) => bitmaps(rows, |_| Ok(Some(Bitmap::default()))),
             (Self::OfInteger, [integers]) => {
                 let integers = integers.as_primitive::<Int64Type>();
                 bitmaps(integers.len(), |row| {
@@ -52,29 +53,55 @@ impl Operation {
             (Self::Count, [column]) => integers(column, |bitmap| Some(bitmap.len().cast_signed())),
             (Self::Min, [column]) => integers(column, Bitmap::min),
             (Self::Max, [column]) => integers(column, Bitmap::max),
-            (Self::Contains, [column, wanted]) => contains(column, wanted),
-            (Self::HasAny, [left, right]) => has_any(left, right),
+            (Self::Contains, [column, wanted]) => contains(&Bitmaps::new(column, rows)?, wanted, rows),
+            (Self::HasAny, [left, right]) => {
+                has_any(&Bitmaps::new(left, rows)?, &Bitmaps::new(right, rows)?, rows)
+            }
             (Self::And | Self::Or | Self::Xor | Self::AndNot, [first, others @ ..]) => {
-                self.combine(first, others)
+                let others = others.iter().map(|column| Bitmaps::new(column, rows));
+                let others = others.collect::<Result<Vec<_>>>()?;
+                self.combine(&Bitmaps::new(first, rows)?, &others, rows)
             }
             _ => Err(QueryError::internal("a function of bitmaps got other arguments").into()),
         }
     }
 
-    fn combine(self, first: &ArrayRef, others: &[ArrayRef]) -> Result<ArrayRef> {
-        bitmaps(first.len(), |row| {
-            let Some(mut result) = read(first, row)? else { return Ok(None) };
+    fn combine(self, first: &Bitmaps<'_>, others: &[Bitmaps<'_>], rows: usize) -> Result<ArrayRef> {
+        bitmaps(rows, |row| {
+            let Some(first) = first.at(row)? else { return Ok(None) };
+            let mut result = first.into_owned();
             for other in others {
-                let Some(other) = read(other, row)? else { return Ok(None) };
+                let Some(other) = other.at(row)? else { return Ok(None) };
                 match self {
                     Self::And => result.intersect(&other),
-                    Self::Or => result.union(other),
-                    Self::Xor => result.symmetric_difference(other),
+                    Self::Or => result.union(other.into_owned()),
+                    Self::Xor => result.symmetric_difference(other.into_owned()),
                     _ => result.subtract(&other),
                 }
             }
             Ok(Some(result))
         })
+    }
+}
+
+/// An argument.
+enum Bitmaps<'a> {
+    /// A bitmap for each row.
+    Each(&'a ArrayRef),
+    /// One for all of them, which is read once.
+    Constant(Option<Bitmap>),
+}
+
+impl<'a> Bitmaps<'a> {
+    fn new(column: &'a ArrayRef, rows: usize) -> Result<Self> {
+        Ok(if column.len() < rows { Self::Constant(read(column, 0)?) } else { Self::Each(column) })
+    }
+
+    fn at(&self, row: usize) -> Result<Option<Cow<'_, Bitmap>>> {
+        match self {
+            Self::Each(column) => Ok(read(column, row)?.map(Cow::Owned)),
+            Self::Constant(bitmap) => Ok(bitmap.as_ref().map(Cow::Borrowed)),
+        }
     }
 }
 
@@ -103,26 +130,28 @@ fn integers(column: &ArrayRef, of: impl Fn(&Bitmap) -> Option<i64>) -> Result<Ar
 fn to_text(column: &ArrayRef) -> Result<ArrayRef> {
     let mut results = LargeStringBuilder::new();
     for row in 0..column.len() {
-        results.append_option(read(column, row)?.map(|bitmap| text::format(&bitmap)));
+        let text = read(column, row)?.as_ref().map(text::format).transpose()?;
+        results.append_option(text);
     }
     Ok(Arc::new(results.finish()))
 }
 
-fn contains(column: &ArrayRef, wanted: &ArrayRef) -> Result<ArrayRef> {
+fn contains(bitmaps: &Bitmaps<'_>, wanted: &ArrayRef, rows: usize) -> Result<ArrayRef> {
     let wanted: &Int64Array = wanted.as_primitive();
-    let results: Result<BooleanArray> = (0..column.len())
+    let results: Result<BooleanArray> = (0..rows)
         .map(|row| {
-            let bitmap = read(column, row)?.filter(|_| wanted.is_valid(row));
-            Ok(bitmap.map(|bitmap| bitmap.contains(wanted.value(row))))
+            let place = if wanted.len() < rows { 0 } else { row };
+            let bitmap = bitmaps.at(row)?.filter(|_| wanted.is_valid(place));
+            Ok(bitmap.map(|bitmap| bitmap.contains(wanted.value(place))))
         })
         .collect();
     Ok(Arc::new(results?))
 }
 
-fn has_any(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
-    let results: Result<BooleanArray> = (0..left.len())
+fn has_any(left: &Bitmaps<'_>, right: &Bitmaps<'_>, rows: usize) -> Result<ArrayRef> {
+    let results: Result<BooleanArray> = (0..rows)
         .map(|row| {
-            let both = read(left, row)?.zip(read(right, row)?);
+            let both = left.at(row)?.zip(right.at(row)?);
             Ok(both.map(|(left, right)| left.has_any(&right)))
         })
         .collect();

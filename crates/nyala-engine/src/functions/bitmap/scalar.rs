@@ -105,8 +105,13 @@ impl ScalarUDFImpl for BitmapFunction {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let columns: Vec<ArrayRef> = ColumnarValue::values_to_arrays(&arguments.args)?;
-        let result = self.operation.run(&columns)?;
+        let rows = if constant { 1 } else { arguments.number_rows };
+        // A constant stays one row: as many copies of a large bitmap as there are rows would fill the memory.
+        let columns = arguments.args.iter().map(|value| match value {
+            ColumnarValue::Array(column) => Ok(Arc::clone(column)),
+            ColumnarValue::Scalar(value) => value.to_array(),
+        });
+        let result = self.operation.run(&columns.collect::<Result<Vec<ArrayRef>>>()?, rows)?;
         if constant {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?));
         }

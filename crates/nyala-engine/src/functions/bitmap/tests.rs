@@ -1,9 +1,14 @@
 //! Bitmaps hold what a plain ordered set holds, and damaged ones are refused.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, AsArray, Int64Array, LargeBinaryArray};
+use roaring::RoaringTreemap;
+
+use super::operations::Operation;
 use super::*;
-use crate::error::QueryError;
+use crate::error::{ErrorKind, QueryError};
 use crate::functions::aggregate::Measured;
 
 /// Xorshift (Marsaglia 2003).
@@ -116,7 +121,7 @@ fn damaged_bytes_are_refused() {
 #[test]
 fn text_is_read_and_written() {
     let check = |text: &str, expected: Option<&str>| {
-        let found = text::parse(text).map(|bitmap| text::format(&bitmap));
+        let found = text::parse(text).map(|bitmap| text::format(&bitmap).unwrap());
         assert_eq!(found.as_deref(), expected, "{text}");
     };
     check("3, 1,2 ,1", Some("1,2,3"));
@@ -126,6 +131,45 @@ fn text_is_read_and_written() {
     check("1,,2", None);
     check("1,x", None);
     check("9223372036854775808", None);
+}
+
+/// A hundred bytes may stand for gigabytes of text.
+#[test]
+fn a_bitmap_of_very_many_values_is_no_text() {
+    let mut many = RoaringTreemap::new();
+    many.insert_range(0..11_000_000);
+    let error = QueryError::from(text::format(&Bitmap::from_roaring(many)).unwrap_err());
+    assert_eq!(error.kind, ErrorKind::LimitExceeded);
+    assert!(error.message.contains("11000000 values"), "{error}");
+}
+
+/// A constant comes as one row, whatever the number of rows: copies of a large one would fill the memory.
+#[test]
+fn constants_are_those_of_every_row() {
+    let bytes = |values: &[i64]| Bitmap::from_iter(values.iter().copied()).encoded().unwrap();
+    let column = |bitmaps: &[Option<&[i64]>]| -> ArrayRef {
+        Arc::new(LargeBinaryArray::from_iter(bitmaps.iter().map(|values| values.map(bytes))))
+    };
+    let one = column(&[Some(&[1, 2])]);
+    let rows = column(&[Some(&[2, 3]), None, Some(&[])]);
+    let integers: ArrayRef = Arc::new(Int64Array::from(vec![Some(2), Some(7), None]));
+    let two: ArrayRef = Arc::new(Int64Array::from(vec![2]));
+    let booleans = |operation: Operation, columns: [&ArrayRef; 2]| -> Vec<Option<bool>> {
+        operation.run(&columns.map(Arc::clone), 3).unwrap().as_boolean().iter().collect()
+    };
+    assert_eq!(booleans(Operation::Contains, [&one, &integers]), [Some(true), Some(false), None]);
+    assert_eq!(booleans(Operation::Contains, [&rows, &two]), [Some(true), None, Some(false)]);
+    assert_eq!(booleans(Operation::HasAny, [&one, &rows]), [Some(true), None, Some(false)]);
+    let check = |operation: Operation, columns: [&ArrayRef; 2], expected: [Option<&[i64]>; 3]| {
+        let found = operation.run(&columns.map(Arc::clone), 3).unwrap();
+        assert_eq!(&found, &column(&expected), "{operation:?}");
+    };
+    check(Operation::And, [&one, &rows], [Some(&[2]), None, Some(&[])]);
+    check(Operation::Or, [&rows, &one], [Some(&[1, 2, 3]), None, Some(&[1, 2])]);
+    check(Operation::Xor, [&one, &rows], [Some(&[1, 3]), None, Some(&[1, 2])]);
+    check(Operation::AndNot, [&one, &rows], [Some(&[1]), None, Some(&[1, 2])]);
+    let nothing = column(&[None]);
+    check(Operation::Or, [&rows, &nothing], [None, None, None]);
 }
 
 fn roundtrip(values: &BTreeSet<i64>) -> Bitmap {

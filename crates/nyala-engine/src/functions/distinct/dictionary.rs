@@ -46,6 +46,11 @@ impl Dictionary {
         value_of(&self.bytes, &self.ends, number)
     }
 
+    /// How many values it has.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// Bytes that it holds.
     pub(super) fn heap_bytes(&self) -> usize {
         self.numbers.allocation_size() + self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()

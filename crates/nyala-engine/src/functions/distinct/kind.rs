@@ -16,21 +16,51 @@ use crate::functions::values::{Family, spell};
 pub(super) struct DistinctKind {
     family: Family,
     dictionary: Dictionary,
+    /// What the dictionary weighed when it was last looked for values that are in no group.
+    checked_bytes: usize,
 }
+
+/// By how much a dictionary has at least doubled before it is looked for values that are in no group.
+const UNCHECKED_BYTES: usize = 4 << 20;
 
 impl DistinctKind {
     /// For values of one family.
     pub(super) fn new(family: Family) -> Self {
-        Self { family, dictionary: Dictionary::default() }
+        Self { family, dictionary: Dictionary::default(), checked_bytes: 0 }
+    }
+
+    fn value(&self, number: i64) -> Result<&[u8]> {
+        let value = u32::try_from(number).ok().and_then(|number| self.dictionary.value(number));
+        Ok(value.ok_or_else(|| QueryError::internal("a value is missing"))?)
     }
 
     fn values(&self, numbers: &Bitmap) -> Result<Vec<&[u8]>> {
-        let value = |number: i64| u32::try_from(number).ok().and_then(|n| self.dictionary.value(n));
-        let values: Option<Vec<&[u8]>> = numbers.iter().map(value).collect();
-        let mut values = values.ok_or_else(|| QueryError::internal("a value is missing"))?;
+        let values: Result<Vec<&[u8]>> = numbers.iter().map(|number| self.value(number)).collect();
+        let mut values = values?;
         values.sort_unstable();
         Ok(values)
     }
+
+    /// A dictionary of nothing but the values of `groups`, which get new numbers.
+    fn renumber(&mut self, groups: &mut [Held<Bitmap>]) -> Result<()> {
+        let mut dictionary = Dictionary::default();
+        for group in groups {
+            let Held::Open(numbers) = group else { continue };
+            let mut renumbered = Bitmap::default();
+            for number in numbers.iter() {
+                renumbered.insert(i64::from(dictionary.number(self.value(number)?)?));
+            }
+            *numbers = renumbered;
+        }
+        self.dictionary = dictionary;
+        Ok(())
+    }
+}
+
+/// How many values the groups have that are unpacked, one counted in each group that it is in.
+fn unpacked(groups: &[Held<Bitmap>]) -> u64 {
+    let values = groups.iter().map(|group| if let Held::Open(numbers) = group { numbers.len() } else { 0 });
+    values.sum()
 }
 
 /// Adds the values of an encoded set.
@@ -68,7 +98,7 @@ impl Kind for DistinctKind {
     ) -> Result<()> {
         let column = values.first().ok_or_else(|| QueryError::internal("there is no argument"))?;
         let spelled = spell(self.family, column)?;
-        let Self { family, dictionary } = self;
+        let Self { family, dictionary, .. } = self;
         rows.for_each(|row, group| {
             let number = i64::from(dictionary.number(spelled.value(row))?);
             groups.change(group, |held| {
@@ -79,7 +109,7 @@ impl Kind for DistinctKind {
     }
 
     fn merge(&mut self, group: &mut Self::Group, state: &[u8]) -> Result<()> {
-        let Self { family, dictionary } = self;
+        let Self { family, dictionary, .. } = self;
         if let Held::Empty = group {
             encoding::encoded_len(*family, state)?;
             *group = Held::Packed(state.into());
@@ -100,6 +130,20 @@ impl Kind for DistinctKind {
 
     fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef> {
         count_column(groups, |bytes| encoding::encoded_len(self.family, bytes), Bitmap::len)
+    }
+
+    /// Groups that come sorted are given away one after the other: the dictionary would come to hold the
+    /// values of all of them.
+    fn forget(&mut self, groups: &mut [Self::Group]) -> Result<bool> {
+        if self.dictionary.heap_bytes() < 2 * self.checked_bytes + UNCHECKED_BYTES {
+            return Ok(false);
+        }
+        let few = unpacked(groups) < self.dictionary.len() as u64 / 2;
+        if few {
+            self.renumber(groups)?;
+        }
+        self.checked_bytes = self.dictionary.heap_bytes();
+        Ok(few)
     }
 
     fn shared_bytes(&self) -> usize {

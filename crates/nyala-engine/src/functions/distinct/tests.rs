@@ -132,3 +132,37 @@ fn check<K: Kind>(kind: K, column: &ArrayRef, groups: &[usize], filter: &Boolean
     single.merge_batch(&each).unwrap();
     assert_eq!(single.evaluate().unwrap(), once, "asking changed the answer");
 }
+
+/// Groups that come sorted are given away before the next ones begin. What is kept meanwhile does not grow
+/// with all that were.
+#[test]
+fn values_of_groups_that_were_given_away_are_forgotten() {
+    let mut sorted = Grouped::new(DistinctKind::new(Family::Bytes));
+    let (batches, rows) = (60, 10_000);
+    let mut largest = 0;
+    for batch in 0..batches {
+        let first = batch * rows;
+        let texts = (first..first + rows).map(|n| format!("value {n}"));
+        let column: ArrayRef = Arc::new(StringArray::from_iter_values(texts));
+        // The last group of the batch before goes on for a row.
+        let begun = usize::from(batch > 0);
+        let groups: Vec<usize> = (0..rows).map(|row| if row == 0 { 0 } else { begun }).collect();
+        sorted.update_batch(&[column], &groups, None, begun + 1).unwrap();
+        largest = largest.max(sorted.size());
+        if batch > 0 {
+            let counts = sorted.evaluate(EmitTo::First(1)).unwrap();
+            let expected = if batch == 1 { rows + 1 } else { rows };
+            assert_eq!(counts.as_primitive::<Int64Type>().values(), &[expected as i64]);
+        }
+    }
+    let last = sorted.state(EmitTo::All).unwrap();
+    assert!(largest < 16 << 20, "{largest} bytes for two groups at a time");
+    let mut values = 0;
+    encoding::for_each(Family::Bytes, last[0].as_binary::<i64>().value(0), |value| {
+        values += 1;
+        assert!(value.starts_with(b"value "));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(values, rows - 1);
+}

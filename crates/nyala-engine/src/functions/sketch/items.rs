@@ -17,7 +17,11 @@ use crate::functions::values::Family;
 
 /// Size of the map of counters. Three quarters of it are used: up to 3,072 different values are counted
 /// exactly, and beyond that no count is too large by more than 3.5 / 4096 = 0.09 % of the rows.
-const COUNTERS: usize = 4096;
+const COUNTERS: usize = 1 << LG_COUNTERS;
+const LG_COUNTERS: u8 = 12;
+
+/// Most values that are counted: a count and its bound together must be a number.
+const MAX_WEIGHT: u64 = i64::MAX.cast_unsigned();
 
 const WHAT: &str = "frequent-items sketch";
 
@@ -99,7 +103,7 @@ impl Items {
         self.added += other.num_active_items();
         self.added_bytes += state.len();
         let sketch = self.sketch()?;
-        if sketch.total_weight().checked_add(other.total_weight()).is_none() {
+        if sketch.total_weight().saturating_add(other.total_weight()) > MAX_WEIGHT {
             return Err(damaged(WHAT, "its counts are impossibly large"));
         }
         sketch.merge(&other);
@@ -132,11 +136,16 @@ fn decode(family: Family, state: &[u8]) -> Result<FrequentItemsSketch<Item>> {
     if found != family as u8 {
         return Err(reader.damaged(format!("it has values of family `{found}`, not `{}`", family as u8)));
     }
+    // The library makes a map of the size that the bytes name before it reads what is in it.
+    if let [_, _, _, largest, size, ..] = *reader.rest()
+        && (largest != LG_COUNTERS || size > LG_COUNTERS)
+    {
+        return Err(reader.damaged("its sizes are not those of this server"));
+    }
     let sketch = FrequentItemsSketch::<Item>::deserialize(reader.rest());
     let sketch = sketch.map_err(|error| reader.damaged(error))?;
-    let size_differs = sketch.max_map_size() != COUNTERS;
-    if size_differs || sketch.maximum_error() > sketch.total_weight() {
-        return Err(reader.damaged("its sizes are not those of this server"));
+    if sketch.total_weight() > MAX_WEIGHT || sketch.maximum_error() > sketch.total_weight() {
+        return Err(reader.damaged("its counts are impossibly large"));
     }
     Ok(sketch)
 }

@@ -122,6 +122,14 @@ fn damaged_sketches_are_refused() {
     refuse(&HLL, &[1, 6], "something else");
     refuse(&HLL, &[1, 5, 2, 1, 7, 12, 3, 4, 0, 8], "2^12 registers");
     refuse(&top, &[1, 6, 1], "family `1`");
+    // A map of 2^30 counters, of which none is used.
+    let huge: Vec<u8> = [&[1, 6, 2, 4, 1, 10, 30, 30, 0, 0, 0][..], &[0; 8], &[1], &[0; 15]].concat();
+    refuse(&top, &huge, "sizes are not those");
+    // More values than anyone has.
+    let counts = |total: u64| {
+        [&[1, 6, 2, 4, 1, 10, 12, 3, 0, 0, 0][..], &[0; 8], &total.to_le_bytes(), &[0; 8]].concat()
+    };
+    refuse(&top, &counts(u64::MAX), "impossibly large");
 }
 
 /// Cuts the state and changes bytes of it: errors or other answers, but no panic.

@@ -1,0 +1,17 @@
+//! Aggregates of DataFusion whose answers are wrong for some rows, mended under their own names.
+//!
+//! | function | what was wrong |
+//! |---|---|
+//! | `min`, `max` of floats | by group, a NaN made them forget what came before, and a group of nothing but an infinity got the largest finite number; elsewhere a NaN with a sign was less than every number |
+//! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
+//!
+//! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
+
+mod correlation;
+mod extremes;
+mod function;
+
+pub(super) use function::mended;
+
+#[cfg(test)]
+mod tests;
