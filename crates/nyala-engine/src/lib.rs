@@ -18,6 +18,7 @@ mod cube;
 mod error;
 mod functions;
 mod live;
+mod pruning;
 mod query;
 mod scan;
 mod session;

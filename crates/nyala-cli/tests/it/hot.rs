@@ -366,3 +366,44 @@ fn changed(factor: i64) -> arrow::array::RecordBatch {
         "b" => numbers([1, 2, 3]),
     )
 }
+
+/// Where a statement has one partition it has all cells of a cuboid, and they are sorted as they come.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_rows_are_not_taken_at_once_where_work_is_not_divided() {
+    let test = TestEngine::new().await;
+    table(&test, 160_000).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY few, d1, d2, a").await;
+    test.run("BUILD CUBE c").await;
+    test.run("SET datafusion.execution.target_partitions = 1").await;
+    let each = |condition: &str| {
+        format!(
+            "SELECT few, d1, d2, a, sum(a) FROM f {condition} GROUP BY few, d1, d2, a ORDER BY few, d1, d2, a LIMIT 5"
+        )
+    };
+    let all = each("");
+    let cold = test.run(&all).await;
+    warm(&test, &all).await;
+    let operators = test.operators(&all).await;
+    assert!(operators.contains("partitions=1") && !operators.contains("HotGroupsExec"), "{operators}");
+    assert_eq!(test.run(&all).await, cold);
+    warm_groups(&test, &each("WHERE few = 3")).await;
+}
+
+/// A block that begins in the evening and ends in the morning has times of day that are not between these.
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_not_skipped_by_what_their_extremes_are_cast_to() {
+    let test = TestEngine::new().await;
+    let minutes = 0..40_000_i64;
+    let moments = minutes.clone().map(|minute| minute * 60_000_000);
+    let facts = batch!(
+        "moment" => arrow::array::TimestampMicrosecondArray::from_iter_values(moments),
+        "a" => Int64Array::from_iter_values(minutes.clone().map(|_| 1)),
+    );
+    test.table("g", &[facts]).await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM g GROUP BY moment").await;
+    test.run("BUILD CUBE c").await;
+    let sql = "SELECT sum(a) FROM g WHERE CAST(moment AS TIME) >= CAST('09:00:00' AS TIME)";
+    warm(&test, sql).await;
+    let expected = minutes.filter(|minute| minute % 1440 >= 540).count();
+    assert_eq!(test.run(sql).await, [[expected.to_string()]]);
+}

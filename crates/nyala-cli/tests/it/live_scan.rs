@@ -277,3 +277,24 @@ async fn a_statement_may_write_many_texts_of_some_of_the_rows() {
     test.run("CREATE LIVE TABLE copied (PRIMARY KEY (id)) AS SELECT id, t FROM texts").await;
     assert_eq!(test.run("SELECT count(DISTINCT t) FROM copied").await, [["400000"]]);
 }
+
+/// Bounds of values are no bounds of what they are cast to, and may be such that the cast fails.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cast_is_not_judged_by_bounds_that_say_nothing_of_it() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, moment TIMESTAMP, n BIGINT)").await;
+    test.run(
+        "INSERT INTO t VALUES (1, TIMESTAMP '2024-01-01 10:00:00', 1), (2, TIMESTAMP '2024-01-02 08:00:00', 100000)",
+    )
+    .await;
+    for (condition, expected) in [
+        ("CAST(moment AS TIME) >= CAST('09:00:00' AS TIME)", "1"),
+        ("CAST(moment AS TIME) < CAST('09:00:00' AS TIME)", "2"),
+        ("CAST(moment AS DATE) = DATE '2024-01-02'", "2"),
+        // Only of rows that the rest has left it is asked whether they fit.
+        ("n < 10 AND CAST(n AS SMALLINT) > 0.5", "1"),
+    ] {
+        let found = test.run(&format!("SELECT id FROM t WHERE {condition}")).await;
+        assert_eq!(found, [[expected]], "{condition}");
+    }
+}

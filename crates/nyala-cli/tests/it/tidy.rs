@@ -29,10 +29,11 @@ const ENGINE_MODULES: &[(&str, &[&str])] = &[
     ("access", &["error"]),
     ("statement", &["error"]),
     ("functions", &["error", "statement"]),
-    ("scan", &["error", "statement"]),
-    ("live", &["error"]),
+    ("pruning", &[]),
+    ("scan", &["error", "statement", "pruning"]),
+    ("live", &["error", "pruning"]),
     ("cube", &["error", "statement", "functions", "scan", "live"]),
-    ("session", &["error", "statement", "functions", "scan", "live", "cube"]),
+    ("session", &["error", "statement", "functions", "pruning", "scan", "live", "cube"]),
     ("query", &["error", "access", "statement", "functions", "scan", "live", "cube", "session"]),
 ];
 

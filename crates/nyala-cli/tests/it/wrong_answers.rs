@@ -230,3 +230,21 @@ async fn a_session_function_has_one_value_at_one_door() {
     drop(client);
     connection.await.unwrap().unwrap();
 }
+
+/// A file begins and ends at midnight, and times of day in it do not all lie between these two.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_not_left_out_by_what_their_extremes_are_cast_to() {
+    const HOUR: i64 = 3_600_000_000;
+    let test = TestEngine::new().await;
+    let rows = batch!(
+        "moment" => TimestampMicrosecondArray::from_iter_values([0, 10 * HOUR, 24 * HOUR]),
+        "n" => Int64Array::from_iter_values([-5, 0, 5]),
+    );
+    test.table("f", &[rows]).await;
+    let check = async |sql: &str| assert_eq!(test.run(sql).await, [["0"]], "{sql}");
+    check("SELECT n FROM f WHERE CAST(moment AS TIME) >= TIME '09:00'").await;
+    check("SELECT n FROM f WHERE NOT CAST(n AS BOOLEAN)").await;
+    check("SELECT n FROM f WHERE TRY_CAST(moment AS TIME) = TIME '10:00'").await;
+    check("SELECT n FROM f ORDER BY CAST(moment AS TIME) DESC LIMIT 1").await;
+    check("SELECT n FROM f JOIN (VALUES (TIME '10:00')) v (t) ON CAST(moment AS TIME) = v.t").await;
+}

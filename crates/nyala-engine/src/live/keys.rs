@@ -1,6 +1,6 @@
 //! Conditions that name keys: `id = 7`, `id IN (7, 8)`, and the same for each column of a composite key.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -47,13 +47,9 @@ fn with(start: &[ScalarValue], value: &ScalarValue) -> Vec<ScalarValue> {
 fn values(condition: &Expr, column: &str, data_type: &DataType) -> Option<Vec<ScalarValue>> {
     let mut found = Vec::new();
     collect(condition, column, data_type, &mut found)?;
-    let mut distinct: Vec<ScalarValue> = Vec::new();
-    for value in found {
-        if !value.is_null() && !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    Some(distinct)
+    let mut known: HashSet<ScalarValue> = HashSet::with_capacity(found.len());
+    found.retain(|value| !value.is_null() && known.insert(value.clone()));
+    Some(found)
 }
 
 fn collect(condition: &Expr, column: &str, data_type: &DataType, found: &mut Vec<ScalarValue>) -> Option<()> {

@@ -16,6 +16,8 @@ use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 use nyala_storage::oplog::{Part, Version};
 
+use crate::pruning::ordered_part;
+
 /// What rows must fulfil, in terms of bounds; none if that says nothing.
 pub(super) fn predicate(
     filters: &[Expr],
@@ -26,12 +28,15 @@ pub(super) fn predicate(
     let names = DFSchema::try_from(Arc::clone(schema))?;
     let context = PhysicalPlanningContext::default();
     let filter = create_physical_expr(&filter, &names, session.execution_props(), &context)?;
+    let filter = ordered_part(&filter, schema);
     Ok(PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter))
 }
 
-/// Which of the parts may have rows that fulfil `predicate`. No value is read for it.
-pub(super) fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Result<Vec<bool>> {
-    predicate.prune(&Parts { version, schema: version.schema(), parts })
+/// Which of the parts may have rows that fulfil `predicate`: all, if it cannot be evaluated. A bound may be a value for which
+/// it fails and that of a row which other conditions rule out. No value is read for it.
+pub(super) fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Vec<bool> {
+    let kept = predicate.prune(&Parts { version, schema: version.schema(), parts });
+    kept.unwrap_or_else(|_| vec![true; parts.len()])
 }
 
 /// What is known of parts, as DataFusion asks for it.

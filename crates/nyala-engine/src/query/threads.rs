@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::be_patient;
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
@@ -97,17 +98,24 @@ impl Threads {
         [("nyala-query", &self.handle), ("nyala-patient", &self.patient), ("nyala-load", &self.loading)]
     }
 
-    /// Runs `work` on a planning thread. If the caller goes away the result is thrown away.
+    /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer:
+    /// these threads are few, and all statements need them.
     pub(super) async fn plan<F, T>(&self, work: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        let (sender, receiver) = oneshot::channel();
+        let (mut sender, receiver) = oneshot::channel();
         let handle = self.handle.clone();
         let job: Job = Box::new(move || {
-            if !sender.is_closed() {
-                let done = handle.block_on(AssertUnwindSafe(work).catch_unwind());
+            let done = handle.block_on(async {
+                tokio::select! {
+                    biased;
+                    () = sender.closed() => None,
+                    done = AssertUnwindSafe(work).catch_unwind() => Some(done),
+                }
+            });
+            if let Some(done) = done {
                 let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
             }
         });
@@ -133,6 +141,7 @@ impl Threads {
 /// large join as it is without one, but 50 clients that ask without pause leave such a join hardly any time then:
 /// it ended one twentieth as often.
 fn give_way() {
+    be_patient();
     let lower = ThreadPriorityValue::try_from(PATIENT_PRIORITY).map(ThreadPriority::Crossplatform);
     let lowered = lower.ok().map(|lower| lower.set_for_current());
     if !matches!(lowered, Some(Ok(()))) {
@@ -166,5 +175,27 @@ impl Drop for Threads {
         for runtime in self.runtimes.drain(..) {
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn planning_that_nobody_waits_for_keeps_no_thread() {
+        let threads = Threads::start(1).unwrap();
+        let (begins, begun) = oneshot::channel();
+        let endless = threads.plan(async move {
+            begins.send(()).unwrap();
+            std::future::pending::<Result<()>>().await
+        });
+        tokio::select! {
+            _ = endless => unreachable!("it has no end"),
+            begun = begun => begun.unwrap(),
+        }
+        let next = tokio::time::timeout(std::time::Duration::from_secs(60), threads.plan(async { Ok(7) }));
+        assert_eq!(next.await.unwrap().unwrap(), 7);
     }
 }

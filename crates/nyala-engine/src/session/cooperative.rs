@@ -1,4 +1,4 @@
-//! Joins give way, so that a query that is cancelled in the middle of one ends.
+//! Large queries give way, to what ends them and to smaller ones.
 
 use std::sync::Arc;
 
@@ -6,26 +6,29 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::config::ConfigOptions;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 
-/// Makes operators that turn one batch into many yield between the batches they give.
+use super::give_way::GiveWayExec;
+
+/// Makes operators that read, and those that turn one batch into many, give way between the batches they give.
 ///
 /// DataFusion counts work at the leaves of a plan. A join can give billions of rows for one batch of
 /// its input, and an aggregation above it would take them all without ever looking up.
 #[derive(Debug)]
-pub(super) struct CooperativeJoins;
+pub(super) struct GivesWay;
 
-impl PhysicalOptimizerRule for CooperativeJoins {
+impl PhysicalOptimizerRule for GivesWay {
     fn optimize(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         _options: &ConfigOptions,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
-            Ok(if multiplies(node.as_ref()) {
-                Transformed::yes(Arc::new(CooperativeExec::new(node)) as Arc<dyn ExecutionPlan>)
+            Ok(if reads(node.as_ref()) || multiplies(node.as_ref()) {
+                Transformed::yes(Arc::new(GiveWayExec::new(node)) as Arc<dyn ExecutionPlan>)
             } else {
                 Transformed::no(node)
             })
@@ -34,12 +37,16 @@ impl PhysicalOptimizerRule for CooperativeJoins {
     }
 
     fn name(&self) -> &str {
-        "cooperative_joins"
+        "gives_way"
     }
 
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn reads(node: &dyn ExecutionPlan) -> bool {
+    node.children().is_empty() && !node.is::<PlaceholderRowExec>() && !node.is::<EmptyExec>()
 }
 
 fn multiplies(node: &dyn ExecutionPlan) -> bool {

@@ -1,12 +1,14 @@
 //! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
 
 mod base;
+mod casts;
 mod constants;
 mod context;
 mod cooperative;
 mod cubes;
 mod extension;
 mod filter_in_scan;
+mod give_way;
 mod groups_in_scan;
 mod lists;
 mod physical;
@@ -18,6 +20,7 @@ mod tables;
 pub(crate) use base::BaseState;
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
+pub(crate) use give_way::be_patient;
 pub(crate) use lists::lists_may_overlap;
 pub(crate) use physical::is_plain;
 pub(crate) use settings::Settings;

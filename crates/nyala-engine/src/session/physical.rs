@@ -16,7 +16,8 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
-use super::cooperative::CooperativeJoins;
+use super::casts::HideCasts;
+use super::cooperative::GivesWay;
 use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
 use crate::scan::{HotCuboidExec, HotGroupsExec};
@@ -37,7 +38,8 @@ pub(super) struct PhysicalRules {
 impl PhysicalRules {
     pub(super) fn new() -> Self {
         let mut all = PhysicalOptimizer::new().rules;
-        all.push(Arc::new(CooperativeJoins));
+        all.push(Arc::new(HideCasts));
+        all.push(Arc::new(GivesWay));
         Self {
             all,
             few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan), Arc::new(GroupsInScan)],

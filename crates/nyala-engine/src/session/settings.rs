@@ -36,6 +36,12 @@ impl ConfigExtension for NyalaOptions {
 const SESSION_PREFIXES: [&str; 4] =
     ["datafusion.execution.", "datafusion.optimizer.", "datafusion.explain.", "datafusion.format."];
 
+/// Most rows of a batch. Operators ask for the memory of a whole batch before they have a row, and if the system has not as much
+/// the process ends.
+const MOST_BATCH_ROWS: usize = 1 << 20;
+/// Most partitions. An exchange has a channel from each to each.
+const MOST_PARTITIONS: usize = 256;
+
 /// The setting that clients of PostgreSQL know under shorter names.
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
 
@@ -136,14 +142,29 @@ impl Settings {
         if value == "0" && (name.ends_with("batch_size") || name.ends_with("target_partitions")) {
             return Err(invalid(name, value, "at least 1"));
         }
-        Arc::make_mut(&mut self.values().options).set(name, value).map_err(|error| {
+        let mut options = self.0.options.as_ref().clone();
+        options.set(name, value).map_err(|error| {
             let text = error.strip_backtrace();
             if text.contains("not found") || text.contains("Could not find") {
                 unknown(name)
             } else {
                 invalid(name, value, "a value of its type")
             }
-        })
+        })?;
+        let sizes = |options: &ConfigOptions| match name {
+            "datafusion.execution.batch_size" => (options.execution.batch_size.get(), MOST_BATCH_ROWS),
+            "datafusion.execution.target_partitions" => {
+                (options.execution.target_partitions, MOST_PARTITIONS)
+            }
+            _ => (0, 0),
+        };
+        // What the server is configured to may be set again.
+        let most = sizes(&self.0.defaults).0.max(sizes(&options).1);
+        if sizes(&options).0 > most {
+            return Err(invalid(name, value, &format!("at most {most}")));
+        }
+        self.values().options = Arc::new(options);
+        Ok(())
     }
 
     /// The value of one setting, as text.
@@ -308,5 +329,24 @@ mod tests {
         check("statement_timeout", "soon", ErrorKind::InvalidParameter, "`soon`");
         check("datafusion.runtime.memory_limit", "1", ErrorKind::UndefinedObject, "does not exist");
         check("datafusion.execution.batch_size", "0", ErrorKind::InvalidParameter, "at least 1");
+    }
+
+    #[test]
+    fn sizes_that_no_machine_has_memory_for_are_refused() {
+        let mut settings = settings();
+        for name in ["datafusion.execution.batch_size", "datafusion.execution.target_partitions"] {
+            let before = settings.get(name).unwrap();
+            for value in ["1000000000000", "18446744073709551615"] {
+                let error = settings.set(name, value).unwrap_err();
+                assert_eq!(error.kind, ErrorKind::InvalidParameter, "{error}");
+                assert!(error.message.contains("at most") && error.message.contains(name), "{error}");
+            }
+            assert_eq!(settings.get(name).as_deref(), Some(before.as_str()), "it stays as it was");
+            settings.set(name, "64").unwrap();
+            settings.set(name, &before).unwrap();
+        }
+        let many = Arc::make_mut(&mut settings.values().defaults);
+        many.execution.target_partitions = 2 * MOST_PARTITIONS;
+        settings.set("datafusion.execution.target_partitions", "512").unwrap();
     }
 }

@@ -88,16 +88,19 @@ impl Reader {
         if let Some(written) = &scan.written {
             parts.retain(|part| part.may_hold(written));
         }
-        if let Some(bounds) = &scan.bounds {
-            let kept = kept(&version, &parts, bounds)?;
-            parts = parts.into_iter().zip(kept).filter_map(|(part, kept)| kept.then_some(part)).collect();
-        }
         if partition == 0 {
             metrics.skipped.add(all - parts.len());
         }
-        let own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
+        // Parts are shared out before anybody looks at their bounds. Those of rows in a log are known from when it is read,
+        // which may be after the first partition has begun and before the last has.
+        let mut own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
+        if let Some(bounds) = &scan.bounds {
+            let (all, kept) = (own.len(), kept(&version, &own, bounds));
+            own = own.into_iter().zip(kept).filter_map(|(part, kept)| kept.then_some(part)).collect();
+            metrics.skipped.add(all - own.len());
+        }
         let doubtful = match conditions.counterpart(&scan.schema)? {
-            Some(counterpart) => kept(&version, &own, &counterpart)?,
+            Some(counterpart) => kept(&version, &own, &counterpart),
             None => vec![true; own.len()],
         };
         let own = own.into_iter().zip(doubtful).map(|(part, doubtful)| Share { part, certain: !doubtful });
@@ -154,7 +157,7 @@ impl Reader {
             return Ok(None);
         }
         if let Some(bounds) = self.checks.bounds()?
-            && kept(&self.version, std::slice::from_ref(&share.part), bounds)? == [false]
+            && kept(&self.version, std::slice::from_ref(&share.part), bounds) == [false]
         {
             self.metrics.skipped.add(1);
             return Ok(None);
@@ -204,4 +207,90 @@ fn beside(some: &RecordBatch, others: &RecordBatch) -> Result<RecordBatch> {
 
 pub(super) fn joined(error: tokio::task::JoinError) -> QueryError {
     QueryError::internal(format!("reading a live table ended early: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use arrow::array::{ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::{DataType, Field, Int64Type};
+    use datafusion::logical_expr::Operator;
+    use datafusion::physical_expr::expressions::{binary, col, lit};
+    use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
+    use futures::TryStreamExt;
+    use nyala_model::{LiveSource, QualifiedName, TableEntry, TableId, TableSource};
+    use nyala_storage::oplog::{DiskStore, Environment, StoreOptions, TableSpec, Write};
+
+    use super::*;
+    use crate::live::table::LiveRef;
+
+    /// They make four parts.
+    const ROWS: i64 = 200_000;
+
+    /// A store whose log nobody reads but those who want rows of it.
+    fn open(folder: &Path) -> DiskStore {
+        let options = StoreOptions { background: false, load_values: false, ..StoreOptions::default() };
+        DiskStore::open(folder, options, Environment::default()).unwrap()
+    }
+
+    /// A scan for the last ten rows.
+    fn scan(schema: &SchemaRef) -> LiveScan {
+        let source = LiveSource {
+            store: "s".to_owned(),
+            stored_as: "t".to_owned(),
+            key: vec!["id".to_owned()],
+            defaults: BTreeMap::new(),
+        };
+        let entry = TableEntry {
+            id: TableId(1),
+            name: QualifiedName::new("public", "t"),
+            source: TableSource::Live(source.clone()),
+            schema_ipc: Vec::new(),
+            definition: String::new(),
+        };
+        let last = binary(col("n", schema).unwrap(), Operator::GtEq, lit(ROWS - 10), schema).unwrap();
+        LiveScan {
+            table: Arc::new(LiveRef::new(Arc::new(entry), source, None)),
+            schema: Arc::clone(schema),
+            keys: None,
+            bounds: PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(last),
+            written: None,
+            pins: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn partitions_have_every_row_once_though_bounds_become_known_between_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let fields = ["id", "n"].map(|name| Field::new(name, DataType::Int64, false));
+        let schema: SchemaRef = Arc::new(Schema::new(fields.to_vec()));
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
+        let rows = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(&numbers), numbers]).unwrap();
+        let store = open(folder.path());
+        let table = store.create_table(TableSpec::new("t", Arc::clone(&schema), &["id"])).unwrap();
+        table.write(Write::upsert(rows)).unwrap();
+        store.checkpoint().unwrap();
+        drop((table, store));
+
+        let store = open(folder.path());
+        let table = store.table("t").unwrap();
+        assert!(!table.is_loaded(), "nothing is known of a log before it is read");
+        let scan = scan(&schema);
+        let mut found: Vec<i64> = Vec::new();
+        for partition in 0..2 {
+            let metrics = ReaderMetrics { skipped: Count::new(), time: Time::new() };
+            let (share, conditions) = ((partition, 2), Conditions::default());
+            let reader =
+                Reader::new(&scan, table.clone(), share, &conditions, (&schema, 8192), metrics).unwrap();
+            for rows in reader.batches().try_collect::<Vec<_>>().await.unwrap() {
+                found.extend(rows.column(1).as_primitive::<Int64Type>().values());
+            }
+            assert!(table.is_loaded(), "the first partition has read the log");
+        }
+        found.retain(|number| *number >= ROWS - 10);
+        found.sort_unstable();
+        assert_eq!(found, (ROWS - 10..ROWS).collect::<Vec<_>>());
+    }
 }

@@ -281,6 +281,15 @@ mod tests {
     }
 
     #[test]
+    fn texts_count_with_their_length_while_they_are_brought() {
+        let text = |i: usize| Some(format!("{:>1000}", i % 100));
+        let values: ArrayRef = Arc::new((0..800).map(text).collect::<StringArray>());
+        let mut builder = ColumnBuilder::new(values.data_type(), true, values.len());
+        builder.push(values).unwrap();
+        assert!(builder.bytes() > 100 * 1000, "{}", builder.bytes());
+    }
+
+    #[test]
     fn every_block_has_its_extremes() {
         let values = (0..BLOCK_ROWS as i64 * 2 + 10).map(|i| (i != 5).then_some(i));
         let blocks = column(&(Arc::new(values.collect::<Int64Array>()) as ArrayRef)).blocks.unwrap();

@@ -122,8 +122,8 @@ impl Conditions {
         if rows > FEW_ROWS
             && let Some(left) = self.left(&here, given)?
         {
-            let filter = BlockFilter::of(left.whole()?, &self.schema, cuboid, &self.columns);
-            ranges = common(&ranges, &filter.ranges()?);
+            let filter = BlockFilter::of(&left.whole()?, &self.schema, cuboid, &self.columns);
+            ranges = common(&ranges, &filter.ranges());
         }
         if rows > 0 {
             decided.0.iter_mut().zip(here.0).for_each(|(decided, here)| *decided &= here);

@@ -159,8 +159,10 @@ impl HotCuboidExec {
         self.scan.keys.len()
     }
 
-    pub(super) fn is_one_partition(&self) -> bool {
-        self.partitions.len() <= 1
+    /// Whether there is so little that all of it may be taken at once: where work is never divided one partition has
+    /// whole cuboids.
+    pub(super) fn is_little(&self) -> bool {
+        self.partitions.len() <= 1 && self.rows <= SINGLE_PARTITION_ROWS
     }
 
     /// Most rows it gives.

@@ -27,6 +27,8 @@ const MOST_MEASURES: usize = 1 << 8;
 pub(super) struct Folder {
     keys: Vec<u32>,
     values: Vec<ScalarValue>,
+    /// What the values take, texts included.
+    value_bytes: usize,
     known: HashMap<ScalarValue, u32>,
     most: usize,
 }
@@ -41,7 +43,8 @@ impl Folder {
             _ => MOST_MEASURES,
         };
         let most = most.min(rows / REPETITION);
-        Some(Self { keys: Vec::with_capacity(rows), values: Vec::new(), known: HashMap::new(), most })
+        let (keys, values, known) = (Vec::with_capacity(rows), Vec::new(), HashMap::new());
+        Some(Self { keys, values, value_bytes: 0, known, most })
     }
 
     /// Takes the next values, unless there are too many different ones then for it to pay.
@@ -52,6 +55,7 @@ impl Folder {
             let value = ScalarValue::try_from_array(values, first)?;
             let next = self.values.len() as u32;
             let key = *self.known.entry(value).or_insert_with_key(|value| {
+                self.value_bytes += value.size();
                 self.values.push(value.clone());
                 next
             });
@@ -80,7 +84,7 @@ impl Folder {
             0x101..=0x1_0000 => 2,
             _ => 4,
         };
-        self.keys.len() * width + self.values.len() * size_of::<ScalarValue>()
+        self.keys.len() * width + self.value_bytes
     }
 
     /// The column, and how it is sorted.

@@ -8,12 +8,12 @@ use arrow::array::{ArrayRef, BooleanArray, UInt64Array};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
-use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
 
 use super::column::{BLOCK_ROWS, BlockStatistics};
 use super::cuboid::HotCuboid;
+use crate::pruning::ordered_part;
 
 /// A condition in terms of minima and maxima, of the blocks of one cuboid.
 pub(super) struct BlockFilter<'a> {
@@ -28,20 +28,23 @@ impl<'a> BlockFilter<'a> {
     /// `filter` is over the columns of `schema`. One that says nothing about extremes keeps every block; all are
     /// evaluated on the rows again.
     pub(super) fn of(
-        filter: Arc<dyn PhysicalExpr>,
+        filter: &Arc<dyn PhysicalExpr>,
         schema: &'a SchemaRef,
         cuboid: &'a HotCuboid,
         columns: &'a [usize],
     ) -> Self {
+        let filter = ordered_part(filter, schema);
         let predicate = PruningPredicateBuilder::new().with_file_schema(Arc::clone(schema)).build(filter);
         Self { cuboid, schema, columns, predicate }
     }
 
-    /// Ranges of rows that may match.
-    pub(super) fn ranges(&self) -> Result<Vec<Range<usize>>> {
-        match self.predicate.as_ref().filter(|_| self.cuboid.rows() > 0) {
-            Some(predicate) => Ok(self.cuboid.ranges(predicate.prune(self)?)),
-            None => Ok(self.cuboid.ranges(std::iter::repeat_n(true, self.cuboid.blocks()))),
+    /// Ranges of rows that may match: all, if it cannot be evaluated. An extreme may be a value for which it fails and that of
+    /// a row which other conditions rule out.
+    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+        let predicate = self.predicate.as_ref().filter(|_| self.cuboid.rows() > 0);
+        match predicate.and_then(|predicate| predicate.prune(self).ok()) {
+            Some(kept) => self.cuboid.ranges(kept),
+            None => self.cuboid.ranges(std::iter::repeat_n(true, self.cuboid.blocks())),
         }
     }
 

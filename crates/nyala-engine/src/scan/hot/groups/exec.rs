@@ -32,7 +32,7 @@ const VALUE_BYTES: usize = 16;
 /// Merges, orders and gives cells of one hot cuboid.
 #[derive(Debug)]
 pub(crate) struct HotGroupsExec {
-    /// A [`HotCuboidExec`] in one partition.
+    /// A [`HotCuboidExec`] of few rows.
     scan: Arc<dyn ExecutionPlan>,
     shape: Arc<Shape>,
     /// The plan in whose place this is.
@@ -62,8 +62,8 @@ impl HotGroupsExec {
     ) -> Option<Self> {
         let cells = scan.downcast_ref::<HotCuboidExec>()?;
         let groups = shape.merging.as_ref().map_or(&[][..], |merging| &merging.groups);
-        let fits = cells.is_one_partition()
-            && cells.cuboid().is_none_or(|cuboid| Packing::of(groups, cuboid).is_some());
+        let fits =
+            cells.is_little() && cells.cuboid().is_none_or(|cuboid| Packing::of(groups, cuboid).is_some());
         fits.then(|| Self { scan, shape, general, metrics: ExecutionPlanMetricsSet::new() })
     }
 
