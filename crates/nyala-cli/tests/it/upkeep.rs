@@ -1,5 +1,7 @@
 //! What is done to cubes without being asked: retention, merges, refreshes; and jobs that do it.
 
+use std::task::Poll;
+
 use arrow::array::{Date32Array, Int64Array, RecordBatch};
 use nyala_engine::ErrorKind;
 
@@ -181,5 +183,49 @@ async fn a_job_is_cancelled_by_its_number() {
     let stats = test.engine.stats().builds;
     assert_eq!((stats.done, stats.running), (1, 0));
     assert!(stats.rows >= 366 && stats.bytes > 0, "{stats:?}");
+    check_all(&test).await;
+}
+
+/// What a future gives within so many turns; it is dropped if that is nothing.
+async fn within<T>(turns: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut left = turns;
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+/// Whatever a statement waits for when it is given up, its job has an end, and its space is given back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_is_given_up_at_any_moment_leaves_no_job_that_runs() {
+    let test = sales(|config| config.cubes.check_files_ms = 100).await;
+    test.run(&cube("1 month", "")).await;
+    for turns in 0..200 {
+        let session = test.engine.session(Default::default());
+        let ended = within(turns, session.query("BUILD CUBE c")).await;
+        eventually("the build has ended", PATIENCE, || test.engine.build_progress().is_empty());
+        if ended.is_some_and(|answer| answer.is_ok()) {
+            break;
+        }
+    }
+    let end = std::time::Instant::now() + PATIENCE;
+    loop {
+        let jobs = test.run("SHOW JOBS").await;
+        let segments = test.run("SHOW SEGMENTS").await;
+        let running = jobs.iter().any(|job| job[3] == "running");
+        if !running && segments.iter().all(|segment| segment[4] == "ready" || segment[4] == "missing") {
+            break;
+        }
+        assert!(std::time::Instant::now() < end, "{jobs:?} {segments:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    test.run("BUILD CUBE c").await;
+    assert_eq!(held(&test).await.len(), 12);
     check_all(&test).await;
 }

@@ -96,6 +96,18 @@ impl Coverage {
         self.stale.iter().find(|(id, _)| *id == segment).map(|(_, reason)| reason.as_str())
     }
 
+    /// Why these segments are not all rows of `range` as they are now; none if they are.
+    pub(crate) fn why_not_all(&self, range: SegmentRange, segments: &[SegmentEntry]) -> Option<String> {
+        let stale = segments.iter().find_map(|segment| self.why_stale(segment.id));
+        if let Some(reason) = stale {
+            return Some(format!("one is stale: {reason}"));
+        }
+        let held = segments.iter().fold(KeySet::default(), |all, segment| all.union(&keys_of(segment.range)));
+        let lacking = keys_of(range).subtract(&held);
+        let lacks = segments.is_empty() || (!lacking.is_empty() && self.may_have(&lacking, false));
+        lacks.then(|| "others have taken the place of some".to_owned())
+    }
+
     /// The live fact table as the statement reads it.
     pub(crate) fn written(&self) -> Option<&Arc<Version>> {
         self.written.as_ref()
@@ -138,6 +150,13 @@ impl Coverage {
     pub(crate) fn first_advice(&self) -> Option<String> {
         let reason = self.first_reason()?;
         Some(if self.waits { reason.to_owned() } else { format!("{reason}; run BUILD CUBE") })
+    }
+}
+
+fn keys_of(range: SegmentRange) -> KeySet {
+    match range {
+        SegmentRange::Keys(keys) | SegmentRange::Written(keys) => keys.into(),
+        SegmentRange::Whole | SegmentRange::Nulls => KeySet::default(),
     }
 }
 
@@ -191,4 +210,44 @@ pub(crate) fn fingerprints(
         });
     }
     Ok(sources)
+}
+
+#[cfg(test)]
+mod tests {
+    use nyala_model::KeyRange;
+
+    use super::*;
+
+    fn segment(id: u64, from: i64, to: i64) -> SegmentEntry {
+        SegmentEntry {
+            id: SegmentId(id),
+            state: SegmentState::Ready,
+            range: SegmentRange::Keys(KeyRange { from, to }),
+            sources: Vec::new(),
+            location: String::new(),
+            source_rows: 0,
+            built_at_ms: 0,
+            droppable_joins: Vec::new(),
+            key_bounds: None,
+            cuboids: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_range_is_whole_only_with_all_of_its_segments() {
+        let range = SegmentRange::Keys(KeyRange { from: 0, to: 100 });
+        let (first, second) = (segment(1, 0, 50), segment(2, 50, 100));
+        let both = [first.clone(), second.clone()];
+        let full = Coverage { data: KeySet::between(0, 99), ..Coverage::default() };
+        assert_eq!(full.why_not_all(range, &both), None);
+        for some in [vec![first.clone()], vec![second.clone()], Vec::new()] {
+            assert!(full.why_not_all(range, &some).is_some(), "{some:?}");
+        }
+        // What no row has is not lacking.
+        let half = Coverage { data: KeySet::between(0, 40), ..Coverage::default() };
+        assert_eq!(half.why_not_all(range, &[first]), None);
+        let stale = vec![(SegmentId(2), "files changed".to_owned())];
+        let changed = Coverage { stale, ..full };
+        assert_eq!(changed.why_not_all(range, &both).as_deref(), Some("one is stale: files changed"));
+    }
 }

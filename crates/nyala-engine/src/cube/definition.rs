@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Query, visit_relations_mut};
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Query, Visit, Visitor, visit_relations_mut,
+};
 use nyala_model::{
     CubeDefinition, CubeOptions, Dimension, KeyKind, Measure, QualifiedName, RangePartition, Step,
 };
@@ -23,7 +25,8 @@ pub(crate) async fn define(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<CubeDefinition> {
-    if create.query.with.is_some() {
+    // A name given by WITH could be that of a table.
+    if create.query.visit(&mut FindWith).is_break() {
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "the SELECT of a cube cannot have WITH")
             .hint("write the common table expression as a subquery in FROM"));
     }
@@ -49,6 +52,17 @@ pub(crate) async fn define(
         partition,
         options,
     })
+}
+
+/// Breaks off at a WITH.
+struct FindWith;
+
+impl Visitor for FindWith {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if query.with.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// Reads `PARTITION BY RANGE (column) EVERY step` in the light of the column's type.

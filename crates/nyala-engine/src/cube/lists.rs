@@ -7,7 +7,7 @@ use nyala_model::{CubeDefinition, DimensionMoves, DimensionSet, Lattice};
 
 use super::compile::invalid;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::statement::{AlterAction, CubeSelect, MAX_CUBOIDS, SelectDimension, calls_in};
+use crate::statement::{AlterAction, CubeSelect, MAX_CUBOIDS, SelectDimension, calls_in, folded};
 
 /// The lists of a cube while they are changed. Dimensions keep their place until the end.
 pub(super) struct CubeChange {
@@ -206,5 +206,5 @@ fn unknown(message: String) -> QueryError {
 }
 
 fn identifier(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+    folded(ident)
 }

@@ -115,7 +115,7 @@ impl LiveVersions {
         let (version, stored_as) = (&live.version, live.stored_as.clone());
         Some(match written(table, entry, compiled, range) {
             Some(range) => {
-                let up_to = u64::try_from(range.to.saturating_sub(1)).unwrap_or_default();
+                let up_to = seen_of(range, version.lsn());
                 LiveRows { stored_as, up_to, rows: version.rows_written(&lsn_set(&range.into())) }
             }
             None => LiveRows { stored_as, up_to: version.lsn(), rows: version.rows() },
@@ -145,7 +145,7 @@ impl LiveVersions {
             }
             let rows = |lsns: &LsnSet| live.version.rows_written(lsns);
             match written(name, entry, compiled, segment.range) {
-                Some(range) if rows(&lsn_set(&range.into())) == then.rows => None,
+                Some(range) if holds_the_same(range, then, rows) => None,
                 Some(_) => {
                     Some(format!("rows of table `{name}` that it holds were written or deleted since"))
                 }
@@ -156,6 +156,21 @@ impl LiveVersions {
             }
         })
     }
+}
+
+/// The last LSN of `range` that is known to who reads a table up to `lsn`. The range of a segment that is made anew over
+/// a store that is older reaches beyond.
+fn seen_of(range: KeyRange, lsn: u64) -> u64 {
+    u64::try_from(range.to.saturating_sub(1)).unwrap_or_default().min(lsn)
+}
+
+/// Whether the `rows` of `range` are those that there were `then`. Rows that have got an LSN of the range since are not,
+/// even if there are as many.
+fn holds_the_same(range: KeyRange, then: &LiveRows, rows: impl Fn(&LsnSet) -> u64) -> bool {
+    let range = KeySet::from(range);
+    let seen = range.intersect(&KeySet::at_most(i64::try_from(then.up_to).unwrap_or(i64::MAX)));
+    let later = range.subtract(&seen);
+    rows(&lsn_set(&seen)) == then.rows && (later.is_empty() || rows(&lsn_set(&later)) == 0)
 }
 
 /// The LSNs that a segment has of this table, if it has not all of them.
@@ -180,4 +195,35 @@ pub(crate) fn lsn_set(keys: &KeySet) -> LsnSet {
     let spans = keys.intersect(&KeySet::at_least(0));
     let lsn = |key: i64| u64::try_from(key).unwrap_or_default();
     LsnSet::new(spans.spans().map(|(first, last)| lsn(first)..=lsn(last)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many rows, written at `lsns`, a set has.
+    fn count(lsns: &[u64]) -> impl Fn(&LsnSet) -> u64 {
+        move |set| {
+            lsns.iter().filter(|lsn| set.ranges().iter().any(|range| range.contains(*lsn))).count() as u64
+        }
+    }
+
+    #[test]
+    fn rows_that_take_the_place_of_others_are_not_the_same() {
+        let check = |range: (i64, i64), lsn: u64, then: &[u64], now: &[u64], expected: bool| {
+            let range = KeyRange { from: range.0, to: range.1 };
+            let rows = count(then)(&lsn_set(&range.into()));
+            let recorded = LiveRows { stored_as: String::new(), up_to: seen_of(range, lsn), rows };
+            assert_eq!(holds_the_same(range, &recorded, count(now)), expected, "{range:?} {now:?}");
+        };
+        // The range ends where the version did.
+        check((0, 5), 4, &[1, 2, 3, 4], &[1, 2, 3, 4, 5], true);
+        check((0, 5), 4, &[1, 2, 3, 4], &[1, 2, 4, 5], false);
+        check((2, 4), 9, &[1, 2, 3, 4], &[2, 3, 10], true);
+        // It reaches beyond, as over a store that was restored from a copy.
+        check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 3, 4], true);
+        check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 5, 6], false);
+        check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 3, 4, 5], false);
+        check((0, 9), 4, &[1, 2, 3, 4], &[1, 2, 3, 4, 9], true);
+    }
 }

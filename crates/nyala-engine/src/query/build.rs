@@ -12,13 +12,13 @@ use super::answer::{Answer, Completion};
 use super::bounds::bounds;
 use super::engine::Engine;
 use super::explain::AbortOnDrop;
-use super::job::{EndJob, end, record};
+use super::job::begin;
 use super::maker::Maker;
-use crate::cube::build::{BuildContext, Progress, Work, is_due, wanted};
+use crate::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
 use crate::cube::{ReadyCube, live_tables};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::Settings;
+use crate::session::{Settings, SnapshotContext};
 use crate::statement::{BuildAction, BuildCube};
 
 /// A range that has the rows of every segment that is built from rows.
@@ -70,6 +70,10 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     check_idle(engine, name)?;
     let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
+    open(&cube).await?;
+    // From here on nobody else changes what it is decided by.
+    let taken = engine.builds.take(name).ok_or_else(|| busy(name))?;
+    engine.refresh().await?;
     let cube = find(engine, name)?;
     let pins = Arc::new(Pins::default());
     pin(&cube, &pins).await?;
@@ -86,11 +90,9 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     if works.is_empty() {
         return Ok(());
     }
-    let progress = Arc::new(Progress::new(record(engine, &cube, wish.kind, &works).await?));
-    let Some(listed) = engine.builds.start(&progress) else {
-        end(engine, &progress, &Err(busy(name))).await;
-        return Err(busy(name));
-    };
+    let job = begin(engine, &cube, wish.kind, &works).await?;
+    let progress = Arc::clone(job.progress());
+    let listed = engine.builds.start(&progress, taken);
     let context = BuildContext {
         state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, settings),
         frugal: frugal_state(engine, &pins, settings),
@@ -101,12 +103,19 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
         background: engine.background.clone(),
         progress: Arc::clone(&progress),
     };
-    let ending = EndJob::new(engine, &progress);
+    let left = LeftSegments {
+        cube: name.clone(),
+        catalog: Arc::clone(engine.catalog()),
+        data_dir: engine.data_dir.clone(),
+        background: engine.background.clone(),
+    };
     let range = range_of_all(&works);
     let maker =
         Maker { engine: Arc::clone(engine), name: wish.name, context, pins, range, survey: Mutex::default() };
     let work = async move {
         let _listed = listed;
+        // Before others may build the cube.
+        let _left = left;
         maker.make_all(works).await
     };
     let mut work = AbortOnDrop(engine.threads.patient().spawn(work));
@@ -119,7 +128,7 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
         }
         outcome = work.joined() => outcome,
     };
-    ending.finish(&outcome).await;
+    job.finish(&outcome).await;
     outcome
 }
 
@@ -129,7 +138,10 @@ pub(super) fn busy(name: &QualifiedName) -> QueryError {
 }
 
 pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
-    let context = engine.context();
+    find_in(&engine.context(), name)
+}
+
+pub(super) fn find_in(context: &SnapshotContext, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
     let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
@@ -154,10 +166,19 @@ async fn persist(cube: &ReadyCube) -> Result<()> {
 
 /// Decides which versions of a cube's live tables are read, as soon as their stores are open.
 pub(super) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
+    open(cube).await?;
+    let Ok(compiled) = &cube.compiled else { return Ok(()) };
+    for table in live_tables(compiled) {
+        table.pinned(pins)?;
+    }
+    Ok(())
+}
+
+/// Waits until the stores of a cube's live tables are open.
+async fn open(cube: &ReadyCube) -> Result<()> {
     let Ok(compiled) = &cube.compiled else { return Ok(()) };
     for table in live_tables(compiled) {
         table.opened().await?;
-        table.pinned(pins)?;
     }
     Ok(())
 }

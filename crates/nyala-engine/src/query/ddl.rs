@@ -10,15 +10,17 @@ use nyala_catalog::Change;
 use nyala_model::QualifiedName;
 
 use super::answer::{Answer, Completion};
+use super::build::busy;
 use super::engine::Engine;
 use super::live;
+use super::run::handed_over;
 use super::system::SYSTEM_SCHEMA;
 use crate::cube::build::retire;
 use crate::cube::define;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::scan::{TableRequest, describe_table};
 use crate::session::{DATABASE, Settings};
-use crate::statement::{CreateCube, Statement};
+use crate::statement::{CreateCube, Statement, folded};
 
 /// Schemas that belong to the system.
 pub(super) const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTEM_SCHEMA];
@@ -149,10 +151,8 @@ pub(super) async fn create_cube(
 
 /// Forgets a cube. Its files are deleted when no query can be reading them any more.
 pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exists: bool) -> Result<Answer> {
-    if engine.build_progress().iter().any(|job| job.cube == name) {
-        return Err(QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built"))
-            .hint("wait for the build, or end it with CANCEL JOB; SHOW JOBS lists it"));
-    }
+    // Until it is gone, so that no build begins in between.
+    let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
     let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
     let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
     if let Some(id) = files {
@@ -163,7 +163,8 @@ pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exis
 
 /// Makes a change of the catalog, and lets this session see it.
 pub(super) async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
-    engine.catalog().commit(change).await?;
+    // It is made whoever waits for it.
+    handed_over(engine.catalog().commit(change)).await?;
     engine.refresh().await?;
     Ok(Completion::of(tag))
 }
@@ -211,7 +212,7 @@ pub(super) fn name_of(name: &ObjectName, default_schema: &str) -> Result<Qualifi
 
 fn identifier(part: &ObjectNamePart) -> Option<String> {
     let ident = part.as_ident()?;
-    Some(if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() })
+    Some(folded(ident))
 }
 
 fn other_database(name: &str) -> QueryError {

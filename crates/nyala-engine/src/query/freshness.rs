@@ -24,11 +24,23 @@ const FIRST_CHECK: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct FileChecks {
     listed: Mutex<HashMap<QualifiedName, Instant>>,
+    /// When the listing began that is believed.
+    begun: Mutex<HashMap<QualifiedName, Instant>>,
 }
 
 impl FileChecks {
     fn succeeded(&self, table: &QualifiedName) {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
+    }
+
+    /// Whether none is believed that began later: listings that run at once do not end in the order they began in.
+    fn is_newest(&self, table: &QualifiedName, begun: Instant) -> bool {
+        let mut believed = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if believed.get(table).is_some_and(|newer| *newer > begun) {
+            return false;
+        }
+        believed.insert(table.clone(), begun);
+        true
     }
 
     fn is_too_old(&self, table: &QualifiedName) -> bool {
@@ -97,6 +109,7 @@ impl Engine {
         if tables.is_empty() {
             return Ok(());
         }
+        let begun = Instant::now();
         let listed = tables.iter().map(|(table, statistics)| context.list(table, *statistics));
         let listed = join_all(listed).await;
         let mut failure = None;
@@ -115,17 +128,22 @@ impl Engine {
                 }
             }
         }
-        self.take_listings(found).await;
+        self.take_listings(found, begun).await;
         failure.map_or(Ok(()), Err)
     }
 
-    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>) {
+    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>, begun: Instant) {
         let _one_at_a_time = self.opening.lock().await;
         let context = self.context();
         let mut listings = context.listings().as_ref().clone();
         let mut changed = false;
         for (table, files) in found {
             let before = listings.get(&table);
+            let tells_more = files.as_ref().is_some_and(TableFiles::has_statistics)
+                && !before.is_some_and(|before| before.has_statistics());
+            if !self.file_checks.is_newest(&table, begun) && !tells_more {
+                continue;
+            }
             match files {
                 Some(files) => {
                     let known = before.is_some_and(|before| {
@@ -142,5 +160,21 @@ impl Engine {
         if changed {
             self.publish(context.with_listings(listings));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_that_took_long_does_not_take_the_place_of_a_newer_one() {
+        let (checks, first) = (FileChecks::default(), Instant::now());
+        let second = first + Duration::from_nanos(1);
+        let (one, other) = (QualifiedName::new("public", "one"), QualifiedName::new("public", "other"));
+        assert!(checks.is_newest(&one, second));
+        assert!(!checks.is_newest(&one, first));
+        assert!(checks.is_newest(&one, second));
+        assert!(checks.is_newest(&other, first));
     }
 }

@@ -14,13 +14,23 @@ use crate::error::{ErrorKind, QueryError, Result};
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Adds a running job to the catalog.
-pub(super) async fn record(
-    engine: &Engine,
-    cube: &ReadyCube,
+/// Adds a running job to the catalog. It is ended there whatever becomes of the statement, also if that is given up while
+/// the job is being added.
+pub(super) async fn begin(
+    engine: &Arc<Engine>,
+    cube: &Arc<ReadyCube>,
     kind: JobKind,
     works: &[Work],
-) -> Result<JobEntry> {
+) -> Result<EndJob> {
+    let (owner, cube, works) = (Arc::clone(engine), Arc::clone(cube), works.to_vec());
+    let begun = async move {
+        let progress = Arc::new(Progress::new(record(&owner, &cube, kind, &works).await?));
+        Ok(EndJob { engine: owner, progress, done: false })
+    };
+    engine.background.complete(begun).await
+}
+
+async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]) -> Result<JobEntry> {
     let (name, started_at_ms) = (&cube.entry.name, now_ms());
     let definition = &cube.entry.definition;
     let cuboids = works.iter().map(|work| match work {
@@ -81,8 +91,9 @@ pub(super) struct EndJob {
 }
 
 impl EndJob {
-    pub(super) fn new(engine: &Arc<Engine>, progress: &Arc<Progress>) -> Self {
-        Self { engine: Arc::clone(engine), progress: Arc::clone(progress), done: false }
+    /// How far the job is.
+    pub(super) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
     }
 
     pub(super) async fn finish(mut self, outcome: &Result<()>) {
@@ -102,7 +113,7 @@ impl Drop for EndJob {
     }
 }
 
-pub(super) async fn end(engine: &Arc<Engine>, progress: &Progress, outcome: &Result<()>) {
+async fn end(engine: &Arc<Engine>, progress: &Progress, outcome: &Result<()>) {
     let mut job = progress.entry();
     job.ended_at_ms = Some(now_ms());
     job.state = match outcome {

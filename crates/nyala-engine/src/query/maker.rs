@@ -7,7 +7,7 @@ use std::time::Duration;
 use nyala_model::{QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 use tokio::sync::Mutex;
 
-use super::build::find;
+use super::build::{find, find_in};
 use super::engine::Engine;
 use super::upkeep;
 use crate::cube::build::{
@@ -17,6 +17,7 @@ use crate::cube::build::{
 use crate::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
+use crate::session::SnapshotContext;
 
 /// How long to wait before the second attempt; before each further one five times as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
@@ -41,11 +42,15 @@ impl Maker {
         Ok(find(&self.engine, &self.name)?.at(&self.pins))
     }
 
-    fn sources(&self, cube: &ReadyCube, range: SegmentRange) -> Result<Vec<SourceFiles>> {
+    fn sources(
+        &self,
+        context: &SnapshotContext,
+        cube: &ReadyCube,
+        range: SegmentRange,
+    ) -> Result<Vec<SourceFiles>> {
         let compiled = cube.compiled.as_ref().map_err(QueryError::internal)?;
         let versions = LiveVersions::of(compiled, &self.pins)
             .map_err(|reason| QueryError::new(ErrorKind::Unreadable, reason))?;
-        let context = self.engine.context();
         fingerprints(&cube.entry, compiled, (context.listings(), &versions), range).map_err(|table| {
             QueryError::new(
                 ErrorKind::Unreadable,
@@ -58,7 +63,7 @@ impl Maker {
     /// tables one version is read, which does not change.
     async fn check_unchanged(&self, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
         self.engine.check_files(Some(&cube.entry.definition.sources)).await?;
-        let now = self.sources(cube, wanted.range)?;
+        let now = self.sources(&self.engine.context(), cube, wanted.range)?;
         let mut files = now.iter().filter(|source| source.live.is_none());
         if let Some(changed) = files.find(|files| !wanted.sources.contains(files)) {
             let message = format!("files of table `{}` changed while the segment was built", changed.table);
@@ -69,7 +74,7 @@ impl Maker {
 
     /// What holds of all rows of the job, looked at once as long as their files stay.
     async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
-        let now = self.sources(cube, self.range)?;
+        let now = self.sources(&self.engine.context(), cube, self.range)?;
         let mut known = self.survey.lock().await;
         if let Some((files, survey)) = known.as_ref()
             && *files == now
@@ -123,11 +128,12 @@ impl Maker {
     }
 
     async fn read_together(&self, group: &[Work]) -> Result<Option<Vec<RangeFacts>>> {
-        let cube = self.cube()?;
+        let context = self.engine.context();
+        let cube = find_in(&context, &self.name)?.at(&self.pins);
         let revision = cube.entry.definition.revision;
         let mut wanted = Vec::new();
         for range in group.iter().map(Work::range) {
-            let sources = self.sources(&cube, range)?;
+            let sources = self.sources(&context, &cube, range)?;
             // Its files have other names than those that the segment's own build gives.
             wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
         }
@@ -165,10 +171,12 @@ impl Maker {
         attempt: u32,
         again: bool,
     ) -> Result<()> {
-        let cube = self.cube()?;
+        // Cells must be judged by the same listing of files that the segment is said to be of.
+        let context = self.engine.context();
+        let cube = find_in(&context, &self.name)?.at(&self.pins);
         let range = work.range();
         let revision = cube.entry.definition.revision;
-        let sources = self.sources(&cube, range)?;
+        let sources = self.sources(&context, &cube, range)?;
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {

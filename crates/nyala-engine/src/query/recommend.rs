@@ -18,7 +18,7 @@ use super::show::{answer, number, numbers, text, texts};
 use crate::cube::{Advice, advise, quoted, stars};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::{RecommendFor, StatementLimits};
+use crate::statement::{RecommendFor, StatementLimits, folded};
 
 /// Columns of the answer.
 pub(super) fn schema() -> SchemaRef {
@@ -77,8 +77,7 @@ fn scope(wish: &RecommendFor, snapshot: &CatalogSnapshot, schema: &str) -> Resul
             Ok(Box::new(move |entry| entry.shape.tables.iter().any(|table| table.table == name)))
         }
         RecommendFor::Schema(name) => {
-            let quoted = name.quote_style.is_some();
-            let name = if quoted { name.value.clone() } else { name.value.to_lowercase() };
+            let name = folded(name);
             if !snapshot.schemas.contains(&name) {
                 let message = format!("schema `{name}` does not exist");
                 return Err(

@@ -7,6 +7,7 @@ use nyala_model::Step;
 
 use super::ast::PartitionClause;
 use super::parser::{expected, from_parser, peek_word};
+use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The clause, if it stands next.
@@ -20,7 +21,7 @@ pub(super) fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<Partit
     parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
     let column = parser.parser.parse_identifier().map_err(from_parser)?;
     parser.parser.expect_token(&Token::RParen).map_err(from_parser)?;
-    let column = if column.quote_style.is_some() { column.value } else { column.value.to_lowercase() };
+    let column = folded(&column);
     let mut clause = PartitionClause { column, step: None, seconds: None, text: String::new() };
     if peek_word(parser, 0).as_deref() != Some("EVERY") {
         return Ok(Some(clause));

@@ -9,28 +9,57 @@ use nyala_model::SegmentId;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use crate::error::{QueryError, Result};
+
 /// Where clean-up after a failed or cancelled build runs. A stop waits for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Background {
     runtime: Handle,
     tasks: TaskTracker,
-    /// Segments that are being deleted: they are still in the catalog, and nobody may take them up.
+    /// Segments that are being deleted or published: they are still in the catalog as they were, and nobody may take
+    /// them up.
     abandoned: Arc<Mutex<BTreeSet<SegmentId>>>,
+    /// Segments that wait for the next attempt of a build that runs.
+    left: Arc<Mutex<BTreeSet<SegmentId>>>,
 }
 
 impl Background {
     pub(crate) fn new(runtime: Handle) -> Self {
-        Self { runtime, tasks: TaskTracker::new(), abandoned: Arc::default() }
+        Self { runtime, tasks: TaskTracker::new(), abandoned: Arc::default(), left: Arc::default() }
     }
 
-    /// Marks a segment as being deleted.
+    /// Marks a segment that nobody may take up any more.
     pub(super) fn abandon(&self, segment: SegmentId) {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).insert(segment);
     }
 
-    /// Whether a segment is being deleted.
-    pub(super) fn is_abandoned(&self, segment: SegmentId) -> bool {
-        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).contains(&segment)
+    /// What was to become of a segment that nobody may take up has become of it.
+    pub(super) fn settle(&self, segment: SegmentId) {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+    }
+
+    /// Segments that nobody may take up. Who compares them with the catalog asks for that afterwards: what is not among
+    /// them any more is there as it has become.
+    pub(super) fn abandoned(&self) -> BTreeSet<SegmentId> {
+        self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a segment waits for the next attempt.
+    pub(super) fn leave(&self, segment: SegmentId) {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(segment);
+    }
+
+    /// Whether a segment waited for the next attempt; it does no more.
+    pub(super) fn take_up(&self, segment: SegmentId) -> bool {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment)
+    }
+
+    /// Runs `work` to its end, also if whoever waits for it is stopped meanwhile.
+    pub(crate) async fn complete<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        self.tasks.spawn_on(work, &self.runtime).await.map_err(QueryError::internal)?
     }
 
     /// Runs `work` to its end, also while the engine is stopping.

@@ -19,6 +19,7 @@ use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEnt
 use uuid::Uuid;
 
 use super::background::Background;
+use super::durable::make_durable;
 use super::home::Home;
 use super::leftovers::{remove_file, retire_files};
 use super::order::{cell_order, sort_order};
@@ -102,6 +103,8 @@ pub(super) struct ReadySegment {
     mark: String,
     /// Cuboids from rows that may have changed while they were read. None when nothing is to be held back.
     held: Mutex<Option<Vec<CuboidEntry>>>,
+    /// Held while a cuboid is made visible. Until that has ended nobody knows whose files are needed.
+    publishing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl ReadySegment {
@@ -114,6 +117,7 @@ impl ReadySegment {
             revision: definition.revision,
             mark: format!("-{}", Uuid::now_v7().simple()),
             held: Mutex::new(hold.then(Vec::new)),
+            publishing: Arc::default(),
         }
     }
 
@@ -145,14 +149,23 @@ impl ReadySegment {
         Ok(())
     }
 
-    /// Files of the cuboid that it replaces stay until no query can be reading them.
+    /// Files of the cuboid that it replaces stay until no query can be reading them. It goes on if the build is stopped
+    /// meanwhile, so that somebody deletes them.
     async fn publish(&self, cuboid: CuboidEntry) -> Result<()> {
         let replaced: Vec<CuboidEntry> =
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
         let (segment, revision) = (self.before.id, self.revision);
-        self.catalog.commit(Change::ExtendSegment { segment, revision, cuboid }).await?;
-        retire_files(self.data_dir.join(self.folder()), &replaced, &self.background);
-        Ok(())
+        let (catalog, background) = (Arc::clone(&self.catalog), self.background.clone());
+        let folder = self.data_dir.join(self.folder());
+        let held = Arc::clone(&self.publishing).lock_owned().await;
+        let publishing = async move {
+            let _held = held;
+            make_durable(folder.clone(), std::slice::from_ref(&cuboid)).await?;
+            catalog.commit(Change::ExtendSegment { segment, revision, cuboid }).await?;
+            retire_files(folder, &replaced, &background);
+            Ok(())
+        };
+        self.background.complete(publishing).await
     }
 }
 
@@ -161,9 +174,11 @@ impl Drop for ReadySegment {
     fn drop(&mut self) {
         let (catalog, folder) = (Arc::clone(&self.catalog), self.data_dir.join(self.folder()));
         let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));
+        let publishing = Arc::clone(&self.publishing);
         self.background.finish(async move {
             for _ in 0..2 {
                 tokio::time::sleep(STRAGGLERS).await;
+                let _over = publishing.lock().await;
                 remove_unlisted(&catalog, segment, &folder, &mark);
             }
         });

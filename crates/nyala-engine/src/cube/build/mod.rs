@@ -19,6 +19,7 @@
 mod background;
 mod batches;
 mod coded;
+mod durable;
 mod extend;
 mod fold;
 mod groups;
@@ -47,6 +48,6 @@ pub(crate) use leftovers::{remove_leftovers, retire, retire_files};
 pub use progress::BuildStats;
 pub(crate) use progress::{Builds, Progress};
 pub(crate) use run::{BuildContext, RangeFacts, Survey, build, merge, survey};
-pub(crate) use segment::{WantedSegment, now_ms};
+pub(crate) use segment::{LeftSegments, WantedSegment, now_ms};
 pub(crate) use together::build_roots_together;
 pub(crate) use wanted::{Work, is_due, kept_from, wanted};

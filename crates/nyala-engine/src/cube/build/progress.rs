@@ -139,12 +139,11 @@ impl BuildStats {
 }
 
 impl Builds {
-    /// Lists a build until the guard is dropped. None if the cube is being built or altered already.
-    pub(crate) fn start(self: &Arc<Self>, progress: &Arc<Progress>) -> Option<RunningBuild> {
-        let taken = self.take(&progress.started.cube)?;
+    /// Lists a build of a cube that was taken until the guard is dropped.
+    pub(crate) fn start(&self, progress: &Arc<Progress>, taken: TakenCube) -> RunningBuild {
         let id = progress.started.id;
-        self.running.lock().ok()?.insert(id, Arc::clone(progress));
-        Some(RunningBuild { id, taken })
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(progress));
+        RunningBuild { id, taken }
     }
 
     /// Keeps others from building or altering a cube until the guard is dropped. None if one does already.

@@ -175,7 +175,9 @@ fn settle<T>(segment: NewSegment, wanted: &WantedSegment, outcome: Result<T>) ->
     }
 }
 
-/// Makes one segment of several whose ranges are neighbours: equal cells are merged, no row is read.
+/// Makes one segment of several whose ranges are neighbours: equal cells are merged, no row is read. Refuses if they are
+/// not, or not any more, all that there is of the range: files may have changed, and segments been replaced, since it was
+/// decided to merge them or while a failure was waited out, and nobody could tell from the one that is made.
 pub(crate) async fn merge(
     cube: &ReadyCube,
     wanted: &WantedSegment,
@@ -183,6 +185,10 @@ pub(crate) async fn merge(
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?;
+    if let Some(reason) = cube.coverage.why_not_all(wanted.range, segments) {
+        let message = format!("segments of cube `{}` cannot be merged any more: {reason}", cube.entry.name);
+        return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
+    }
     let largest = segments.iter().max_by_key(|segment| segment.source_rows);
     let order = match (wanted.range, largest) {
         // Merged after nearly every build, so that looking at all rows would cost more than the merge.

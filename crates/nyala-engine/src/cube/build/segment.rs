@@ -11,6 +11,7 @@ use nyala_model::{
 use uuid::Uuid;
 
 use super::background::Background;
+use super::durable::make_durable;
 use super::leftovers::{is_whole, remove, remove_unfinished, retire};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -65,11 +66,12 @@ impl NewSegment {
         data_dir: &Path,
         background: &Background,
     ) -> Result<(Self, Vec<CuboidEntry>)> {
+        let abandoned = background.abandoned();
         let snapshot = catalog.snapshot();
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
         let mut resumed = None;
         let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
-        for segment in left.filter(|segment| !background.is_abandoned(segment.id)) {
+        for segment in left.filter(|segment| !abandoned.contains(&segment.id)) {
             let same = segment.range == wanted.range && segment.sources == wanted.sources;
             if same && resumed.is_none() {
                 resumed = Some(segment);
@@ -81,6 +83,7 @@ impl NewSegment {
         let Some(segment) = resumed else {
             return Ok((Self::begin(cube, wanted, catalog, data_dir, background).await?, Vec::new()));
         };
+        background.take_up(segment.id);
         let folder = data_dir.join(&segment.location);
         let whole: Vec<CuboidEntry> =
             segment.cuboids.into_iter().filter(|cuboid| is_whole(&folder, cuboid)).collect();
@@ -140,6 +143,7 @@ impl NewSegment {
     /// Lets the segment stay as it is, to be taken up by the next attempt.
     pub(super) fn leave(mut self) {
         self.published = true;
+        self.background.leave(self.id);
     }
 
     /// Folder of its files within the data store, with a trailing slash.
@@ -156,8 +160,20 @@ impl NewSegment {
 
     /// Makes the segment visible in one transaction. Files of the one it replaces are kept until no
     /// query can be reading them.
-    pub(super) async fn publish(mut self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
+    ///
+    /// It goes on if the build is stopped meanwhile: a transaction cannot be taken back, and the files of a segment that
+    /// became visible must not be deleted. Nor may the next build take it up.
+    pub(super) async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
+        self.background.abandon(self.id);
+        let (background, cube) = (self.background.clone(), cube.clone());
+        background.complete(async move { self.make_visible(&cube, facts).await }).await
+    }
+
+    async fn make_visible(mut self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
         let before = self.catalog.snapshot();
+        let own = before.cubes.get(cube).and_then(|cube| cube.segments.iter().find(|s| s.id == self.id));
+        let cuboids = own.map(|segment| segment.cuboids.as_slice()).unwrap_or_default();
+        make_durable(self.data_dir.join(&self.folder), cuboids).await?;
         let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
         let change = Change::PublishSegment {
             segment: self.id,
@@ -168,6 +184,7 @@ impl NewSegment {
         };
         let after = self.catalog.commit(change).await?.snapshot;
         self.published = true;
+        self.background.settle(self.id);
         let ready = |snapshot: &CatalogSnapshot| {
             let entry = snapshot.cubes.get(cube);
             entry.map(|entry| entry.segments.clone()).unwrap_or_default()
@@ -187,18 +204,45 @@ impl Drop for NewSegment {
         if self.published {
             return;
         }
-        let catalog = Arc::clone(&self.catalog);
-        let (id, folder) = (self.id, self.data_dir.join(&self.folder));
-        self.background.abandon(id);
-        self.background.finish(async move {
-            for _ in 0..2 {
-                tokio::time::sleep(STRAGGLERS).await;
-                remove(&folder);
-            }
-            if let Err(error) = catalog.commit(Change::DropSegment { segment: id }).await {
+        give_back(&self.catalog, &self.background, self.id, self.data_dir.join(&self.folder));
+    }
+}
+
+/// Deletes the files of a segment that comes to nothing, and then forgets it.
+fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, folder: PathBuf) {
+    let (catalog, settled) = (Arc::clone(catalog), background.clone());
+    background.abandon(id);
+    background.finish(async move {
+        for _ in 0..2 {
+            tokio::time::sleep(STRAGGLERS).await;
+            remove(&folder);
+        }
+        match catalog.commit(Change::DropSegment { segment: id }).await {
+            Ok(_) => settled.settle(id),
+            Err(error) => {
                 tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
             }
-        });
+        }
+    });
+}
+
+/// Gives back, when it is dropped, the space of segments of a cube that wait for an attempt which does not come: the
+/// build failed or was stopped before.
+pub(crate) struct LeftSegments {
+    pub(crate) cube: QualifiedName,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) background: Background,
+}
+
+impl Drop for LeftSegments {
+    fn drop(&mut self) {
+        let snapshot = self.catalog.snapshot();
+        let segments = snapshot.cubes.get(&self.cube).into_iter().flat_map(|cube| &cube.segments);
+        for segment in segments.filter(|segment| self.background.take_up(segment.id)) {
+            let folder = self.data_dir.join(&segment.location);
+            give_back(&self.catalog, &self.background, segment.id, folder);
+        }
     }
 }
 
@@ -210,4 +254,130 @@ fn mark_of(wanted: &WantedSegment) -> String {
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::FutureExt;
+    use nyala_model::{CubeDefinition, CubeOptions, CuboidFile, DimensionSet};
+    use tempfile::TempDir;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const FILE: &str = "0-0.parquet";
+
+    /// A catalog with one cube.
+    struct Subject {
+        folder: TempDir,
+        catalog: Arc<Catalog>,
+        background: Background,
+        cube: QualifiedName,
+    }
+
+    impl Subject {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let catalog = Catalog::open_sqlite(&folder.path().join("catalog.sqlite")).await.unwrap();
+            let cube = QualifiedName::new("public", "c");
+            let definition = CubeDefinition {
+                select: String::new(),
+                sources: Vec::new(),
+                dimensions: Vec::new(),
+                measures: Vec::new(),
+                next_measure: 0,
+                grouping_sets: vec![DimensionSet::EMPTY],
+                partition: None,
+                revision: 0,
+                options: CubeOptions::default(),
+            };
+            let (name, statement) = (cube.clone(), String::new());
+            let create = Change::CreateCube { name, definition, statement, if_not_exists: false };
+            catalog.commit(create).await.unwrap();
+            let background = Background::new(Handle::current());
+            Self { folder, catalog: Arc::new(catalog), background, cube }
+        }
+
+        /// A segment with one cuboid of one file, new or taken up.
+        async fn built(&self) -> NewSegment {
+            let (range, sources) = (SegmentRange::Whole, Vec::new());
+            let wanted = WantedSegment { range, sources, revision: 0, attempt: 0, again: false };
+            let data = self.folder.path();
+            let begun =
+                NewSegment::begin_or_resume(&self.cube, &wanted, &self.catalog, data, &self.background);
+            let (segment, _) = begun.await.unwrap();
+            let folder = data.join(segment.folder());
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(FILE), "cells").unwrap();
+            let cuboid = CuboidEntry {
+                dimensions: DimensionSet::EMPTY,
+                rows: 1,
+                bytes: 5,
+                measures: 0,
+                repeats: false,
+                wider: false,
+                files: vec![CuboidFile { name: FILE.to_owned(), rows: 1, bytes: 5 }],
+            };
+            segment.add(&cuboid).await.unwrap();
+            segment
+        }
+
+        fn left(&self) -> LeftSegments {
+            LeftSegments {
+                cube: self.cube.clone(),
+                catalog: Arc::clone(&self.catalog),
+                data_dir: self.folder.path().to_owned(),
+                background: self.background.clone(),
+            }
+        }
+
+        fn states(&self) -> Vec<SegmentState> {
+            let snapshot = self.catalog.snapshot();
+            snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|segment| segment.state).collect()
+        }
+    }
+
+    fn facts() -> SegmentFacts {
+        SegmentFacts { source_rows: 1, droppable_joins: Vec::new(), key_bounds: None }
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_becomes_visible_while_its_build_is_stopped_keeps_its_files() {
+        let subject = Subject::new().await;
+        let segment = subject.built().await;
+        let file = subject.folder.path().join(segment.folder()).join(FILE);
+        // Stopped at the first thing that it waits for.
+        assert!(segment.publish(&subject.cube, facts()).now_or_never().is_none());
+        subject.background.finished(PATIENCE).await;
+        assert_eq!(subject.states(), [SegmentState::Ready]);
+        assert!(file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_segment_without_its_files_does_not_become_visible() {
+        let subject = Subject::new().await;
+        let segment = subject.built().await;
+        std::fs::remove_file(subject.folder.path().join(segment.folder()).join(FILE)).unwrap();
+        let error = segment.publish(&subject.cube, facts()).await.unwrap_err();
+        assert!(error.message.contains(FILE), "{error}");
+        subject.background.finished(PATIENCE).await;
+        assert!(subject.states().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_left_is_taken_up_or_given_back() {
+        let subject = Subject::new().await;
+        subject.built().await.leave();
+        let taken_up = subject.built().await;
+        drop(subject.left());
+        assert_eq!(subject.states(), [SegmentState::Building]);
+        let folder = subject.folder.path().join(taken_up.folder());
+        taken_up.leave();
+        drop(subject.left());
+        subject.background.finished(PATIENCE).await;
+        assert!(subject.states().is_empty());
+        assert!(!folder.exists());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nyala_catalog::Change;
+use nyala_catalog::{CatalogError, Change};
 use nyala_model::{CatalogSnapshot, SegmentEntry, SegmentState};
 
 use crate::cube::build::retire;
@@ -30,7 +30,11 @@ pub(in crate::query) async fn drop_lost_segments(engine: &Arc<Engine>) -> Result
             });
             for segment in lost {
                 tracing::warn!(cube = %cube.name, store = %store.name(), "a disk store is older than a segment, which is dropped");
-                engine.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
+                match engine.catalog().commit(Change::DropSegment { segment: segment.id }).await {
+                    // A build has put another in its place.
+                    Err(CatalogError::NotFound { .. }) => continue,
+                    done => done?,
+                };
                 retire(engine.data_dir.join(&segment.location), &engine.background);
                 dropped = true;
             }
