@@ -16,7 +16,7 @@ import time
 import duckdb
 import psycopg
 
-from scan import COLUMNS, events_file, row
+from scan import COLUMNS, events_file, row, wait_for
 
 CUBE = """
 CREATE CUBE events_by_day AS SELECT sum(cents), count(*), max(cents) FROM events
@@ -71,15 +71,16 @@ def while_rows_come(args, client):
     ready, stop, written = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Value("q", 0)
     writer = multiprocessing.Process(target=insert, args=(args, ready, stop, written))
     writer.start()
-    ready.wait()
-    begun, taken = time.perf_counter(), {name: [] for name in QUERIES}
-    while time.perf_counter() - begun < args.seconds:
-        for name, sql in QUERIES.items():
-            taken[name].append(milliseconds(client, sql))
-    rate = written.value / (time.perf_counter() - begun)
-    stop.set()
-    writer.join()
-    return taken, rate
+    try:
+        wait_for(writer, ready)
+        begun, taken = time.perf_counter(), {name: [] for name in QUERIES}
+        while time.perf_counter() - begun < args.seconds:
+            for name, sql in QUERIES.items():
+                taken[name].append(milliseconds(client, sql))
+        return taken, written.value / (time.perf_counter() - begun)
+    finally:
+        stop.set()
+        writer.join()
 
 
 def main():

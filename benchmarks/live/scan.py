@@ -52,7 +52,9 @@ def events_file(args):
     os.makedirs(args.folder, exist_ok=True)
     file = f"{args.folder}/events-{args.rows}.parquet"
     if not os.path.exists(file):
-        duckdb.execute(MAKE.format(rows=args.rows, file=file))
+        # Under its name only when it is whole: the next run takes what it finds.
+        duckdb.execute(MAKE.format(rows=args.rows, file=f"{file}.new"))
+        os.rename(f"{file}.new", file)
     return file
 
 
@@ -98,6 +100,13 @@ def upsert(args, per_second, ready, stop, done):
             connection.execute(statements[sent // 100 % len(statements)])
             sent += 100
             done.value = sent / (time.perf_counter() - begun)
+
+
+def wait_for(writer, ready):
+    """Until the writer is ready; one that has ended never will be."""
+    while not ready.wait(1):
+        if not writer.is_alive():
+            raise SystemExit("the writer of rows ended; above is why")
 
 
 def load_http(args, media_type, body):
@@ -193,13 +202,15 @@ def main():
         ready, stop, done = multiprocessing.Event(), multiprocessing.Event(), multiprocessing.Value("d", 0.0)
         writer = multiprocessing.Process(target=upsert, args=(args, args.upserts, ready, stop, done))
         writer.start()
-        ready.wait()
-        time.sleep(2)
-        for name, sql in QUERIES.items():
-            busy[name], busy_peer[name] = best(lambda: nyala.execute(sql).fetchall()), best(lambda: duck.execute(sql).fetchall())
-        rate = done.value
-        stop.set()
-        writer.join()
+        try:
+            wait_for(writer, ready)
+            time.sleep(2)
+            for name, sql in QUERIES.items():
+                busy[name], busy_peer[name] = best(lambda: nyala.execute(sql).fetchall()), best(lambda: duck.execute(sql).fetchall())
+            rate = done.value
+        finally:
+            stop.set()
+            writer.join()
         meanwhile = f"with {rate:,.0f} upserts/s"
         print(f"| {args.rows:,} rows, best of 5, ms | DuckDB | Nyala | ratio | {meanwhile}: DuckDB | Nyala | to quiet DuckDB | ratio |")
         print("|---|---:|---:|---:|---:|---:|---:|---:|")

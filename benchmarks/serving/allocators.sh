@@ -38,7 +38,7 @@ binary() { # ALLOCATOR: its binary, built if it is not there
   [ "$1" = system ] && features=(--no-default-features)
   if [ ! -x "$file" ]; then
     (cd "$here/../.." && cargo build --release --workspace --bin nyala "${features[@]}" >&2 &&
-      cp "${CARGO_TARGET_DIR:-target}/release/nyala" "$file")
+      cp "${CARGO_TARGET_DIR:-target}/release/nyala" "$file.new" && mv "$file.new" "$file")
   fi
   echo "$file"
 }

@@ -15,6 +15,8 @@ if [ $# -lt 2 ] || [ $# -gt 3 ] || [[ ! $kind =~ ^(plain|columns|fitting)$ ]]; t
   exit 2
 fi
 source_url=$1 target_url=$2
+file=$(mktemp) # what is copied
+trap 'rm -f -- "$file"' EXIT
 
 export PGOPTIONS="-c client_min_messages=warning -c search_path=$kind"
 run() { psql -X -q -v ON_ERROR_STOP=1 "$target_url" "$@"; }
@@ -52,8 +54,7 @@ index() { # NAME INDEXES SELECT
 }
 
 load() { # NAME INDEXES SELECT
-  local name=$1 indexes=$2 select=$3 file columns column
-  file=$(mktemp)
+  local name=$1 indexes=$2 select=$3 columns column
   "$nyala" sql --url "$source_url" --format csv -c "$select" >"$file"
   columns=""
   for column in $(head -n 1 "$file" | tr ',' ' '); do
@@ -61,7 +62,6 @@ load() { # NAME INDEXES SELECT
   done
   run -c "DROP TABLE IF EXISTS $name" -c "CREATE TABLE $name ($columns)"
   run -c "\\copy $name FROM '$file' WITH (FORMAT csv, HEADER)"
-  rm -f "$file"
   index "$name" "$indexes" "$select"
   echo "$kind.$name: $(run -At -c "SELECT count(*) FROM $name") rows"
 }

@@ -52,10 +52,12 @@ stop_postgres() { [ ! -f "$cluster/postmaster.pid" ] || as_postgres "$bin/pg_ctl
 trap 'stop_nyala; stop_postgres' EXIT
 
 load() { # tables of every kind, unless an earlier run has left them
-  if [ ! -d "$cluster" ]; then
-    mkdir "$cluster"
-    [ "$(id -u)" != 0 ] || chown postgres "$cluster"
-    as_postgres "$bin/initdb" -D "$cluster" -U postgres -A trust >/dev/null
+  if [ ! -d "$cluster" ]; then # under its name only when it is whole
+    rm -rf -- "$cluster.new"
+    mkdir "$cluster.new"
+    [ "$(id -u)" != 0 ] || chown postgres "$cluster.new"
+    as_postgres "$bin/initdb" -D "$cluster.new" -U postgres -A trust >/dev/null
+    mv "$cluster.new" "$cluster"
   fi
   [ "$(cat "$cluster.loaded" 2>/dev/null)" != "$kinds" ] || return 0
   start_nyala

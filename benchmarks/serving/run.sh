@@ -69,6 +69,12 @@ changes() { # cubes come, change and go without pause; what was done when is kep
   done
 }
 
+forget_changes() { # a cube that was there when the changes ended, now or in a run that was stopped
+  local cube
+  "$nyala" sql --url "$url" --format csv -c "SELECT cube FROM system.cubes WHERE starts_with(cube, 'soak_')" | tail -n +2 |
+    while read -r cube; do sql "DROP CUBE $cube" >/dev/null; done
+}
+
 for scenario in "${scenarios[@]}"; do
   echo "== $scenario"
   case $scenario in
@@ -117,6 +123,7 @@ for scenario in "${scenarios[@]}"; do
       ;;
     soak) # 150 clients, while cubes are made, built, altered and dropped
       start && warm
+      forget_changes
       printf 'at_seconds\tok\tstatement\n' >"$out/soak-changes.tsv"
       SECONDS=0
       changes &
@@ -125,6 +132,7 @@ for scenario in "${scenarios[@]}"; do
         echo "some queries got an error: see $out/soak.html"
       kill "$changing" 2>/dev/null || true
       wait "$changing" 2>/dev/null || true
+      forget_changes || true # the last one may still be built: then the next run does it
       python3 "$here/soak_graph.py" "$out/soak.json" "$out/soak-changes.tsv" >"$out/soak.svg"
       awk -F'\t' 'NR > 1 { all++; failed += !$2 } END { print "changes: " all + 0 ", errors of them: " failed + 0 }' \
         "$out/soak-changes.tsv"

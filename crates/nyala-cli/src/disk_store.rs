@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use nyala_storage::oplog::{
-    DiskStore, Environment, SalvageReport, StoreOptions, VerifyReport, restore, salvage, verify,
+    DiskStore, Environment, RefusedRows, SalvageReport, StoreOptions, VerifyReport, restore, salvage, verify,
 };
 
 /// Arguments of `nyala disk-store`.
@@ -119,6 +119,9 @@ fn salvaged(found: &SalvageReport, target: &Path) -> String {
     let mut text = String::new();
     for damage in &found.damage {
         text += &format!("lost: {damage}\n");
+    }
+    for RefusedRows { table, rows, reason } in &found.refused {
+        text += &format!("lost: {rows} rows of table `{table}`, which the copy does not take: {reason}\n");
     }
     for (table, rows) in &found.tables {
         text += &format!("{table}: {rows} rows\n");

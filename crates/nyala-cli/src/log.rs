@@ -21,6 +21,9 @@ pub fn init(command: &Command) {
         .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(default)))
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
+        // Told on stderr, too, by a macro that panics if that fails: a log whose reader has ended, or a full disk, would
+        // close doors and end the threads of disk stores.
+        .log_internal_errors(false)
         .init();
     if let Some(error) = invalid {
         tracing::warn!(%error, "ignoring the log filter in `NYALA_LOG`");

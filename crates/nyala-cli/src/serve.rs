@@ -33,7 +33,8 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     if config.server.authentication == Authentication::Password && !encrypted {
         warn_if_readable(running.http_address);
     }
-    greet(&running, opened, encrypted, example)?;
+    // A server whose greeting nobody reads serves all the same.
+    let _ = greet(&running, opened, encrypted, example);
     let stopped = running.stopped();
     tokio::pin!(stopped);
     tokio::select! {

@@ -98,8 +98,8 @@ pub struct QueryConfig {
     /// Threads that compute; 0 means one for each core. Default 0.
     pub threads: usize,
     /// Memory that hot cuboids, queries and builds together may hold, in bytes; 0 means 60 % of the
-    /// machine's. What `cache` leaves of it is divided in halves for queries and for builds, which
-    /// spill or fail beyond theirs. Default 0.
+    /// machine's, or of what its control group may use if that is less. What `cache` leaves of it is
+    /// divided in halves for queries and for builds, which spill or fail beyond theirs. Default 0.
     pub memory_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     pub spill_limit_bytes: u64,

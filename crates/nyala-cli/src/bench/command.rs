@@ -1,8 +1,8 @@
 //! The command line and the order of things.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{Write, stdout};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +92,9 @@ pub async fn command(args: BenchArgs) -> Result<()> {
     let target = Target::parse(args.url.as_deref().unwrap_or_default(), args.mode, args.ca.as_deref())?;
     let plan = plan(&args, workload, target)?;
     let server_version = probe(&plan.target, &plan.workload, args.timeout, args.seed).await?;
+    for file in [&args.json, &args.html].into_iter().flatten() {
+        check_writable(file)?;
+    }
     let mut report = Report::new(setup(&args, &plan, server_version));
     report.runs = measure(&plan).await?;
     publish(&args, &report)
@@ -117,12 +120,21 @@ fn check(args: &BenchArgs) -> Result<()> {
     if args.duration.is_zero() || args.timeout.is_zero() {
         bail!("`--duration` and `--timeout` must be above 0");
     }
+    if args.beside_clients == 0 {
+        bail!("`--beside-clients` must be above 0");
+    }
     match args.rate {
         Some(rate) if !(rate.is_finite() && (0.001..=1e6).contains(&rate)) => {
             bail!("`--rate` must be between 0.001 and 1000000 queries a second, not {rate}")
         }
         _ => Ok(()),
     }
+}
+
+/// What cannot be written at the end would have been measured for nothing. What is there stays until then.
+fn check_writable(path: &Path) -> Result<()> {
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
 fn server(pid: Option<u32>) -> Result<Option<Server>> {
@@ -177,14 +189,10 @@ fn plan(args: &BenchArgs, workload: Arc<Workload>, target: Target) -> Result<Pla
 }
 
 fn publish(args: &BenchArgs, report: &Report) -> Result<()> {
-    if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(report)? + "\n";
-        fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    if let Some(path) = &args.html {
-        fs::write(path, page(report)).with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
+    let written = write_files(args, report);
+    // Whatever became of the files, the numbers are told.
     writeln!(stdout().lock(), "{}", table(report))?;
+    written?;
     let errors = report.errors();
     if errors == 0 {
         return Ok(());
@@ -193,4 +201,17 @@ fn publish(args: &BenchArgs, report: &Report) -> Result<()> {
     let told: Vec<String> =
         messages.take(5).map(|(message, count)| format!("{count} times: {message}")).collect();
     bail!("{errors} queries failed\n{}", told.join("\n"))
+}
+
+fn write_files(args: &BenchArgs, report: &Report) -> Result<()> {
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
+    };
+    if let Some(path) = &args.json {
+        write(path, serde_json::to_string_pretty(report)? + "\n")?;
+    }
+    if let Some(path) = &args.html {
+        write(path, page(report))?;
+    }
+    Ok(())
 }

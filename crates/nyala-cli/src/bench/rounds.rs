@@ -49,7 +49,8 @@ pub async fn measure(plan: &Plan) -> Result<Vec<RunReport>> {
     for round in 0..plan.rounds {
         for (clients, runs) in plan.clients.iter().zip(&mut all) {
             let of = if plan.rounds > 1 { format!("round {}, ", round + 1) } else { String::new() };
-            writeln!(stderr(), "{of}clients: {clients} …")?;
+            // Nobody may be there to read it: that is no reason to give up what was measured.
+            let _ = writeln!(stderr(), "{of}clients: {clients} …");
             plan.measure_once(*clients, round, runs).await?;
         }
     }
@@ -70,7 +71,7 @@ impl Plan {
         }
         runs.quiet.push(run(&self.target, &self.workload, load.clone(), self.server).await?);
         if let Some((beside, clients)) = &self.beside {
-            writeln!(stderr(), "… beside {} …", beside.name)?;
+            let _ = writeln!(stderr(), "… beside {} …", beside.name);
             let others = Load { per_second: None, clients: *clients, ..load.clone() };
             let (busy, others) = tokio::join!(
                 run(&self.target, &self.workload, load, self.server),

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Longer ones are typing errors, and a time so far off can hardly be reckoned with.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Reads a span. A bare number is refused, because nobody could tell its unit.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -14,7 +17,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         _ => return Err(format!("`{text}` has no unit: write `500ms`, `10s` or `2m`")),
     };
     let number: f64 = number.parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|error| format!("`{text}`: {error}"))
+    match Duration::try_from_secs_f64(number * seconds) {
+        Ok(span) if span <= LONGEST => Ok(span),
+        Ok(_) => Err(format!("`{text}` is longer than a year")),
+        Err(error) => Err(format!("`{text}`: {error}")),
+    }
 }
 
 #[cfg(test)]
@@ -30,7 +37,7 @@ mod tests {
         check("1.5 s", Some(1500));
         check("2m", Some(120_000));
         check("0s", Some(0));
-        for wrong in ["5", "", "s", "-1s", "1d", "1.2.3s", "1e400s"] {
+        for wrong in ["5", "", "s", "-1s", "1d", "1.2.3s", "1e400s", "5000000000000000h"] {
             check(wrong, None);
         }
     }

@@ -51,6 +51,9 @@ pub(super) fn of_variable(defaults: &Figment, name: &str, text: &str) -> anyhow:
     let key = rest.to_ascii_lowercase().replace("__", ".");
     let known = keys(defaults);
     if !known.contains(&key) {
+        if tells_of_a_service(name, text) {
+            return Ok(None);
+        }
         let message = format!("environment variable `{name}` sets no configuration key");
         let suggestion = nearest(&key, known.iter().map(String::as_str))
             .map(|key| format!("did you mean `{PREFIX}{}`?", key.to_ascii_uppercase().replace('.', "__")));
@@ -58,6 +61,17 @@ pub(super) fn of_variable(defaults: &Figment, name: &str, text: &str) -> anyhow:
         return Err(Hinted::error(message, suggestion.unwrap_or_else(listing)));
     }
     Layer::new(defaults, &key, format!("environment variable `{name}`"), text).map(Some)
+}
+
+/// Whether Kubernetes sets such a variable in every container, or Docker for a link, because a service is called `nyala` or
+/// `nyala-…`: `NYALA_SERVICE_HOST=10.0.0.7`, `NYALA_PORT=tcp://10.0.0.7:5433`, `NYALA_PORT_5433_TCP_ADDR=10.0.0.7`.
+fn tells_of_a_service(name: &str, text: &str) -> bool {
+    let of_port = |(_, rest): (&str, &str)| rest.starts_with(|c: char| c.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || (name.ends_with("_PORT") && text.contains("://"))
+        || name.rsplit_once("_PORT_").is_some_and(of_port)
 }
 
 /// Dotted paths of all keys.

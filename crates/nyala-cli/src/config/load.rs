@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use figment::error::Kind;
 use figment::providers::{Format, Serialized, Toml};
 use figment::{Figment, Metadata, Source};
 use nyala_model::config::Config;
 use nyala_model::suggest::nearest;
 
-use super::layer::{Flag, of_variable};
+use super::layer::{Flag, PREFIX, of_variable};
 use crate::args::ConfigArgs;
 use crate::report::Hinted;
 
@@ -41,10 +41,21 @@ pub fn load(args: &ConfigArgs, flags: &[Flag]) -> anyhow::Result<Loaded> {
         }
         None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()),
     };
-    // A variable that is not Unicode cannot be one of ours.
-    let environment = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    layered(file.as_deref(), environment, flags)
+    layered(file.as_deref(), environment()?.into_iter(), flags)
+}
+
+/// The variables that are Unicode. One whose name is not cannot be ours, and of others the value does not matter.
+fn environment() -> anyhow::Result<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        let Ok(name) = name.into_string() else { continue };
+        match value.into_string() {
+            Ok(value) => variables.push((name, value)),
+            Err(_) if name.starts_with(PREFIX) => bail!("environment variable `{name}` is not valid UTF-8"),
+            Err(_) => {}
+        }
+    }
+    Ok(variables)
 }
 
 /// Loads from the given layers only.

@@ -14,24 +14,32 @@ const MASK: &str = "********";
 pub(super) fn show(loaded: &Loaded) -> anyhow::Result<String> {
     let table = Table::try_from(&loaded.config)?;
     let mut text = String::new();
-    section("", &table, loaded, &mut text);
+    section("", "", &table, loaded, &mut text);
     Ok(text)
 }
 
-fn section(path: &str, table: &Table, loaded: &Loaded, text: &mut String) {
-    let dotted = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+/// `path` is what keys are found by, `heading` the same as TOML has it.
+fn section(path: &str, heading: &str, table: &Table, loaded: &Loaded, text: &mut String) {
+    let below =
+        |path: &str, name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     // Values before tables: what follows a table's header belongs to that table.
     for (name, value) in table.iter().filter(|(_, value)| !value.is_table()) {
-        let key = dotted(name);
+        let key = below(path, name);
         *text += &format!("{:<48} # {}\n", format!("{name} = {}", masked(&key, value)), loaded.origin(&key));
     }
     for (name, value) in table {
         if let Value::Table(inner) = value {
-            let key = dotted(name);
-            *text += &format!("\n[{key}]\n");
-            section(&key, inner, loaded, text);
+            let heading = below(heading, &quoted(name));
+            *text += &format!("\n[{heading}]\n");
+            section(&below(path, name), &heading, inner, loaded, text);
         }
     }
+}
+
+/// A name as TOML has it: groups may be called as their owners like.
+fn quoted(name: &str) -> String {
+    let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if is_bare { name.to_owned() } else { Value::String(name.to_owned()).to_string() }
 }
 
 fn masked(key: &str, value: &Value) -> Value {

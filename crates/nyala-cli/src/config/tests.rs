@@ -85,6 +85,37 @@ fn the_shown_configuration_reads_back_and_hides_secrets() {
 }
 
 #[test]
+fn the_shown_configuration_has_groups_of_any_name() {
+    let file = File::new(
+        "[admission.groups.\"night shift, v1.2\"]\nslots = 3\n[admission.groups.\"ü\"]\nweight = 2\n",
+    );
+    let loaded = load(Some(&file), &[], &[]).unwrap();
+    let text = show(&loaded).unwrap();
+    assert_eq!(load(Some(&File::new(&text)), &[], &[]).unwrap().config, loaded.config, "{text}");
+}
+
+/// A server in a cluster that has a service of its name.
+#[test]
+fn variables_that_tell_of_services_are_not_taken_for_keys() {
+    let service = [
+        ("NYALA_SERVICE_HOST", "10.0.0.7"),
+        ("NYALA_SERVICE_PORT", "5433"),
+        ("NYALA_SERVICE_PORT_HTTP", "8090"),
+        ("NYALA_PORT", "tcp://10.0.0.7:5433"),
+        ("NYALA_PORT_5433_TCP", "tcp://10.0.0.7:5433"),
+        ("NYALA_PORT_5433_TCP_PROTO", "tcp"),
+        ("NYALA_PORT_5433_TCP_PORT", "5433"),
+        ("NYALA_PORT_5433_TCP_ADDR", "10.0.0.7"),
+        ("NYALA_READ_ONLY_SERVICE_HOST", "10.0.0.8"),
+    ];
+    assert_eq!(load(None, &service, &[]).unwrap().config, nyala_model::config::Config::default());
+    // What somebody has typed.
+    for (name, value) in [("NYALA_PORT", "5433"), ("NYALA_SERVER__PORT_HTTP", "x")] {
+        assert!(error(None, &[(name, value)]).contains("sets no configuration key"), "{name}");
+    }
+}
+
+#[test]
 fn every_key_can_be_set_by_a_variable() {
     let defaults = figment::Figment::from(figment::providers::Serialized::defaults(
         nyala_model::config::Config::default(),

@@ -5,10 +5,12 @@ use std::pin::pin;
 use anyhow::Result;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
+use futures::FutureExt;
 use futures::stream::BoxStream;
 
 use super::embedded::Embedded;
 use super::remote::Remote;
+use crate::report::Hinted;
 
 /// What a statement gives.
 pub enum Outcome {
@@ -40,15 +42,25 @@ impl Client {
     }
 
     /// Runs `work`, which waits for this client. Ctrl-C meanwhile cancels the running statement, so that
-    /// `work` ends by the error that the cancelled statement gives.
+    /// `work` ends by the error that the cancelled statement gives. If it does not, another Ctrl-C ends the waiting: a
+    /// server that does not answer the statement may not answer the wish to cancel it either.
     pub async fn interruptible<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
+        tokio::select! {
+            done = &mut work => return done,
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+        }
+        let mut cancel = pin!(self.cancel().fuse());
         loop {
             tokio::select! {
                 done = &mut work => return done,
+                () = &mut cancel => {}
                 interrupted = tokio::signal::ctrl_c() => {
                     interrupted?;
-                    self.cancel().await;
+                    return Err(Hinted::error(
+                        "the statement was cancelled, but has not ended",
+                        "whether it has taken effect is not known: look before you repeat it",
+                    ));
                 }
             }
         }

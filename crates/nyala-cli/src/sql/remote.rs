@@ -21,6 +21,9 @@ use crate::tls::{Mode, PostgresServer, hint};
 /// Rows gathered into one batch.
 const BATCH_ROWS: usize = 1024;
 
+/// What the library says of messages that are no rows. It has no other name for them.
+const NOT_UNDERSTOOD: &str = "unexpected message from server";
+
 /// A connection to a server.
 pub struct Remote {
     server: PostgresServer,
@@ -94,9 +97,14 @@ struct Messages {
 
 impl Messages {
     async fn next(&mut self) -> Result<Option<SimpleQueryMessage>> {
-        let message = self.stream.next().await.transpose().map_err(explain);
-        self.ended = !matches!(message, Ok(Some(_)));
-        message
+        let message = self.stream.next().await.transpose();
+        self.ended = match &message {
+            Ok(message) => message.is_none(),
+            // The end of the statement, or of the connection. What is not understood goes on until it is cancelled: a
+            // server that waits for the rows of COPY would wait for ever.
+            Err(error) => error.as_db_error().is_some() || error.is_closed(),
+        };
+        message.map_err(explain)
     }
 }
 
@@ -186,6 +194,10 @@ fn explain(error: tokio_postgres::Error) -> anyhow::Error {
         None if error.is_closed() => {
             Hinted::error("the server closed the connection", "start `nyala sql` again")
         }
+        None if error.to_string() == NOT_UNDERSTOOD => Hinted::error(
+            "the server answers with something else than rows",
+            "COPY with STDIN or STDOUT is for a PostgreSQL client, such as psql's \\copy",
+        ),
         None => match hint(&error) {
             Some(hint) => Hinted::error(format!("{:#}", anyhow!(error)), hint),
             None => anyhow!(error),

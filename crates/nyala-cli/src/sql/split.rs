@@ -1,6 +1,6 @@
 //! Cuts a text into statements at the semicolons that end one.
 //!
-//! Only what can hide a semicolon is understood: quotes, dollar quotes and comments. Everything else
+//! Only what can hide a semicolon is understood: quotes, escapes in them, dollar quotes and comments. Everything else
 //! is left to the parser, so that its errors speak of the text the user wrote.
 
 /// The statements of a text, trimmed, without their semicolons; empty ones are left out.
@@ -46,6 +46,7 @@ fn end_of_statement(text: &str) -> Option<usize> {
             Some(';') => return Some(at),
             Some(quote @ ('\'' | '"')) => quoted(rest, quote),
             Some('$') => dollar_quoted(rest).unwrap_or(1),
+            Some(first) if first.is_alphabetic() || first == '_' => word(rest),
             Some(first) => comment(rest).unwrap_or(first.len_utf8()),
             None => return None,
         };
@@ -57,6 +58,28 @@ fn end_of_statement(text: &str) -> Option<usize> {
 fn quoted(text: &str, quote: char) -> usize {
     let inner = text.get(1..).unwrap_or_default();
     inner.find(quote).map_or(text.len(), |end| end + 2)
+}
+
+/// Length of a word. `E` may announce a text with escapes, which belongs to it; a dollar within a word quotes nothing.
+fn word(text: &str) -> usize {
+    let ends = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
+    let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
+    let escapes = word.eq_ignore_ascii_case("e") && rest.starts_with('\'');
+    if escapes { word.len() + escaped(rest) } else { word.len() }
+}
+
+/// Length of a quoted text in which a backslash takes what follows it along.
+fn escaped(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        at += match (byte, bytes.get(at + 1)) {
+            (b'\\', Some(_)) | (b'\'', Some(b'\'')) => 2,
+            (b'\'', _) => return at + 1,
+            _ => 1,
+        };
+    }
+    text.len()
 }
 
 /// Length of `$tag$ … $tag$`; none if this dollar begins no such text (`$1` does not).
@@ -113,6 +136,10 @@ mod tests {
         check("a /* ; /* ; */ ; */ b; c", &["a /* ; /* ; */ ; */ b", "c"]);
         check("$$ ; $$; $t$ ; $$ ; $t$; x", &["$$ ; $$", "$t$ ; $$ ; $t$", "x"]);
         check("SELECT $1; SELECT $2", &["SELECT $1", "SELECT $2"]);
+        check(r"SELECT E'it\'s; '; x", &[r"SELECT E'it\'s; '", "x"]);
+        check(r"SELECT e'\\'; x; E'a''\';", &[r"SELECT e'\\'", "x", r"E'a''\';"]);
+        check(r"SELECT 'a\'; de'b\'; x", &[r"SELECT 'a\'", r"de'b\'", "x"]);
+        check("a$b$; c$b$", &["a$b$", "c$b$"]);
         check("SELECT 'ü;ü'; ü", &["SELECT 'ü;ü'", "ü"]);
         check("SELECT 'open; ", &["SELECT 'open;"]);
         check("a /* open; ", &["a /* open;"]);

@@ -159,6 +159,7 @@ fn what_cannot_run_is_told_before_anything_is_measured() {
         let finished = bench(&arguments);
         assert_eq!(finished.code, Some(1), "{text}: {finished:?}");
         assert!(finished.stderr.contains(words), "{text}: {}", finished.stderr);
+        assert!(!finished.stderr.contains("clients: "), "{text}: {}", finished.stderr);
     };
     check("SELECT nope", &[], "query `q` fails");
     check("-- columns: 2\nSELECT 1", &[], "1 columns instead of 2");
@@ -166,6 +167,8 @@ fn what_cannot_run_is_told_before_anything_is_measured() {
     check("-- nothing", &[], "no queries");
     check("SELECT 1", &["--server-pid", "4000000000"], "is not found");
     check("SELECT 1", &["--rate", "0"], "`--rate` must be");
+    check("SELECT 1", &["--json", "/no/such/folder/r.json"], "cannot write `/no/such/folder/r.json`");
+    check("SELECT 1", &["--beside", "ssb", "--beside-clients", "0"], "`--beside-clients` must be");
 }
 
 /// Statements that the seed draws, by name.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::pin::{Pin, pin};
 
 use anyhow::Result;
+use futures::FutureExt;
 use futures::future::{Either, select};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -64,7 +65,7 @@ impl HttpTarget {
             }
         };
         let (sender, connection) = handshake(TokioIo::new(socket)).await.map_err(|error| broken(&error))?;
-        Ok(Http { target: self.clone(), sender, driver: Box::pin(connection) })
+        Ok(Http { target: self.clone(), sender, driver: Some(Box::pin(connection)) })
     }
 }
 
@@ -100,7 +101,8 @@ type Driver = Pin<Box<Connection<TokioIo<Socket>, Full<Bytes>>>>;
 pub struct Http {
     target: HttpTarget,
     sender: SendRequest<Full<Bytes>>,
-    driver: Driver,
+    /// None once the connection has ended.
+    driver: Option<Driver>,
 }
 
 impl Http {
@@ -108,15 +110,34 @@ impl Http {
     pub async fn run(&mut self, query: &Query, values: &[Value]) -> Result<Answer, Failure> {
         let Self { target, sender, driver } = self;
         let request = target.request(query, values)?;
-        let work = pin!(exchange(sender, request));
-        let (status, body) = match select(work, driver).await {
-            Either::Left((result, _)) => result,
-            // It ends together with a last answer, which is then there already.
-            Either::Right((Ok(()), work)) => work.await,
-            Either::Right((Err(error), _)) => Err(error),
-        }
-        .map_err(|error| broken(&error))?;
+        let running =
+            driver.as_mut().ok_or_else(|| Failure::Broken("the connection has ended".to_owned()))?;
+        let mut work = pin!(exchange(sender, request));
+        let first = match select(work.as_mut(), running).await {
+            Either::Left((result, _)) => Some(result),
+            Either::Right((Err(error), _)) => Some(Err(error)),
+            Either::Right((Ok(()), _)) => None,
+        };
+        let result = match first {
+            Some(result) => result,
+            None => {
+                // It ends together with a last answer, which is then there already. A request that waits for its turn
+                // would do so for ever, unless the other end of its queue is dropped.
+                *driver = None;
+                work.await
+            }
+        };
+        let (status, body) = result.map_err(|error| broken(&error))?;
         read(status, &body)
+    }
+
+    /// Whether the server has closed it: as it may after an answer, and when it was asked nothing for long.
+    pub fn has_ended(&mut self) -> bool {
+        let ended = self.driver.as_mut().is_none_or(|driver| driver.now_or_never().is_some());
+        if ended {
+            self.driver = None;
+        }
+        ended
     }
 }
 

@@ -82,6 +82,15 @@ impl Connection {
         }
     }
 
+    /// Whether the server has closed it in order, so that the next query needs another one. PostgreSQL's protocol has no
+    /// such end: there a connection that is gone is an error.
+    pub fn has_ended(&mut self) -> bool {
+        match self {
+            Self::Postgres(_) => false,
+            Self::Http(connection) => connection.has_ended(),
+        }
+    }
+
     /// Runs a query and reads its answer to the end.
     pub async fn run(&mut self, query: &Query, values: Vec<Value>) -> Result<Answer, Failure> {
         let answer = match self {

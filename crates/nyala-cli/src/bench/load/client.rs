@@ -94,8 +94,8 @@ impl Client {
     }
 }
 
-/// Asks over `connection`; if there is none, over a new one. What few queries need is in boxes: a client that waits is
-/// to be small, because that of a thousand of them is in no processor's cache.
+/// Asks over `connection`; if there is none, or the server has closed it, over a new one. What few queries need is in
+/// boxes: a client that waits is to be small, because that of a thousand of them is in no processor's cache.
 async fn answer(
     target: &Target,
     connection: &mut Option<Connection>,
@@ -103,6 +103,9 @@ async fn answer(
     random: &mut Random,
 ) -> Result<Answer, Failure> {
     let values = query.draw(random).map_err(|error| Failure::Refused(format!("{error:#}")))?;
+    if connection.as_mut().is_some_and(Connection::has_ended) {
+        *connection = None;
+    }
     let connection = match connection {
         Some(connection) => connection,
         none => none.insert(Box::pin(target.connect()).await?),

@@ -209,3 +209,27 @@ async fn respond(client: &mut TcpStream, status: &str, body: &str) {
     // A client that has left needs no answer.
     let _ = client.write_all(response.as_bytes()).await;
 }
+
+/// As proxies do after so many answers: whoever asks then connects anew, which is no error.
+#[tokio::test]
+async fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
+    let load = Load { timeout: Duration::from_secs(3), ..load(Some(100.0), 2) };
+    let measured = measure(load, |_, mut client| async move {
+        respond(&mut client, "200 OK\r\nconnection: close", BODY).await;
+        None
+    })
+    .await;
+    assert_eq!((measured.total.handled, measured.total.errors), (100, 0), "{:?}", measured.errors);
+}
+
+/// Without a word, while nothing is asked.
+#[tokio::test]
+async fn a_connection_that_the_server_closes_between_two_queries_is_replaced() {
+    let load = Load { timeout: Duration::from_secs(3), ..load(Some(2.0), 1) };
+    let measured = measure(load, |_, mut client| async move {
+        respond(&mut client, "200 OK", BODY).await;
+        None
+    })
+    .await;
+    assert_eq!((measured.total.handled, measured.total.errors), (2, 0), "{:?}", measured.errors);
+}

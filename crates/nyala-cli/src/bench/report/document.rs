@@ -102,7 +102,7 @@ pub struct Beside {
     pub workload: String,
     /// Its clients, each with a connection.
     pub clients: usize,
-    /// Queries that were answered in the measured time.
+    /// Queries that were begun in the measured time and answered, be it after its end.
     pub handled: u64,
     /// Queries that gave an error, or were not answered in time.
     pub errors: u64,
