@@ -129,10 +129,11 @@ impl From<StorageError> for QueryError {
             | StorageError::NoBucket { .. }
             | StorageError::Refused { .. }
             | StorageError::Unavailable { .. }
+            | StorageError::Unreachable { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
             StorageError::InUse { .. } => ErrorKind::InUse,
         };
-        let transient = matches!(error, StorageError::Unavailable { .. });
+        let transient = matches!(error, StorageError::Unavailable { .. } | StorageError::Unreachable { .. });
         Self { transient, ..Self::new(kind, error.to_string()) }
     }
 }

@@ -456,3 +456,83 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
     assert_eq!(root("SELECT * FROM system.queries").code, Some(0));
     assert_eq!(root("SELECT folder FROM system.disk_stores").code, Some(0));
 }
+
+/// The rows that a recursive query reads of itself are of no table.
+#[test]
+fn a_recursive_query_needs_grants_for_its_tables_only() {
+    let (_star, server) = start();
+    let steps = |begin: &str, tables: &str| {
+        let sql = format!(
+            "WITH RECURSIVE steps AS (SELECT {begin} UNION ALL SELECT n + 1 FROM {tables} WHERE n < 10) \
+             SELECT count(*) FROM steps"
+        );
+        psql(&server, "ann", "secret", &sql)
+    };
+    let counted = steps("1 AS n", "steps");
+    assert_eq!((counted.code, counted.stdout.trim()), (Some(0), "10"), "{counted:?}");
+    let begin = "CAST(max(c_custkey) AS BIGINT) AS n FROM customer";
+    check_denied(&steps(begin, "steps"), "where it begins");
+    check_denied(&steps("1 AS n", "steps, customer"), "where it goes on");
+}
+
+/// What is created reads all that it names, whatever the query means by the name; and cells tell of rows.
+#[test]
+fn cubes_are_made_only_of_what_their_makers_may_read() {
+    let (_star, server) = start();
+    let ann = |sql: &str| psql(&server, "ann", "secret", sql);
+    let granted = psql(&server, "root", "r'oot", "GRANT CREATE, BUILD ON SCHEMA public TO ann");
+    assert_eq!(granted.code, Some(0), "{granted:?}");
+    for sql in [
+        "CREATE CUBE cities AS SELECT c_city, count(*) FROM customer GROUP BY c_city",
+        "CREATE CUBE cities AS SELECT c_city, count(*) FROM \
+         (WITH customer AS (SELECT d_year AS c_city FROM dates) SELECT * FROM customer) AS c GROUP BY c_city",
+        "ALTER CUBE ssb ADD MEASURE max(c_custkey)",
+        "ALTER CUBE ssb ADD DIMENSION c_name",
+        "ALTER CUBE ssb SET (auto_merge = 2), ADD GROUPING SET (c_city)",
+    ] {
+        check_denied(&ann(sql), sql);
+    }
+    for sql in [
+        "CREATE CUBE years AS SELECT d_year, count(*) FROM dates GROUP BY d_year",
+        "ALTER CUBE years ADD MEASURE max(d_datekey)",
+        "BUILD CUBE years",
+    ] {
+        assert_eq!(ann(sql).code, Some(0), "{sql}: {:?}", ann(sql));
+    }
+}
+
+/// Cuboids have the rows of tables, whoever may read these.
+#[test]
+fn files_of_the_server_are_no_tables_for_everybody() {
+    let (star, server) = start();
+    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
+    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
+    assert_eq!(root("CREATE SCHEMA shop").code, Some(0));
+    assert_eq!(root("GRANT ALL ON SCHEMA shop TO bob").code, Some(0));
+    std::os::unix::fs::symlink(star.path("data"), star.path("alias")).unwrap();
+    let table = |location: &str| {
+        let location = star.path(location);
+        format!("CREATE EXTERNAL TABLE shop.t STORED AS PARQUET LOCATION '{}'", location.display())
+    };
+    for location in ["data/cubes/", "data", "ssb/../data/cubes/", "alias/cubes/", "alias/later/", ""] {
+        check_denied(&bob(&table(location)), location);
+    }
+    let copy = format!("COPY shop.t FROM '{}' (FORMAT parquet)", star.path("data/cubes/").display());
+    check_denied(&bob(&copy), &copy);
+    let other = bob(&table("ssb/dates/"));
+    assert_eq!(other.code, Some(0), "{other:?}");
+    assert_eq!(bob("SELECT count(*) FROM shop.t").stdout.trim(), "2557");
+}
+
+/// The planner lowers the letters of ASCII only, and so must whoever names the same schema.
+#[test]
+fn schemas_with_other_letters_are_granted_as_they_are_created() {
+    let (_star, server) = start();
+    let root = |sql: &str| psql(&server, "root", "r'oot", sql);
+    for sql in
+        ["CREATE SCHEMA ÄRGER", "GRANT SELECT ON SCHEMA ÄRGER TO bob", "REVOKE ALL ON SCHEMA Ärger FROM bob"]
+    {
+        let done = root(sql);
+        assert_eq!(done.code, Some(0), "{sql}: {done:?}");
+    }
+}

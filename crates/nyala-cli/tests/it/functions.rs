@@ -8,6 +8,7 @@ use arrow::array::{
 };
 use nyala_engine::ErrorKind;
 
+use crate::batch;
 use crate::cubes::shop_star;
 use crate::harness::TestEngine;
 
@@ -58,6 +59,7 @@ async fn wrong_arguments_are_explained() {
         ("bitmap_distinct([1, 2])", ErrorKind::Unsupported, "count(DISTINCT x)"),
         ("bitmap_distinct(1, 2)", ErrorKind::InvalidText, "takes one argument"),
         ("intersect_count(1, 2)", ErrorKind::InvalidText, "a column and its values"),
+        ("intersect_count(1, 2, 1.5)", ErrorKind::InvalidText, "would round a `Float64`"),
         ("approx_top_k(1, 0)", ErrorKind::InvalidText, "from 1 to 1024"),
         ("approx_top_k(1)", ErrorKind::InvalidText, "from 1 to 1024"),
         ("bitmap_count(arrow_cast('hello', 'Binary'))", ErrorKind::Data, "version `104`"),
@@ -283,4 +285,83 @@ async fn what_does_not_fit_into_memory_is_spilled_and_stays_exact() {
     roomy.run(&format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{}/'", location.display())).await;
     let expected = roomy.run(&sums("count(DISTINCT id)", "count(DISTINCT name)")).await;
     assert_eq!(test.run(&ours).await, expected);
+}
+
+/// NaN is greater than all other floats, and an infinity is an extreme like any other; with groups and without, on
+/// the table, from a cube, and over a window.
+#[tokio::test(flavor = "multi_thread")]
+async fn extremes_of_floats_know_nan_and_infinity() {
+    let test = TestEngine::new().await;
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let rows = batch!(
+        "i" => Int64Array::from_iter_values(0..9),
+        "g" => Int32Array::from(vec![1, 1, 1, 2, 2, 3, 4, 4, 5]),
+        "x" => Float64Array::from(vec![
+            Some(2.0), Some(nan), Some(1.0), Some(-infinity), None, Some(infinity), Some(-nan), Some(5.0), None,
+        ]),
+    );
+    test.table("t", &[rows]).await;
+    let by_group = "SELECT g, min(x), max(x) FROM t GROUP BY g ORDER BY g";
+    let groups = [
+        ["1", "1.0", "NaN"],
+        ["2", "-inf", "-inf"],
+        ["3", "inf", "inf"],
+        ["4", "5.0", "NaN"],
+        ["5", "NULL", "NULL"],
+    ];
+    let total = "SELECT min(x), max(x) FROM t";
+    assert_eq!(test.run(by_group).await, groups);
+    assert_eq!(test.run(total).await, [["-inf", "NaN"]]);
+    let window = "SELECT min(x) OVER w, max(x) OVER w FROM t \
+                  WINDOW w AS (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) ORDER BY i LIMIT 4";
+    let expected = [["2.0", "2.0"], ["2.0", "NaN"], ["1.0", "NaN"], ["-inf", "1.0"]];
+    assert_eq!(test.run(window).await, expected);
+    test.run("CREATE CUBE c AS SELECT g, min(x), max(x) FROM t GROUP BY ROLLUP (g)").await;
+    test.run("BUILD CUBE c").await;
+    for sql in [by_group, total, "SELECT min(x), max(x) FROM t WHERE g <> 3"] {
+        test.check_hit(sql).await;
+    }
+    assert_eq!(test.run(by_group).await, groups);
+    assert_eq!(test.run(total).await, [["-inf", "NaN"]]);
+}
+
+/// Values far from zero do not lose the digits in which they differ, and what does not vary has no correlation.
+#[tokio::test(flavor = "multi_thread")]
+async fn correlations_by_group_are_those_of_the_values() {
+    let test = TestEngine::new().await;
+    let n = 300;
+    let times = (0..n).map(|i| 1.7e9 + f64::from(i % 100));
+    let rows = batch!(
+        "g" => Int32Array::from_iter_values((0..n).map(|i| i % 3)),
+        "x" => Float64Array::from_iter_values(times),
+        "y" => Float64Array::from_iter_values((0..n).map(|i| f64::from(i % 100) * 3.0)),
+        "same" => Float64Array::from_iter_values((0..n).map(|_| 0.1)),
+    );
+    test.table("t", &[rows]).await;
+    let checked = "abs(corr(x, y) - 1) < 0.000001, corr(same, y)";
+    test.run("CREATE CUBE c AS SELECT g, corr(x, y), corr(same, y) FROM t GROUP BY ROLLUP (g)").await;
+    test.run("BUILD CUBE c").await;
+    for cubes in ["off", "on"] {
+        test.run(&format!("SET nyala.use_cubes = {cubes}")).await;
+        let sql = format!("SELECT {checked} FROM t");
+        assert_eq!(test.run(&sql).await, [["true", "NULL"]], "cubes are {cubes}");
+        let sql = format!("SELECT g, {checked} FROM t GROUP BY g ORDER BY g");
+        let expected = [["0", "true", "NULL"], ["1", "true", "NULL"], ["2", "true", "NULL"]];
+        assert_eq!(test.run(&sql).await, expected, "cubes are {cubes}");
+    }
+    test.check_hit("SELECT g, corr(x, y) FROM t GROUP BY g").await;
+}
+
+/// A constant bitmap is read once, not copied for every row.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_are_chosen_by_a_constant_bitmap() {
+    let test = TestEngine::new().await;
+    let ids = Int64Array::from_iter((0..20_000).map(|id| (id % 10 != 0).then_some(id)));
+    test.table("t", &[batch!("id" => ids)]).await;
+    let few = "bitmap_from_string('5,10,15,17,40000')";
+    let chosen = test.run(&format!("SELECT id FROM t WHERE bitmap_contains({few}, id) ORDER BY id")).await;
+    assert_eq!(chosen, [["5"], ["15"], ["17"]]);
+    let common = "bitmap_count(bitmap_and(to_bitmap(id), few))";
+    let counts = test.run(&format!("SELECT count(*), sum({common}) FROM t, (SELECT {few} AS few)")).await;
+    assert_eq!(counts, [["20000", "3"]]);
 }

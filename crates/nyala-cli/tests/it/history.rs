@@ -123,3 +123,17 @@ async fn cuboids_that_nobody_used_are_named() {
     assert!(test.run("ANALYZE CUBE c").await.iter().all(|row| row[5] == "not used"));
     test.error("ANALYZE CUBE d", nyala_engine::ErrorKind::UndefinedTable, "`public.d` does not exist").await;
 }
+
+/// Values that are aggregated belong to a shape, and a thousand shapes are kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_very_long_is_not_kept() {
+    let test = shop_star().await;
+    for city in ["Oslo".to_owned(), "o".repeat(40_000)] {
+        let one = format!("count(CASE WHEN city = '{city}' THEN 1 END)");
+        let sql = format!("SELECT country, {one} FROM sales JOIN shop ON shop = shop_id GROUP BY country");
+        test.run(&sql).await;
+    }
+    let found = history(&test).await;
+    assert_eq!(found.len(), 1, "{} are kept", found.len());
+    assert_eq!(found[0][1], "1");
+}

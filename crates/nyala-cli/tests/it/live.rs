@@ -13,21 +13,21 @@ use crate::random::{Random, seed};
 const ACCOUNTS: &str = "CREATE LIVE TABLE accounts (id BIGINT PRIMARY KEY, owner TEXT NOT NULL, amount BIGINT, \
                         note TEXT DEFAULT 'none')";
 
-async fn accounts() -> TestEngine {
+pub async fn accounts() -> TestEngine {
     let test = TestEngine::new().await;
     test.run(ACCOUNTS).await;
     test
 }
 
 /// How many rows a statement says it concerned.
-async fn written(test: &TestEngine, sql: &str) -> u64 {
+pub async fn written(test: &TestEngine, sql: &str) -> u64 {
     match test.session.query(sql).await.unwrap_or_else(|error| panic!("{sql}\n{error:?}")) {
         Answer::Done(done) => done.rows.unwrap(),
         Answer::Rows(_) => panic!("{sql} gives rows"),
     }
 }
 
-async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
+pub async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
     let expected: Vec<Vec<String>> =
         expected.iter().map(|row| row.iter().map(|value| (*value).to_owned()).collect()).collect();
     assert_eq!(sorted(test.run(sql).await), sorted(expected), "{sql}");
@@ -199,72 +199,6 @@ async fn statements_are_whole_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_exist_are_kept_if_asked() {
-    let test = accounts().await;
-    test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, '')").await;
-    let keep = "INSERT INTO accounts VALUES (1, 'X', 0, ''), (2, 'Bo', 1, ''), (2, 'Y', 2, '') ON CONFLICT DO NOTHING";
-    assert_eq!(written(&test, keep).await, 1);
-    assert_eq!(written(&test, keep).await, 0);
-    check(&test, "SELECT id, owner FROM accounts", &[&["1", "Ada"], &["2", "Bo"]]).await;
-    let replace = "INSERT INTO accounts (ID, owner, amount, note) VALUES (2, 'Bob', 3, 'y') ON CONFLICT (id) \
-                   DO UPDATE SET Owner = EXCLUDED.owner, amount = EXCLUDED.Amount, note = excluded.note";
-    assert_eq!(written(&test, replace).await, 1);
-    check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "10", ""], &["2", "Bob", "3", "y"]]).await;
-    let all = "INSERT INTO accounts VALUES (2, 'Bo', 4, NULL) ON CONFLICT (id) \
-               DO UPDATE SET note = EXCLUDED.note, amount = EXCLUDED.amount, owner = EXCLUDED.owner";
-    assert_eq!(written(&test, all).await, 1);
-    check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "10", ""], &["2", "Bo", "4", "NULL"]]).await;
-}
-
-/// A row that is replaced as a whole would lose what is not said of it, and a column that is no key does not tell rows apart.
-#[tokio::test(flavor = "multi_thread")]
-async fn conflicts_that_replacing_rows_does_not_resolve_are_refused() {
-    let test = accounts().await;
-    test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, 'x')").await;
-    let some = "INSERT INTO accounts (id, owner) VALUES (1, 'Eva') ON CONFLICT";
-    let all = "INSERT INTO accounts VALUES (1, 'Eva', 0, '') ON CONFLICT";
-    for (sql, kind, words) in [
-        (
-            format!("{some} (id) DO UPDATE SET owner = EXCLUDED.owner"),
-            ErrorKind::Unsupported,
-            "nothing is said of `amount`, `note`",
-        ),
-        (
-            format!("{all} (id) DO UPDATE SET owner = EXCLUDED.owner, note = EXCLUDED.note"),
-            ErrorKind::Unsupported,
-            "nothing is said of `amount`",
-        ),
-        (
-            format!("{some} (owner) DO UPDATE SET id = EXCLUDED.id"),
-            ErrorKind::Unsupported,
-            "(owner) does not name the primary key, which is (id)",
-        ),
-        (
-            format!("{some} (owner) DO NOTHING"),
-            ErrorKind::Unsupported,
-            "(owner) does not name the primary key, which is (id)",
-        ),
-        (format!("{all} (id, owner) DO NOTHING"), ErrorKind::Unsupported, "which is (id)"),
-        (
-            format!("{all} (id) DO UPDATE SET owner = EXCLUDED.owner, OWNER = EXCLUDED.owner"),
-            ErrorKind::Syntax,
-            "`owner`",
-        ),
-        (
-            format!(
-                "{all} (id) DO UPDATE SET owner = EXCLUDED.owner, amount = EXCLUDED.amount, \
-                 note = EXCLUDED.note, age = EXCLUDED.age"
-            ),
-            ErrorKind::UndefinedColumn,
-            "`age`",
-        ),
-    ] {
-        test.error(&sql, kind, words).await;
-        check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "10", "x"]]).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn columns_are_set_under_any_case_and_once() {
     let test = accounts().await;
     test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, 'x')").await;
@@ -272,83 +206,6 @@ async fn columns_are_set_under_any_case_and_once() {
     test.error("UPDATE accounts SET amount = 1, Amount = 2", ErrorKind::Syntax, "same column `amount`").await;
     test.error("UPDATE accounts SET \"Amount\" = 1", ErrorKind::UndefinedColumn, "Amount").await;
     check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "5", "y"]]).await;
-}
-
-/// Rows that are the same have other versions in another table.
-#[tokio::test(flavor = "multi_thread")]
-async fn tables_whose_versions_are_not_named_are_without_them() {
-    let test = TestEngine::new().await;
-    for table in ["a", "b"] {
-        test.run(&format!("CREATE LIVE TABLE {table} (id BIGINT PRIMARY KEY, n BIGINT)")).await;
-        test.run(&format!("INSERT INTO {table} VALUES (1, 10), (2, 20), (3, 30)")).await;
-    }
-    test.run("CREATE LIVE TABLE dead (id BIGINT PRIMARY KEY)").await;
-    test.run("INSERT INTO dead VALUES (3)").await;
-    test.run("UPDATE b SET n = 21 WHERE id = 2").await;
-    let other = "DELETE FROM a WHERE id IN (SELECT id FROM (SELECT * FROM a EXCEPT SELECT * FROM b) d)";
-    assert_eq!(written(&test, other).await, 1);
-    check(&test, "SELECT id FROM a", &[&["1"], &["3"]]).await;
-    let same = "UPDATE a SET n = n + 1 WHERE _version > 0 AND id IN (SELECT b.id FROM a AS x NATURAL JOIN b)";
-    assert_eq!(written(&test, same).await, 2);
-    assert_eq!(written(&test, "DELETE FROM a WHERE id IN (SELECT * FROM public.dead)").await, 1);
-    let listed = "UPDATE a SET n = (SELECT count(*) FROM information_schema.tables WHERE table_name = 'b')";
-    assert_eq!(written(&test, listed).await, 1);
-    check(&test, "SELECT * FROM a", &[&["1", "1"]]).await;
-    // Those whose versions are named have them, where they are named.
-    let newer = "SELECT b.id FROM b WHERE b._version > (SELECT max(_version) FROM b AS x WHERE x.id IN (SELECT * FROM dead))";
-    check(&test, newer, &[&["2"]]).await;
-    let one = "SELECT a._version > 0, b.*, a.id FROM a JOIN b ON a.id = b.id";
-    check(&test, one, &[&["true", "1", "10", "1"]]).await;
-    check(&test, "SELECT n FROM b WHERE id IN (SELECT * FROM dead) ORDER BY _version", &[&["30"]]).await;
-    let within =
-        "WITH b AS (SELECT * FROM b WHERE id = 3) SELECT q._version > 0 FROM (SELECT * FROM b) AS q, a";
-    check(&test, within, &[&["true"]]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn versions_are_named_by_their_whole_name_only() {
-    let test = TestEngine::new().await;
-    for table in ["model_versions", "staging_versions", "models"] {
-        test.run(&format!("CREATE LIVE TABLE {table} (id BIGINT PRIMARY KEY, app_version BIGINT)")).await;
-    }
-    test.run("INSERT INTO staging_versions VALUES (1, 3), (2, 4)").await;
-    test.run("INSERT INTO model_versions VALUES (1, 2)").await;
-    let copy = "INSERT INTO model_versions SELECT * FROM staging_versions WHERE app_version > 2";
-    assert_eq!(written(&test, copy).await, 2);
-    let all = "SELECT * FROM model_versions";
-    check(&test, all, &[&["1", "3"], &["2", "4"]]).await;
-    check(&test, "SELECT * FROM model_versions WHERE app_version = 4", &[&["2", "4"]]).await;
-    // What is read may have versions, and what is written none.
-    let newer = "INSERT INTO models SELECT id, app_version FROM model_versions WHERE _VERSION > 0";
-    assert_eq!(written(&test, newer).await, 2);
-    let absent = "INSERT INTO models (id, _version) SELECT * FROM (SELECT id + 10, 0 FROM models) d";
-    assert_eq!(written(&test, absent).await, 2);
-    test.error(absent, ErrorKind::Conflict, "").await;
-    test.error("SELECT \"_VERSION\" FROM models", ErrorKind::UndefinedColumn, "_VERSION").await;
-    check(&test, "SELECT app_version AS _version FROM models WHERE id = 1", &[&["3"]]).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn versions_guard_what_was_read() {
-    let test = accounts().await;
-    test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, ''), (2, 'Bo', 20, '')").await;
-    let version = |id: u32| format!("SELECT _version FROM accounts WHERE id = {id}");
-    let read = test.run(&version(1)).await[0][0].clone();
-    assert_eq!(test.run(&version(2)).await[0][0], read, "rows of one statement have one version");
-    let update = format!("UPDATE accounts SET amount = amount + 1 WHERE id = 1 AND _version = {read}");
-    assert_eq!(written(&test, &update).await, 1);
-    assert_eq!(written(&test, &update).await, 0);
-    let insert = |expected: &str| {
-        format!("INSERT INTO accounts (id, owner, amount, _version) VALUES (1, 'Eve', 0, {expected})")
-    };
-    test.error(&insert(&read), ErrorKind::Conflict, "read it again and retry").await;
-    test.error(&insert("0"), ErrorKind::Conflict, "not 0").await;
-    let now = test.run(&version(1)).await[0][0].clone();
-    assert_eq!(written(&test, &insert(&now)).await, 1);
-    assert_eq!(written(&test, "INSERT INTO accounts (id, owner, _version) VALUES (9, 'New', 0)").await, 1);
-    check(&test, "SELECT owner FROM accounts", &[&["Eve"], &["Bo"], &["New"]]).await;
-    let columns = test.run("SELECT * FROM accounts LIMIT 1").await;
-    assert_eq!(columns[0].len(), 4, "versions are only shown to those who name them");
 }
 
 /// A counter that many add to at once must not miss any of them.

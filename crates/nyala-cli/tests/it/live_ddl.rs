@@ -2,15 +2,17 @@
 //! nobody's rows are removed but those of the table that was dropped.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use arrow::datatypes::{DataType, Field};
 use nyala_catalog::{Change, NewTable};
-use nyala_engine::ErrorKind;
+use nyala_engine::{ErrorKind, SessionOptions};
 use nyala_model::{QualifiedName, TableSource};
 use nyala_storage::oplog::{Alteration, DiskStore, Environment, StoreOptions};
 
 use crate::harness::TestEngine;
+use crate::program::PATIENCE;
 
 const ACCOUNTS: &str = "CREATE LIVE TABLE accounts (id BIGINT PRIMARY KEY, owner TEXT NOT NULL, \
                         note TEXT DEFAULT 'none')";
@@ -232,4 +234,49 @@ async fn defaults_go_with_their_columns() {
     test.run("ALTER TABLE accounts ADD COLUMN remark TEXT, ADD COLUMN note TEXT").await;
     test.run("INSERT INTO accounts (id, owner) VALUES (4, 'Di')").await;
     assert_eq!(test.run("SELECT remark, note FROM accounts WHERE id = 4").await, [["NULL", "NULL"]]);
+}
+
+/// Symptom: nobody could drop a table, or make one, while a store was made of a folder that takes minutes to read. Promise: only
+/// who wants the same folder waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_store_that_is_being_opened() {
+    let test = accounts().await;
+    test.run("CREATE DISK STORE other").await;
+    let folder = test.path("slow");
+    std::fs::create_dir(&folder).unwrap();
+    // Whoever opens it waits for a writer.
+    let manifest = folder.join("manifest-1");
+    assert!(Command::new("mkfifo").arg(&manifest).status().unwrap().success());
+    let session = test.engine.session(SessionOptions::default());
+    let create = format!("CREATE DISK STORE slow DIR '{}'", folder.display());
+    let others = async {
+        let is_being_opened = async {
+            while !folder.join("lock").exists() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, is_being_opened).await.unwrap();
+        for sql in [
+            "DROP TABLE accounts",
+            "DROP DISK STORE other",
+            "CREATE DISK STORE other",
+            "CREATE LIVE TABLE u (id BIGINT PRIMARY KEY) WITH (disk_store = other)",
+            "ALTER TABLE u ADD COLUMN n BIGINT",
+            "DROP TABLE u",
+        ] {
+            let done = tokio::time::timeout(PATIENCE, test.run(sql)).await;
+            assert!(done.is_ok(), "{sql} waits");
+        }
+        assert!(leftovers(&test, "main").is_empty() && leftovers(&test, "other").is_empty());
+        drop(std::fs::OpenOptions::new().write(true).open(&manifest).unwrap());
+    };
+    let (created, ()) = tokio::join!(session.query(&create), others);
+    let error = created.map(|_| ()).unwrap_err();
+    assert!(error.kind == ErrorKind::Unreadable && error.message.contains("manifest"), "{error:?}");
+    test.error("DROP DISK STORE slow", ErrorKind::UndefinedObject, "slow").await;
+    // The folder is free again.
+    std::fs::remove_file(&manifest).unwrap();
+    test.run(&create).await;
+    test.run("DROP DISK STORE slow").await;
+    test.run(&create).await;
 }

@@ -41,6 +41,16 @@ impl Client {
         (char::from(head[0]), String::from_utf8_lossy(&body).into_owned())
     }
 
+    /// Sends a text of statements; gives the first message of a type, and waits for the end.
+    fn query(&mut self, sql: &str, kind: char) -> String {
+        self.send(b'Q', format!("{sql}\0").as_bytes());
+        let found = self.until(kind);
+        if kind != 'Z' {
+            self.until('Z');
+        }
+        found
+    }
+
     /// The next message of a type; others are passed over.
     fn until(&mut self, kind: char) -> String {
         loop {
@@ -233,4 +243,62 @@ fn names_that_others_can_point_here_are_not_answered() {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host} {path}: {answer}");
         }
     }
+}
+
+/// Who may only read may still end what runs for too long.
+#[test]
+fn queries_and_jobs_are_ended_from_where_nothing_is_written() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    for sql in ["KILL QUERY 987654321", "CANCEL JOB 987654321"] {
+        client.query("BEGIN READ ONLY", 'Z');
+        let error = client.query(sql, 'E');
+        assert!(error.contains("987654321") && !error.contains("25006"), "{sql}: {error}");
+        client.query("ROLLBACK", 'Z');
+    }
+}
+
+#[test]
+fn names_of_prepared_statements_keep_their_case_in_quotes() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.query("PREPARE \"Name\" AS SELECT 'mixed'", 'Z');
+    client.query("PREPARE Name AS SELECT 'lower'", 'Z');
+    assert!(client.query("EXECUTE \"Name\"", 'D').ends_with("mixed"));
+    assert!(client.query("EXECUTE NAME", 'D').ends_with("lower"));
+    client.query("DEALLOCATE \"Name\"", 'Z');
+    assert!(client.query("EXECUTE \"Name\"", 'E').contains("26000"));
+    assert!(client.query("EXECUTE \"name\"", 'D').ends_with("lower"));
+}
+
+#[test]
+fn a_rollback_closes_cursors_of_its_own_transaction_only() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.query("BEGIN; DECLARE kept CURSOR WITH HOLD FOR SELECT 'a' UNION ALL SELECT 'a'; COMMIT", 'Z');
+    client.query("DECLARE alone CURSOR WITH HOLD FOR SELECT 'b'", 'Z');
+    client.query("BEGIN", 'Z');
+    client.query("DECLARE gone CURSOR WITH HOLD FOR SELECT 'c'", 'Z');
+    assert!(client.query("FETCH 1 FROM kept", 'D').ends_with('a'));
+    client.query("ROLLBACK", 'Z');
+    assert!(client.query("FETCH 1 FROM gone", 'E').contains("34000"));
+    client.query("ROLLBACK", 'Z');
+    assert!(client.query("FETCH 1 FROM kept", 'D').ends_with('a'));
+    assert!(client.query("FETCH 1 FROM alone", 'D').ends_with('b'));
+}
+
+#[test]
+fn statements_of_one_text_see_what_those_before_have_set() {
+    let server = Server::empty(&[]);
+    server.query("CREATE SCHEMA sales");
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    assert!(client.query("SET search_path TO sales; SELECT current_schema()", 'D').ends_with("sales"));
+    let named = "SET application_name = 'later'; SELECT current_setting('application_name')";
+    assert!(client.query(named, 'D').ends_with("later"));
+    let back = "SET search_path TO public; SELECT current_schema(), 1; SET search_path TO sales";
+    assert!(client.query(back, 'D').contains("public"));
 }

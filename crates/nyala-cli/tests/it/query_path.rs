@@ -3,6 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
+use tokio_postgres::NoTls;
+use tokio_postgres::types::Type;
+
 use crate::program::{PATIENCE, Running, eventually, nyala, try_run};
 use crate::server::Server;
 use crate::star::Star;
@@ -57,6 +60,41 @@ fn plan_misses(server: &Server) -> u64 {
     let metrics = server.get("/metrics").body;
     let line = metrics.lines().find_map(|line| line.strip_prefix("nyala_plan_cache_misses_total "));
     line.map_or(0, |count| count.trim().parse().unwrap())
+}
+
+/// A driver may call a year a number with a fraction. That needs no plan of its own, unless the value has one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_declares_leaves_the_plan_ready() {
+    let star = Star::generate("0.01");
+    let server = Server::start_with(&star.built(), &[]);
+    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let sql = "SELECT d_year, count(*) FROM lineorder, dates WHERE lo_orderdate = d_datekey AND d_year >= $1 \
+               GROUP BY d_year ORDER BY d_year";
+    let years = async |from: f64| {
+        let statement = client.prepare_typed(sql, &[Type::FLOAT8]).await.unwrap();
+        let rows = client.query(&statement, &[&from]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>()
+    };
+    let mut planned = u64::MAX;
+    for _ in 0..200 {
+        assert_eq!(years(1996.0).await, [1996, 1997, 1998]);
+        let now = plan_misses(&server);
+        if now == planned {
+            break;
+        }
+        planned = now;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(years(1997.0).await, [1997, 1998]);
+    assert_eq!(plan_misses(&server), planned, "it is planned each time");
+    assert_eq!(years(1996.5).await, [1997, 1998]);
+    let halves = "SELECT count(*) FROM dates WHERE d_year / $1 = 998.5";
+    let halves = client.prepare_typed(halves, &[Type::FLOAT8]).await.unwrap();
+    let days: i64 = client.query_one(&halves, &[&2.0_f64]).await.unwrap().get(0);
+    assert_eq!(days, 365);
+    drop(client);
+    connection.await.unwrap().unwrap();
 }
 
 /// Every metric that the dashboard shows is one that the server has.

@@ -1,6 +1,7 @@
 //! Answers that are given again: only to who wants that, only of what cannot have changed, only to who may read it.
 
 use arrow::array::{Int32Array, Int64Array, StringArray};
+use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, Identity, Session, SessionOptions};
 
 use crate::batch;
@@ -140,4 +141,25 @@ async fn who_may_not_read_the_table_gets_no_kept_answer() {
     assert!(refused.contains("lacks SELECT on `public.f`"), "{refused}");
     test.run("REVOKE SELECT ON f FROM ann").await;
     assert!(ask(&ann, SQL).await.is_err());
+}
+
+/// What was asked is kept with an answer, and may be much longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_answers_are_known_by_counts_too() {
+    const LONG: usize = 30_000;
+    let test = TestEngine::with_config(|config| config.cache.results_bytes = 1 << 20).await;
+    cube(&test).await;
+    test.run("SET nyala.result_cache = on").await;
+    let sql = "SELECT city, sum(a) FROM f WHERE city = $1 GROUP BY city";
+    let statement = test.session.parse(sql).unwrap().pop().unwrap();
+    let prepared = test.session.prepare(statement).await.unwrap();
+    for n in 0..60 {
+        let city = ScalarValue::Utf8(Some(format!("{n:0LONG$}")));
+        match test.session.execute(&prepared, vec![city]).await.unwrap() {
+            Answer::Rows(rows) => assert_eq!(rows_of(&rows.collect().await.unwrap()).len(), 0),
+            Answer::Done(_) => panic!("no rows"),
+        }
+    }
+    let stats = test.engine.stats().results;
+    assert!(stats.entries > 0 && stats.entries * LONG as u64 <= 1 << 20, "{stats:?}");
 }

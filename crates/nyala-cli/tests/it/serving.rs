@@ -163,6 +163,23 @@ async fn a_killed_query_ends_and_is_logged_as_such() {
     assert_eq!(rows(&other, "SELECT 1").await.unwrap().collect().await.unwrap().len(), 1);
 }
 
+/// Nobody polls its rows, so that nobody but who computes them can see that it must end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_query_gives_its_slot_back_though_its_client_reads_nothing() {
+    let test = engine(one_slot).await;
+    let other = session(&test);
+    let mut stream = rows(&other, ENDLESS).await.unwrap();
+    stream.next().await.unwrap().unwrap();
+    let sending = "SELECT query_id FROM system.queries WHERE \"user\" = 'ann' AND state = 'sending'";
+    until(&test, &format!("SELECT count(*) FROM ({sending})"), "1").await;
+    let id = value(&test, sending).await;
+    test.run(&format!("KILL QUERY {id}")).await;
+    until(&test, RUNNING, "0").await;
+    freed(&test).await;
+    let error = stream.next().await.unwrap().unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled, "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_log_tells_how_statements_ended() {
     let test = engine(|_| ()).await;
@@ -325,4 +342,63 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
         if path.is_dir() { files.extend(walk(&path)) } else { files.push(path) }
     }
     files
+}
+
+/// It runs the query, so it takes what the query would take.
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_analyze_waits_for_a_slot() {
+    let test = engine(|config| {
+        one_slot(config);
+        config.admission.groups.get_mut("default").unwrap().queue_timeout_ms = 50;
+    })
+    .await;
+    let (first, second) = (session(&test), session(&test));
+    let holding = rows(&first, HEAVY).await.unwrap();
+    let sum = "SELECT sum(n) AS s FROM big";
+    let refused = rows(&second, &format!("EXPLAIN ANALYZE {sum}")).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::TooManyQueries, "{refused}");
+    drop(rows(&second, &format!("EXPLAIN {sum}")).await.unwrap());
+    drop(holding);
+    until(&test, RUNNING, "0").await;
+    drop(rows(&second, &format!("EXPLAIN ANALYZE {sum}")).await.unwrap());
+    until(&test, RUNNING, "0").await;
+    freed(&test).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn explain_analyze_keeps_to_the_memory_of_its_group() {
+    let test = engine(|config| {
+        let group = GroupConfig { query_memory_bytes: 1 << 20, ..GroupConfig::default() };
+        config.admission.groups.insert("default".to_owned(), group);
+    })
+    .await;
+    let sql = "EXPLAIN ANALYZE SELECT a.n FROM big a JOIN big b ON a.n = b.n JOIN big c ON b.n + 1 = c.n + 1";
+    let sql = format!("{sql} JOIN big d ON d.n = c.n JOIN big e ON e.n = d.n");
+    test.error(&sql, ErrorKind::ResourcesExhausted, "resource group `default`").await;
+    test.error(&sql, ErrorKind::ResourcesExhausted, "raise `query_memory_bytes`").await;
+    until(&test, RUNNING, "0").await;
+    freed(&test).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_that_spills_too_much_is_told_which_limit_it_met() {
+    let test = engine(|config| {
+        (config.query.memory_limit_bytes, config.query.spill_limit_bytes) = (64 << 20, 1);
+    })
+    .await;
+    test.run("SET datafusion.execution.target_partitions = 1").await;
+    let sorted = "SELECT a.n, b.n FROM big a, big b WHERE b.n < 500 ORDER BY a.n * -1, b.n % 17";
+    test.error(sorted, ErrorKind::ResourcesExhausted, "query.spill_limit_bytes").await;
+    freed(&test).await;
+}
+
+/// Operators would ask for terabytes before the first row, which ends the process.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sets_sizes_that_end_the_server() {
+    let test = engine(|_| ()).await;
+    for name in ["batch_size", "target_partitions"] {
+        let set = format!("SET datafusion.execution.{name} = 1000000000000");
+        test.error(&set, ErrorKind::InvalidParameter, "at most").await;
+    }
+    assert_eq!(value(&test, "SELECT n FROM big ORDER BY n * -1 LIMIT 1").await, "19999");
 }

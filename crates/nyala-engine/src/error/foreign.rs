@@ -8,6 +8,11 @@ use parquet::errors::ParquetError;
 
 use super::{ErrorKind, QueryError};
 
+/// How a query is told that it, and not the pool, is at its limit (`query/memory.rs`).
+const GROUP_IS_FULL: &str = "bytes that resource group";
+/// How DataFusion says that too much is spilled. It hides in an I/O error, and names a setting that nobody can set here.
+const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";
+
 pub(super) fn from_datafusion(error: &DataFusionError) -> QueryError {
     match error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
@@ -26,8 +31,12 @@ pub(super) fn from_datafusion(error: &DataFusionError) -> QueryError {
         DataFusionError::Configuration(text) => QueryError::new(ErrorKind::InvalidParameter, tidy(text)),
         DataFusionError::Execution(text) => QueryError::new(ErrorKind::Data, tidy(text)),
         DataFusionError::ResourcesExhausted(text) => {
+            let hint = match text.contains(GROUP_IS_FULL) {
+                true => "ask for less at a time, or raise `query_memory_bytes` of the group",
+                false => "ask for less at a time, or raise `query.memory_limit_bytes`",
+            };
             QueryError::new(ErrorKind::ResourcesExhausted, format!("not enough memory: {}", tidy(text)))
-                .hint("ask for less at a time, or raise `query.memory_limit_bytes`")
+                .hint(hint)
         }
         DataFusionError::External(inner) => from_external(inner.as_ref()),
         other => QueryError::internal(other),
@@ -180,6 +189,11 @@ fn unreadable(text: &str) -> QueryError {
         return QueryError::new(ErrorKind::DiskFull, "no space left on the disk")
             .hint("free some space, then run the statement again");
     }
+    if text.contains(TOO_MUCH_SPILLED) {
+        let message = "rows that do not fit in memory take more of the disk than `query.spill_limit_bytes`";
+        return QueryError::new(ErrorKind::ResourcesExhausted, message)
+            .hint("ask for less at a time, or raise `query.spill_limit_bytes`");
+    }
     QueryError::new(ErrorKind::Unreadable, format!("cannot read a source file: {}", tidy(text)))
         .hint("check that the table's files are whole and reachable")
 }
@@ -238,6 +252,23 @@ mod tests {
         let store = object_store::Error::Generic { store: "LocalFileSystem", source: Box::new(full) };
         let error = QueryError::from(DataFusionError::ObjectStore(Box::new(store)));
         assert_eq!(error.kind, ErrorKind::DiskFull);
+    }
+
+    #[test]
+    fn a_limit_is_told_with_the_key_that_raises_it() {
+        let spilled =
+            "The used disk space during the spilling process has exceeded the allowable limit of 1.0 B.";
+        let spilled = ArrowError::IoError("io error".to_owned(), std::io::Error::other(spilled));
+        let group = "the query would hold more than the 7 bytes that resource group `a` allows one query";
+        for (error, key) in [
+            (DataFusionError::from(spilled), "`query.spill_limit_bytes`"),
+            (DataFusionError::ResourcesExhausted(group.to_owned()), "`query_memory_bytes`"),
+            (DataFusionError::ResourcesExhausted("no more".to_owned()), "`query.memory_limit_bytes`"),
+        ] {
+            let error = QueryError::from(error);
+            assert_eq!(error.kind, ErrorKind::ResourcesExhausted, "{error}");
+            assert!(error.hint.as_ref().is_some_and(|hint| hint.contains(key)), "{error:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! One JSON object a line, appended to a file by a thread of its own, so that no statement waits for the disk.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::thread::{self, JoinHandle};
@@ -95,9 +95,14 @@ fn options() -> OpenOptions {
     options
 }
 
-fn write_all(mut file: File, mut lines: UnboundedReceiver<String>) {
+fn write_all(mut file: impl Write, mut lines: UnboundedReceiver<String>) {
+    let mut torn = false;
     while let Some(line) = lines.blocking_recv() {
-        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+        // What a full disk took a part of must not take the next line with it.
+        let begin = if torn { "\n" } else { "" };
+        let written = file.write_all(format!("{begin}{line}\n").as_bytes());
+        torn = written.is_err();
+        if let Err(error) = written {
             // What cannot be kept there is kept here.
             tracing::error!(%error, line, "the audit log cannot be written");
         }
@@ -159,4 +164,47 @@ fn now() -> String {
     let ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis());
     let time = i64::try_from(ms).ok().and_then(chrono::DateTime::from_timestamp_millis).unwrap_or_default();
     time.format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io;
+
+    use super::*;
+
+    /// A file on a disk that is full for a while.
+    struct Disk<'a> {
+        written: &'a mut String,
+        writes: usize,
+    }
+
+    impl Write for Disk<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.writes += 1;
+            let taken = match self.writes {
+                2 => bytes.len() / 2,
+                3 => return Err(io::ErrorKind::StorageFull.into()),
+                _ => bytes.len(),
+            };
+            self.written.push_str(std::str::from_utf8(bytes).unwrap().get(..taken).unwrap());
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_was_cut_spoils_no_other() {
+        let (lines, received) = unbounded_channel();
+        for line in ["{1}", "{2}", "{3}"] {
+            lines.send(line.to_owned()).unwrap();
+        }
+        drop(lines);
+        let mut written = String::new();
+        write_all(Disk { written: &mut written, writes: 0 }, received);
+        assert_eq!(written.lines().collect::<Vec<_>>(), ["{1}", "{2", "{3}"]);
+    }
 }

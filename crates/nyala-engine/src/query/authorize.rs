@@ -1,12 +1,18 @@
 //! What a session may do, checked against the tables that a resolved plan reads and the objects that a statement
 //! names: not against its text, where names may mean anything.
 
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
+use datafusion::sql::sqlparser::ast::{Query, visit_relations};
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
+use nyala_storage::object::Location;
 
 use super::ddl::{name_of, schema_name, table_name};
 use super::engine::Engine;
@@ -17,7 +23,7 @@ use crate::cube::table_of;
 use crate::error::Result;
 use crate::live::ChangesProvider;
 use crate::session::{DATABASE, Settings, SnapshotContext};
-use crate::statement::{LiveStatement, Nyala, RoleOptions, RoleStatement};
+use crate::statement::{AlterAction, LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
@@ -76,6 +82,10 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
     if let Some(name) = table_of(scan).or_else(|| changes_of(scan)) {
         return Some(name);
     }
+    // A recursive query that reads itself: what it begins with is in the same plan.
+    if source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<CteWorkTable>()) {
+        return None;
+    }
     let name = scan.table_name.table();
     let is_function =
         scan.table_name.schema().is_none() && context.is_table_function(name.trim_end_matches("()"));
@@ -107,7 +117,10 @@ pub(super) fn ddl(
         identity.require(&catalog, Privilege::Create, &schema)
     };
     match change {
-        DdlStatement::CreateExternalTable(create) => creates_in(&create.name),
+        DdlStatement::CreateExternalTable(create) => {
+            creates_in(&create.name)?;
+            create.locations.iter().try_for_each(|location| reads_files(engine, identity, &catalog, location))
+        }
         DdlStatement::DropTable(drop) => creates_in(&drop.name),
         DdlStatement::CreateCatalogSchema(create) => {
             let name = schema_name(&create.schema_name)?;
@@ -131,8 +144,19 @@ pub(super) fn own(
     }
     let name = |name| name_of(name, settings.schema());
     match statement {
-        Nyala::CreateCube(create) => creates(&catalog, identity, name(&create.name)?),
-        Nyala::AlterCube(alter) => creates(&catalog, identity, name(&alter.name)?),
+        Nyala::CreateCube(create) => {
+            creates(&catalog, identity, name(&create.name)?)?;
+            selects(&catalog, identity, &tables_named(&create.query, &catalog, settings))
+        }
+        Nyala::AlterCube(alter) => {
+            let cube = name(&alter.name)?;
+            creates(&catalog, identity, cube.clone())?;
+            // What is added tells of the rows: cuboids count their values, and builds fail with some.
+            match catalog.cubes.get(&cube).filter(|_| alter.actions.iter().any(adds)) {
+                Some(cube) => selects(&catalog, identity, &cube.definition.sources),
+                None => Ok(()),
+            }
+        }
         Nyala::DropCube { name: cube, .. } => creates(&catalog, identity, name(cube)?),
         Nyala::BuildCube(build) => builds(&catalog, identity, name(&build.name)?),
         Nyala::CheckCube { name: cube, .. } | Nyala::AnalyzeCube { name: cube } => {
@@ -161,16 +185,72 @@ pub(super) fn own(
             LiveStatement::AlterTable(alter) => creates(&catalog, identity, name(&alter.name)?),
             // Files belong to nobody: whoever reads them could make an external table of them, too. That rows may be
             // written is checked when the load begins.
-            LiveStatement::Copy(copy) if copy.location.is_some() => {
-                creates(&catalog, identity, name(&copy.table)?)
-            }
-            LiveStatement::Copy(_) => Ok(()),
+            LiveStatement::Copy(copy) => match &copy.location {
+                Some(location) => {
+                    creates(&catalog, identity, name(&copy.table)?)?;
+                    reads_files(engine, identity, &catalog, location)
+                }
+                None => Ok(()),
+            },
         },
     }
 }
 
 fn creates(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -> Result<()> {
     identity.require(catalog, Privilege::Create, &Securable::Schema(name.schema))
+}
+
+fn selects(catalog: &CatalogSnapshot, identity: &Identity, tables: &[QualifiedName]) -> Result<()> {
+    let mut tables = tables.iter().cloned().map(Securable::Object);
+    tables.try_for_each(|table| identity.require(catalog, Privilege::Select, &table))
+}
+
+/// The tables with the names that stand in a query. A cube takes each for a table, also those that a WITH within the query
+/// gives a meaning of its own, so that its plan may read others than are seen in that of the query.
+fn tables_named(query: &Query, catalog: &CatalogSnapshot, settings: &Settings) -> Vec<QualifiedName> {
+    let mut tables = Vec::new();
+    let _ = visit_relations(query, |name| {
+        let name = name_of(name, settings.schema()).ok();
+        tables.extend(name.filter(|name| catalog.tables.contains_key(name)));
+        ControlFlow::<()>::Continue(())
+    });
+    tables
+}
+
+fn adds(action: &AlterAction) -> bool {
+    match action {
+        AlterAction::AddDimension(..) | AlterAction::AddMeasure(_) | AlterAction::AddGroupingSet(_) => true,
+        AlterAction::DropDimension(_)
+        | AlterAction::DropMeasure(_)
+        | AlterAction::DropGroupingSet(_)
+        | AlterAction::Set(_) => false,
+    }
+}
+
+/// Refuses the server's own files, and folders that hold them: cuboids and logs have rows of tables that were perhaps not
+/// granted, and the catalog has what passwords are checked with.
+fn reads_files(
+    engine: &Engine,
+    identity: &Identity,
+    catalog: &CatalogSnapshot,
+    location: &str,
+) -> Result<()> {
+    let Some(wanted) = Location::parse(location)?.local_path() else { return Ok(()) };
+    let wanted = real_path(&wanted);
+    let stores = catalog.disk_stores.values().map(|store| engine.data_dir.join(&store.folder));
+    let mut own = stores.chain([engine.data_dir.clone()]).map(|own| real_path(&own));
+    match own.any(|own| wanted.starts_with(&own) || own.starts_with(&wanted)) {
+        true => {
+            identity.require_superuser(catalog, &format!("reading the server's own files at `{location}`"))
+        }
+        false => Ok(()),
+    }
+}
+
+/// The path without symbolic links, as far as it exists.
+fn real_path(path: &Path) -> PathBuf {
+    let real = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
+    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }
 
 fn builds(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -> Result<()> {

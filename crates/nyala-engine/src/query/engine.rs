@@ -51,6 +51,8 @@ pub struct Engine {
     pub(super) opening: Mutex<()>,
     /// Serialises changes of disk stores and of the columns of live tables.
     pub(super) stores_change: Mutex<()>,
+    /// Of disk stores that are being opened or closed.
+    pub(super) folders: live::Folders,
     pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
     pub(super) counters: Arc<Counters>,
@@ -127,6 +129,7 @@ impl Engine {
             current: ArcSwap::from_pointee(context),
             opening: Mutex::new(()),
             stores_change: Mutex::new(()),
+            folders: live::Folders::default(),
             file_checks: FileChecks::default(),
             background,
             threads,

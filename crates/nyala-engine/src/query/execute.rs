@@ -15,7 +15,7 @@ use super::session::Session;
 use super::{authorize, ddl, explain, live, planning, show};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::Kind;
+use crate::statement::{Kind, Nyala};
 
 impl Session {
     /// Runs a prepared statement. `parameters` are cast to the types that were inferred.
@@ -60,6 +60,9 @@ impl Session {
         match &statement.kind {
             Kind::Nyala(statement) => {
                 Box::pin(self.authorize_own(statement, &settings)).await?;
+                if matches!(statement, Nyala::BuildCube(_)) {
+                    running.entry().waits_for_build();
+                }
                 Box::pin(self.run_own(statement, &settings, deadline, running)).await
             }
             Kind::DataFusion(_) => {
@@ -105,7 +108,7 @@ impl Session {
         let statement = whole.statement();
         if let Some((explain, inner)) = statement.explained() {
             self.authorize_query(inner.clone(), settings).await?;
-            return explain::run(&self.engine, explain, inner, settings, running).await;
+            return explain::run(self, explain, inner, settings, running).await;
         }
         if let Some(name) = show::setting_name(statement)
             && let Some(value) = self.setting(&name)

@@ -11,11 +11,13 @@ use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use futures::StreamExt;
 
-use super::activity::Running;
+use super::activity::{Phase, Running};
 use super::answer::Answer;
-use super::engine::Engine;
+use super::line::Slot;
+use super::memory;
 use super::planning::{Plans, logical_plan, plan_query};
 use super::run::ready;
+use super::session::Session;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 
@@ -27,34 +29,41 @@ pub(super) fn schema() -> SchemaRef {
     ]))
 }
 
-/// Plans the statement that is explained; with ANALYZE also runs it to the end.
+/// Plans the statement that is explained; with ANALYZE also runs it to the end, within the slots and the memory of its group like
+/// any large query.
 pub(super) async fn run(
-    engine: &Arc<Engine>,
+    session: &Session,
     explain: &ExplainStatement,
     statement: &DfStatement,
     settings: &Settings,
     running: Running,
 ) -> Result<Answer> {
+    let engine = &session.engine;
     let format = Format::parse(explain.options.format.as_ref())?;
     let context = engine.context();
     let shown = Arc::clone(&context);
     let state = context.state(settings);
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
-    let (statement, settings) = (statement.clone(), settings.clone());
+    let (statement, own) = (statement.clone(), settings.clone());
     let work = async move {
         let planned = logical_plan(statement, state.clone()).await?;
         if planned.schema.is_none() {
             return Err(QueryError::new(ErrorKind::Unsupported, "only queries can be explained"));
         }
         let initial = planned.plan.logical().display_indent().to_string();
-        Ok((initial, plan_query(planned.plan, context, state, settings).await?))
+        Ok((initial, plan_query(planned.plan, context, state, own).await?))
     };
     let planned = engine.threads.plan(work).await;
     let (initial, plans) = planned.map_err(|error| shown.explain_missing(error))?;
     let mut rows = vec![("cubes", plans.report.to_string())];
     if explain.options.analyze {
-        let plan = Arc::clone(&plans.physical);
-        let finished = engine.threads.patient().spawn(run_to_end(plan, task));
+        let (plan, entry) = (Arc::clone(&plans.physical), running.entry());
+        entry.follows(&plan, false, None);
+        let group = session.group(settings)?;
+        let slot = group.admit(entry).await?;
+        entry.enter(Phase::Running);
+        let task = memory::of_query(task, entry, &group);
+        let finished = engine.threads.patient().spawn(run_to_end(plan, task, slot));
         AbortOnDrop(finished).join().await?;
         rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
     } else {
@@ -101,6 +110,7 @@ fn show_metrics(plans: &Plans, verbose: bool) -> String {
 async fn run_to_end(
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<datafusion::execution::TaskContext>,
+    _slot: Slot,
 ) -> Result<()> {
     let mut stream = execute_stream(plan, task)?;
     while let Some(batch) = stream.next().await {

@@ -45,10 +45,22 @@ pub(super) fn of_query(task: Arc<TaskContext>, entry: &Arc<Entry>, group: &Group
 }
 
 impl QueryMemory {
-    fn add(&self, bytes: usize) -> usize {
-        let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.entry.holds(held);
-        held
+    /// Takes so many bytes, if the query may hold as much; gives what it holds then. In one step: its partitions ask at once.
+    fn take(&self, bytes: usize) -> Result<usize> {
+        let most = self.most.unwrap_or(usize::MAX);
+        let within = |held: usize| held.checked_add(bytes).filter(|held| *held <= most);
+        let before = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        before.map(|before| before + bytes).map_err(|_| {
+            // Operators that can spill take this for the sign to do so.
+            datafusion::error::DataFusionError::ResourcesExhausted(format!(
+                "the query would hold more than the {most} bytes that resource group `{}` allows one query",
+                self.group
+            ))
+        })
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
@@ -73,25 +85,19 @@ impl MemoryPool for QueryMemory {
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.shared.grow(reservation, additional);
-        self.add(additional);
+        let before = self.held.fetch_add(additional, Ordering::Relaxed);
+        self.entry.holds(before + additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
         self.shared.shrink(reservation, shrink);
-        self.held.fetch_sub(shrink, Ordering::Relaxed);
+        self.give_back(shrink);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
-        let held = self.held.load(Ordering::Relaxed);
-        if let Some(most) = self.most.filter(|most| held.saturating_add(additional) > *most) {
-            // Operators that can spill take this for the sign to do so.
-            return Err(datafusion::error::DataFusionError::ResourcesExhausted(format!(
-                "the query would hold more than the {most} bytes that resource group `{}` allows one query",
-                self.group
-            )));
-        }
-        self.shared.try_grow(reservation, additional)?;
-        self.add(additional);
+        let held = self.take(additional)?;
+        self.shared.try_grow(reservation, additional).inspect_err(|_| self.give_back(additional))?;
+        self.entry.holds(held);
         Ok(())
     }
 
@@ -104,5 +110,80 @@ impl MemoryPool for QueryMemory {
             Some(most) => MemoryLimit::Finite(most),
             None => self.shared.memory_limit(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Mutex;
+
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::query::activity::{Registry, Running};
+
+    /// While it decides on one wish of a query, another partition of that has one.
+    #[derive(Debug, Default)]
+    struct Meanwhile {
+        other: Mutex<Option<MemoryReservation>>,
+        all: UnboundedMemoryPool,
+    }
+
+    impl std::fmt::Display for Meanwhile {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("meanwhile")
+        }
+    }
+
+    impl MemoryPool for Meanwhile {
+        fn name(&self) -> &str {
+            "meanwhile"
+        }
+
+        fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+            self.all.grow(reservation, additional);
+        }
+
+        fn shrink(&self, reservation: &MemoryReservation, shrink: usize) {
+            self.all.shrink(reservation, shrink);
+        }
+
+        fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+            let other = self.other.lock().unwrap().take();
+            if let Some(other) = other {
+                other.try_grow(additional).unwrap_err();
+            }
+            self.all.try_grow(reservation, additional)
+        }
+
+        fn reserved(&self) -> usize {
+            self.all.reserved()
+        }
+    }
+
+    #[test]
+    fn partitions_that_ask_at_once_hold_no_more_than_their_query_may() {
+        let registry = Arc::new(Registry::new(None));
+        let token = CancellationToken::new();
+        let running = Running::begin(&Arc::default(), &registry, "SELECT 1", &Arc::default(), token);
+        let shared = Arc::new(Meanwhile::default());
+        let query: Arc<dyn MemoryPool> = Arc::new(QueryMemory {
+            shared: Arc::clone(&shared) as _,
+            entry: Arc::clone(running.entry()),
+            held: AtomicUsize::new(0),
+            most: Some(100),
+            group: "default".to_owned(),
+        });
+        let register = |name: &str| MemoryConsumer::new(name).register(&query);
+        let (one, other) = (register("one"), register("other"));
+        *shared.other.lock().unwrap() = Some(other);
+        one.try_grow(60).unwrap();
+        assert_eq!((query.reserved(), shared.reserved(), running.entry().peak_memory_bytes()), (60, 60, 60));
+        one.try_grow(41).unwrap_err();
+        one.try_grow(40).unwrap();
+        drop(one);
+        assert_eq!((query.reserved(), shared.reserved()), (0, 0));
     }
 }

@@ -25,7 +25,7 @@ use super::answer::Answer;
 use super::engine::Engine;
 use super::history::Recorded;
 use super::memory;
-use super::plans::{Made, answers_of, check_constant, is_fit};
+use super::plans::{Made, answers_of, check_constant, integer, is_fit};
 use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::Session;
@@ -323,9 +323,21 @@ pub(super) fn exact_values(
 fn exact_value(value: &ScalarValue, wanted: Option<&DataType>) -> Option<ScalarValue> {
     let own = value.data_type();
     let Some(wanted) = wanted.filter(|wanted| **wanted != own) else { return Some(value.clone()) };
+    if let Some(whole) = whole_number(value).and_then(|number| integer(number, wanted)) {
+        return Some(whole);
+    }
     let cast = value.cast_to(wanted).ok()?;
     let measured = is_measurable(&own) && is_measurable(wanted);
     (!measured || cast.cast_to(&own).is_ok_and(|again| again == *value)).then_some(cast)
+}
+
+fn whole_number(value: &ScalarValue) -> Option<i64> {
+    match *value {
+        ScalarValue::Int16(value) => value.map(i64::from),
+        ScalarValue::Int32(value) => value.map(i64::from),
+        ScalarValue::Int64(value) => value,
+        _ => None,
+    }
 }
 
 /// Numbers and times, of which one type holds what another one does not.

@@ -1,7 +1,7 @@
 //! What the process may use: threads, memory and room on the disk, and who may use how much of it.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -18,6 +18,9 @@ const DEFAULT_MEMORY_PERCENT: usize = 60;
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 /// Footers and page indexes kept, in bytes.
 const METADATA_CACHE_BYTES: usize = 256 << 20;
+/// How DataFusion's names of folders for spilled rows begin.
+const SPILLED: &[u8] = b"datafusion-";
+
 /// Threads of each kind.
 pub(super) fn thread_count(config: &QueryConfig) -> usize {
     match config.threads {
@@ -37,10 +40,7 @@ pub(super) fn runtime(
     let failed = |error: std::io::Error| {
         QueryError::new(ErrorKind::Unreadable, format!("cannot use `{}`: {error}", spill.display()))
     };
-    if spill.exists() {
-        std::fs::remove_dir_all(&spill).map_err(failed)?;
-    }
-    std::fs::create_dir_all(&spill).map_err(failed)?;
+    clear(&spill).map_err(failed)?;
     let disk = DiskManagerBuilder::default()
         .with_mode(DiskManagerMode::Directories(vec![spill]))
         .with_max_temp_directory_size(config.spill_limit_bytes);
@@ -53,6 +53,19 @@ pub(super) fn runtime(
         .with_object_list_cache_limit(0)
         .build_arc()?;
     Ok(runtime)
+}
+
+/// Removes what a process that died has spilled. The folder stays, because it may be a link to a larger disk or one that is mounted,
+/// and so does what others have there.
+fn clear(spill: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(spill)?;
+    for entry in std::fs::read_dir(spill)? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(SPILLED) {
+            std::fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// The memory limit, in bytes, by who may use it.
@@ -94,10 +107,84 @@ fn memory_limit_bytes(config: &QueryConfig) -> usize {
     }
 }
 
-/// Memory of the machine, or 4 GiB where that cannot be read.
+/// Memory of the machine or what this process may use of it, or 4 GiB where neither can be read.
 fn machine_memory_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total =
         text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    total.map_or(4 << 30, |kib: usize| kib.saturating_mul(1024))
+    let total = total.map(|kib: usize| kib.saturating_mul(1024));
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let allowed = control_group_bytes(Path::new("/sys/fs/cgroup"), &groups);
+    total.into_iter().chain(allowed).min().unwrap_or(4 << 30)
+}
+
+/// The least memory that one of the control groups of this process allows, as in a container: whoever uses more is killed.
+/// `groups` are lines of `/proc/self/cgroup`, which name no folder where a container sees only its own group: that is at the top.
+fn control_group_bytes(root: &Path, groups: &str) -> Option<usize> {
+    let limits = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        if controllers.is_empty() {
+            return Some((root.to_path_buf(), group, "memory.max"));
+        }
+        let memory = controllers.split(',').any(|controller| controller == "memory");
+        memory.then(|| (root.join("memory"), group, "memory.limit_in_bytes"))
+    });
+    let read = |path: PathBuf| std::fs::read_to_string(path).ok()?.trim().parse::<usize>().ok();
+    let limits = limits.flat_map(|(root, group, file)| {
+        Path::new(group).ancestors().filter_map(move |group| read(root.join(group).join(file)))
+    });
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_what_was_spilled_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, spill) = (folder.path().join("disk"), folder.path().join("tmp"));
+        clear(&spill).unwrap();
+        assert!(spill.is_dir(), "it is made");
+        std::fs::remove_dir(&spill).unwrap();
+        std::fs::create_dir_all(disk.join("datafusion-x")).unwrap();
+        std::fs::create_dir_all(disk.join("lost+found")).unwrap();
+        std::fs::write(disk.join("datafusion-x/rows"), "spilled").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&disk, &spill).unwrap();
+        #[cfg(not(unix))]
+        std::fs::rename(&disk, &spill).unwrap();
+        clear(&spill).unwrap();
+        assert!(spill.join("lost+found").is_dir() && !spill.join("datafusion-x").exists());
+        #[cfg(unix)]
+        assert!(spill.is_symlink(), "it leads to the other disk");
+    }
+
+    #[test]
+    fn the_least_memory_of_all_control_groups_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let check = |groups: &str, expected| {
+            assert_eq!(control_group_bytes(folder.path(), groups), expected, "{groups}");
+        };
+        check("0::/a/b\n", None);
+        write("a/b/memory.max", "max\n");
+        check("0::/a/b\n", None);
+        write("a/memory.max", "3000\n");
+        check("0::/a/b\n", Some(3000));
+        write("a/b/memory.max", "2000\n");
+        check("0::/a/b\n", Some(2000));
+        check("0::/\n", None);
+        write("memory.max", "4000\n");
+        check("0::/../gone\n", Some(4000));
+        write("memory/memory.limit_in_bytes", "1000\n");
+        check("7:cpu,cpuacct:/a\n4:memory:/docker/x\n", Some(1000));
+        check("no group at all", None);
+    }
 }

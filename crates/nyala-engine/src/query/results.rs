@@ -28,8 +28,10 @@ use crate::session::{Settings, SnapshotContext};
 const IDLE: Duration = Duration::from_secs(3600);
 /// One answer may take this part of the budget.
 const LARGEST_PART: usize = 16;
-/// What an entry takes beside its rows, in bytes.
-const ENTRY_BYTES: usize = 512;
+/// What an entry takes beside its rows, in bytes, and more for each byte of its text: it has a plan, which is a tree of small objects
+/// that nobody counts.
+const ENTRY_BYTES: usize = 8 << 10;
+const BYTES_OF_TEXT: usize = 8;
 
 /// Everything that an answer depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -54,6 +56,12 @@ impl ResultKey {
             settings: Arc::clone(settings.key()),
             epoch: context.epoch(),
         }
+    }
+
+    /// About the memory that an answer takes beside its rows.
+    fn bytes(&self) -> usize {
+        let text = BYTES_OF_TEXT.saturating_mul(self.text.len());
+        ENTRY_BYTES + text + self.settings.len() + ScalarValue::size_of_vec(&self.parameters)
     }
 }
 
@@ -130,7 +138,7 @@ impl ResultCache {
 
 fn weight(key: &ResultKey, known: &Known) -> u32 {
     let rows: usize = known.batches.iter().map(RecordBatch::get_array_memory_size).sum();
-    u32::try_from(ENTRY_BYTES + key.text.len() + rows).unwrap_or(u32::MAX)
+    u32::try_from(key.bytes().saturating_add(rows)).unwrap_or(u32::MAX)
 }
 
 /// An answer on its way to the client that will be kept if it arrives whole.
@@ -144,7 +152,8 @@ pub(super) struct Keeping {
 
 impl Keeping {
     pub(super) fn new(cache: &Arc<ResultCache>, key: ResultKey, from: Source) -> Self {
-        Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes: 0 }
+        let bytes = key.bytes();
+        Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes }
     }
 
     /// Takes note of a batch. False if the answer has become too large to be kept.

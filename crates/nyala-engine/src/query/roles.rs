@@ -17,7 +17,7 @@ use super::show;
 use crate::access::new_password;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
+use crate::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement, folded};
 
 /// What can be granted on a table or a cube.
 const ON_OBJECTS: [Privilege; 5] =
@@ -87,9 +87,9 @@ async fn password(engine: &Engine, options: &RoleOptions) -> Result<Option<Optio
     }
 }
 
-/// Names without quotes are lower-case.
+/// Names without quotes are lower-case, as the planner has those of schemas.
 pub(super) fn role_name(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    folded(name)
 }
 
 fn role_names(names: &[Ident]) -> BTreeSet<String> {

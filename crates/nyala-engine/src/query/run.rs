@@ -125,8 +125,8 @@ pub(super) async fn handed_over<T>(work: impl Future<Output = T>) -> T {
 
 fn unconfirmed() -> QueryError {
     let message =
-        "the statement was to end while its rows were being written, and whether they are is not known yet";
-    QueryError::new(ErrorKind::Unconfirmed, message).hint("look for the rows before writing them again")
+        "the statement was to end while its change was being made, and whether it is made is not known yet";
+    QueryError::new(ErrorKind::Unconfirmed, message).hint("look for the change before making it again")
 }
 
 fn timed_out() -> QueryError {
@@ -168,6 +168,7 @@ impl Start {
         running.compute(handle.spawn(async move {
             let work = AssertUnwindSafe(self.pump(&sender, &counters, &entry));
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
+            entry.has_computed();
             if let Err(error) = done {
                 fail(&counters, &entry, &error);
                 let _ = sender.send(Err(error)).await;
@@ -186,7 +187,8 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
-    /// Moves batches to the client; a client that has gone ends the work.
+    /// Moves batches to the client; a client that has gone ends the work. So does what ends the statement, also while nobody asks
+    /// for rows: a client may have stopped reading for ever.
     async fn pump(
         mut self,
         sender: &Sender<Result<RecordBatch>>,
@@ -207,8 +209,11 @@ impl Start {
             if let Err(full) = sender.try_send(Ok(batch)) {
                 entry.enter(Phase::Sending);
                 let waited = Instant::now();
-                if sender.send(full.into_inner()).await.is_err() {
-                    return Ok(());
+                tokio::select! {
+                    sent = sender.send(full.into_inner()) => if sent.is_err() {
+                        return Ok(());
+                    },
+                    error = self.deadline.reached() => return Err(error),
                 }
                 self.recording.leave_out(waited.elapsed());
                 entry.enter(Phase::Running);

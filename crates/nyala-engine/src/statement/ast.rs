@@ -159,6 +159,11 @@ impl Statement {
         }
     }
 
+    /// Whether all it does is to end what others do: `KILL QUERY`, `CANCEL JOB`.
+    pub fn ends_work(&self) -> bool {
+        matches!(self.kind, Kind::Nyala(Nyala::KillQuery { .. } | Nyala::CancelJob(_)))
+    }
+
     /// The rows that the client wants to send, if that is what it is about.
     pub fn copy_from_client(&self) -> Option<&CopyInto> {
         match &self.kind {

@@ -6,6 +6,7 @@ mod balance;
 mod conflict;
 mod copy;
 mod grouping;
+mod hiding;
 mod joined;
 mod lift;
 mod limits;

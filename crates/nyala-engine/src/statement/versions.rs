@@ -18,9 +18,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Insert, Join, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select,
-    SetExpr, TableAlias, TableFactor, TableObject, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    SetExpr, TableFactor, TableObject, TableWithJoins, Visit, VisitMut, Visitor,
 };
 use nyala_model::QualifiedName;
+
+use super::hiding::{Hiding, plain};
 
 /// The catalog in which no live table has the versions of its rows. It is there where all others have them.
 pub(crate) const PLAIN: &str = "_plain";
@@ -83,7 +85,7 @@ impl Versions {
     /// statement may only have lost what came last in it.
     pub(super) fn hide(self, tree: &mut impl VisitMut) -> bool {
         if self.any {
-            let _ = tree.visit(&mut Hiding(self.hidden.into_iter()));
+            let _ = tree.visit(&mut Hiding::new(self.hidden));
         }
         self.any
     }
@@ -107,11 +109,6 @@ pub(super) fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
         *target = plain(&table);
     }
     named || read
-}
-
-fn plain(table: &QualifiedName) -> ObjectName {
-    let parts = [PLAIN, table.schema.as_str(), table.name.as_str()];
-    ObjectName::from(Vec::from(parts.map(|part| Ident::with_quote('"', part))))
 }
 
 /// A query, a SELECT, or the statement around them.
@@ -372,29 +369,6 @@ impl Visitor for Names<'_> {
             && is(column, self.live.row_version)
         {
             self.named(before.last().map(folded));
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Takes the next table that is walked over from [`PLAIN`], if it is told to.
-struct Hiding(std::vec::IntoIter<Option<QualifiedName>>);
-
-impl VisitorMut for Hiding {
-    type Break = ();
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, alias, .. } = factor
-            && let Some(Some(table)) = self.0.next()
-        {
-            // Columns are still to be found, and called, by the name that the statement has for the table.
-            if alias.is_none()
-                && let [ObjectNamePart::Identifier(own)] = name.0.as_slice()
-            {
-                *alias =
-                    Some(TableAlias { explicit: true, name: own.clone(), columns: Vec::new(), at: None });
-            }
-            *name = plain(&table);
         }
         ControlFlow::Continue(())
     }

@@ -194,6 +194,24 @@ mod tests {
     }
 
     #[test]
+    fn all_columns_of_a_table_without_versions_are_found() {
+        let whole = |sql: &str| take_of(sql).unwrap().1.replace("\"_plain\".\"public\".", "plain ");
+        assert_eq!(
+            whole("SELECT S.b.*, s.c.*, a._version FROM a JOIN (s.b JOIN s.c AS x ON true) ON a.k = s.b.k"),
+            "SELECT plain \"s.b\".*, s.c.*, a._version FROM a JOIN (plain \"s.b\" JOIN plain \"s.c\" AS x ON true) \
+             ON a.k = s.b.k"
+        );
+        // Of two tables of one name it is the one beside it.
+        assert_eq!(
+            whole(
+                "SELECT s.b.* FROM s.b WHERE s.b._version > 7 AND k IN (SELECT d.k FROM (SELECT s.b.* FROM s.b) d)"
+            ),
+            "SELECT s.b.* FROM s.b WHERE s.b._version > 7 AND k IN \
+             (SELECT d.k FROM (SELECT plain \"s.b\".* FROM plain \"s.b\") d)"
+        );
+    }
+
+    #[test]
     fn columns_are_set_by_their_folded_names_and_once() {
         for (sql, expected) in [
             ("UPDATE t SET Amount = 5, \"Note\" = 6 WHERE ID = 1", Some("amount = 5, \"Note\" = 6")),

@@ -1,8 +1,8 @@
 //! Statements that the door answers itself, because they are about the connection, not about data.
 
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, FetchDirection, Ident, Set,
-    Statement as Ast, TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
+    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, FetchDirection, Ident, ObjectName,
+    Set, Statement as Ast, TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
 };
 use nyala_engine::Statement;
 
@@ -120,7 +120,7 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
             statement: Statement::from_ast((**statement).clone()),
         },
         Ast::Execute { name: Some(name), parameters, immediate: false, .. } => {
-            Command::Execute { name: setting_name(&name.to_string()), arguments: parameters.clone() }
+            Command::Execute { name: statement_name(name), arguments: parameters.clone() }
         }
         _ => return None,
     };
@@ -133,7 +133,13 @@ fn unsupported(what: &str) -> Failure {
 
 /// Unquoted identifiers compare in lower case.
 fn identifier(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
+}
+
+/// The name of a prepared statement, which the parser takes for one that may have several parts.
+fn statement_name(name: &ObjectName) -> String {
+    let parts = name.0.iter().filter_map(|part| part.as_ident()).map(identifier);
+    parts.collect::<Vec<_>>().join(".")
 }
 
 fn unless_all(name: &Ident) -> Option<String> {
@@ -311,6 +317,22 @@ mod tests {
             recognise("DECLARE \"C\" CURSOR WITH HOLD FOR SELECT 1"),
             Some(Ok(Command::Declare { cursor, hold: true, .. })) if cursor == "C"
         ));
+    }
+
+    #[test]
+    fn prepared_statements_keep_the_case_of_quoted_names() {
+        let name = |sql: &str| match recognise(sql) {
+            Some(Ok(Command::Prepare { name, .. } | Command::Execute { name, .. })) => name,
+            Some(Ok(Command::Deallocate(Some(name)))) => name,
+            other => panic!("{sql}: {other:?}"),
+        };
+        for (written, known) in [("\"Mixed\"", "Mixed"), ("Mixed", "mixed"), ("\"a \"\"b\"\"\"", "a \"b\"")] {
+            assert_eq!(name(&format!("PREPARE {written} AS SELECT 1")), known);
+            assert_eq!(name(&format!("EXECUTE {written}(1)")), known);
+            assert_eq!(name(&format!("EXECUTE {written}")), known);
+            assert_eq!(name(&format!("DEALLOCATE {written}")), known);
+        }
+        assert!(matches!(recognise("DEALLOCATE \"all\""), Some(Ok(Command::Deallocate(Some(_))))));
     }
 
     #[test]

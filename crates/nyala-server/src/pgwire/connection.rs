@@ -17,7 +17,7 @@ use super::encode::RowWriter;
 use super::errors::{Failure, Severity, Stop, sqlstate};
 use super::messages::Request;
 use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
-use super::rewrite;
+use super::rewrite::{self, ClientStatement};
 use super::setting_commands::{SettingChange, setting_of};
 use super::settings::{Reported, Settings};
 use super::startup::StartupParameters;
@@ -212,8 +212,16 @@ impl Connection {
     /// Outside a block, every Query and every Sync is a transaction of its own: its portals end.
     fn end_implicit_transaction(&mut self) {
         if !self.transaction.is_open() {
-            self.portals.retain(|_, portal| portal.hold);
+            self.keep_held();
         }
+    }
+
+    /// A transaction is committed: of its portals only those stay that are to outlive it.
+    pub(super) fn keep_held(&mut self) {
+        self.portals.retain(|_, portal| {
+            portal.kept = portal.hold;
+            portal.kept
+        });
     }
 
     pub(super) async fn ready(&mut self) -> Result<(), Stop> {
@@ -228,10 +236,14 @@ impl Connection {
         self.output.put(&PgWireBackendMessage::ParameterStatus(status))
     }
 
-    /// Splits a text into statements.
+    /// Splits a text into statements, with what they ask about the session as it is now.
     pub(super) fn parse(&self, sql: &str) -> Result<Vec<Statement>, Failure> {
-        let statements = self.session.parse(sql)?;
-        Ok(rewrite::for_clients(sql, statements, self))
+        Ok(self.split(sql)?.into_iter().map(|statement| statement.for_client(self)).collect())
+    }
+
+    /// Splits a text into statements. What they ask about the session is for the time when they are run.
+    pub(super) fn split(&self, sql: &str) -> Result<Vec<ClientStatement>, Failure> {
+        Ok(rewrite::for_clients(sql, self.session.parse(sql)?))
     }
 
     /// Plans one statement, if the transaction admits it.
@@ -282,7 +294,7 @@ impl Connection {
             None => {
                 let bound = &portal.bound;
                 let options = self.settings.format_options();
-                RowWriter::of(&bound.stored.plan, &rows.schema, &bound.formats, options)?
+                RowWriter::of(bound.stored.plan.prepared(), &rows.schema, &bound.formats, options)?
             }
         };
         let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;

@@ -86,7 +86,7 @@ pub(super) fn is_binary(options: &[CopyOption]) -> Result<bool, Failure> {
 
 /// Unquoted names compare in lower case.
 pub(super) fn name(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
 fn quoted(ident: &Ident) -> String {

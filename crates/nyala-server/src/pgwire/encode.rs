@@ -6,6 +6,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::{Bytes, BytesMut};
+use nyala_engine::Prepared;
 use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
 use pgwire::error::PgWireError;
 use pgwire::messages::PgWireBackendMessage;
@@ -15,7 +16,7 @@ use pgwire::types::format::FormatOptions;
 use super::cells::Cells;
 use super::columns::Column;
 use super::errors::{Failure, sqlstate};
-use super::portal::Plan;
+use super::known::Kept;
 use super::settings::Settings;
 
 /// Codes of formats.
@@ -55,7 +56,7 @@ struct Layout {
 /// Layouts of a statement's rows in the usual format, kept with it for all who run it: for a small answer, to work one out takes as
 /// long as to write the rows.
 #[derive(Debug, Default)]
-struct Layouts {
+pub(super) struct Layouts {
     text: OnceLock<Arc<Layout>>,
     binary: OnceLock<Arc<Layout>>,
 }
@@ -70,24 +71,20 @@ impl RowWriter {
         Ok(Self::with(Arc::new(Layout::new(schema, formats, options)?)))
     }
 
-    /// A writer for the rows that a plan gives.
+    /// A writer for the rows of a statement of the engine, or of another one.
     ///
     /// # Errors
     /// Those of [`RowWriter::new`].
     pub fn of(
-        plan: &Plan,
+        prepared: Option<&Prepared>,
         schema: &SchemaRef,
         formats: &[i16],
         options: &Arc<FormatOptions>,
     ) -> Result<Self, Failure> {
-        let kept = match plan {
-            Plan::Engine(prepared, _) if Arc::ptr_eq(options, Settings::usual_format()) => {
-                prepared.kept::<Layouts>()
-            }
-            _ => None,
-        };
-        let Some(place) = kept.as_ref().and_then(|layouts| layouts.place(formats, schema.fields().len()))
-        else {
+        let usual = prepared.filter(|_| Arc::ptr_eq(options, Settings::usual_format()));
+        let kept = usual.and_then(Prepared::kept::<Kept>);
+        let place = kept.as_ref().and_then(|kept| kept.layouts.place(formats, schema.fields().len()));
+        let Some(place) = place else {
             return Self::new(schema, formats, options);
         };
         match place.get() {

@@ -15,9 +15,8 @@ use super::encode::RowWriter;
 use super::errors::{Failure, Stop, sqlstate};
 use super::messages::{Bind, Request, Target};
 use super::parameters;
-use super::placeholders::{declare_parameters, written_types};
+use super::placeholders::{declare_parameters, is_only_compared, written_types};
 use super::portal::{Bound, Plan, Portal, Progress, Stored, attended, unknown_portal, unknown_statement};
-use super::rewrite::mentions_system;
 
 /// Prepared statements and portals that one connection may hold; each costs memory.
 const MAX_HELD: usize = 10_000;
@@ -43,10 +42,7 @@ impl Connection {
         }
         // The old unnamed statement is gone even if the new one does not parse.
         self.statements.remove("");
-        // What is rewritten for clients of PostgreSQL has another plan than the same text has at other doors.
-        if !mentions_system(sql)
-            && let Some(prepared) = self.session.recall(sql)
-        {
+        if let Some(prepared) = self.recall(sql) {
             self.transaction.admit(false)?;
             let stored = Box::pin(self.stored(prepared, types)).await?;
             self.keep_statement(name, stored)?;
@@ -82,13 +78,13 @@ impl Connection {
         Ok(Stored { plan, parameter_types })
     }
 
-    /// A statement that the engine knows already.
+    /// A statement that the engine has a plan for.
     async fn stored(&mut self, prepared: Prepared, declared: &[u32]) -> Result<Stored, Stop> {
+        if prepared.parameter_types().is_empty() {
+            return Ok(Stored { plan: Plan::query(prepared), parameter_types: Vec::new() });
+        }
         let statement = prepared.statement().clone();
-        let prepared = match prepared.parameter_types() {
-            [] => prepared,
-            _ => self.with_declared(prepared, &statement, declared).await?,
-        };
+        let prepared = self.with_declared(prepared, &statement, declared).await?;
         let parameter_types = parameter_types(&prepared, declared, &written_types(&statement));
         Ok(Stored { plan: Plan::query(prepared), parameter_types })
     }
@@ -102,7 +98,10 @@ impl Connection {
     ) -> Result<Prepared, Stop> {
         let declared = declared.iter().enumerate().map(|(i, oid)| {
             let inferred = prepared.parameter_types().get(i)?;
-            Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))
+            let kind = Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))?;
+            // A value is compared as what it is. So the statement keeps its text, by which it has a ready plan.
+            let is_known = !matches!(inferred, None | Some(DataType::Null));
+            (!(is_known && is_only_compared(statement, i + 1))).then_some(kind)
         });
         let open: Vec<Option<Type>> = declared.collect();
         let Some(statement) = declare_parameters(statement, &open) else {
@@ -187,7 +186,7 @@ impl Connection {
         let Some(schema) = schema else {
             return self.output.put(&PgWireBackendMessage::NoData(NoData::new()));
         };
-        let writer = RowWriter::of(plan, &schema, formats, self.settings.format_options())?;
+        let writer = RowWriter::of(plan.prepared(), &schema, formats, self.settings.format_options())?;
         self.output.buffer().extend_from_slice(writer.description());
         Ok(())
     }

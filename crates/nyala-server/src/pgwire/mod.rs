@@ -29,6 +29,7 @@ mod errors;
 mod extended;
 mod floats;
 mod functions;
+mod known;
 mod listen;
 mod local_time;
 mod login;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, Select, SetExpr, Statement as Ast, TimezoneInfo, Value,
-    ValueWithSpan,
+    BinaryOperator, CastKind, DataType as SqlType, Expr, Select, SetExpr, Statement as Ast, TimezoneInfo,
+    Value, ValueWithSpan,
 };
 use nyala_engine::Statement;
 use pgwire::api::Type;
@@ -85,10 +85,38 @@ fn first_select(ast: &mut Ast) -> Option<&mut Select> {
     }
 }
 
+/// Whether all that a statement does with a parameter is to compare it.
+pub(super) fn is_only_compared(statement: &Statement, number: usize) -> bool {
+    let Some(ast) = statement.ast() else { return false };
+    let is_it = |expr: &Expr| number_of(expr) == Some(number);
+    let (mut named, mut compared) = (0, 0);
+    any_expr(ast, &mut |expr| {
+        named += usize::from(is_it(expr));
+        compared += match expr {
+            Expr::BinaryOp { left, op, right } if is_comparison(op) => {
+                usize::from(is_it(left)) + usize::from(is_it(right))
+            }
+            Expr::Between { expr, low, high, .. } => [expr, low, high].iter().filter(|e| is_it(e)).count(),
+            Expr::InList { expr, list, .. } => {
+                usize::from(is_it(expr)) + list.iter().filter(|e| is_it(e)).count()
+            }
+            _ => 0,
+        };
+        false
+    });
+    named == compared
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
 /// A statement whose parameters are cast to types that only the client knows; none if nothing is to be
 /// cast. `types[i]` is for `$i+1`.
 pub(super) fn declare_parameters(statement: &Statement, types: &[Option<Type>]) -> Option<Statement> {
     let types: Vec<Option<SqlType>> = types.iter().map(|kind| kind.as_ref().and_then(sql_type)).collect();
+    types.iter().find_map(Option::as_ref)?;
     let mut ast = statement.ast()?.clone();
     let mut casts = Casts { types: &types, changed: false };
     rewrite(&mut ast, &mut casts);
@@ -147,6 +175,18 @@ mod tests {
         let declared = declare_parameters(&statement, &[Some(Type::INT4), None]).unwrap();
         assert_eq!(declared.to_string(), "SELECT CAST($1 AS INTEGER), $2, CAST($1 AS INTEGER)");
         assert!(declare_parameters(&statement, &[None, Some(Type::TEXT)]).is_none());
+    }
+
+    #[test]
+    fn parameters_that_are_only_compared() {
+        let check = |sql, expected| assert_eq!(is_only_compared(&parse(sql).remove(0), 1), expected, "{sql}");
+        check("SELECT a FROM t WHERE b >= $1 AND $2 / 2 > c", true);
+        check("SELECT a FROM t WHERE b BETWEEN $1 AND $2 OR c IN (1, $1)", true);
+        check("SELECT a FROM (SELECT a FROM t WHERE $1 <> b) GROUP BY a HAVING sum(b) < $1", true);
+        check("SELECT a FROM t WHERE b > $1 AND b / $1 > 2", false);
+        check("SELECT $1 FROM t WHERE b > $1", false);
+        check("SELECT a FROM t WHERE b > -$1", false);
+        check("SELECT a FROM t WHERE b = 1 LIMIT $1", false);
     }
 
     #[test]

@@ -39,6 +39,14 @@ impl Plan {
     pub fn query(prepared: Prepared) -> Self {
         Self::Engine(Box::new(prepared), RowsTag::Counted("SELECT"))
     }
+
+    /// The engine's statement, if it is one.
+    pub fn prepared(&self) -> Option<&Prepared> {
+        match self {
+            Self::Engine(prepared, _) => Some(prepared),
+            Self::Empty | Self::Command(_) => None,
+        }
+    }
 }
 
 /// A prepared statement.
@@ -61,8 +69,10 @@ pub(super) struct Bound {
 /// A bound statement, maybe with rows on their way.
 pub(super) struct Portal {
     pub bound: Arc<Bound>,
-    /// Whether it outlives its transaction.
+    /// Whether it outlives its transaction, if that is committed.
     pub hold: bool,
+    /// Whether it has outlived it. No transaction that is rolled back takes it along.
+    pub kept: bool,
     pub progress: Progress,
 }
 
@@ -79,7 +89,7 @@ pub(super) enum Progress {
 impl Portal {
     /// A portal that has not run.
     pub fn new(bound: Bound) -> Self {
-        Self { bound: Arc::new(bound), hold: false, progress: Progress::New }
+        Self { bound: Arc::new(bound), hold: false, kept: false, progress: Progress::New }
     }
 }
 

@@ -50,35 +50,52 @@ const WORDS: &[&str] = &[
     "to_regtype",
 ];
 
-/// The statements of `sql`, changed where a PostgreSQL tool means something the engine spells otherwise.
+/// A statement of a client's text. What it asks about the session is filled in when it is run.
+pub(super) enum ClientStatement {
+    /// One that means to the engine what it means to PostgreSQL.
+    Plain(Statement),
+    /// A query of a text that mentions the system catalog or the session: as it was written, and as the rules have it.
+    Translated(Statement, Box<Ast>),
+}
+
+impl ClientStatement {
+    /// The statement as the engine is to plan it, with what it asks about the session.
+    pub fn for_client(self, facts: &impl SessionFacts) -> Statement {
+        let (statement, mut translated) = match self {
+            Self::Plain(statement) => return statement,
+            Self::Translated(statement, translated) => (statement, translated),
+        };
+        let Some(original) = statement.ast() else { return statement };
+        let parameters = placeholders::numbers(original);
+        absent::resolve(&mut translated);
+        dialect::translate(&mut translated, &facts.settings());
+        walk::rewrite(&mut *translated, &mut SessionFunctions { facts });
+        placeholders::restore(&parameters, &mut translated);
+        Statement::from_ast(*translated)
+    }
+}
+
+/// The statements of `sql`, to be changed where a PostgreSQL tool means something the engine spells otherwise.
 ///
 /// `statements` is what the engine's parser made of the text: it has passed the limits on size and depth.
-pub(super) fn for_clients(
-    sql: &str,
-    statements: Vec<Statement>,
-    facts: &impl SessionFacts,
-) -> Vec<Statement> {
+pub(super) fn for_clients(sql: &str, statements: Vec<Statement>) -> Vec<ClientStatement> {
+    let plain = |statements: Vec<Statement>| statements.into_iter().map(ClientStatement::Plain).collect();
     if !mentions_system(sql) {
-        return statements;
+        return plain(statements);
     }
     let Ok(rewritten) = RULES.parse(sql) else {
-        return statements;
+        return plain(statements);
     };
     if rewritten.len() != statements.len() {
-        return statements;
+        return plain(statements);
     }
     let pairs = statements.into_iter().zip(rewritten);
     pairs
-        .map(|(statement, rewritten)| match (statement.ast(), rewritten) {
-            (Some(original @ Ast::Query(_)), mut rewritten @ Ast::Query(_)) => {
-                let parameters = placeholders::numbers(original);
-                absent::resolve(&mut rewritten);
-                dialect::translate(&mut rewritten, &facts.settings());
-                walk::rewrite(&mut rewritten, &mut SessionFunctions { facts });
-                placeholders::restore(&parameters, &mut rewritten);
-                Statement::from_ast(rewritten)
+        .map(|(statement, rewritten)| {
+            match matches!((statement.ast(), &rewritten), (Some(Ast::Query(_)), Ast::Query(_))) {
+                true => ClientStatement::Translated(statement, Box::new(rewritten)),
+                false => ClientStatement::Plain(statement),
             }
-            _ => statement,
         })
         .collect()
 }
@@ -264,7 +281,7 @@ mod tests {
     }
 
     fn rewritten(sql: &str) -> String {
-        for_clients(sql, parse(sql), &Ann).remove(0).to_string()
+        for_clients(sql, parse(sql)).remove(0).for_client(&Ann).to_string()
     }
 
     #[test]

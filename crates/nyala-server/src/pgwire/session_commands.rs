@@ -79,7 +79,7 @@ impl Connection {
             }
             Answer::Done(done) => {
                 self.notice(done.notice.map(Failure::notice))?;
-                if done.tag != "SET" {
+                if done.tag != "SET" && !prepared.statement().ends_work() {
                     self.transaction.change();
                 }
                 Ok(Reply::Done(match done.rows {
@@ -91,10 +91,15 @@ impl Connection {
         }
     }
 
-    /// Refuses what would change something in a transaction that was begun to read only.
+    /// Refuses what would change something in a transaction that was begun to read only. Who ends a query or a job changes no
+    /// data.
     pub(super) fn check_writable(&self, prepared: &Prepared) -> Result<(), Failure> {
-        let changes = prepared.changes() || prepared.statement().copy_from_client().is_some();
-        if !changes || self.settings.get("transaction_read_only").as_deref() != Some("on") {
+        let statement = prepared.statement();
+        let changes = prepared.changes() || statement.copy_from_client().is_some();
+        if !changes
+            || statement.ends_work()
+            || self.settings.get("transaction_read_only").as_deref() != Some("on")
+        {
             return Ok(());
         }
         let message = "cannot change anything in a read-only transaction";
@@ -109,7 +114,11 @@ impl Connection {
     async fn end_transaction(&mut self, commit: bool) -> Result<Reply, Stop> {
         let end = self.transaction.end(commit);
         self.notice(end.warning)?;
-        self.portals.retain(|_, portal| portal.hold && end.committed);
+        if end.committed {
+            self.keep_held();
+        } else {
+            self.portals.retain(|_, portal| portal.kept);
+        }
         while let Some(change) = self.changes.pop() {
             if change.local || !end.committed {
                 self.set(&change.name, change.old.as_deref()).await?;

@@ -9,7 +9,6 @@ use super::connection::Connection;
 use super::encode::RowWriter;
 use super::errors::{Failure, Stop, sqlstate};
 use super::portal::{Bound, Plan, Portal, Progress, Stored};
-use super::rewrite::mentions_system;
 
 impl Connection {
     /// Runs every statement of `sql`; the first that fails ends the rest.
@@ -17,18 +16,17 @@ impl Connection {
         // The unnamed statement and portal do not survive a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        // What is rewritten for clients of PostgreSQL has another plan than the same text has at other doors.
-        if !mentions_system(sql)
-            && let Some(prepared) = self.session.recall(sql)
-        {
+        if let Some(prepared) = self.recall(sql) {
             self.transaction.admit(false)?;
             return self.run_plan(Plan::query(prepared)).await;
         }
-        let statements = self.parse(sql)?;
+        let statements = self.split(sql)?;
         if statements.is_empty() {
             return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
         }
         for statement in statements {
+            // Those before may have changed what it asks for.
+            let statement = statement.for_client(self);
             let plan = Box::pin(self.plan(statement)).await?;
             self.run_plan(plan).await?;
         }
@@ -43,7 +41,7 @@ impl Connection {
         self.open(&mut portal).await?;
         if let Progress::Running(rows) = &mut portal.progress {
             let plan = &portal.bound.stored.plan;
-            let writer = RowWriter::of(plan, &rows.schema, &[], self.settings.format_options())?;
+            let writer = RowWriter::of(plan.prepared(), &rows.schema, &[], self.settings.format_options())?;
             self.output.buffer().extend_from_slice(writer.description());
             rows.writer = Some(writer);
             self.answer(&mut portal, None).await?;

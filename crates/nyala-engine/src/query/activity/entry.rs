@@ -80,6 +80,7 @@ pub(in crate::query) struct Entry {
     rows: AtomicU64,
     peak_memory_bytes: AtomicUsize,
     ready_plan: AtomicBool,
+    builds: AtomicBool,
     answered_from: OnceLock<Arc<str>>,
     work: Mutex<Work>,
     end: OnceLock<End>,
@@ -101,6 +102,7 @@ impl Entry {
             rows: AtomicU64::new(0),
             peak_memory_bytes: AtomicUsize::new(0),
             ready_plan: AtomicBool::new(false),
+            builds: AtomicBool::new(false),
             answered_from: OnceLock::new(),
             work: Mutex::new(Work { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
@@ -175,6 +177,23 @@ impl Entry {
 
     pub(in crate::query) fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
         self.work().plan.clone()
+    }
+
+    /// A job does its work, and is watched too.
+    pub(in crate::query) fn waits_for_build(&self) {
+        self.builds.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn builds(&self) -> bool {
+        self.builds.load(Ordering::Relaxed)
+    }
+
+    /// The client has yet to take the last rows, or an error.
+    pub(in crate::query) fn has_computed(&self) {
+        self.enter(Phase::Sending);
+        let plan = self.work().plan.take();
+        // After the lock.
+        drop(plan);
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {

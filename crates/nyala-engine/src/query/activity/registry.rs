@@ -151,6 +151,10 @@ mod tests {
     use datafusion::physical_plan::empty::EmptyExec;
 
     use super::*;
+    use crate::error::{ErrorKind, QueryError};
+    use crate::query::activity::entry::TEXT_BYTES;
+    use crate::query::activity::fail;
+    use crate::query::run::Counters;
 
     fn begin(registry: &Registry) -> (Arc<Entry>, CancellationToken) {
         let token = CancellationToken::new();
@@ -201,6 +205,21 @@ mod tests {
         entry.follows(&(Arc::new(EmptyExec::new(Arc::new(Schema::empty()))) as _), true, None);
         entry.end_with(Status::Finished);
         assert!(!slow.is_usual(&entry), "it was slow");
+    }
+
+    #[test]
+    fn the_log_keeps_the_beginning_of_a_long_error() {
+        let registry = Registry::new(None);
+        let (entry, _) = begin(&registry);
+        let error = QueryError::new(ErrorKind::Data, format!("cannot cast `{}`", "é".repeat(1 << 20)));
+        fail(&Counters::default(), &entry, &error);
+        registry.end(&entry);
+        let log = registry.log();
+        let Some(Status::Failed(text)) = log.first().and_then(|entry| entry.end()).map(|end| &end.status)
+        else {
+            unreachable!("it failed")
+        };
+        assert!(text.starts_with("cannot cast `é") && text.capacity() <= TEXT_BYTES, "{} bytes", text.len());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::entry::{Entry, Status};
+use super::entry::{Entry, Status, TEXT_BYTES};
 use super::registry::Registry;
 use crate::error::QueryError;
 use crate::query::run::Counters;
@@ -98,11 +98,13 @@ impl Listed {
     }
 }
 
-/// Takes note of the error that ends a statement.
+/// Takes note of the error that ends a statement. It may repeat a value of many megabytes, of which the log of what ran keeps as
+/// little as of the statement.
 pub(in crate::query) fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
     if entry.end().is_none() {
         counters.failed.fetch_add(1, Ordering::Relaxed);
-        entry.end_with(Status::Failed(error.to_string()));
+        let cut = error.message.floor_char_boundary(TEXT_BYTES);
+        entry.end_with(Status::Failed(error.message.get(..cut).unwrap_or_default().to_owned()));
     }
 }
 

@@ -51,7 +51,8 @@ pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
         let Some(engine) = engine.upgrade() else { return };
         let (queries, builds) = (engine.registry.running(), engine.build_progress());
         let recoveries = recoveries(engine.live());
-        let signs = queries.iter().map(|entry| (("query", entry.id), sign_of(entry)));
+        let built = builds.iter().fold(0_u64, |sum, job| sum.wrapping_add(sign_of_build(job)));
+        let signs = queries.iter().map(|entry| (("query", entry.id), sign_of(entry, built)));
         let signs = signs.chain(builds.iter().map(|job| (("build", job.id.0), sign_of_build(job))));
         let signs = signs.chain(recoveries.iter().map(|store| (("recovery", store.id), store.sign)));
         seen = look(seen, signs, Instant::now());
@@ -127,9 +128,10 @@ fn look(
     looks.collect()
 }
 
-/// Differs when something was done in between.
-fn sign_of(entry: &Entry) -> u64 {
+/// Differs when something was done in between, of `built` by all builds: a statement that waits for one counts nothing itself.
+fn sign_of(entry: &Entry, built: u64) -> u64 {
     let computed = entry.plan().map_or(0, |plan| work_of(plan.as_ref()));
+    let computed = computed.wrapping_add(if entry.builds() { built } else { 0 });
     computed.wrapping_mul(31).wrapping_add(entry.rows()).wrapping_mul(31).wrapping_add(entry.phase() as u64)
 }
 
@@ -199,7 +201,18 @@ fn at_work(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
+
+    #[test]
+    fn a_statement_goes_on_as_long_as_its_build_does() {
+        let entry = |text| Entry::new(1, text, Arc::default(), CancellationToken::new());
+        let (query, build) = (entry("SELECT 1"), entry("BUILD CUBE c"));
+        build.waits_for_build();
+        assert_ne!(sign_of(&build, 7), sign_of(&build, 8));
+        assert_eq!(sign_of(&query, 7), sign_of(&query, 8), "it waits for none");
+    }
 
     #[test]
     fn time_without_progress_is_counted_from_the_last_change() {

@@ -10,6 +10,8 @@ use crate::cube::{Asked, shape_of};
 
 /// Shapes that are kept; those asked longest ago are forgotten.
 pub(super) const KEPT: u32 = 1000;
+/// Longest shape that is kept, in bytes. Values that are aggregated belong to it, and may be long lists.
+const SHAPE_BYTES: usize = 32 << 10;
 /// Cuboids that are kept of one shape.
 const CUBOIDS_KEPT: usize = 32;
 
@@ -38,10 +40,10 @@ pub(super) struct Shaped {
 }
 
 impl Answered {
-    /// None if it has no shape.
+    /// None if it has no shape, or too long a one.
     pub(super) fn of(asked: &Asked) -> Option<Self> {
         let shape = shape_of(&asked.block)?;
-        let text = serde_json::to_vec(&shape).ok()?;
+        let text = serde_json::to_vec(&shape).ok().filter(|text| text.len() <= SHAPE_BYTES)?;
         let id = blake3::hash(&text).to_hex().as_str().get(..32)?.to_owned();
         Some(Self { id, shape, cube: asked.cube.clone(), reason: asked.reason.clone() })
     }

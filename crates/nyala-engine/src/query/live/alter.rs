@@ -14,7 +14,7 @@ use nyala_model::QualifiedName;
 use nyala_storage::oplog::{Alteration, LiveTable};
 
 use super::blocking;
-use super::stores::{Asked, whole};
+use super::whole::{Asked, whole};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveRef;
 use crate::query::answer::{Answer, Completion};
@@ -23,6 +23,7 @@ use crate::query::engine::Engine;
 use crate::query::planning;
 use crate::scan::{decode_schema, encode_schema};
 use crate::session::Settings;
+use crate::statement::folded;
 
 const TAG: &str = "ALTER TABLE";
 
@@ -35,7 +36,7 @@ pub(super) async fn table(engine: &Arc<Engine>, alter: &AlterTable, settings: &S
     // Only this statement waits for a store that is not open yet, and not who waits for its turn.
     super::find(engine, &name)?.opened().await?;
     let (own, alter, settings) = (Arc::clone(engine), alter.clone(), settings.clone());
-    whole(engine, move |asked| async move { change(&own, &name, &alter, &settings, &asked).await }).await?;
+    whole(engine, move |asked| async move { change(&own, &name, &alter, &settings, asked).await }).await?;
     Ok(Completion::of(TAG))
 }
 
@@ -44,7 +45,7 @@ async fn change(
     name: &QualifiedName,
     alter: &AlterTable,
     settings: &Settings,
-    asked: &Asked,
+    asked: Asked,
 ) -> Result<()> {
     let _one_at_a_time = engine.stores_change.lock().await;
     asked.check()?;
@@ -66,7 +67,7 @@ async fn change(
         return Ok(());
     }
     check_unread(engine, name, changes.iter().all(|change| matches!(change, Alteration::AddColumn(_))))?;
-    asked.check()?;
+    asked.begin().await?;
     let altered = live.clone();
     let (made, outcome) = blocking(move || Ok(make(&altered, changes))).await?;
     if !made.is_empty() {
@@ -247,7 +248,7 @@ fn known(name: &str, exists: bool) -> Result<()> {
 }
 
 fn column_name(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    folded(name)
 }
 
 /// The type of a new column, which DataFusion works out as that of a table with nothing else.

@@ -21,7 +21,7 @@ use crate::query::run::Deadline;
 use crate::query::session::Session;
 use crate::scan::{ExternalTable, TableRequest, describe_table};
 use crate::session::Settings;
-use crate::statement::CopyInto;
+use crate::statement::{CopyInto, folded};
 
 /// Loads the rows of files, which are read like those of an external table.
 pub(super) async fn run(
@@ -103,7 +103,7 @@ fn done(ingested: &Ingested) -> Answer {
 }
 
 fn column_name(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    folded(name)
 }
 
 /// The format, from the options or from the name of the file, and what its reader is told.

@@ -15,7 +15,7 @@ use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
 use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
 
 use super::insert::insert;
-use super::stores::Asked;
+use super::whole::{Asked, whole};
 use super::{blocking, collect, stores};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{OpenStore, ROW_VERSION, durability};
@@ -28,7 +28,7 @@ use crate::query::run::Deadline;
 use crate::query::session::Session;
 use crate::scan::encode_schema;
 use crate::session::Settings;
-use crate::statement::{IfExists, LiveStatement, StatementOption, Width, parse_width};
+use crate::statement::{IfExists, LiveStatement, StatementOption, Width, folded, parse_width};
 
 const TAG: &str = "CREATE TABLE";
 /// Buckets of a table whose statement does not say how many.
@@ -88,8 +88,8 @@ pub(super) async fn table(
         None => (None, running),
     };
     let own = Arc::clone(engine);
-    let work = move |asked: Asked| async move { parts.make_filled(&own, &store, rows, &asked).await };
-    Ok(match stores::whole(engine, work).await? {
+    let work = move |asked: Asked| async move { parts.make_filled(&own, &store, rows, asked).await };
+    Ok(match whole(engine, work).await? {
         Some(rows) => Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None }),
         None => Completion::of(TAG),
     })
@@ -194,7 +194,7 @@ fn check_constraints(planned: &CreateMemoryTable) -> Result<()> {
 }
 
 fn identifier(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    folded(name)
 }
 
 /// What is known of the table before it exists.
@@ -216,7 +216,7 @@ impl Parts {
         engine: &Engine,
         store: &OpenStore,
         rows: Option<Vec<RecordBatch>>,
-        asked: &Asked,
+        asked: Asked,
     ) -> Result<Option<u64>> {
         let made = self.make(engine, store, asked).await?;
         let Some(rows) = rows.filter(|_| made) else { return Ok(None) };
@@ -230,11 +230,11 @@ impl Parts {
     }
 
     /// Makes the table in its store, then in the catalog. Whether it was not there before.
-    async fn make(&self, engine: &Engine, store: &OpenStore, asked: &Asked) -> Result<bool> {
+    async fn make(&self, engine: &Engine, store: &OpenStore, asked: Asked) -> Result<bool> {
         let open = store.opened().await?;
         // Until the catalog knows the table it must not be taken for one that a crash left behind.
         let _one_at_a_time = engine.stores_change.lock().await;
-        asked.check()?;
+        asked.begin().await?;
         let snapshot = engine.catalog().snapshot();
         let entry = snapshot.disk_stores.get(store.name());
         let left_over = entry.map(|entry| entry.leftovers.clone()).unwrap_or_default();

@@ -14,7 +14,8 @@ use super::blocking;
 use crate::error::Result;
 use crate::live::{change_rows, change_schema};
 use crate::query::ddl::table_name;
-use crate::query::session::Session;
+use crate::query::engine::Engine;
+use crate::query::session::{Session, SessionOptions};
 use crate::scan::decode_schema;
 
 /// How often a table that stands still is looked at. It costs two atomic loads.
@@ -25,6 +26,7 @@ const STEP_BYTES: u64 = 1 << 20;
 /// Follows one live table.
 #[derive(Debug)]
 pub struct Follower {
+    reader: Reader,
     table: LiveTable,
     feed: Option<ChangeFeed>,
     schema: SchemaRef,
@@ -36,8 +38,12 @@ impl Session {
     pub async fn follow(&self, table: &str, after_lsn: Option<u64>) -> Result<Follower> {
         let settings = self.settings();
         let name = table_name(&TableReference::from(table), settings.schema())?;
-        let catalog = self.engine.catalog().snapshot();
-        self.options().identity.require(&catalog, Privilege::Select, &Securable::Object(name.clone()))?;
+        let reader = Reader {
+            engine: Arc::clone(&self.engine),
+            who: Arc::clone(self.options()),
+            table: Securable::Object(name.clone()),
+        };
+        reader.check()?;
         let found = super::find(&self.engine, &name)?;
         let columns = decode_schema(found.entry())?;
         let schema = change_schema(&columns);
@@ -45,7 +51,22 @@ impl Session {
         let after = after_lsn.unwrap_or_else(|| table.version().lsn());
         // Whatever becomes of the table's columns: who follows goes on with those there were, under their names.
         let feed = Some(table.changes(after).with_columns(&columns)?);
-        Ok(Follower { table, feed, schema, stopping: self.engine.stopping.clone() })
+        Ok(Follower { reader, table, feed, schema, stopping: self.engine.stopping.clone() })
+    }
+}
+
+/// Who follows.
+#[derive(Debug)]
+struct Reader {
+    engine: Arc<Engine>,
+    who: Arc<SessionOptions>,
+    table: Securable,
+}
+
+impl Reader {
+    /// Whether they may still read the table: nobody may for ever what was once allowed.
+    fn check(&self) -> Result<()> {
+        self.who.identity.require(&self.engine.catalog().snapshot(), Privilege::Select, &self.table)
     }
 }
 
@@ -73,6 +94,7 @@ impl Follower {
             })
             .await?;
             let seen = self.feed.insert(feed).lsn();
+            self.reader.check()?;
             if !batches.is_empty() {
                 return Ok(Some(batches));
             }
@@ -82,6 +104,7 @@ impl Follower {
                     () = self.stopping.cancelled() => return Ok(None),
                     () = tokio::time::sleep(LOOK) => {}
                 }
+                self.reader.check()?;
             }
         }
         Ok(None)

@@ -5,6 +5,7 @@ mod change;
 mod collect;
 mod copy;
 mod create;
+mod folders;
 mod follow;
 mod ingest;
 mod insert;
@@ -15,10 +16,12 @@ mod returning;
 mod stats;
 mod stores;
 mod values;
+mod whole;
 mod write;
 
 use std::sync::Arc;
 
+pub(super) use folders::Folders;
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
 pub(super) use insert::check_conflict;

@@ -1,25 +1,30 @@
 //! `CREATE DISK STORE`, `DROP DISK STORE`, and what dropped tables leave behind.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::Ident;
 use nyala_catalog::{CatalogError, Change};
 use nyala_model::DiskStoreEntry;
 use nyala_storage::object::{Location, check_allowed};
 use nyala_storage::oplog::{DiskStore, OplogError};
-use tokio::sync::oneshot;
 
 use super::lost::drop_lost_segments;
+use super::whole::{Asked, whole};
 use super::{alter, blocking};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveStores, OpenStore, check_options};
 use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
-use crate::statement::StatementOption;
+use crate::query::run::handed_over;
+use crate::statement::{StatementOption, folded};
 
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";
+
+/// How long a DROP waits for the rows of its tables to be removed. It is done before: then they are removed without it.
+const REMOVAL: Duration = Duration::from_secs(5);
 
 pub(super) async fn create(
     engine: &Arc<Engine>,
@@ -29,11 +34,8 @@ pub(super) async fn create(
     options: &[StatementOption],
 ) -> Result<Answer> {
     let name = store_name(name);
-    if engine.catalog().snapshot().disk_stores.contains_key(&name) {
-        return match if_not_exists {
-            true => Ok(Completion::of("CREATE DISK STORE")),
-            false => Err(CatalogError::AlreadyExists { what: "disk store", name }.into()),
-        };
+    if is_there(engine, &name, if_not_exists)? {
+        return Ok(Completion::of("CREATE DISK STORE"));
     }
     let mut given = BTreeMap::new();
     for StatementOption { name, value } in options {
@@ -76,32 +78,82 @@ pub(super) async fn find_or_make(engine: &Arc<Engine>, name: Option<&str>) -> Re
     found.ok_or_else(|| QueryError::internal(format!("disk store `{wanted}` was not added")))
 }
 
-/// Opens a store, which makes its folder, and records it.
+/// Whether there is a store of this name, if that is no error.
+fn is_there(engine: &Engine, name: &str, if_not_exists: bool) -> Result<bool> {
+    let is_there = engine.catalog().snapshot().disk_stores.contains_key(name);
+    if is_there && !if_not_exists {
+        return Err(CatalogError::AlreadyExists { what: "disk store", name: name.to_owned() }.into());
+    }
+    Ok(is_there)
+}
+
+/// Opens a store, which makes its folder, and records it. To open it may take long: meanwhile only those wait who want the same
+/// folder.
 async fn add(engine: &Arc<Engine>, entry: DiskStoreEntry, if_not_exists: bool) -> Result<()> {
+    let own = Arc::clone(engine);
+    let work = move |asked: Asked| async move {
+        let folder = own.data_dir.join(&entry.folder);
+        let _alone = own.folders.take(&folder).await;
+        asked.check()?;
+        if is_there(&own, &entry.name, if_not_exists)? {
+            return Ok(());
+        }
+        let store = own.live().open(entry.clone()).await?;
+        let recorded = record(&own, &store, entry, if_not_exists, asked).await;
+        match recorded {
+            Ok(true) => own.refresh().await,
+            // It was given up, or another one has got its name.
+            not_recorded => {
+                close(store).await?;
+                not_recorded.map(|_| ())
+            }
+        }
+    };
+    whole(engine, work).await
+}
+
+/// Makes an open store one that everybody finds; whether none of its name was there.
+async fn record(
+    engine: &Engine,
+    store: &Arc<OpenStore>,
+    entry: DiskStoreEntry,
+    if_not_exists: bool,
+    asked: Asked,
+) -> Result<bool> {
     let _one_at_a_time = engine.stores_change.lock().await;
-    if if_not_exists && engine.catalog().snapshot().disk_stores.contains_key(&entry.name) {
-        return Ok(());
+    asked.begin().await?;
+    let done = engine.catalog().commit(Change::CreateDiskStore { store: entry, if_not_exists }).await?;
+    if done.changed {
+        engine.live().add(Arc::clone(store));
     }
-    let store = engine.live().open(entry.clone()).await?;
-    let committed = engine.catalog().commit(Change::CreateDiskStore { store: entry, if_not_exists }).await;
-    if let Err(error) = committed {
-        close(store).await?;
-        return Err(error.into());
-    }
-    engine.live().add(store);
-    engine.refresh().await
+    Ok(done.changed)
 }
 
 /// Forgets a store that no table lives in. Its folder stays where it is.
 pub(super) async fn drop(engine: &Arc<Engine>, name: &Ident, if_exists: bool) -> Result<Answer> {
-    let _one_at_a_time = engine.stores_change.lock().await;
-    let name = store_name(name);
-    engine.catalog().commit(Change::DropDiskStore { name: name.clone(), if_exists }).await?;
-    if let Some(store) = engine.live().remove(&name) {
+    let (own, name) = (Arc::clone(engine), store_name(name));
+    whole(engine, move |asked| async move { remove(&own, name, if_exists, asked).await }).await?;
+    Ok(Completion::of("DROP DISK STORE"))
+}
+
+async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) -> Result<()> {
+    let entry = engine.catalog().snapshot().disk_stores.get(&name).cloned();
+    let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
+    // Who makes a store of it again waits until it is closed.
+    let _alone = match &folder {
+        Some(folder) => Some(engine.folders.take(folder).await),
+        None => None,
+    };
+    let removed = {
+        let _one_at_a_time = engine.stores_change.lock().await;
+        asked.begin().await?;
+        engine.catalog().commit(Change::DropDiskStore { name: name.clone(), if_exists }).await?;
+        engine.live().remove(&name)
+    };
+    if let Some(store) = removed {
         close(store).await?;
     }
-    engine.refresh().await?;
-    Ok(Completion::of("DROP DISK STORE"))
+    engine.refresh().await
 }
 
 async fn close(store: Arc<OpenStore>) -> Result<()> {
@@ -113,7 +165,7 @@ async fn close(store: Arc<OpenStore>) -> Result<()> {
 }
 
 fn store_name(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+    folded(name)
 }
 
 fn default_folder(name: &str) -> String {
@@ -138,34 +190,6 @@ fn check_folder(engine: &Engine, text: &str) -> Result<String> {
     })
 }
 
-/// A statement that waits for work which outlives it.
-pub(super) struct Asked(Weak<()>);
-
-impl Asked {
-    /// Refuses to begin what the statement has given up.
-    pub(super) fn check(&self) -> Result<()> {
-        if self.0.strong_count() == 0 { Err(QueryError::cancelled()) } else { Ok(()) }
-    }
-}
-
-/// Runs work that changes a store and the catalog. A statement that is given up ends at once, but not this: half of it
-/// would leave them different.
-pub(super) async fn whole<T, F>(engine: &Engine, work: impl FnOnce(Asked) -> F) -> Result<T>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T>> + Send + 'static,
-{
-    // Dropped with the statement.
-    let asking = Arc::new(());
-    let work = work(Asked(Arc::downgrade(&asking)));
-    let (sender, receiver) = oneshot::channel();
-    engine.background.finish(async move {
-        // Fails if nobody waits any more.
-        let _ = sender.send(work.await);
-    });
-    receiver.await.map_err(|_| QueryError::internal("work on a disk store ended early"))?
-}
-
 /// Removes the rows of tables that were dropped from the catalog and lived in `stores`, as far as these are open: the
 /// others do it when they are.
 ///
@@ -186,7 +210,9 @@ pub(in crate::query) async fn forget_leftovers(engine: &Arc<Engine>, stores: BTr
         }
         Ok(())
     };
-    if let Err(error) = whole(engine, work).await {
+    // No statement that has dropped its tables shall say that it has not.
+    let removed = handed_over(tokio::time::timeout(REMOVAL, whole(engine, work))).await;
+    if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "rows of dropped tables may still be in their disk stores");
     }
 }

@@ -26,3 +26,4 @@ pub(super) use cache::PlanCache;
 pub use cache::PlanCacheStats;
 pub(super) use recall::Made;
 pub(super) use template::{Template, answers_of, check_constant, is_fit};
+pub(super) use values::integer;

@@ -33,8 +33,9 @@ pub(super) fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<Scalar
     }
 }
 
-/// Whole numbers are converted here: DataFusion makes an array of one to cast it, for each value of each query.
-fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
+/// A whole number as a value of `wanted`, if that holds it. Converted here: DataFusion makes an array of one to cast it, for
+/// each value of each query.
+pub(in crate::query) fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
     Some(match wanted {
         DataType::Int8 => ScalarValue::Int8(Some(value.try_into().ok()?)),
         DataType::Int16 => ScalarValue::Int16(Some(value.try_into().ok()?)),

@@ -1,0 +1,147 @@
+//! Work that changes a disk store and the catalog, both or neither of them.
+//!
+//! ```text
+//! statement ──work──▶ background:  waits for its turn ──begin?──▶ changes ──outcome──▶
+//!     ▲                                                    │                       │
+//!     └────────────── yes, and from now on it waits ◀──────┘                       │
+//!     └────────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use tokio::sync::oneshot;
+
+use crate::cube::build::Background;
+use crate::error::{QueryError, Result};
+use crate::query::engine::Engine;
+use crate::query::run::handed_over;
+
+/// A statement that waits for work which outlives it.
+pub(super) struct Asked {
+    begins: oneshot::Sender<()>,
+    may_begin: oneshot::Receiver<()>,
+}
+
+impl Asked {
+    /// Refuses to go on with what the statement has given up.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.begins.is_closed() { Err(QueryError::cancelled()) } else { Ok(()) }
+    }
+
+    /// Called before the first change. Refuses what the statement has given up; otherwise it waits for what becomes of the
+    /// work from now on, also if it has to end.
+    pub(super) async fn begin(self) -> Result<()> {
+        self.begins.send(()).map_err(|()| QueryError::cancelled())?;
+        self.may_begin.await.map_err(|_| QueryError::cancelled())
+    }
+}
+
+/// Runs work that changes a store and the catalog. A statement that is given up before a change was made ends at once; what has
+/// begun is brought to its end, since half of it would leave them different.
+pub(super) async fn whole<T, F>(engine: &Engine, work: impl FnOnce(Asked) -> F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    whole_on(&engine.background, work).await
+}
+
+async fn whole_on<T, F>(background: &Background, work: impl FnOnce(Asked) -> F) -> Result<T>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+{
+    let ((begins, begun), (allow, may_begin)) = (oneshot::channel(), oneshot::channel());
+    let work = work(Asked { begins, may_begin });
+    let (sender, outcome) = oneshot::channel();
+    background.finish(async move {
+        // Fails if nobody waits any more.
+        let _ = sender.send(work.await);
+    });
+    let done = match begun.await {
+        // Allowed in the same turn in which it begins to be waited for: a statement that ends before has allowed nothing.
+        Ok(()) => {
+            let changing = async move {
+                // Fails if the work has ended already, and then there is an outcome.
+                let _ = allow.send(());
+                outcome.await
+            };
+            handed_over(changing).await
+        }
+        // It ends without a change.
+        Err(_) => outcome.await,
+    };
+    done.map_err(|_| QueryError::internal("work on a disk store ended early"))?
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
+
+    use tokio::runtime::Handle;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::query::run::Deadline;
+
+    fn deadline() -> Deadline {
+        Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at: None }
+    }
+
+    #[tokio::test]
+    async fn what_is_given_up_before_it_begins_is_not_done() {
+        let background = Background::new(Handle::current());
+        let deadline = deadline();
+        let (turn, has_turn) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let work = |asked: Asked| async move {
+            has_turn.await.unwrap();
+            let checked = asked.check().is_ok();
+            tell.send((checked, asked.begin().await.is_ok())).unwrap();
+            Ok(())
+        };
+        let end = async {
+            tokio::task::yield_now().await;
+            deadline.cancel.cancel();
+        };
+        let (ended, ()) = tokio::join!(deadline.within(whole_on(&background, work)), end);
+        assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
+        turn.send(()).unwrap();
+        assert_eq!(told.await.unwrap(), (false, false), "nothing may be changed");
+    }
+
+    #[tokio::test]
+    async fn what_has_begun_is_reported_as_what_became_of_it() {
+        let background = Background::new(Handle::current());
+        let deadline = deadline();
+        let (change, changed) = oneshot::channel::<()>();
+        let (tell, told) = oneshot::channel();
+        let work = |asked: Asked| async move {
+            asked.begin().await?;
+            tell.send(()).unwrap();
+            changed.await.unwrap();
+            Ok(7)
+        };
+        let end = async {
+            told.await.unwrap();
+            deadline.cancel.cancel();
+            // The statement notices.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+            change.send(()).unwrap();
+        };
+        let (done, ()) = tokio::join!(deadline.within(whole_on(&background, work)), end);
+        assert_eq!(done.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn work_that_changes_nothing_has_its_outcome() {
+        let background = Background::new(Handle::current());
+        let work = |asked: Asked| async move {
+            asked.check()?;
+            Ok(8)
+        };
+        assert_eq!(deadline().within(whole_on(&background, work)).await.unwrap(), 8);
+    }
+}

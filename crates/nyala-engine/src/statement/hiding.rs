@@ -1,0 +1,96 @@
+//! Takes tables from [`PLAIN`], where no live table has the versions of its rows.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias,
+    TableFactor, TableWithJoins, VisitorMut,
+};
+use nyala_model::QualifiedName;
+
+use super::versions::{PLAIN, folded};
+
+/// Takes the next table that is walked over from [`PLAIN`], if it is told to.
+pub(super) struct Hiding {
+    /// For each table that is still to come: the live table that it is, if it is to be taken from there.
+    hidden: std::vec::IntoIter<Option<QualifiedName>>,
+    /// Tables of which a schema was named, as the statement names them, and what they are called now.
+    renamed: Vec<(Vec<String>, ObjectName)>,
+}
+
+impl Hiding {
+    pub(super) fn new(hidden: Vec<Option<QualifiedName>>) -> Self {
+        Self { hidden: hidden.into_iter(), renamed: Vec::new() }
+    }
+
+    /// What the table is called now whose columns are meant, if it is one of `from`.
+    fn now(&self, name: &ObjectName, from: &[&ObjectName]) -> Option<ObjectName> {
+        let parts = folded_parts(name);
+        let mut known = self.renamed.iter().filter(|(written, _)| *written == parts).map(|(_, now)| now);
+        known.find(|now| from.contains(now)).cloned()
+    }
+}
+
+impl VisitorMut for Hiding {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias, .. } = factor
+            && let Some(Some(table)) = self.hidden.next()
+        {
+            let now = plain(&table);
+            // Columns are still to be found, and called, by the name that the statement has for the table.
+            if alias.is_none() {
+                if let [ObjectNamePart::Identifier(own)] = name.0.as_slice() {
+                    let name = own.clone();
+                    *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+                } else {
+                    self.renamed.push((folded_parts(name), now.clone()));
+                }
+            }
+            *name = now;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Columns are found by a part of a table's name, and `*` by the whole of it.
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if self.renamed.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let mut from = Vec::new();
+        select.from.iter().for_each(|table| without_alias(table, &mut from));
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let Some(now) = self.now(name, &from)
+            {
+                *name = now;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The name of a live table in [`PLAIN`].
+pub(super) fn plain(table: &QualifiedName) -> ObjectName {
+    let parts = [PLAIN, table.schema.as_str(), table.name.as_str()];
+    ObjectName::from(Vec::from(parts.map(|part| Ident::with_quote('"', part))))
+}
+
+fn folded_parts(name: &ObjectName) -> Vec<String> {
+    name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect()
+}
+
+/// Adds the tables of a FROM that go by their own name.
+fn without_alias<'a>(table: &'a TableWithJoins, found: &mut Vec<&'a ObjectName>) {
+    let joined = table.joins.iter().map(|join| &join.relation);
+    for factor in std::iter::once(&table.relation).chain(joined) {
+        match factor {
+            TableFactor::Table { name, alias: None, .. } => found.push(name),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                without_alias(table_with_joins, found);
+            }
+            _ => {}
+        }
+    }
+}
