@@ -33,13 +33,18 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
     use DataType::{Date32, Date64, Timestamp};
     match (from, to) {
         _ if from == to => true,
+        (DataType::Dictionary(_, from), to) => keeps_order(from, to),
+        (from, DataType::Dictionary(_, to)) => keeps_order(from, to),
         // Clocks on a wall are put back.
-        (Timestamp(_, Some(zone)), Timestamp(_, None) | Date32 | Date64) => {
-            matches!(&**zone, "UTC" | "+00:00")
-        }
+        (Timestamp(_, Some(zone)), Timestamp(_, None) | Date32 | Date64) => is_fixed(zone),
         (Date32 | Date64 | Timestamp(..), Date32 | Date64 | Timestamp(..)) => true,
         _ => (from.is_numeric() && to.is_numeric()) || (from.is_string() && to.is_string()),
     }
+}
+
+/// Whether the clock of a time zone is never put back.
+fn is_fixed(zone: &str) -> bool {
+    matches!(zone, "UTC" | "Z" | "Etc/UTC") || zone.starts_with(['+', '-'])
 }
 
 #[cfg(test)]
@@ -63,6 +68,10 @@ mod tests {
         check(&DataType::Date32, &timestamp(None), true);
         check(&DataType::Int64, &DataType::Decimal128(5, 2), true);
         check(&DataType::Int64, &DataType::Boolean, false);
+        check(&timestamp(Some("-03:30")), &DataType::Date32, true);
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        check(&dictionary, &DataType::Utf8View, true);
+        check(&dictionary, &DataType::Int64, false);
         check(&DataType::Utf8, &DataType::Utf8View, true);
         check(&DataType::Utf8, &DataType::Int64, false);
     }

@@ -15,7 +15,7 @@ use crate::report::Hinted;
 pub const PREFIX: &str = "NYALA_";
 
 /// Variables with the prefix that are no configuration keys.
-const OTHER_VARIABLES: [&str; 2] = ["NYALA_CONFIG", "NYALA_LOG"];
+pub(super) const OTHER_VARIABLES: [&str; 2] = ["NYALA_CONFIG", "NYALA_LOG"];
 
 /// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use figment::{Figment, Metadata, Source};
 use nyala_model::config::Config;
 use nyala_model::suggest::nearest;
 
-use super::layer::{Flag, PREFIX, of_variable};
+use super::layer::{Flag, OTHER_VARIABLES, PREFIX, of_variable};
 use crate::args::ConfigArgs;
 use crate::report::Hinted;
 
@@ -51,7 +51,9 @@ fn environment() -> anyhow::Result<Vec<(String, String)>> {
         let Ok(name) = name.into_string() else { continue };
         match value.into_string() {
             Ok(value) => variables.push((name, value)),
-            Err(_) if name.starts_with(PREFIX) => bail!("environment variable `{name}` is not valid UTF-8"),
+            Err(_) if name.starts_with(PREFIX) && !OTHER_VARIABLES.contains(&name.as_str()) => {
+                bail!("environment variable `{name}` is not valid UTF-8")
+            }
             Err(_) => {}
         }
     }

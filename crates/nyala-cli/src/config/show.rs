@@ -39,7 +39,8 @@ fn section(path: &str, heading: &str, table: &Table, loaded: &Loaded, text: &mut
 /// A name as TOML has it: groups may be called as their owners like.
 fn quoted(name: &str) -> String {
     let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if is_bare { name.to_owned() } else { Value::String(name.to_owned()).to_string() }
+    // A text of JSON is one of TOML on one line, as names must be.
+    if is_bare { name.to_owned() } else { serde_json::Value::from(name).to_string() }
 }
 
 fn masked(key: &str, value: &Value) -> Value {

@@ -87,7 +87,8 @@ fn the_shown_configuration_reads_back_and_hides_secrets() {
 #[test]
 fn the_shown_configuration_has_groups_of_any_name() {
     let file = File::new(
-        "[admission.groups.\"night shift, v1.2\"]\nslots = 3\n[admission.groups.\"ü\"]\nweight = 2\n",
+        "[admission.groups.\"night shift, v1.2\"]\nslots = 3\n[admission.groups.\"ü\"]\nweight = 2\n\
+         [admission.groups.\"a\\n'\\\"b\"]\nweight = 3\n",
     );
     let loaded = load(Some(&file), &[], &[]).unwrap();
     let text = show(&loaded).unwrap();

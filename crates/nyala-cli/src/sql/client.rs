@@ -47,8 +47,10 @@ impl Client {
     pub async fn interruptible<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let mut work = pin!(work);
         tokio::select! {
-            done = &mut work => return done,
+            // Before anything is sent: until then, a signal ends the process.
+            biased;
             interrupted = tokio::signal::ctrl_c() => interrupted?,
+            done = &mut work => return done,
         }
         let mut cancel = pin!(self.cancel().fuse());
         loop {

@@ -66,7 +66,7 @@ fn columns(table: &str) -> String {
 fn literal(name: &str) -> String {
     let name = match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
         Some(quoted) => quoted.replace("\"\"", "\""),
-        None => name.to_lowercase(),
+        None => name.to_ascii_lowercase(),
     };
     format!("'{}'", name.replace('\'', "''"))
 }

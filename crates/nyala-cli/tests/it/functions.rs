@@ -365,3 +365,13 @@ async fn rows_are_chosen_by_a_constant_bitmap() {
     let counts = test.run(&format!("SELECT count(*), sum({common}) FROM t, (SELECT {few} AS few)")).await;
     assert_eq!(counts, [["20000", "3"]]);
 }
+
+/// DataFusion keeps the groups with the first extremes by comparing with `>`, of which NaN knows nothing, and leaves out
+/// files by an extreme that it has seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_extremes_know_nan() {
+    let test = TestEngine::new().await;
+    let sql = "SELECT g, min(x) AS m FROM (VALUES ('a', 1.0::DOUBLE), ('b', 'NaN'::DOUBLE)) v (g, x) \
+               GROUP BY g ORDER BY m LIMIT 1";
+    assert_eq!(test.run(sql).await, [["a", "1.0"]]);
+}

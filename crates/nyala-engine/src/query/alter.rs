@@ -9,6 +9,7 @@ use super::answer::{Answer, Completion};
 use super::build::{busy, find};
 use super::ddl::name_of;
 use super::engine::Engine;
+use super::run::handed_over;
 use super::upkeep::drop_outdated;
 use crate::cube::alter;
 use crate::cube::build::{retire, retire_files};
@@ -35,9 +36,14 @@ pub(super) async fn run(engine: &Arc<Engine>, statement: &AlterCube, settings: &
         statement: alteration.statement,
         moves: alteration.moves,
     };
-    let after = engine.catalog().commit(change).await?.snapshot;
-    engine.refresh().await?;
-    give_back(engine, &cube.entry, after.cubes.get(&name));
+    let altered = async {
+        let after = engine.catalog().commit(change).await?.snapshot;
+        engine.refresh().await?;
+        give_back(engine, &cube.entry, after.cubes.get(&name));
+        Ok::<_, QueryError>(())
+    };
+    // It is made whoever waits for it.
+    handed_over(altered).await?;
     drop_outdated(engine, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }

@@ -2,8 +2,8 @@
 //!
 //! One JSON object a line, appended to a file by a thread of its own, so that no statement waits for the disk.
 
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,8 +71,9 @@ impl Audit {
                 .hint("set `server.audit_log` to a file in a folder that exists")
         };
         let file = options().open(path).map_err(unusable)?;
+        let torn = is_torn(path);
         let (lines, received) = unbounded_channel();
-        let work = move || write_all(file, received);
+        let work = move || write_all(file, received, torn);
         let thread = thread::Builder::new().name("nyala-audit".to_owned()).spawn(work).map_err(unusable)?;
         Ok(Self(Some(Writer { lines: Some(lines), thread: Some(thread) })))
     }
@@ -95,8 +96,19 @@ fn options() -> OpenOptions {
     options
 }
 
-fn write_all(mut file: impl Write, mut lines: UnboundedReceiver<String>) {
-    let mut torn = false;
+/// Whether its last line has no end, as when the disk was full.
+fn is_torn(path: &Path) -> bool {
+    let last_byte = || {
+        let mut file = File::open(path).ok()?;
+        let mut last = [b'\n'];
+        file.seek(SeekFrom::End(-1)).ok()?;
+        file.read_exact(&mut last).ok()?;
+        Some(last[0])
+    };
+    last_byte().is_some_and(|last| last != b'\n')
+}
+
+fn write_all(mut file: impl Write, mut lines: UnboundedReceiver<String>, mut torn: bool) {
     while let Some(line) = lines.blocking_recv() {
         // What a full disk took a part of must not take the next line with it.
         let begin = if torn { "\n" } else { "" };
@@ -204,7 +216,14 @@ mod tests {
         }
         drop(lines);
         let mut written = String::new();
-        write_all(Disk { written: &mut written, writes: 0 }, received);
+        write_all(Disk { written: &mut written, writes: 0 }, received, false);
         assert_eq!(written.lines().collect::<Vec<_>>(), ["{1}", "{2", "{3}"]);
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        for (before, torn) in [("", false), ("{1}\n", false), ("{1}\n{2", true)] {
+            std::fs::write(&path, before).unwrap();
+            assert_eq!(is_torn(&path), torn, "{before}");
+        }
     }
 }

@@ -238,7 +238,9 @@ fn reads_files(
     let Some(wanted) = Location::parse(location)?.local_path() else { return Ok(()) };
     let wanted = real_path(&wanted);
     let stores = catalog.disk_stores.values().map(|store| engine.data_dir.join(&store.folder));
-    let mut own = stores.chain([engine.data_dir.clone()]).map(|own| real_path(&own));
+    // They may be links to other disks.
+    let folders = ["", "cubes", "tmp"].map(|folder| engine.data_dir.join(folder));
+    let mut own = stores.chain(folders).map(|own| real_path(&own));
     match own.any(|own| wanted.starts_with(&own) || own.starts_with(&wanted)) {
         true => {
             identity.require_superuser(catalog, &format!("reading the server's own files at `{location}`"))

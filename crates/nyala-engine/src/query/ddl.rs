@@ -154,18 +154,24 @@ pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exis
     // Until it is gone, so that no build begins in between.
     let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
     let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
-    let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
-    if let Some(id) = files {
-        retire(engine.data_dir.join(format!("cubes/{id}")), &engine.background);
-    }
-    Ok(done)
+    let dropped = async {
+        let done = commit(engine, Change::DropCube { name, if_exists }, "DROP CUBE").await?;
+        if let Some(id) = files {
+            retire(engine.data_dir.join(format!("cubes/{id}")), &engine.background);
+        }
+        Ok(done)
+    };
+    handed_over(dropped).await
 }
 
 /// Makes a change of the catalog, and lets this session see it.
 pub(super) async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
     // It is made whoever waits for it.
-    handed_over(engine.catalog().commit(change)).await?;
-    engine.refresh().await?;
+    let made = async {
+        engine.catalog().commit(change).await?;
+        engine.refresh().await
+    };
+    handed_over(made).await?;
     Ok(Completion::of(tag))
 }
 

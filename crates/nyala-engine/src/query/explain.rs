@@ -59,10 +59,13 @@ pub(super) async fn run(
     if explain.options.analyze {
         let (plan, entry) = (Arc::clone(&plans.physical), running.entry());
         entry.follows(&plan, false, None);
-        let group = session.group(settings)?;
-        let slot = group.admit(entry).await?;
+        let (slot, task) = if plans.is_small()? {
+            (None, task)
+        } else {
+            let group = session.group(settings)?;
+            (Some(group.admit(entry).await?), memory::of_query(task, entry, &group))
+        };
         entry.enter(Phase::Running);
-        let task = memory::of_query(task, entry, &group);
         let finished = engine.threads.patient().spawn(run_to_end(plan, task, slot));
         AbortOnDrop(finished).join().await?;
         rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
@@ -110,7 +113,7 @@ fn show_metrics(plans: &Plans, verbose: bool) -> String {
 async fn run_to_end(
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<datafusion::execution::TaskContext>,
-    _slot: Slot,
+    _slot: Option<Slot>,
 ) -> Result<()> {
     let mut stream = execute_stream(plan, task)?;
     while let Some(batch) = stream.next().await {

@@ -19,6 +19,8 @@ use crate::session::SnapshotContext;
 const GRACE: Duration = Duration::from_secs(60);
 /// How long the start waits for the first listing.
 const FIRST_CHECK: Duration = Duration::from_secs(10);
+/// How often files are listed, if others list them at the same time.
+const LISTINGS: usize = 3;
 
 /// When each table was listed last.
 #[derive(Debug, Default)]
@@ -33,13 +35,16 @@ impl FileChecks {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
     }
 
-    /// Whether none is believed that began later: listings that run at once do not end in the order they began in.
-    fn is_newest(&self, table: &QualifiedName, begun: Instant) -> bool {
+    /// Whether none is believed that began later: listings that run at once do not end in the order they began in. One that has
+    /// `found` files is believed from now on.
+    fn is_newest(&self, table: &QualifiedName, begun: Instant, found: bool) -> bool {
         let mut believed = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if believed.get(table).is_some_and(|newer| *newer > begun) {
             return false;
         }
-        believed.insert(table.clone(), begun);
+        if found {
+            believed.insert(table.clone(), begun);
+        }
         true
     }
 
@@ -104,10 +109,21 @@ impl Engine {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
     /// afterwards are judged by what was found. Fails if a table cannot be listed.
     pub(super) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
+        // What was listed with statistics may have become outdated by a listing without them, which took less time.
+        for _ in 1..LISTINGS {
+            if self.list_files(only).await? {
+                return Ok(());
+            }
+        }
+        self.list_files(only).await.map(|_| ())
+    }
+
+    /// Whether all is known that was asked for.
+    async fn list_files(&self, only: Option<&[QualifiedName]>) -> Result<bool> {
         let context = self.context();
         let tables = tables_to_list(&context, only);
         if tables.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let begun = Instant::now();
         let listed = tables.iter().map(|(table, statistics)| context.list(table, *statistics));
@@ -128,21 +144,27 @@ impl Engine {
                 }
             }
         }
-        self.take_listings(found, begun).await;
-        failure.map_or(Ok(()), Err)
+        let known = self.take_listings(found, begun).await;
+        failure.map_or(Ok(known), Err)
     }
 
-    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>, begun: Instant) {
+    /// Whether all of them are believed, or known already.
+    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>, begun: Instant) -> bool {
         let _one_at_a_time = self.opening.lock().await;
         let context = self.context();
         let mut listings = context.listings().as_ref().clone();
-        let mut changed = false;
+        let (mut changed, mut all) = (false, true);
         for (table, files) in found {
             let before = listings.get(&table);
             let tells_more = files.as_ref().is_some_and(TableFiles::has_statistics)
                 && !before.is_some_and(|before| before.has_statistics());
-            if !self.file_checks.is_newest(&table, begun) && !tells_more {
-                continue;
+            if !self.file_checks.is_newest(&table, begun, files.is_some()) {
+                let is_same =
+                    before.is_some_and(|before| files.as_ref().is_some_and(|files| before.same_as(files)));
+                all &= is_same || !tells_more;
+                if !(tells_more && is_same) {
+                    continue;
+                }
             }
             match files {
                 Some(files) => {
@@ -160,6 +182,7 @@ impl Engine {
         if changed {
             self.publish(context.with_listings(listings));
         }
+        all
     }
 }
 
@@ -172,9 +195,10 @@ mod tests {
         let (checks, first) = (FileChecks::default(), Instant::now());
         let second = first + Duration::from_nanos(1);
         let (one, other) = (QualifiedName::new("public", "one"), QualifiedName::new("public", "other"));
-        assert!(checks.is_newest(&one, second));
-        assert!(!checks.is_newest(&one, first));
-        assert!(checks.is_newest(&one, second));
-        assert!(checks.is_newest(&other, first));
+        assert!(checks.is_newest(&one, second, true));
+        assert!(!checks.is_newest(&one, first, true));
+        assert!(checks.is_newest(&one, second, true));
+        assert!(checks.is_newest(&other, second, false));
+        assert!(checks.is_newest(&other, first, true), "the one that began later has found nothing");
     }
 }

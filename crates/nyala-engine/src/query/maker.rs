@@ -137,6 +137,7 @@ impl Maker {
             // Its files have other names than those that the segment's own build gives.
             wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
         }
+        drop(context);
         let survey = self.surveyed(&cube).await?;
         build_roots_together(&cube, &wanted, &survey, &self.context).await
     }
@@ -177,6 +178,7 @@ impl Maker {
         let range = work.range();
         let revision = cube.entry.definition.revision;
         let sources = self.sources(&context, &cube, range)?;
+        drop(context);
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {

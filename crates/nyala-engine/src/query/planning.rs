@@ -143,6 +143,17 @@ pub(super) struct Plans {
     pub(super) report: Report,
 }
 
+impl Plans {
+    fn reads_cuboids_only(&self) -> Result<bool> {
+        Ok(self.report.all_from_cuboids() && reads_cuboids_only(&self.logical)?)
+    }
+
+    /// Whether it needs no slot. Cells are few beside rows, and dashboards wait for them: also while they still come from files.
+    pub(super) fn is_small(&self) -> Result<bool> {
+        Ok(self.reads_cuboids_only()? || reads_little(self.physical.as_ref()))
+    }
+}
+
 /// Plans and starts a query. `text` is the one it was parsed from, if that may be planned again.
 pub(super) async fn run(
     session: &Session,
@@ -169,9 +180,7 @@ pub(super) async fn run(
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
     }
-    // Cells are few beside rows, and dashboards wait for them: also while they still come from files.
-    let from_cuboids = plans.report.all_from_cuboids() && reads_cuboids_only(&plans.logical)?;
-    let is_small = from_cuboids || reads_little(plans.physical.as_ref());
+    let (from_cuboids, is_small) = (plans.reads_cuboids_only()?, plans.is_small()?);
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();

@@ -55,14 +55,17 @@ pub(super) fn runtime(
     Ok(runtime)
 }
 
-/// Removes what a process that died has spilled. The folder stays, because it may be a link to a larger disk or one that is mounted,
-/// and so does what others have there.
+/// Removes what a process that died has spilled, as far as it can. The folder stays, because it may be a link to a larger disk or
+/// one that is mounted.
 fn clear(spill: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(spill)?;
     for entry in std::fs::read_dir(spill)? {
         let entry = entry?;
         if entry.file_name().as_encoded_bytes().starts_with(SPILLED) {
-            std::fs::remove_dir_all(entry.path())?;
+            let removed = std::fs::remove_dir_all(entry.path());
+            if let Err(error) = removed {
+                tracing::warn!(path = %entry.path().display(), %error, "what was spilled before cannot be removed");
+            }
         }
     }
     Ok(())

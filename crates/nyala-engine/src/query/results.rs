@@ -152,7 +152,8 @@ pub(super) struct Keeping {
 
 impl Keeping {
     pub(super) fn new(cache: &Arc<ResultCache>, key: ResultKey, from: Source) -> Self {
-        let bytes = key.bytes();
+        // What an entry takes whatever it holds is not for the answer to make up for.
+        let bytes = key.bytes().saturating_sub(ENTRY_BYTES);
         Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes }
     }
 

@@ -137,10 +137,11 @@ impl Threads {
     }
 }
 
-/// Lowers the priority of this thread, to about nice 5, and makes it look up often. Either alone is worse: a thread of nice 10 that
-/// keeps the processor to the next tick makes dashboards wait longer, and one that looks up computes half as much. Linux's `SCHED_IDLE` would keep the p95 of dashboards beside a
-/// large join as it is without one, but 50 clients that ask without pause leave such a join hardly any time then:
-/// it ended one twentieth as often.
+/// Lowers the priority of this thread, to about nice 5, and makes it look up often. Either alone is worse: a thread of nice 10
+/// that keeps the processor to the next tick makes dashboards wait longer, and one that looks up gets half as much.
+///
+/// Linux's `SCHED_IDLE` would keep the p95 of dashboards beside a large join as it is without one, but 50 clients that ask
+/// without pause leave such a join hardly any time then: it ended one twentieth as often.
 fn give_way() {
     be_patient();
     let lower = ThreadPriorityValue::try_from(PATIENT_PRIORITY).map(ThreadPriority::Crossplatform);

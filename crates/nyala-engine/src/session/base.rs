@@ -43,6 +43,9 @@ impl BaseState {
         let options = config.options_mut();
         options.execution.time_zone = Some("UTC".to_owned());
         options.execution.parquet.reorder_filters = true;
+        // Both take NaN for less than some number: groups with it would be lost, and files that have it.
+        options.optimizer.enable_topk_aggregation = false;
+        options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
         options.extensions.insert(NyalaOptions::default());
         let builder = SessionStateBuilder::new()
             .with_config(config)

@@ -27,8 +27,7 @@ impl PhysicalOptimizerRule for HideCasts {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = Arc::new(options.clone());
-        let plan = plan.transform_up(|node| match in_scan(node.as_ref(), &options)? {
+        let plan = plan.transform_up(|node| match in_scan(node.as_ref(), options)? {
             Some(scan) => Ok(Transformed::yes(scan)),
             None => Ok(Transformed::no(node)),
         })?;
@@ -45,7 +44,7 @@ impl PhysicalOptimizerRule for HideCasts {
 }
 
 /// The same scan with such casts hidden; none if it has none.
-fn in_scan(node: &dyn ExecutionPlan, options: &Arc<ConfigOptions>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn in_scan(node: &dyn ExecutionPlan, options: &ConfigOptions) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let scan = node.downcast_ref::<DataSourceExec>();
     let Some((files, source)) = scan.and_then(|scan| scan.downcast_to_file_source::<ParquetSource>()) else {
         return Ok(None);
@@ -57,7 +56,7 @@ fn in_scan(node: &dyn ExecutionPlan, options: &Arc<ConfigOptions>) -> Result<Opt
             return Ok(Transformed::no(expr));
         }
         let as_it_is = Arc::new(ScalarUDF::new_from_impl(AsItIs::new()));
-        let hidden = ScalarFunctionExpr::try_new(as_it_is, vec![expr], schema, Arc::clone(options))?;
+        let hidden = ScalarFunctionExpr::try_new(as_it_is, vec![expr], schema, Arc::new(options.clone()))?;
         Ok(Transformed::yes(Arc::new(hidden) as Arc<dyn PhysicalExpr>))
     })?;
     if !hidden.transformed {

@@ -82,7 +82,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server has closed it in order, so that the next query needs another one. PostgreSQL's protocol has no
+    /// Whether the server has closed it while no query was under way, so that the next query needs another one. PostgreSQL's protocol has no
     /// such end: there a connection that is gone is an error.
     pub fn has_ended(&mut self) -> bool {
         match self {

@@ -174,6 +174,8 @@ impl NewSegment {
         let own = before.cubes.get(cube).and_then(|cube| cube.segments.iter().find(|s| s.id == self.id));
         let cuboids = own.map(|segment| segment.cuboids.as_slice()).unwrap_or_default();
         make_durable(self.data_dir.join(&self.folder), cuboids).await?;
+        // Another build may have published meanwhile.
+        let before = self.catalog.snapshot();
         let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
         let change = Change::PublishSegment {
             segment: self.id,

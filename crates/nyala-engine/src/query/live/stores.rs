@@ -95,7 +95,12 @@ async fn add(engine: &Arc<Engine>, entry: DiskStoreEntry, if_not_exists: bool) -
         let folder = own.data_dir.join(&entry.folder);
         let _alone = own.folders.take(&folder).await;
         asked.check()?;
-        if is_there(&own, &entry.name, if_not_exists)? {
+        let is_there = {
+            // Who is recording it lets others find it, too.
+            let _one_at_a_time = own.stores_change.lock().await;
+            is_there(&own, &entry.name, if_not_exists)?
+        };
+        if is_there {
             return Ok(());
         }
         let store = own.live().open(entry.clone()).await?;

@@ -46,7 +46,7 @@ pub(in crate::query) fn integer(value: i64, wanted: &DataType) -> Option<ScalarV
         DataType::UInt32 => ScalarValue::UInt32(Some(value.try_into().ok()?)),
         DataType::UInt64 => ScalarValue::UInt64(Some(value.try_into().ok()?)),
         DataType::Float64 if value.unsigned_abs() <= EXACT_IN_F64 => ScalarValue::Float64(Some(value as f64)),
-        DataType::Decimal128(_, _) => return cast(&ScalarValue::Int64(Some(value)), wanted),
+        DataType::Decimal128(_, 0..) => return cast(&ScalarValue::Int64(Some(value)), wanted),
         _ => return None,
     })
 }

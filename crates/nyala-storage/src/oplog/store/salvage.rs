@@ -89,7 +89,7 @@ impl SalvageReport {
         let mut rows = 0;
         for part in version.parts()? {
             match projection.read(&part) {
-                Ok(batch) => rows += self.write(table, batch, limit)?,
+                Ok(batch) => rows += self.write_in_turn(table, &batch, limit)?,
                 Err(OplogError::Damaged(damage)) => self.note([damage]),
                 Err(error) => return Err(error),
             }
@@ -97,15 +97,24 @@ impl SalvageReport {
         Ok(rows)
     }
 
-    /// Writes rows in as few statements of this size as may be; gives the number of rows. A part of a unit may be larger than
-    /// one, and a single row too.
-    fn write(&mut self, table: &LiveTable, rows: RecordBatch, limit: u64) -> Result<u64> {
+    /// Writes rows in statements of about this size; gives the number of rows. A part of a unit may be larger than one, and a single
+    /// row too.
+    fn write_in_turn(&mut self, table: &LiveTable, rows: &RecordBatch, limit: u64) -> Result<u64> {
         let count = rows.num_rows();
-        if count > 1 && bytes_of(&rows) > limit {
-            return self.write_halves(table, &rows, limit);
+        // Weighed as a whole: a slice of lists weighs as much as all of them.
+        let statements = bytes_of(rows).div_ceil(limit.max(1)).max(1);
+        let each = count.div_ceil(usize::try_from(statements).unwrap_or(usize::MAX)).max(1);
+        let mut written = 0;
+        for from in (0..count).step_by(each) {
+            written += self.write(table, rows.slice(from, each.min(count - from)))?;
         }
+        Ok(written)
+    }
+
+    fn write(&mut self, table: &LiveTable, rows: RecordBatch) -> Result<u64> {
+        let count = rows.num_rows();
         match table.write(Write::upsert(rows.clone())) {
-            Err(OplogError::Invalid { .. }) if count > 1 => self.write_halves(table, &rows, limit),
+            Err(OplogError::Invalid { .. }) if count > 1 => self.write_halves(table, &rows),
             Err(OplogError::Invalid { reason }) => {
                 self.refuse(&table.name(), reason);
                 Ok(0)
@@ -114,10 +123,10 @@ impl SalvageReport {
         }
     }
 
-    fn write_halves(&mut self, table: &LiveTable, rows: &RecordBatch, limit: u64) -> Result<u64> {
+    fn write_halves(&mut self, table: &LiveTable, rows: &RecordBatch) -> Result<u64> {
         let (all, middle) = (rows.num_rows(), rows.num_rows() / 2);
-        let first = self.write(table, rows.slice(0, middle), limit)?;
-        Ok(first + self.write(table, rows.slice(middle, all - middle), limit)?)
+        let first = self.write(table, rows.slice(0, middle))?;
+        Ok(first + self.write(table, rows.slice(middle, all - middle))?)
     }
 
     fn refuse(&mut self, table: &str, reason: String) {
@@ -171,7 +180,7 @@ mod tests {
         let rows = rows.unwrap();
         let table = store.create_table(TableSpec::new("t", rows.schema(), &["key"])).unwrap();
         let mut report = SalvageReport::default();
-        assert_eq!(report.write(&table, rows, u64::MAX).unwrap(), 2);
+        assert_eq!(report.write_in_turn(&table, &rows, u64::MAX).unwrap(), 2);
         assert_eq!(table.version().rows(), 2);
         let [refused] = report.refused.as_slice() else { unreachable!("{:?}", report.refused) };
         assert_eq!((refused.table.as_str(), refused.rows), ("t", 2));
