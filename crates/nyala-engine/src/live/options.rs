@@ -9,13 +9,14 @@ use nyala_storage::oplog::{Durability, StoreOptions};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The options by the names users know them by.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "checkpoint_bytes",
     "checkpoint_interval_ms",
     "compact_below",
     "compact_bytes",
     "compact_small",
     "load_values",
+    "preallocate_bytes",
     "queue_bytes",
     "recovery_threads",
     "reserve_bytes",
@@ -50,6 +51,7 @@ fn set(options: &mut StoreOptions, name: &str, value: &str) -> Result<()> {
         "compact_bytes" => options.compact_bytes = parse(name, value)?,
         "compact_small" => options.compact_small = parse(name, value)?,
         "load_values" => options.load_values = parse(name, value)?,
+        "preallocate_bytes" => options.preallocate_bytes = parse(name, value)?,
         "queue_bytes" => options.queue_bytes = parse(name, value)?,
         "recovery_threads" => options.recovery_threads = parse(name, value)?,
         "reserve_bytes" => options.reserve_bytes = parse(name, value)?,

@@ -12,6 +12,11 @@ const FORMAT: u32 = 2;
 const OLDEST_FORMAT: u32 = 1;
 /// Payloads from here on are written from where they are, not copied together first.
 const COPY_BYTES: usize = 64 << 10;
+/// What is this much smaller than what is filled at once is small.
+const SMALL_SHARE: u64 = 16;
+/// What a log has behind its end. No frame begins so, as none is so long, and a page that a disk gives back as zeros or at random
+/// is not taken for one that was never written.
+pub(super) const FILLER: u8 = 0xA5;
 
 /// What the first 64 bytes say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +92,10 @@ pub(crate) struct Log {
     pub(crate) synced_lsn: u64,
     /// LSN of the last frame.
     last_lsn: u64,
+    /// Up to where the file is filled, if that is behind the end.
+    filled: u64,
+    /// So much is filled at once; 0 nothing.
+    preallocate: u64,
     /// Why a sync failed. What of the file is on disk is not known then, and the kernel would say yes to the next sync
     /// without writing what it dropped: nothing more is asked of the file.
     failed: Option<OplogError>,
@@ -94,20 +103,32 @@ pub(crate) struct Log {
 
 impl Log {
     /// Makes a new log; durable, name and header, when this returns.
-    pub(crate) fn create(folder: &Folder, header: LogHeader) -> Result<Self> {
+    pub(crate) fn create(folder: &Folder, header: LogHeader, preallocate: u64) -> Result<Self> {
         let file = folder.create_file(&log_name(header.number))?;
         file.write_all(&header.encode(FORMAT), 0)?;
         file.sync()?;
         folder.sync()?;
         let seed = LogHeader::seed(&header.store, header.number);
         let log = Self::unwritten(header.number, LogHeader::BYTES as u64, header.first_lsn.saturating_sub(1));
-        Ok(Self { file: Some(file), seed, ..log })
+        Ok(Self { file: Some(file), seed, preallocate, ..log })
     }
 
     /// A log that is not written to.
     pub(crate) fn unwritten(number: u64, end: u64, last_lsn: u64) -> Self {
         let (synced, synced_lsn) = (end, last_lsn);
-        Self { file: None, number, seed: 0, synced, end, synced_lsn, last_lsn, failed: None }
+        let (filled, preallocate) = (end, 0);
+        Self {
+            file: None,
+            number,
+            seed: 0,
+            synced,
+            end,
+            synced_lsn,
+            last_lsn,
+            filled,
+            preallocate,
+            failed: None,
+        }
     }
 
     fn file(&self) -> Result<&FileHandle> {
@@ -139,14 +160,49 @@ impl Log {
         Ok(())
     }
 
+    /// Fills the file some way behind its end. What is written there later is durable without the file's new length, for
+    /// which a file system would write to its own journal, on a thread of its own, each time. A large statement
+    /// takes so long itself that this does not count.
+    fn fill_ahead(&mut self) {
+        let small = (self.end - self.synced).saturating_mul(SMALL_SHARE) <= self.preallocate;
+        if self.preallocate == 0 || self.end < self.filled || !small {
+            return;
+        }
+        let Ok(file) = self.file() else { return };
+        let filler = vec![FILLER; self.preallocate as usize];
+        match file.write_all(&filler, self.end) {
+            Ok(()) => self.filled = self.end + self.preallocate,
+            Err(error) => {
+                // Nothing is lost but time: the log grows by what is written. Others may need the space.
+                tracing::debug!(%error, "a log could not be filled ahead");
+                if let Err(error) = file.truncate(self.end) {
+                    tracing::debug!(%error, "what a log is filled with could not be cut off");
+                    self.filled = self.end + self.preallocate;
+                }
+                self.preallocate = 0;
+            }
+        }
+    }
+
     /// Makes all that was appended durable. It is never tried twice: once it failed, it fails for ever.
     pub(crate) fn sync(&mut self) -> Result<()> {
+        self.fill_ahead();
         let done = self.file()?.sync();
         match &done {
             Ok(()) => (self.synced, self.synced_lsn) = (self.end, self.last_lsn),
             Err(error) => self.failed = Some(error.clone()),
         }
         done
+    }
+
+    /// Gives back what is filled behind the end: nothing more is written. If that fails it is only space.
+    pub(crate) fn finish(&self) {
+        if let Ok(file) = self.file()
+            && self.filled > self.end
+            && let Err(error) = file.truncate(self.end)
+        {
+            tracing::debug!(%error, "what a log is filled with could not be cut off");
+        }
     }
 
     /// Whether a sync failed.
@@ -157,6 +213,7 @@ impl Log {
     /// Cuts off what an append that failed left behind `end`, durably.
     pub(crate) fn cut_back(&mut self, end: u64) -> Result<()> {
         self.file()?.truncate(end)?;
+        (self.filled, self.preallocate) = (end, 0);
         self.sync()
     }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::file::FILLER;
 use super::frame::{Frame, HEAD_BYTES};
 use crate::oplog::error::Result;
 use crate::oplog::space::Space;
@@ -137,6 +138,23 @@ impl<'a> Window<'a> {
         pause();
         Ok(())
     }
+}
+
+/// Where what was ever written between `from` and `to` ends: all behind it is what a log is filled with.
+pub(crate) fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> {
+    let mut piece = vec![0; READ_BYTES.min(to.saturating_sub(from) as usize)];
+    let (mut at, mut end) = (from, from);
+    while at < to {
+        let wanted = piece.len().min((to - at) as usize);
+        let read = file.read_up_to(piece.get_mut(..wanted).unwrap_or_default(), at)?;
+        if read == 0 {
+            break;
+        }
+        let known = piece.get(..read).unwrap_or_default();
+        end = known.iter().rposition(|byte| *byte != FILLER).map_or(end, |last| at + last as u64 + 1);
+        at += read as u64;
+    }
+    Ok(end)
 }
 
 /// Whether a valid frame behind `broken` says that this place was on disk when it was written. Then the place

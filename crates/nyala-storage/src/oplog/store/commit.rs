@@ -176,13 +176,15 @@ impl Committer {
         let (store, number) = (inner.store, self.log.number + 1);
         let header = LogHeader { store, number, first_lsn: self.next_lsn, previous_end: end };
         self.rotation_owed = true;
-        let log = Log::create(&inner.folder, header)?;
+        // Where there is little space it is for what is written.
+        let ahead = if inner.status() == Status::Writable { inner.options.preallocate_bytes } else { 0 };
+        let log = Log::create(&inner.folder, header, ahead)?;
         self.rotation_owed = false;
         if let Some(last) = self.logs.last_mut() {
             last.bytes = end;
         }
         self.logs.push(LogEntry { number, first_lsn: self.next_lsn, bytes: log.end });
-        self.log = log;
+        std::mem::replace(&mut self.log, log).finish();
         for table in inner.all_tables() {
             table.change(|state| state.freeze(end));
         }

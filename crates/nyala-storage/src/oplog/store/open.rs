@@ -41,7 +41,10 @@ pub(super) fn open(
     labels.for_each(|labels| labels.keep_newest(options.retain_labels));
     replayed.tables.values().flat_map(TableState::units).for_each(Unit::forget_dead);
     let report = report(&mut replayed, copy_damage.as_ref());
-    let (log, status) = next_log(&folder, &manifest, &replayed)?;
+    let (log, status) = next_log(&folder, &manifest, &replayed, options.preallocate_bytes)?;
+    if report.torn.is_none() && replayed.damage.is_none() {
+        give_back_filler(&folder, replayed.last);
+    }
     let changed = std::mem::take(&mut replayed.changed);
     let upkeep = Upkeep::new(manifest.clone(), replayed.last, changed);
     progress.bytes_total.store(replayed.tables.values().map(value_bytes).sum(), Relaxed);
@@ -106,7 +109,7 @@ fn find_manifest(folder: &Folder, environment: &Environment) -> Result<(Manifest
         return Err(OplogError::damaged(&file, 0, reason));
     }
     let store = (environment.new_store_id)();
-    let log = Log::create(folder, LogHeader { store, number: 1, first_lsn: 1, previous_end: 0 })?;
+    let log = Log::create(folder, LogHeader { store, number: 1, first_lsn: 1, previous_end: 0 }, 0)?;
     let logs = vec![LogEntry { number: 1, first_lsn: 1, bytes: log.end }];
     let manifest = Manifest {
         store,
@@ -122,7 +125,12 @@ fn find_manifest(folder: &Folder, environment: &Environment) -> Result<(Manifest
 }
 
 /// A new log behind what was read; if the logs are damaged, the last one, which is not written to.
-fn next_log(folder: &Folder, manifest: &Manifest, replayed: &Replayed) -> Result<(Log, Status)> {
+fn next_log(
+    folder: &Folder,
+    manifest: &Manifest,
+    replayed: &Replayed,
+    preallocate: u64,
+) -> Result<(Log, Status)> {
     let (number, end) = replayed.last;
     if let Some(damage) = &replayed.damage {
         let log = Log::unwritten(number, end, replayed.next_lsn - 1);
@@ -137,12 +145,23 @@ fn next_log(folder: &Folder, manifest: &Manifest, replayed: &Replayed) -> Result
         first_lsn: replayed.next_lsn,
         previous_end: end,
     };
-    match Log::create(folder, header) {
+    match Log::create(folder, header, preallocate) {
         Err(error) if error.is_full() => {
             // That is what the reserve is for: a store that is open can free space.
             folder.remove(RESERVE)?;
-            Ok((Log::create(folder, header)?, Status::Full))
+            Ok((Log::create(folder, header, 0)?, Status::Full))
         }
         created => Ok((created?, Status::Writable)),
+    }
+}
+
+/// Cuts off what a log that was being written is filled with, now that the next one says where it ends. It is only space.
+fn give_back_filler(folder: &Folder, (number, end): (u64, u64)) {
+    let cut = || -> Result<()> {
+        let file = folder.open_to_write(&log_name(number))?;
+        if file.bytes()? > end { file.truncate(end) } else { Ok(()) }
+    };
+    if let Err(error) = cut() {
+        tracing::debug!(%error, "what a log is filled with could not be cut off");
     }
 }

@@ -23,6 +23,10 @@ pub struct StoreOptions {
     pub compact_bytes: u64,
     /// So many small units of a table are rewritten as one. Default 8; 0 never.
     pub compact_small: usize,
+    /// A log is filled ahead by so much, so that what is synced together is durable without the file's new length if it is at most a
+    /// sixteenth of it. Larger: more space for a store that is hardly written to, and longer waits when it is filled. Default 1 MiB, at
+    /// most 64 MiB; 0 never.
+    pub preallocate_bytes: u64,
     /// Space kept for the day the disk is full. Default 8 MiB; 0 keeps none.
     pub reserve_bytes: u64,
     /// Writers wait when statements of this size await their commit. Default 256 MiB.
@@ -57,6 +61,7 @@ impl Default for StoreOptions {
             compact_below: 0.5,
             compact_bytes: 256 << 20,
             compact_small: 8,
+            preallocate_bytes: 1 << 20,
             reserve_bytes: 8 << 20,
             queue_bytes: 256 << 20,
             statement_bytes: 256 << 20,
@@ -82,6 +87,7 @@ impl StoreOptions {
             ((1..=1_000_000).contains(&self.retain_labels), "retain_labels", "1 to 1,000,000"),
             (self.checkpoint_bytes >= 1024, "checkpoint_bytes", "at least 1 KiB"),
             ((0.0..=0.95).contains(&self.compact_below), "compact_below", "0 to 0.95"),
+            (self.preallocate_bytes <= 64 << 20, "preallocate_bytes", "at most 64 MiB"),
             (self.compact_small != 1, "compact_small", "0 or at least 2"),
             (self.queue_bytes > 0, "queue_bytes", "above 0"),
             (

@@ -12,7 +12,9 @@ use super::recover::{load_tables, missing_log};
 use crate::oplog::codec::In;
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::files::{HeldTable, LogEntry, Manifest};
-use crate::oplog::log::{Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan};
+use crate::oplog::log::{
+    Frame, Kind, LogHeader, ScanEnd, confirmed_further_on, log_name, log_number, scan, written_end,
+};
 use crate::oplog::meta::{SchemaVersion, TableMeta};
 use crate::oplog::table::TableState;
 use crate::oplog::unit::{LogRange, hash_seed};
@@ -183,6 +185,8 @@ impl Replayed {
             self.apply((number, offset), frame)
         })?;
         self.apply_batch()?;
+        // What is no frame was looked at too.
+        progress.log_bytes_done.fetch_add(to.saturating_sub(end.offset), Relaxed);
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
         Ok(closed.is_some())
@@ -207,11 +211,15 @@ impl Replayed {
         end: ScanEnd,
         (to, closed): (u64, bool),
     ) -> Result<()> {
-        if !end.whole {
+        // A log that was being written is filled behind its end. What a frame ends with may look the same: whoever looks for
+        // frames looks to the end of the file.
+        let written = if closed || end.whole { to } else { written_end(file, end.offset, to)? };
+        if end.offset != written {
             if closed || confirmed_further_on(file, seed, end.offset, to, end.next_lsn)? {
                 return Err(file.damaged(end.offset, "a frame that was confirmed is not valid"));
             }
-            let tail = TornTail { file: file.path().to_owned(), offset: end.offset, bytes: to - end.offset };
+            let tail =
+                TornTail { file: file.path().to_owned(), offset: end.offset, bytes: written - end.offset };
             self.torn = Some(tail);
         }
         self.last = (number, end.offset);

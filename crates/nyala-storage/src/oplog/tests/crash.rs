@@ -122,7 +122,7 @@ fn crash_everywhere(seed: u64) -> u64 {
     let at = crasher.clone();
     disk.set_hook(Some(Arc::new(move |image| at.crash(image))));
     let mut world = World::open(&disk).unwrap();
-    let mut model = Model::new();
+    let (mut model, mut filled) = (Model::new(), false);
     for number in 0..STEPS {
         let step = Step::random(&mut rng, &model, number);
         let after = step.expected(&model);
@@ -132,7 +132,9 @@ fn crash_everywhere(seed: u64) -> u64 {
         assert!(done.is_ok(), "NYALA_SEED={seed}, {step:?}: {done:?}");
         assert_eq!(world.contents().unwrap(), after, "NYALA_SEED={seed}, {step:?}");
         model = after;
+        filled |= disk.files().values().any(|bytes| bytes.ends_with(&[0xA5; 64]));
     }
     disk.set_hook(None);
+    assert!(filled, "NYALA_SEED={seed}: no log was filled ahead");
     crasher.crashes.load(Relaxed)
 }

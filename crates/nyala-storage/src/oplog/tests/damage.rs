@@ -255,11 +255,15 @@ fn a_store_that_cannot_be_read_for_now_is_not_damaged() {
 }
 
 /// Whether a log that ends here looks like one that was written no further, as no frame is torn and nothing
-/// behind says otherwise.
+/// behind says otherwise: it ends with a frame, or where it was only filled.
 fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     let mut at = 64;
     while at + 24 <= content.len() && at < bytes {
-        at += 24 + u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
+        let length = u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
+        if at + 24 + length > content.len() {
+            return true;
+        }
+        at += 24 + length;
     }
     at == bytes
 }

@@ -2,8 +2,13 @@
 //!
 //! The promise: a power cut loses the newest writes at most, and never leaves a gap.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
 use super::fixture::*;
-use crate::oplog::vfs::sim::{Rng, SimDisk};
+use crate::oplog::vfs::sim::{Faults, Rng, SimDisk};
 use crate::oplog::*;
 
 fn check(durability: Durability, seed: u64) {
@@ -72,4 +77,104 @@ fn a_start_that_cannot_make_durable_what_it_read_is_refused() {
     disk.fail_next_sync();
     let refused = try_open(&disk);
     assert!(matches!(refused, Err(OplogError::Io { action: "sync", .. })), "{refused:?}");
+}
+
+/// The newest log, and its length.
+fn newest_log(disk: &SimDisk) -> (PathBuf, usize) {
+    let is_log = |path: &Path| path.extension().is_some_and(|end| end == "log");
+    let logs = disk.files().into_iter().filter(|(path, _)| is_log(path));
+    logs.max().map(|(path, bytes)| (path, bytes.len())).unwrap()
+}
+
+#[test]
+fn small_statements_find_space_in_the_log_and_nothing_is_torn() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    let before = newest_log(&disk);
+    for number in 0..4 {
+        table.write(Write::upsert(rows(&[("a", number)]))).unwrap();
+    }
+    assert_eq!(newest_log(&disk), before, "the log is as long as it was");
+    drop((table, store));
+    assert_eq!(verify(Path::new(FOLDER), &environment(&disk, &ManualClock::default())).unwrap().torn, None);
+    let store = open(&disk);
+    assert_eq!(store.report(), &StoreReport::default());
+    assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("a", 3)]));
+}
+
+#[test]
+fn what_was_filled_and_is_no_longer_is_told() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    drop((table, store));
+    let image = disk.image();
+    let (log, bytes) = newest_log(&disk);
+    let mut content_of_log = disk.files().remove(&log).unwrap();
+    content_of_log[bytes - 100..bytes - 10].fill(0);
+    let disk = SimDisk::from_image(image, 1);
+    disk.put(&log, content_of_log);
+    let store = open(&disk);
+    let torn = store.report().torn.clone().unwrap();
+    assert_eq!(torn.offset + torn.bytes, bytes as u64 - 10, "{torn:?}");
+    assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("a", 1)]));
+}
+
+#[test]
+fn a_disk_without_space_to_fill_a_log_takes_statements() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    store.seal().unwrap();
+    let used: usize = disk.files().values().map(Vec::len).sum();
+    // Of what a log is filled with, some fits.
+    disk.set_faults(Faults { space: Some(used as u64 + 3000), short_write: 1, ..Faults::default() });
+    let (_, empty) = newest_log(&disk);
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    table.write(Write::upsert(rows(&[("b", 2)]))).unwrap();
+    store.check_writable().unwrap();
+    let (log, bytes) = newest_log(&disk);
+    assert!((empty + 50..empty + 400).contains(&bytes), "{empty} bytes, then {bytes}");
+    assert_ne!(disk.files()[&log].last(), Some(&0xA5), "it is not filled");
+    drop((table, store));
+    let store = open(&disk);
+    assert_eq!(store.report(), &StoreReport::default());
+    assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("a", 1), ("b", 2)]));
+}
+
+/// A frame may end as a log is filled: "å" does. It is what says that the damage before it is not the end of the log.
+#[test]
+fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
+    for preallocate_bytes in [0, 4096] {
+        let disk = SimDisk::new(1);
+        let options = StoreOptions { preallocate_bytes, ..small_options() };
+        let environment = environment(&disk, &ManualClock::default());
+        let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
+        let table = store.create_table(TableSpec::new("t", row(1, "").schema(), &["value", "key"])).unwrap();
+        table.write(Write::upsert(row(1, "lost"))).unwrap();
+        let (log, _) = newest_log(&disk);
+        let place = written(&disk, &log) - 1;
+        table.write(Write::upsert(row(2, "\u{e5}"))).unwrap();
+        assert_eq!(disk.files()[&log][written(&disk, &log) - 1], 0xC3, "the frame ends with the letter");
+        drop((table, store));
+        let mut content = disk.files().remove(&log).unwrap();
+        content[place] ^= 1;
+        disk.put(&log, content);
+        let report = open(&disk).report().clone();
+        assert!(report.torn.is_none() && !report.damage.is_empty(), "{report:?}");
+    }
+
+    /// Bytes before the filler; those of a frame that look like it are not counted.
+    fn written(disk: &SimDisk, log: &Path) -> usize {
+        disk.files()[log].iter().rposition(|byte| *byte != 0xA5).unwrap() + 1
+    }
+
+    fn row(value: i64, key: &str) -> RecordBatch {
+        let (value, key) = (Int64Array::from(vec![value]), StringArray::from(vec![key]));
+        let columns: [(&str, ArrayRef); 2] = [("value", Arc::new(value)), ("key", Arc::new(key))];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, false))).unwrap()
+    }
 }

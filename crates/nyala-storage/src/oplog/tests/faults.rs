@@ -89,7 +89,8 @@ fn random_faults(rng: &mut Rng) -> Faults {
 #[test]
 fn a_full_disk_takes_deletes_and_recovers_by_itself() {
     let disk = SimDisk::new(1);
-    let options = StoreOptions { reserve_bytes: 8192, ..small_options() };
+    // What is filled ahead would take the statement that is to be refused.
+    let options = StoreOptions { reserve_bytes: 8192, preallocate_bytes: 0, ..small_options() };
     let environment = environment(&disk, &ManualClock::default());
     let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
     let table = store.create_table(spec("t")).unwrap();

@@ -30,6 +30,7 @@ pub(super) fn small_options() -> StoreOptions {
         retain_log_bytes: 1 << 20,
         compact_small: 3,
         retain_labels: 4,
+        preallocate_bytes: 4096,
         reserve_bytes: 0,
         recovery_threads: 1,
         load_values: false,

@@ -25,8 +25,14 @@ impl Vfs for RealDisk {
     fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         let mut options = OpenOptions::new();
         options.read(true);
-        if mode == OpenMode::Create {
-            options.write(true).create(true).truncate(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::Write => {
+                options.write(true);
+            }
+            OpenMode::Create => {
+                options.write(true).create(true).truncate(true);
+            }
         }
         Ok(Arc::new(DiskFile(options.open(file)?)))
     }

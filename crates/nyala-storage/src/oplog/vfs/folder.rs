@@ -32,6 +32,10 @@ impl Folder {
         self.handle(name, OpenMode::Read, "open")
     }
 
+    pub(crate) fn open_to_write(&self, name: &str) -> Result<FileHandle> {
+        self.handle(name, OpenMode::Write, "open")
+    }
+
     pub(crate) fn create_file(&self, name: &str) -> Result<FileHandle> {
         self.handle(name, OpenMode::Create, "create")
     }

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub enum OpenMode {
     /// To read; it must exist.
     Read,
+    /// To read and write; it must exist.
+    Write,
     /// To read and write; made if missing, emptied if there.
     Create,
 }

@@ -136,8 +136,8 @@ impl Vfs for SimDisk {
     fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>> {
         let existing = self.state().image.names.get(file).copied();
         let ino = match (mode, existing) {
-            (OpenMode::Read, None) => return Err(io::ErrorKind::NotFound.into()),
-            (OpenMode::Read, Some(ino)) => ino,
+            (OpenMode::Read | OpenMode::Write, None) => return Err(io::ErrorKind::NotFound.into()),
+            (OpenMode::Read | OpenMode::Write, Some(ino)) => ino,
             (OpenMode::Create, Some(ino)) => {
                 let file = SimFile { disk: self.clone(), ino };
                 file.truncate(0)?;
