@@ -40,6 +40,10 @@ pub enum ErrorKind {
     InvalidText,
     /// A value that cannot be computed, such as a failed cast: correct the data or the expression.
     Data,
+    /// A number that does not fit its type: compute with a wider one.
+    OutOfRange,
+    /// A division by zero: leave such rows out, or use `nullif`.
+    DivisionByZero,
     /// Something Nyala does not do: ask in another way.
     Unsupported,
     /// The statement is larger or deeper than allowed: make it smaller, or raise the limit.

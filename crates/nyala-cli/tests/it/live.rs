@@ -191,7 +191,8 @@ async fn statements_are_whole_or_nothing() {
         "many",
     )
     .await;
-    test.error("UPDATE accounts SET amount = 1 / (amount - 10)", ErrorKind::Data, "division by zero").await;
+    let divided = "UPDATE accounts SET amount = 1 / (amount - 10)";
+    test.error(divided, ErrorKind::DivisionByZero, "division by zero").await;
     check(&test, "SELECT id, amount FROM accounts", &[&["1", "10"]]).await;
     // Of several rows with one key the last one counts.
     test.run("INSERT INTO accounts VALUES (5, 'first', 1, ''), (5, 'last', 2, '')").await;
@@ -365,7 +366,7 @@ async fn rows_come_from_queries_and_files() {
     test.error("COPY files FROM '/nowhere/x.csv'", ErrorKind::Unsupported, "not a live table").await;
     test.error(
         "CREATE LIVE TABLE bad (PRIMARY KEY (v)) AS SELECT 1 / (id - 5) AS v FROM files",
-        ErrorKind::Data,
+        ErrorKind::DivisionByZero,
         "zero",
     )
     .await;

@@ -35,6 +35,7 @@ mod live_scan;
 mod loads;
 mod local_socket;
 mod oracle;
+mod overflow;
 mod plans;
 mod process;
 mod profiles;

@@ -111,8 +111,8 @@ async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
     let all = "SELECT * FROM stock ORDER BY id";
     let before = test.run(all).await;
     for (sql, kind, words) in [
-        ("DELETE FROM stock RETURNING 1 / (id - 2)", ErrorKind::Data, "zero"),
-        ("UPDATE stock SET n = 0 RETURNING 1 / n", ErrorKind::Data, "zero"),
+        ("DELETE FROM stock RETURNING 1 / (id - 2)", ErrorKind::DivisionByZero, "zero"),
+        ("UPDATE stock SET n = 0 RETURNING 1 / n", ErrorKind::DivisionByZero, "zero"),
         ("INSERT INTO stock (id, name) VALUES (9, 'x') RETURNING cast(name AS INT)", ErrorKind::Data, "x"),
         ("DELETE FROM stock RETURNING nope", ErrorKind::UndefinedColumn, "nope"),
         ("DELETE FROM stock RETURNING count(*)", ErrorKind::Unsupported, "no aggregates"),

@@ -97,7 +97,7 @@ async fn mistakes_name_the_thing_and_the_next_step() {
     test.error("SELECT conut(*) FROM t", ErrorKind::UndefinedObject, "function `conut` does not exist").await;
     test.error("SELEC 1", ErrorKind::Syntax, "SELEC").await;
     test.error("SELECT 1; SELECT 2", ErrorKind::Syntax, "more than one statement").await;
-    test.error("SELECT 1/0", ErrorKind::Data, "division by zero").await;
+    test.error("SELECT 1/0", ErrorKind::DivisionByZero, "division by zero").await;
     test.error("SELECT CAST('x' AS INT)", ErrorKind::Data, "x").await;
     test.error("SET nyala.use_cube = off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`")
         .await;

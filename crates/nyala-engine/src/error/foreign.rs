@@ -76,7 +76,12 @@ pub(super) fn from_arrow(error: &ArrowError) -> QueryError {
         ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
         ArrowError::IoError(_, inner) => from_io(inner),
         ArrowError::ParquetError(text) => unreadable(text),
-        ArrowError::DivideByZero => QueryError::new(ErrorKind::Data, "division by zero"),
+        ArrowError::DivideByZero => QueryError::new(ErrorKind::DivisionByZero, "division by zero"),
+        ArrowError::ArithmeticOverflow(text) => {
+            let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(text);
+            QueryError::new(ErrorKind::OutOfRange, format!("`{operation}` is out of the range of its type"))
+                .hint("compute with a wider type: CAST one of the operands to BIGINT or DECIMAL(38, 0)")
+        }
         ArrowError::CsvError(text) | ArrowError::JsonError(text) => unreadable(text),
         ArrowError::NotYetImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
         other => QueryError::new(ErrorKind::Data, tidy(&other.to_string())),

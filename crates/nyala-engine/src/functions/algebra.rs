@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::AggregateUDF;
 
 /// How the states of a function follow from those of `count` and `sum`.
@@ -38,11 +37,6 @@ pub(crate) fn is_its_state(function: &AggregateUDF) -> bool {
 /// The function that counts.
 pub(crate) fn counting() -> Arc<AggregateUDF> {
     count_udaf()
-}
-
-/// The function that adds.
-pub(crate) fn adding() -> Arc<AggregateUDF> {
-    sum_udaf()
 }
 
 /// Functions of one line keep the same states of the same arguments and differ only in what they make

@@ -12,9 +12,10 @@ mod stored;
 mod values;
 
 pub(crate) use algebra::{
-    Algebra, adding, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state,
-    is_repeatable, share_states,
+    Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
+    share_states,
 };
+pub(crate) use mended::adding;
 pub(crate) use register::register;
 pub(crate) use state::{StateVersion, state_version};
 pub(crate) use stored::stored_form;

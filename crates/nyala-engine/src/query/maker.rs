@@ -183,7 +183,7 @@ impl Maker {
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {
             // Whatever went wrong, this is the cause.
-            Err(error) if matches!(error.kind, ErrorKind::Data | ErrorKind::Unreadable) => {
+            Err(error) if is_of_rows(error.kind) => {
                 self.check_unchanged(&cube, &wanted).await.map_err(|changed| match changed.transient {
                     true => error.clone(),
                     false => changed,
@@ -230,6 +230,14 @@ fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
     let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
     let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
     wait * percent / 100
+}
+
+/// Whether it may be why a statement failed that rows changed while they were read.
+fn is_of_rows(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Data | ErrorKind::OutOfRange | ErrorKind::DivisionByZero | ErrorKind::Unreadable
+    )
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::lists::DisjointLists;
+use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
@@ -54,6 +55,7 @@ impl BaseState {
         let state = register(builder)
             .with_analyzer_rule(Arc::new(ConstantsRight))
             .with_analyzer_rule(Arc::new(DisjointLists))
+            .with_analyzer_rule(Arc::new(ConstantsFit))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build();

@@ -10,7 +10,9 @@ mod extension;
 mod filter_in_scan;
 mod give_way;
 mod groups_in_scan;
+mod guards;
 mod lists;
+mod overflow;
 mod physical;
 mod planner;
 mod schema;
@@ -22,6 +24,7 @@ pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
 pub(crate) use give_way::be_patient;
 pub(crate) use lists::lists_may_overlap;
+pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use settings::Settings;
 

@@ -9,6 +9,7 @@ use datafusion::physical_optimizer::limit_pushdown::LimitPushdown;
 use datafusion::physical_optimizer::optimizer::{
     ConfigOnlyContext, PhysicalOptimizer, PhysicalOptimizerContext, PhysicalOptimizerRule,
 };
+use datafusion::physical_optimizer::projection_pushdown::ProjectionPushdown;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
@@ -20,6 +21,7 @@ use super::casts::HideCasts;
 use super::cooperative::GivesWay;
 use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
+use super::guards::BehindFilters;
 use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -37,7 +39,14 @@ pub(super) struct PhysicalRules {
 
 impl PhysicalRules {
     pub(super) fn new() -> Self {
-        let mut all = PhysicalOptimizer::new().rules;
+        let all = PhysicalOptimizer::new().rules.into_iter();
+        let moves_projections = ProjectionPushdown::new().name().to_owned();
+        let mut all: Vec<Rule> = all
+            .map(|rule| match rule.name() == moves_projections {
+                true => Arc::new(BehindFilters(rule)) as Rule,
+                false => rule,
+            })
+            .collect();
         all.push(Arc::new(HideCasts));
         all.push(Arc::new(GivesWay));
         Self {

@@ -9,6 +9,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
+use super::guards::conditions_first;
+use super::overflow::check_overflow;
 use crate::cube::FinishAggregatePlanner;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
@@ -22,8 +24,9 @@ impl QueryPlanner for NyalaPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let plan = check_overflow(conditions_first(plan.clone())?)?;
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
-            .create_physical_plan(plan, session)
+            .create_physical_plan(&plan, session)
             .await
     }
 }

@@ -151,6 +151,8 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::InvalidParameter => sqlstate::INVALID_PARAMETER_VALUE,
         ErrorKind::InvalidText => "42804",
         ErrorKind::Data => "22000",
+        ErrorKind::OutOfRange => "22003",
+        ErrorKind::DivisionByZero => "22012",
         ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
         ErrorKind::LimitExceeded => "54001",
         ErrorKind::ResourcesExhausted => "53200",

@@ -40,6 +40,8 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::InvalidParameter => (StatusCode::BAD_REQUEST, "invalid_parameter"),
         ErrorKind::InvalidText => (StatusCode::BAD_REQUEST, "invalid_statement"),
         ErrorKind::Data => (StatusCode::UNPROCESSABLE_ENTITY, "data_error"),
+        ErrorKind::OutOfRange => (StatusCode::UNPROCESSABLE_ENTITY, "out_of_range"),
+        ErrorKind::DivisionByZero => (StatusCode::UNPROCESSABLE_ENTITY, "division_by_zero"),
         ErrorKind::Unsupported => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
         ErrorKind::LimitExceeded => (StatusCode::BAD_REQUEST, "limit_exceeded"),
         ErrorKind::ResourcesExhausted => (StatusCode::SERVICE_UNAVAILABLE, "resources_exhausted"),

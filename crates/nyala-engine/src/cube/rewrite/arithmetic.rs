@@ -1,6 +1,6 @@
 //! Counts, sums and averages that follow from other counts and sums.
 //!
-//! Only what is exact: integers, whose products and sums wrap alike however they are grouped, and decimals
+//! Only what is exact: integers, whose products and sums are an error if they do not fit, and decimals
 //! with room for every digit. A floating-point number is rounded at each step, so `sum(2 * x)` is not
 //! taken from `sum(x)` if x is one.
 
@@ -188,7 +188,7 @@ impl States<'_> {
         match self.sum_and_count(&call.with_argument(core.clone()))? {
             None => Ok(None),
             Some(_) => Err(Miss::new(format!(
-                "it has no measure {}, and a sum of 64-bit integers may wrap where their average does not",
+                "it has no measure {}, and a sum of 64-bit integers may be out of range where their average is not",
                 show(self.cube, &call.expr())
             ))),
         }

@@ -2,27 +2,39 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, FieldRef, Float16Type,
+    Float32Type, Float64Type, Int64Type, UInt64Type,
+};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::correlation::corr_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
-    SetMonotonicity, Signature, StatisticsArgs,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
 };
 
 use super::correlation::Correlations;
 use super::extremes::{Extreme, FloatExtremes, OneNan};
+use super::totals::{Total, Totals};
 
 /// Every mended function.
-pub(crate) fn mended() -> [Arc<AggregateUDF>; 3] {
+pub(crate) fn mended() -> [Arc<AggregateUDF>; 4] {
     [
+        adding(),
         mend(min_udaf(), Mend::Extreme(Extreme::Least)),
         mend(max_udaf(), Mend::Extreme(Extreme::Greatest)),
         mend(corr_udaf(), Mend::Correlation),
     ]
+}
+
+/// The function that adds.
+pub(crate) fn adding() -> Arc<AggregateUDF> {
+    mend(sum_udaf(), Mend::Total)
 }
 
 fn mend(function: Arc<AggregateUDF>, mend: Mend) -> Arc<AggregateUDF> {
@@ -34,6 +46,7 @@ fn mend(function: Arc<AggregateUDF>, mend: Mend) -> Arc<AggregateUDF> {
 enum Mend {
     Extreme(Extreme),
     Correlation,
+    Total,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -83,6 +96,11 @@ impl AggregateUDFImpl for Mended {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if (self.mend, arguments.is_distinct) == (Mend::Total, false)
+            && let Some(total) = total(arguments.return_type())
+        {
+            return Ok(total);
+        }
         let meets_nan = self.meets_nan(arguments.return_type());
         let accumulator = self.function.accumulator(arguments)?;
         if meets_nan {
@@ -119,8 +137,23 @@ impl AggregateUDFImpl for Mended {
             (Mend::Extreme(extreme), DataType::Float64) => {
                 Ok(Box::new(FloatExtremes::<Float64Type>::new(extreme)))
             }
+            (Mend::Total, data_type) => match totals(data_type) {
+                Some(totals) => Ok(Box::new(totals)),
+                None => self.function.create_groups_accumulator(arguments),
+            },
             (Mend::Extreme(_), _) => self.function.create_groups_accumulator(arguments),
         }
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        argument: &Expr,
+        op: Operator,
+        literal: &Expr,
+        argument_is_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.function.simplify_expr_op_literal(function, argument, op, literal, argument_is_left)
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -154,4 +187,30 @@ impl AggregateUDFImpl for Mended {
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.function.inner().set_monotonicity(data_type)
     }
+}
+
+/// What adds up numbers of a type of limited range.
+fn total(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
+    Some(match data_type {
+        DataType::Int64 => Box::new(Total::<Int64Type>::new(data_type)),
+        DataType::UInt64 => Box::new(Total::<UInt64Type>::new(data_type)),
+        DataType::Decimal32(..) => Box::new(Total::<Decimal32Type>::new(data_type)),
+        DataType::Decimal64(..) => Box::new(Total::<Decimal64Type>::new(data_type)),
+        DataType::Decimal128(..) => Box::new(Total::<Decimal128Type>::new(data_type)),
+        DataType::Decimal256(..) => Box::new(Total::<Decimal256Type>::new(data_type)),
+        _ => return None,
+    })
+}
+
+/// The same for groups.
+fn totals(data_type: &DataType) -> Option<Totals> {
+    Some(match data_type {
+        DataType::Int64 => Totals::new::<Int64Type>(data_type),
+        DataType::UInt64 => Totals::new::<UInt64Type>(data_type),
+        DataType::Decimal32(..) => Totals::new::<Decimal32Type>(data_type),
+        DataType::Decimal64(..) => Totals::new::<Decimal64Type>(data_type),
+        DataType::Decimal128(..) => Totals::new::<Decimal128Type>(data_type),
+        DataType::Decimal256(..) => Totals::new::<Decimal256Type>(data_type),
+        _ => return None,
+    })
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array};
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, Int64Array};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::correlation::CorrelationAccumulator;
 use datafusion::functions_aggregate::min_max::MinAccumulator;
@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::correlation::Correlations;
 use super::extremes::{Extreme, FloatExtremes, OneNan};
+use super::totals::{Total, Totals};
 
 const INFINITY: f64 = f64::INFINITY;
 const NAN: f64 = f64::NAN;
@@ -123,6 +124,31 @@ fn what_does_not_vary_has_no_correlation() {
         groups.merge_batch(&states, &[1; 30], 2).unwrap();
         assert_eq!(groups.evaluate(EmitTo::All).unwrap().null_count(), 2);
     }
+}
+
+#[test]
+fn totals_that_leave_their_range_are_errors_from_then_on() {
+    let column = |values: &[Option<i64>]| -> ArrayRef { Arc::new(Int64Array::from(values.to_vec())) };
+    let (large, one) = (column(&[Some(i64::MAX), None]), column(&[Some(1)]));
+    let mut total = Total::<Int64Type>::new(&DataType::Int64);
+    assert_eq!(total.evaluate().unwrap(), ScalarValue::Int64(None));
+    total.update_batch(&[column(&[None])]).unwrap();
+    assert_eq!(total.evaluate().unwrap(), ScalarValue::Int64(None));
+    total.update_batch(&[Arc::clone(&large)]).unwrap();
+    assert_eq!(total.state().unwrap(), [ScalarValue::Int64(Some(i64::MAX))]);
+    assert!(total.merge_batch(&[Arc::clone(&one)]).unwrap_err().to_string().contains("out of the range"));
+    let least = column(&[Some(i64::MIN), Some(-1)]);
+    total.update_batch(&[least]).unwrap_err();
+
+    let mut totals = Totals::new::<Int64Type>(&DataType::Int64);
+    totals.update_batch(&[Arc::clone(&large)], &[0, 1], None, 3).unwrap();
+    totals.merge_batch(&[Arc::clone(&one)], &[2], 3).unwrap();
+    totals.merge_batch(&[Arc::clone(&one)], &[0], 3).unwrap_err();
+    let mut totals = Totals::new::<Int64Type>(&DataType::Int64);
+    let states = totals.convert_to_state(&[large], None).unwrap();
+    totals.merge_batch(&states, &[0, 1], 2).unwrap();
+    let sums = totals.evaluate(EmitTo::All).unwrap();
+    assert_eq!(sums.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(i64::MAX), None]));
 }
 
 fn same(column: &ArrayRef, expected: &[Option<f64>]) -> bool {

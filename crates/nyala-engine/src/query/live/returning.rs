@@ -25,7 +25,7 @@ use crate::live::ROW_VERSION;
 use crate::query::engine::Engine;
 use crate::query::explain::AbortOnDrop;
 use crate::query::planning::{Unoptimized, bind, logical_plan};
-use crate::session::Settings;
+use crate::session::{Settings, check_overflow_in};
 use crate::statement::{LiveNames, Statement, show_versions};
 
 /// The columns that a statement gives back, planned.
@@ -222,7 +222,8 @@ fn value(
         column.name == ROW_VERSION && versioned == column.relation.as_ref() && versioned.is_some()
     };
     if !expression.column_refs().into_iter().any(is_version) {
-        return Ok(Value::Computed(state.create_physical_expr(expression.clone(), input)?));
+        let checked = check_overflow_in(expression.clone(), input)?;
+        return Ok(Value::Computed(state.create_physical_expr(checked, input)?));
     }
     match expression.clone().unalias() {
         Expr::Column(_) => Ok(Value::NewVersion),

@@ -1,0 +1,236 @@
+//! Conditions are checked before what is only computed where they hold.
+//!
+//! Who writes `a / b … WHERE b <> 0`, or casts texts that look like numbers, does so because the other rows cannot be computed with. DataFusion
+//! computes both sides of an AND for all rows of a batch, and moves projections below filters.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_optimizer::optimizer::{
+    ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+
+use super::give_way::GiveWayExec;
+
+/// The same plan, whose filters compute what may fail for rows only that pass all else.
+pub(super) fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let guarded = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Filter(filter) => guarded(filter),
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(guarded.data)
+}
+
+fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
+    let schema = filter.input.schema();
+    let parts = split_conjunction(&filter.predicate).into_iter().cloned();
+    let (risky, safe): (Vec<Expr>, Vec<Expr>) = parts.partition(|part| may_fail(part, schema));
+    let (Some(risky), Some(safe)) = (conjunction(risky), conjunction(safe)) else {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    };
+    // Nothing but CASE is certain to compute for some rows of a batch only. What is safe stays beside it, for who looks at
+    // conditions.
+    let predicate = safe.clone().and(when(safe, risky).otherwise(lit(false))?);
+    Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+}
+
+/// Whether an expression is an error for some values: arithmetic of whole numbers and decimals, and casts. Functions are not
+/// looked into.
+fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
+    let fails = expr.exists(|expr| {
+        Ok(match expr {
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+                Operator::Plus | Operator::Minus | Operator::Multiply => {
+                    is_exact(left, schema) && is_exact(right, schema)
+                }
+                Operator::Divide | Operator::Modulo => is_exact(right, schema) && !is_constant(right),
+                _ => false,
+            },
+            Expr::Cast(cast) => {
+                let from = cast.expr.get_type(schema);
+                from.is_ok_and(|from| !always_fits(&from, cast.field.data_type()))
+            }
+            _ => false,
+        })
+    });
+    fails.unwrap_or(false)
+}
+
+fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer() || data_type.is_decimal())
+}
+
+/// A division by the constant zero fails whatever comes first.
+fn is_constant(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(..))
+}
+
+/// Whether each value of one type has one of the other.
+fn always_fits(from: &DataType, to: &DataType) -> bool {
+    let is_time = |data_type: &DataType| data_type.is_temporal();
+    from == to
+        || from.is_null()
+        || to.is_string()
+        || (is_time(from) && is_time(to))
+        || (from == &DataType::Boolean && to.is_numeric())
+        || (from.is_numeric() && to.is_floating())
+        || match (digits(from, Whole::Largest), digits(to, Whole::Every)) {
+            (Some((whole, behind)), Some((room, room_behind))) => {
+                let loses_sign = from.is_signed_integer() && to.is_unsigned_integer();
+                whole <= room && behind <= room_behind && !loses_sign
+            }
+            _ => false,
+        }
+}
+
+/// Which numbers of a type are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    /// The largest.
+    Largest,
+    /// Those with so many digits, whatever the digits are.
+    Every,
+}
+
+/// How many digits a number of this type has before and behind the point.
+fn digits(data_type: &DataType, which: Whole) -> Option<(i16, i16)> {
+    let whole = match data_type {
+        DataType::Int8 | DataType::UInt8 => 3,
+        DataType::Int16 | DataType::UInt16 => 5,
+        DataType::Int32 | DataType::UInt32 => 10,
+        DataType::Int64 => 19,
+        DataType::UInt64 => 20,
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
+            return Some((i16::from(*precision) - i16::from(*scale), i16::from(*scale)));
+        }
+        _ => return None,
+    };
+    Some((if which == Whole::Every { whole - 1 } else { whole }, 0))
+}
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// A rule that moves projections, kept from moving those below filters that compute something.
+#[derive(Debug)]
+pub(super) struct BehindFilters(pub(super) Rule);
+
+impl PhysicalOptimizerRule for BehindFilters {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.optimize_with_context(plan, &ConfigOnlyContext::new(options))
+    }
+
+    fn optimize_with_context(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        context: &dyn PhysicalOptimizerContext,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let fenced = fence(plan, false)?;
+        let done = self.0.optimize_with_context(fenced.data, context)?;
+        if !fenced.transformed {
+            return Ok(done);
+        }
+        Ok(done.transform_up(|node| Ok(unfence(node)))?.data)
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
+}
+
+/// Puts an operator that nothing is moved through above each filter to which a projection would come that computes something.
+fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let is_fenced = computed_above && plan.is::<FilterExec>();
+    let computes = plan.downcast_ref::<ProjectionExec>().map(computes);
+    let comes_through = |child: &Arc<dyn ExecutionPlan>| match computes {
+        Some(computes) => computes || computed_above,
+        // What passes rows on as they are lets projections through.
+        None => computed_above && !is_fenced && child.schema().fields() == plan.schema().fields(),
+    };
+    let mut changed = false;
+    let mut children = Vec::new();
+    for child in plan.children() {
+        let fenced = fence(Arc::clone(child), comes_through(child))?;
+        changed |= fenced.transformed;
+        children.push(fenced.data);
+    }
+    let plan = replace_children_if_necessary(plan, children)?;
+    if is_fenced {
+        return Ok(Transformed::yes(Arc::new(GiveWayExec::new(plan))));
+    }
+    Ok(Transformed::new_transformed(plan, changed))
+}
+
+/// No other such operator is in the plan yet.
+fn unfence(node: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
+    let is_fence = node.is::<GiveWayExec>();
+    match node.children().first() {
+        Some(child) if is_fence => Transformed::yes(Arc::clone(child)),
+        _ => Transformed::no(node),
+    }
+}
+
+fn computes(projection: &ProjectionExec) -> bool {
+    projection.expr().iter().any(|column| !(column.expr.is::<Column>() || column.expr.is::<Literal>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn casts_that_always_fit_are_known() {
+        use DataType::{Boolean, Date32, Decimal128, Float32, Float64, Int32, Int64, UInt32, UInt64, Utf8};
+        for (from, to) in [
+            (Int32, Int64),
+            (UInt32, Int64),
+            (Int64, Float64),
+            (Float64, Float32),
+            (Int32, Utf8),
+            (Boolean, Int32),
+            (Int64, Decimal128(19, 0)),
+            (UInt64, Decimal128(22, 2)),
+            (Decimal128(10, 2), Decimal128(12, 3)),
+            (Date32, DataType::Date64),
+            (Decimal128(18, 0), Int64),
+        ] {
+            assert!(always_fits(&from, &to), "{from} as {to}");
+        }
+        for (from, to) in [
+            (Int64, Int32),
+            (UInt64, Int64),
+            (Int32, UInt32),
+            (Int32, UInt64),
+            (UInt32, Int32),
+            (Utf8, Int32),
+            (Utf8, Date32),
+            (Float64, Int64),
+            (Int64, Decimal128(18, 0)),
+            (Decimal128(19, 0), Int64),
+            (Decimal128(10, 2), Decimal128(12, 5)),
+        ] {
+            assert!(!always_fits(&from, &to), "{from} as {to}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Arithmetic of numbers that do not fit their type: an error, where DataFusion goes on with what is left of them.
+
+use std::sync::Arc;
+
+use arrow::compute::kernels::numeric::{add, mul, sub};
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_expr_common::datum::apply;
+
+/// The same plan, whose sums, differences and products of whole numbers are [`Checked`]; those of decimals are anyway. It comes
+/// last before physical planning: rules and cubes know operators, and not functions.
+pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let checked = plan.transform_up_with_subqueries(|node| {
+        if !has_arithmetic(&node)? {
+            return Ok(Transformed::no(node));
+        }
+        let (schema, names) = (input_schema(&node), NamePreserver::new(&node));
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let expr = expr.transform_up(|expr| checked(expr, &schema))?;
+            Ok(expr.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(checked.data)
+}
+
+/// The same for an expression that is computed without a plan.
+pub(crate) fn check_overflow_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    expr.transform_up(|expr| checked(expr, schema)).map(|done| done.data)
+}
+
+fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| Ok(overflows(expr).is_some()))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// What the expressions of a node are about: its inputs, and of a scan its table.
+fn input_schema(node: &LogicalPlan) -> DFSchema {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = node {
+        let table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
+        schema = table.unwrap_or(schema);
+    }
+    schema
+}
+
+fn overflows(expr: &Expr) -> Option<&BinaryExpr> {
+    match expr {
+        Expr::BinaryExpr(binary) => {
+            matches!(binary.op, Operator::Plus | Operator::Minus | Operator::Multiply).then_some(binary)
+        }
+        _ => None,
+    }
+}
+
+fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Some(binary) = overflows(&expr) else { return Ok(Transformed::no(expr)) };
+    // Of columns of queries further out the type is not known here: they are planned as joins, or not at all.
+    let types = (binary.left.get_type(schema), binary.right.get_type(schema));
+    let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
+    if !(left.is_integer() && right.is_integer()) {
+        return Ok(Transformed::no(expr));
+    }
+    let function = Arc::new(ScalarUDF::from(Checked::new(binary.op)));
+    let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else { return Ok(Transformed::no(expr)) };
+    Ok(Transformed::yes(function.call(vec![*left, *right])))
+}
+
+/// A sum, a difference or a product that is an error if it does not fit its type.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Checked {
+    op: Operator,
+    signature: Signature,
+}
+
+impl Checked {
+    fn new(op: Operator) -> Self {
+        Self { op, signature: Signature::any(2, Volatility::Immutable) }
+    }
+
+    /// The operator between its operands.
+    fn operation(&self, operands: &[Expr]) -> Result<Expr> {
+        let [left, right] = operands else {
+            return plan_err!("`{}` is between two operands, not {}", self.op, operands.len());
+        };
+        Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), self.op, Box::new(right.clone()))))
+    }
+}
+
+impl ScalarUDFImpl for Checked {
+    fn name(&self) -> &str {
+        match self.op {
+            Operator::Plus => "checked_add",
+            Operator::Minus => "checked_sub",
+            _ => "checked_mul",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        let [left, right] = argument_types else {
+            return plan_err!("`{}` is between two operands, not {}", self.op, argument_types.len());
+        };
+        BinaryTypeCoercer::new(left, &self.op, right).get_result_type()
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let nullable = arguments.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(arrow::datatypes::Field::new(self.name(), self.return_type(&types)?, nullable)))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [left, right] = arguments.args.as_slice() else {
+            return plan_err!("`{}` is between two operands, not {}", self.op, arguments.args.len());
+        };
+        compute(left, self.op, right)
+    }
+
+    /// Columns are called as those of the operator.
+    fn schema_name(&self, operands: &[Expr]) -> Result<String> {
+        Ok(self.operation(operands)?.schema_name().to_string())
+    }
+}
+
+fn compute(left: &ColumnarValue, op: Operator, right: &ColumnarValue) -> Result<ColumnarValue> {
+    match op {
+        Operator::Plus => apply(left, right, add),
+        Operator::Minus => apply(left, right, sub),
+        _ => apply(left, right, mul),
+    }
+}
+
+/// Refuses constants that do not fit their type, before DataFusion computes them without a check.
+#[derive(Debug)]
+pub(super) struct ConstantsFit;
+
+impl AnalyzerRule for ConstantsFit {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    let is_constant = overflows(expr).is_some() && constant(expr)?.is_some();
+                    Ok(if is_constant { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
+                })
+            })
+        })?;
+        Ok(plan)
+    }
+
+    fn name(&self) -> &str {
+        "constants_fit"
+    }
+}
+
+fn is_exact(data_type: &DataType) -> bool {
+    data_type.is_integer() || data_type.is_decimal()
+}
+
+/// The value of a number that no row decides; none if it is not one, or if a cast fails, which planning says better.
+fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
+    match expr {
+        Expr::Literal(value, _) if is_exact(&value.data_type()) => Ok(Some(value.clone())),
+        Expr::Cast(Cast { expr, field }) if is_exact(field.data_type()) => {
+            Ok(constant(expr)?.and_then(|value| value.cast_to(field.data_type()).ok()))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if overflows(expr).is_some() => {
+            let (Some(left), Some(right)) = (constant(left)?, constant(right)?) else { return Ok(None) };
+            match compute(&ColumnarValue::Scalar(left), *op, &ColumnarValue::Scalar(right))? {
+                ColumnarValue::Scalar(value) => Ok(Some(value)),
+                ColumnarValue::Array(_) => Ok(None),
+            }
+        }
+        _ => Ok(None),
+    }
+}
