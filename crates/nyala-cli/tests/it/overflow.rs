@@ -146,6 +146,14 @@ async fn conditions_come_before_what_they_guard() {
                 "SELECT x.id, x.a / y.c FROM e x JOIN e y ON x.id = y.id WHERE y.c <> 0",
                 vec![vec!["2", "2"], vec!["3", "4"]],
             ),
+            ("SELECT id FROM e WHERE id > 0 AND c - 2 <> 0 AND 6 / (c - 2) > 1 AND c <> 0", vec![vec!["2"]]),
+            ("SELECT id FROM e WHERE c <> 0 AND a / c BETWEEN 1 AND 3", vec![vec!["2"]]),
+            ("SELECT id FROM e WHERE random() >= 0 AND id < 4 AND c > 0 AND a / c = 2", vec![vec!["2"]]),
+            (
+                "SELECT c, (x + y) / c FROM (SELECT c, a AS x, d AS y FROM e WHERE c > 0
+                 UNION ALL SELECT c, d, a FROM e WHERE c > 0)",
+                vec![vec!["2", "5"], vec!["2", "5"], vec!["5", "2"], vec!["5", "2"]],
+            ),
             (
                 "SELECT c, m / c FROM (SELECT c, a - d AS m FROM e WHERE id < 4 UNION ALL SELECT c, d FROM e WHERE id < 4)
                  WHERE c <> 0 ORDER BY m LIMIT 1",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
@@ -19,7 +19,7 @@ use datafusion::physical_optimizer::optimizer::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
 use super::give_way::GiveWayExec;
 
@@ -34,46 +34,79 @@ pub(super) fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let schema = filter.input.schema();
-    let parts = split_conjunction(&filter.predicate).into_iter().cloned();
-    let (risky, safe): (Vec<Expr>, Vec<Expr>) = parts.partition(|part| may_fail(part, schema));
-    let (Some(risky), Some(safe)) = (conjunction(risky), conjunction(safe)) else {
+    let parts = split_conjunction(&filter.predicate).into_iter();
+    let mut parts: Vec<(Option<Risk>, Expr)> = parts.map(|part| (risk(part, schema), part.clone())).collect();
+    if parts.iter().all(|(risk, _)| risk.is_none()) {
+        return Ok(Transformed::no(LogicalPlan::Filter(filter)));
+    }
+    for (risk, part) in &mut parts {
+        // What is another value each time is computed once.
+        if part.is_volatile() {
+            *risk = Some(Risk::OfZero);
+        }
+    }
+    let of = |level: Option<Risk>| {
+        conjunction(parts.iter().filter(|(risk, _)| *risk == level).map(|(_, part)| part.clone()))
+    };
+    let risky = [of(Some(Risk::OfType)), of(Some(Risk::OfZero))].into_iter().flatten();
+    let risky = risky.rev().map(Ok).reduce(|then, condition| only_where(condition?, then?)).transpose()?;
+    let (safe, Some(risky)) = (of(None), risky) else {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     };
-    // Nothing but CASE is certain to compute for some rows of a batch only. What is safe stays beside it, for who looks at
-    // conditions.
-    let predicate = safe.clone().and(when(safe, risky).otherwise(lit(false))?);
+    let predicate = match safe {
+        // It stays beside it, for who looks at conditions.
+        Some(safe) => safe.clone().and(only_where(safe, risky)?),
+        None => risky,
+    };
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
 }
 
-/// Whether an expression is an error for some values: arithmetic of whole numbers and decimals, and casts. Functions are not
-/// looked into.
-fn may_fail(expr: &Expr, schema: &DFSchema) -> bool {
-    let fails = expr.exists(|expr| {
-        Ok(match expr {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
-                Operator::Plus | Operator::Minus | Operator::Multiply => {
-                    is_exact(left, schema) && is_exact(right, schema)
-                }
-                Operator::Divide | Operator::Modulo => is_exact(right, schema) && !is_constant(right),
-                _ => false,
-            },
-            Expr::Cast(cast) => {
-                let from = cast.expr.get_type(schema);
-                from.is_ok_and(|from| !always_fits(&from, cast.field.data_type()))
+/// Nothing but CASE is certain to compute for some rows of a batch only.
+fn only_where(condition: Expr, then: Expr) -> Result<Expr> {
+    when(condition, then).otherwise(lit(false))
+}
+
+/// What the values of an expression may not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Risk {
+    /// Beyond the range of its type, or no value of it.
+    OfType,
+    /// A divisor of zero: conditions that compute may be there to rule it out.
+    OfZero,
+}
+
+/// Whether an expression is an error for some rows and not for others: arithmetic of whole numbers and decimals, and casts.
+/// Functions are not looked into, and what is in a CASE is guarded by that.
+fn risk(expr: &Expr, schema: &DFSchema) -> Option<Risk> {
+    if matches!(expr, Expr::Case(_)) || !expr.any_column_refs() {
+        return None;
+    }
+    let own = match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {
+            Operator::Plus | Operator::Minus | Operator::Multiply => {
+                (is_exact(left, schema) && is_exact(right, schema)).then_some(Risk::OfType)
             }
-            _ => false,
-        })
+            Operator::Divide | Operator::Modulo => {
+                (is_exact(right, schema) && right.any_column_refs()).then_some(Risk::OfZero)
+            }
+            _ => None,
+        },
+        Expr::Cast(cast) => {
+            let from = cast.expr.get_type(schema);
+            from.is_ok_and(|from| !always_fits(&from, cast.field.data_type())).then_some(Risk::OfType)
+        }
+        _ => None,
+    };
+    let mut highest = own;
+    let walked = expr.apply_children(|child| {
+        highest = highest.max(risk(child, schema));
+        Ok(TreeNodeRecursion::Continue)
     });
-    fails.unwrap_or(false)
+    walked.map_or(own, |_| highest)
 }
 
 fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer() || data_type.is_decimal())
-}
-
-/// A division by the constant zero fails whatever comes first.
-fn is_constant(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(..))
 }
 
 /// Whether each value of one type has one of the other.
@@ -147,7 +180,7 @@ impl PhysicalOptimizerRule for BehindFilters {
         if !fenced.transformed {
             return Ok(done);
         }
-        Ok(done.transform_up(|node| Ok(unfence(node)))?.data)
+        Ok(done.transform_up(unfence)?.data)
     }
 
     fn name(&self) -> &str {
@@ -165,8 +198,11 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     let computes = plan.downcast_ref::<ProjectionExec>().map(computes);
     let comes_through = |child: &Arc<dyn ExecutionPlan>| match computes {
         Some(computes) => computes || computed_above,
-        // What passes rows on as they are lets projections through.
-        None => computed_above && !is_fenced && child.schema().fields() == plan.schema().fields(),
+        // What passes rows on as they are lets projections through, also if it names them otherwise.
+        None => {
+            let columns = |plan: &Arc<dyn ExecutionPlan>| plan.schema().fields().len();
+            computed_above && !is_fenced && columns(child) == columns(&plan)
+        }
     };
     let mut changed = false;
     let mut children = Vec::new();
@@ -182,13 +218,19 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     Ok(Transformed::new_transformed(plan, changed))
 }
 
-/// No other such operator is in the plan yet.
-fn unfence(node: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
-    let is_fence = node.is::<GiveWayExec>();
-    match node.children().first() {
-        Some(child) if is_fence => Transformed::yes(Arc::clone(child)),
-        _ => Transformed::no(node),
+/// Takes a fence away; no other such operator is in the plan yet. A filter gives the columns that are needed above it.
+fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    if let (true, [child]) = (node.is::<GiveWayExec>(), &node.children()[..]) {
+        return Ok(Transformed::yes(Arc::clone(child)));
     }
+    let embedded = match node.downcast_ref::<ProjectionExec>() {
+        Some(projection) => match projection.input().downcast_ref::<FilterExec>() {
+            Some(filter) => try_embed_projection(projection, filter)?,
+            None => None,
+        },
+        None => None,
+    };
+    Ok(embedded.map_or(Transformed::no(node), Transformed::yes))
 }
 
 fn computes(projection: &ProjectionExec) -> bool {

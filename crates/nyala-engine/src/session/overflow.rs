@@ -28,7 +28,7 @@ pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
         let (schema, names) = (input_schema(&node), NamePreserver::new(&node));
         node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let expr = expr.transform_up(|expr| checked(expr, &schema))?;
+            let expr = expr.transform_down(|expr| checked(expr, &schema))?;
             Ok(expr.update_data(|expr| name.restore(expr)))
         })
     })?;
@@ -37,7 +37,7 @@ pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 /// The same for an expression that is computed without a plan.
 pub(crate) fn check_overflow_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    expr.transform_up(|expr| checked(expr, schema)).map(|done| done.data)
+    expr.transform_down(|expr| checked(expr, schema)).map(|done| done.data)
 }
 
 fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
@@ -76,7 +76,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if !(left.is_integer() && right.is_integer()) {
         return Ok(Transformed::no(expr));
     }
-    let function = Arc::new(ScalarUDF::from(Checked::new(binary.op)));
+    let function = Arc::new(ScalarUDF::from(Checked::new(binary.op, expr.schema_name().to_string())));
     let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else { return Ok(Transformed::no(expr)) };
     Ok(Transformed::yes(function.call(vec![*left, *right])))
 }
@@ -85,20 +85,14 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     op: Operator,
+    /// What the column of the operator is called. It is kept, since to put it together takes a walk over all operands.
+    column: String,
     signature: Signature,
 }
 
 impl Checked {
-    fn new(op: Operator) -> Self {
-        Self { op, signature: Signature::any(2, Volatility::Immutable) }
-    }
-
-    /// The operator between its operands.
-    fn operation(&self, operands: &[Expr]) -> Result<Expr> {
-        let [left, right] = operands else {
-            return plan_err!("`{}` is between two operands, not {}", self.op, operands.len());
-        };
-        Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(left.clone()), self.op, Box::new(right.clone()))))
+    fn new(op: Operator, column: String) -> Self {
+        Self { op, column, signature: Signature::any(2, Volatility::Immutable) }
     }
 }
 
@@ -119,6 +113,9 @@ impl ScalarUDFImpl for Checked {
         let [left, right] = argument_types else {
             return plan_err!("`{}` is between two operands, not {}", self.op, argument_types.len());
         };
+        if left == right {
+            return Ok(left.clone());
+        }
         BinaryTypeCoercer::new(left, &self.op, right).get_result_type()
     }
 
@@ -136,9 +133,8 @@ impl ScalarUDFImpl for Checked {
         compute(left, self.op, right)
     }
 
-    /// Columns are called as those of the operator.
-    fn schema_name(&self, operands: &[Expr]) -> Result<String> {
-        Ok(self.operation(operands)?.schema_name().to_string())
+    fn schema_name(&self, _: &[Expr]) -> Result<String> {
+        Ok(self.column.clone())
     }
 }
 
