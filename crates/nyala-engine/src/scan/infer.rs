@@ -45,7 +45,7 @@ pub(crate) async fn describe_table(
     require_files(&location, &url, state).await?;
     let from_files = infer_schema(&listing, &url, &location, state).await?;
     let file_columns = if request.columns.fields().is_empty() {
-        from_files.fields().iter().cloned().collect()
+        from_files.fields().iter().map(without_dictionaries).collect()
     } else {
         declared_file_columns(&request.columns, &request.partition_columns)
     };
@@ -119,6 +119,33 @@ async fn infer_schema(
         Ok(Ok(schema)) => Ok(schema),
         Ok(Err(error)) => Err(unreadable(&QueryError::from(error).message)),
         Err(_) => Err(unreadable("a file is damaged")),
+    }
+}
+
+/// A column by its values. A dictionary is how the program that wrote a file kept them in memory, which Parquet files tell; another
+/// file of the same table may have none.
+fn without_dictionaries(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Dictionary(_, values) => {
+            let values = Field::new(field.name(), viewed(values), field.is_nullable());
+            return without_dictionaries(&Arc::new(values.with_metadata(field.metadata().clone())));
+        }
+        DataType::List(item) => DataType::List(without_dictionaries(item)),
+        DataType::LargeList(item) => DataType::LargeList(without_dictionaries(item)),
+        DataType::FixedSizeList(item, length) => DataType::FixedSizeList(without_dictionaries(item), *length),
+        DataType::Map(entries, sorted) => DataType::Map(without_dictionaries(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(without_dictionaries).collect()),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// Texts and bytes as they are read from columns without a dictionary.
+fn viewed(values: &DataType) -> DataType {
+    match values {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other.clone(),
     }
 }
 
