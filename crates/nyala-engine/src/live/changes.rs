@@ -153,7 +153,8 @@ impl PartitionStream for ChangeStream {
         let (table, after) = (Arc::clone(&self.table), self.after);
         let (columns, schema) = (Arc::clone(&self.columns), Arc::clone(&self.schema));
         let begin = async move {
-            let feed = table.opened().await?.changes(after);
+            let table = table.opened().await?;
+            let feed = table.changes(after).up_to(table.durable_lsn());
             let feed = feed.with_columns(&columns).map_err(QueryError::from)?;
             Ok::<_, DataFusionError>(futures::stream::try_unfold(
                 (feed, schema),

@@ -63,6 +63,8 @@ pub struct ChangeFeed {
     lsn: u64,
     /// Log and offset of the next frame, once it is known.
     place: Option<(u64, u64)>,
+    /// Nothing behind this is given.
+    up_to: u64,
     /// The columns that rows are given with; those of their time if none were asked for.
     columns: Option<Arc<SchemaVersion>>,
 }
@@ -78,6 +80,7 @@ impl LiveTable {
             table: self.shared.clone(),
             lsn: after_lsn,
             place: None,
+            up_to: u64::MAX,
             columns: None,
         }
     }
@@ -103,6 +106,11 @@ impl ChangeFeed {
         Ok(self)
     }
 
+    /// Gives no change behind this LSN: who follows faster writers comes to an end.
+    pub fn up_to(self, lsn: u64) -> Self {
+        Self { up_to: lsn, ..self }
+    }
+
     /// Everything up to this LSN was given.
     pub fn lsn(&self) -> u64 {
         self.lsn
@@ -112,7 +120,8 @@ impl ChangeFeed {
     /// are no newer ones on disk now: what a power cut may take back is given to nobody. It reads the disk.
     pub fn next(&mut self, bytes: u64) -> Result<Vec<Change>> {
         self.inner.check_there(&self.table)?;
-        let (logs, last) = self.logs()?;
+        let (logs, synced) = self.logs()?;
+        let last = synced.min(self.up_to);
         let mut changes = Vec::new();
         while changes.is_empty() && self.lsn < last {
             let log = self.log_to_read(&logs)?;
@@ -168,7 +177,11 @@ impl ChangeFeed {
         let from = self.place.map_or(LogHeader::BYTES as u64, |(_, offset)| offset);
         let (mut enough, mut next, mut lsn) = (None, from, self.lsn);
         let end = scan(&file, seed, (from, log.bytes), None, &mut |offset, frame| {
-            if offset > from + bytes && !changes.is_empty() {
+            let behind = frame.lsn > self.up_to;
+            if behind {
+                lsn = lsn.max(self.up_to);
+            }
+            if behind || offset > from + bytes && !changes.is_empty() {
                 enough = Some(Enough);
                 return Err(OplogError::invalid("enough"));
             }

@@ -105,6 +105,28 @@ fn changes_that_are_no_longer_kept_are_not_passed_over() {
     assert_eq!(table.changes(store.lsn()).next(100).unwrap(), []);
 }
 
+/// Whoever asks what has changed until now is not to follow those who write faster than it reads.
+#[test]
+fn a_feed_with_an_end_gives_nothing_behind_it() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    let start = store.lsn();
+    let mut write = |value| table.write(Write::upsert(rows(&[("a", value)]))).unwrap().lsn;
+    let lsns: Vec<u64> = (0..3).map(&mut write).collect();
+    store.seal().unwrap();
+    let last = write(3);
+    for (up_to, count) in [(start, 0), (lsns[0], 1), (lsns[2], 3), (last, 4), (last + 9, 4)] {
+        let mut feed = table.changes(start).up_to(up_to);
+        assert_eq!(all(&mut feed).len(), count);
+        assert_eq!(feed.lsn(), up_to.min(last));
+        assert_eq!(feed.next(1).unwrap(), []);
+    }
+    assert_eq!(all(&mut table.changes(last).up_to(start)), []);
+    let lost = table.changes(last + 1).up_to(start).next(100);
+    assert!(matches!(lost, Err(OplogError::ChangesGone { .. })), "{lost:?}");
+}
+
 /// A follower that was given what a power cut took would have rows that nobody else has, and miss those that got their LSNs.
 #[test]
 fn changes_are_given_when_they_are_on_disk() {
