@@ -10,7 +10,7 @@ pub struct StoreOptions {
     /// A store that was written to has a checkpoint after so many milliseconds at the latest. Default 30,000.
     pub checkpoint_interval_ms: u64,
     /// After so much log at the latest, and after a quarter of it while they are few, the keys of the growing units are
-    /// written down. Smaller: less to read after a crash, more to write. Default 16 MiB.
+    /// written down. Smaller: less to read after a crash, more to write. Default 8 MiB.
     pub checkpoint_bytes: u64,
     /// Logs are kept for the change feed up to this size, beyond those needed to start. Default 256 MiB.
     pub retain_log_bytes: u64,
@@ -54,7 +54,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             seal_bytes: 128 << 20,
-            checkpoint_bytes: 16 << 20,
+            checkpoint_bytes: 8 << 20,
             checkpoint_interval_ms: 30_000,
             retain_log_bytes: 256 << 20,
             retain_labels: 10_000,

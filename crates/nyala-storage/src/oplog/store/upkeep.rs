@@ -143,11 +143,11 @@ impl Inner {
         idle || log != known_log || bytes >= known_bytes.saturating_add(self.checkpoint_step())
     }
 
-    /// After so much log a checkpoint is due: sooner while the keys that it writes are few. It writes half as much as the
+    /// After so much log a checkpoint is due: sooner while the keys that it writes are few. It writes as much as the
     /// log has since, at most.
     fn checkpoint_step(&self) -> u64 {
         let rows: u64 = self.all_tables().iter().map(|table| table.read().growing_rows()).sum();
-        (rows * 2 * size_of::<u64>() as u64)
+        (rows * size_of::<u64>() as u64)
             .clamp(self.options.checkpoint_bytes / 4, self.options.checkpoint_bytes)
     }
 

@@ -13,6 +13,11 @@ use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 /// A unit with so many rows takes no more statements: positions have 32 bits.
 const UNIT_ROWS: u32 = 1 << 30;
 
+/// What so many rows ask for has room in the processor's second cache.
+const ROWS_AHEAD: usize = 512;
+/// Fewer rows are not worth to be asked for twice.
+const FEW_ROWS: usize = 8;
+
 /// What a statement did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
@@ -153,7 +158,11 @@ impl TableState {
         hashes: &[u64],
         applied: &mut Applied,
     ) {
+        let mut places = Vec::with_capacity(hashes.len().min(ROWS_AHEAD));
         for (row, hash) in hashes.iter().enumerate() {
+            if row % ROWS_AHEAD == 0 {
+                self.fetch(hashes.get(row..).unwrap_or_default(), &mut places);
+            }
             let to = Location { slot, row: start + row as u32 };
             let Self { index, units, .. } = self;
             let same_key = |at: &Location| same(units, *at, *hash, keys, row);
@@ -163,6 +172,20 @@ impl TableState {
                 None => applied.inserted += 1,
             }
         }
+    }
+
+    /// Brings what the next rows will ask of the index and of units into the processor's cache. Each of these questions waits for
+    /// memory; none waits for the answer to another one here, so that the processor asks several at once.
+    fn fetch(&self, hashes: &[u64], places: &mut Vec<Location>) {
+        if hashes.len() < FEW_ROWS {
+            return;
+        }
+        let hashes = hashes.iter().take(ROWS_AHEAD);
+        places.clear();
+        places.extend(hashes.filter_map(|hash| self.index.find(*hash, |_| true)));
+        let seen = places.iter().fold(0, |seen, at| seen ^ hash_of(&self.units, at));
+        // Nobody needs the answer; without this the compiler would leave the questions out.
+        std::hint::black_box(seen);
     }
 
     /// Empties the table.

@@ -113,12 +113,13 @@ impl VfsFile for DiskFile {
     #[cfg(target_os = "linux")]
     fn expect_reads(&self, reads: Reads) {
         use rustix::fs::{Advice, fadvise};
-        let advice = match reads {
-            Reads::Apart => Advice::Random,
-            Reads::InOrder => Advice::Normal,
+        let (from, bytes, advice) = match reads {
+            Reads::Apart => (0, 0, Advice::Random),
+            Reads::InOrder => (0, 0, Advice::Normal),
+            Reads::Soon { from, bytes } => (from, bytes, Advice::WillNeed),
         };
-        // Advice that is not taken costs time and nothing else.
-        let _ = fadvise(&self.0, 0, None, advice);
+        // Advice that is not taken costs time and nothing else. None is the rest of the file.
+        let _ = fadvise(&self.0, from, std::num::NonZeroU64::new(bytes), advice);
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -23,6 +23,13 @@ pub enum Reads {
     Apart,
     /// One section after the other.
     InOrder,
+    /// This part, soon: it may be read already.
+    Soon {
+        /// Where it begins.
+        from: u64,
+        /// How long it is.
+        bytes: u64,
+    },
 }
 
 /// A file system. Data is durable after `sync_data`, names after `sync_dir`; not before.
