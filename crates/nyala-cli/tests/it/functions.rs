@@ -47,6 +47,28 @@ async fn bitmap_functions_give_what_their_names_say() {
     }
 }
 
+/// A few words would make gigabytes, in memory that nobody counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_that_make_much_of_little_are_bounded() {
+    let test = TestEngine::new().await;
+    for much in [
+        "array_length(generate_series(1, 2000000000))",
+        "array_length(range(0, -9000000000, -1))",
+        "array_length(generate_series(DATE '0001-01-01', DATE '9999-01-01', INTERVAL '1 second'))",
+        "array_length(generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '5 nanoseconds'))",
+        "array_length(array_repeat(1, 2000000000))",
+        "length(repeat('abc', 500000000))",
+        "length(lpad('x', 2000000000, 'y'))",
+    ] {
+        let sql = format!("SELECT {much}");
+        test.error(&sql, ErrorKind::LimitExceeded, "at most").await;
+        test.error(&format!("{sql} FROM range(3) AS t(n)"), ErrorKind::LimitExceeded, "at most").await;
+    }
+    let little = "SELECT array_length(generate_series(1, 1000000)), length(repeat('abc', 1000)), rpad('x', 3, 'y'), \
+                  array_length(range(5, 1)), array_length(generate_series(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 month'))";
+    assert_eq!(test.run(little).await, [["1000000", "3000", "xyy", "0", "12"]]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_arguments_are_explained() {
     let test = TestEngine::new().await;

@@ -3,6 +3,7 @@
 mod aggregate;
 mod algebra;
 mod bitmap;
+mod bounded;
 mod distinct;
 mod mended;
 mod register;

@@ -4,13 +4,17 @@ use datafusion::execution::SessionStateBuilder;
 
 use super::aggregate::aggregate;
 use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
+use super::bounded::bounded;
 use super::distinct::BitmapDistinct;
 use super::mended::mended;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 
 /// Adds every function of ours; those of the same name before them are replaced.
 pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
-    builder.scalar_functions().get_or_insert_default().extend(scalars());
+    let known = builder.scalar_functions().get_or_insert_default();
+    let bounded = bounded(known);
+    known.extend(bounded);
+    known.extend(scalars());
     builder.aggregate_functions().get_or_insert_default().extend([
         aggregate(BitmapDistinct),
         aggregate(BitmapAgg),

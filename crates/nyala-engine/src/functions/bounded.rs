@@ -1,0 +1,176 @@
+//! Functions that make much of little: a few words would fill the memory outside of what is counted.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::compute::kernels::length::length;
+use arrow::datatypes::{DataType, FieldRef, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+use crate::error::{ErrorKind, QueryError};
+
+/// Elements of lists, and bytes of texts, that a function gives for one batch of rows at most.
+const MOST_ELEMENTS: i128 = 10_000_000;
+const MOST_BYTES: i128 = 256 << 20;
+
+const MICROS_OF_DAY: i128 = 86_400_000_000;
+
+/// The functions of `known` that need a bound, with it.
+pub(super) fn bounded(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
+    let bounded = known.iter().filter_map(|function| {
+        let size = Size::of(function.name())?;
+        Some(Arc::new(ScalarUDF::from(Bounded { function: Arc::clone(function), size })))
+    });
+    bounded.collect()
+}
+
+/// What tells how much a function gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Size {
+    /// From, to and step.
+    Series,
+    /// The second argument is the number of elements.
+    Elements,
+    /// The second argument is the length of a text.
+    Length,
+    /// The second argument is how often the first one comes.
+    Repeats,
+}
+
+impl Size {
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "generate_series" | "range" => Some(Self::Series),
+            "array_repeat" => Some(Self::Elements),
+            "lpad" | "rpad" => Some(Self::Length),
+            "repeat" => Some(Self::Repeats),
+            _ => None,
+        }
+    }
+
+    /// How much comes of these rows, and how much may.
+    fn measure(self, arguments: &[ArrayRef]) -> Result<(i128, i128)> {
+        let sum = |numbers: Vec<i128>| numbers.into_iter().map(|number| number.max(0)).sum::<i128>();
+        let second = || arguments.get(1).map_or_else(|| Ok(Vec::new()), numbers);
+        Ok(match self {
+            Self::Series => (sum(series(arguments)?), MOST_ELEMENTS),
+            Self::Elements => (sum(second()?), MOST_ELEMENTS),
+            Self::Length => (sum(second()?), MOST_BYTES),
+            Self::Repeats => {
+                let lengths = match arguments.first() {
+                    Some(texts) => numbers(&length(texts.as_ref())?)?,
+                    None => Vec::new(),
+                };
+                let bytes = lengths.into_iter().zip(second()?).map(|(bytes, times)| bytes * times.max(0));
+                (bytes.sum(), MOST_BYTES)
+            }
+        })
+    }
+}
+
+/// Elements of each row's series.
+fn series(arguments: &[ArrayRef]) -> Result<Vec<i128>> {
+    let points = arguments.iter().map(numbers).collect::<Result<Vec<_>>>()?;
+    let count = |from: i128, to: i128, step: i128| match step {
+        // It is refused, or empty.
+        0 => 0,
+        _ => (to - from) / step + 1,
+    };
+    Ok(match points.as_slice() {
+        [to] => to.clone(),
+        [from, to] => from.iter().zip(to).map(|(from, to)| count(*from, *to, 1)).collect(),
+        [from, to, steps] => {
+            let ends = from.iter().zip(to).zip(steps);
+            ends.map(|((from, to), step)| count(*from, *to, *step)).collect()
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// The values as numbers, moments and intervals as microseconds; 0 for NULL and for what is neither.
+fn numbers(array: &ArrayRef) -> Result<Vec<i128>> {
+    let array = match array.data_type() {
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let steps = array.as_primitive::<IntervalMonthDayNanoType>().iter();
+            // Months are at least so long, and a step shorter than a microsecond takes one.
+            let micros = steps.map(|step| {
+                step.map_or(0, |step| {
+                    let days = i128::from(step.months) * 28 + i128::from(step.days);
+                    let nanos = i128::from(step.nanoseconds);
+                    let micros = days * MICROS_OF_DAY + nanos / 1000;
+                    if micros == 0 { nanos.signum() } else { micros }
+                })
+            });
+            return Ok(micros.collect());
+        }
+        DataType::Date32 | DataType::Date64 => {
+            cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?
+        }
+        DataType::Timestamp(_, zone) => {
+            cast(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?
+        }
+        data_type if data_type.is_integer() => Arc::clone(array),
+        _ => return Ok(vec![0; array.len()]),
+    };
+    let array = cast(&array, &DataType::Int64)?;
+    Ok(array.as_primitive::<Int64Type>().iter().map(|number| number.map_or(0, i128::from)).collect())
+}
+
+/// A function that refuses to give too much.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bounded {
+    function: Arc<ScalarUDF>,
+    size: Size,
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.function.return_type(types)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.function.return_field_from_args(arguments)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.coerce_types(types)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.function.inner().is_strict()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.function.documentation()
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (size, most) = self.size.measure(&ColumnarValue::values_to_arrays(&arguments.args)?)?;
+        if size > most {
+            let what = if most == MOST_BYTES { "bytes" } else { "elements" };
+            let (name, rows) = (self.name(), arguments.number_rows);
+            let message =
+                format!("`{name}` would give {size} {what} for {rows} rows, and gives at most {most}");
+            return Err(QueryError::new(ErrorKind::LimitExceeded, message)
+                .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")
+                .into());
+        }
+        self.function.invoke_with_args(arguments)
+    }
+}
