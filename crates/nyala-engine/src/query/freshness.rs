@@ -1,10 +1,11 @@
 //! Noticing that files of a table changed, so that no cube answers for what is gone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use nyala_model::{QualifiedName, SegmentState};
 use tokio_util::sync::CancellationToken;
 
@@ -28,9 +29,31 @@ pub(super) struct FileChecks {
     listed: Mutex<HashMap<QualifiedName, Instant>>,
     /// When the listing began that is believed.
     begun: Mutex<HashMap<QualifiedName, Instant>>,
+    /// Tables that a round is at. The next one leaves them out.
+    listing: Mutex<BTreeSet<QualifiedName>>,
+}
+
+/// A round of listings, until it is dropped.
+struct Round<'a> {
+    checks: &'a FileChecks,
+    tables: Vec<QualifiedName>,
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        let mut listing = self.checks.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.tables.iter().for_each(|table| drop(listing.take(table)));
+    }
 }
 
 impl FileChecks {
+    /// Leaves only those of `tables` that no other round is at, and takes them.
+    fn take(&self, tables: &mut BTreeMap<QualifiedName, bool>) -> Round<'_> {
+        let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.retain(|table, _| listing.insert(table.clone()));
+        Round { checks: self, tables: tables.keys().cloned().collect() }
+    }
+
     fn succeeded(&self, table: &QualifiedName) {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
     }
@@ -72,13 +95,22 @@ async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every
             () = tokio::time::sleep(every) => {}
         }
         let Some(engine) = engine.upgrade() else { return };
-        if let Err(error) = engine.check_files(None).await {
-            tracing::warn!(%error, "cannot list the files of a table that a cube reads");
-        }
+        // A table that does not answer must not keep the next round from the others.
+        engine.threads.execution().spawn(round(Arc::clone(&engine), stopping.clone()));
         // The clean-up after a failed build changes the catalog when nobody waits for it any more.
         if let Err(error) = engine.refresh().await {
             tracing::warn!(%error, "cannot open the newest snapshot of the catalog");
         }
+    }
+}
+
+async fn round(engine: Arc<Engine>, stopping: CancellationToken) {
+    let checked = tokio::select! {
+        () = stopping.cancelled() => return,
+        checked = engine.check_round() => checked,
+    };
+    if let Err(error) = checked {
+        tracing::warn!(%error, "cannot list the files of a table that a cube reads");
     }
 }
 
@@ -122,30 +154,49 @@ impl Engine {
     async fn list_files(&self, only: Option<&[QualifiedName]>) -> Result<bool> {
         let context = self.context();
         let tables = tables_to_list(&context, only);
-        if tables.is_empty() {
-            return Ok(true);
-        }
+        self.list_tables(&context, tables).await
+    }
+
+    /// What is found of a table counts at once: another one may lie in a store that does not answer.
+    async fn list_tables(
+        &self,
+        context: &Arc<SnapshotContext>,
+        tables: BTreeMap<QualifiedName, bool>,
+    ) -> Result<bool> {
         let begun = Instant::now();
-        let listed = tables.iter().map(|(table, statistics)| context.list(table, *statistics));
-        let listed = join_all(listed).await;
-        let mut failure = None;
-        let mut found: Vec<(QualifiedName, Option<TableFiles>)> = Vec::new();
-        for ((table, _), listing) in tables.into_iter().zip(listed) {
-            match listing {
-                Ok(files) => {
-                    self.file_checks.succeeded(&table);
-                    found.push((table, Some(files)));
-                }
-                Err(error) => {
-                    if self.file_checks.is_too_old(&table) {
-                        found.push((table, None));
+        let together = tables.len().max(1);
+        let listings = tables
+            .into_iter()
+            .map(|(table, statistics)| async move { (context.list(&table, statistics).await, table) });
+        let mut listings = listings.collect::<FuturesUnordered<_>>().ready_chunks(together);
+        let (mut known, mut failure) = (true, None);
+        while let Some(listed) = listings.next().await {
+            let mut found: Vec<(QualifiedName, Option<TableFiles>)> = Vec::new();
+            for (listing, table) in listed {
+                match listing {
+                    Ok(files) => {
+                        self.file_checks.succeeded(&table);
+                        found.push((table, Some(files)));
                     }
-                    failure = failure.or(Some(error));
+                    Err(error) => {
+                        if self.file_checks.is_too_old(&table) {
+                            found.push((table, None));
+                        }
+                        failure = failure.or(Some(error));
+                    }
                 }
             }
+            known &= self.take_listings(found, begun).await;
         }
-        let known = self.take_listings(found, begun).await;
         failure.map_or(Ok(known), Err)
+    }
+
+    /// Lists the tables that no earlier round is still at.
+    async fn check_round(&self) -> Result<()> {
+        let context = self.context();
+        let mut tables = tables_to_list(&context, None);
+        let _round = self.file_checks.take(&mut tables);
+        self.list_tables(&context, tables).await.map(|_| ())
     }
 
     /// Whether all of them are believed, or known already.
@@ -189,6 +240,23 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_round_leaves_out_what_another_one_is_at() {
+        let checks = FileChecks::default();
+        let [one, other] = ["one", "other"].map(|name| (QualifiedName::new("public", name), false));
+        let mut slow = BTreeMap::from([one.clone()]);
+        let first = checks.take(&mut slow);
+        let mut next = BTreeMap::from([one.clone(), other.clone()]);
+        let second = checks.take(&mut next);
+        assert_eq!(next, BTreeMap::from([other]));
+        drop(first);
+        let mut last = BTreeMap::from([one]);
+        let third = checks.take(&mut last);
+        assert_eq!(last.len(), 1);
+        drop((second, third));
+        assert_eq!(checks.listing.lock().unwrap_or_else(PoisonError::into_inner).len(), 0);
+    }
 
     #[test]
     fn a_listing_that_took_long_does_not_take_the_place_of_a_newer_one() {
