@@ -57,8 +57,8 @@ impl Admission {
         self.groups.values()
     }
 
-    /// The group that a session chose with `nyala.resource_group`, else the first that names its user or
-    /// schema, else the default.
+    /// The group that a session chose with `nyala.resource_group`, else the first that names its user, else
+    /// the first that names its schema, else the default.
     pub(super) fn group(&self, chosen: &str, owner: &SessionOptions, schema: &str) -> Result<&Arc<Group>> {
         let named = |name: &str| {
             self.groups.get(name).ok_or_else(|| {
@@ -69,10 +69,10 @@ impl Admission {
         if !chosen.is_empty() {
             return named(chosen);
         }
-        let claims = |group: &&Arc<Group>| {
-            group.config.users.contains(&owner.user) || group.config.schemas.iter().any(|own| own == schema)
-        };
-        match self.groups.values().find(claims) {
+        let of_user = self.groups.values().find(|group| group.config.users.contains(&owner.user));
+        let of_schema =
+            || self.groups.values().find(|group| group.config.schemas.iter().any(|own| own == schema));
+        match of_user.or_else(of_schema) {
             Some(group) => Ok(group),
             None => named(DEFAULT_GROUP),
         }
@@ -111,7 +111,11 @@ impl Group {
         entry.enter(Phase::Planning);
         match slot {
             Ok(Ok(slot)) => Ok(slot),
-            Ok(Err(_)) => Err(QueryError::new(ErrorKind::ShuttingDown, "the server is stopping")),
+            // Nothing else takes a place away: a line is there as long as the server.
+            Ok(Err(_)) => Err(self.too_many(format!(
+                "{most} wait for a slot of resource group `{}`, most of them of this user",
+                self.name
+            ))),
             Err(_) => Err(self.too_many(format!(
                 "waited {} s for one of {} slots of resource group `{}`",
                 timeout.as_secs(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! slots of all ─┬─▶ lane (a resource group): the one that uses least of what its weight gives it
-//!               └─────▶ user: who has the fewest slots of it ─▶ query: the one that waits longest
+//!               └─────▶ user: who has the fewest slots of it, then who was served before the others ─▶ query: the one that waits longest
 //! ```
 //!
 //! So nobody gets ahead by sending more queries than others, and a lane that was idle is served at once.
@@ -27,6 +27,8 @@ struct State {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     next_ticket: u64,
+    /// How far the lane that was served last has got, as of [`Lane::pass`].
+    now: u64,
 }
 
 /// Where the queries of one group wait.
@@ -37,7 +39,17 @@ struct Lane {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     waiting: VecDeque<Waiter>,
+    /// Grows with each query that is served, by less where the weight is more. Of lanes that use as much the one that has got
+    /// least is next, as with a single slot, which nobody uses when it is given.
+    pass: u64,
+    /// When users were served last, by ticket, for the same reason.
+    served: HashMap<Arc<str>, u64>,
 }
+
+/// What a query adds to the pass of a lane with weight 1.
+const PASS: u64 = 1 << 20;
+/// So many users are remembered as served; beyond that only those who wait.
+const SERVED_USERS: usize = 1024;
 
 #[derive(Debug)]
 struct Waiter {
@@ -70,14 +82,18 @@ impl Line {
             running: 0,
             of_user: HashMap::new(),
             waiting: VecDeque::new(),
+            pass: 0,
+            served: HashMap::new(),
         });
-        let state = State { lanes: lanes.collect(), running: 0, of_user: HashMap::new(), next_ticket: 0 };
+        let (lanes, of_user) = (lanes.collect(), HashMap::new());
+        let state = State { lanes, running: 0, of_user, next_ticket: 0, now: 0 };
         let bound = |most: usize| if most == 0 { usize::MAX } else { most };
         Arc::new(Self { state: Mutex::new(state), slots: bound(slots), user_slots: bound(user_slots) })
     }
 
     /// Takes a place in a lane. The slot comes by the receiver, maybe at once; none if as many as `most` wait.
-    /// Dropping the receiver gives up the place.
+    /// Dropping the receiver gives up the place. If it is full, who waits most often loses the youngest of their places to who
+    /// does less often.
     pub(super) fn enter(self: &Arc<Self>, lane: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
         let (gives, slot) = channel();
         let mut state = self.lock();
@@ -85,14 +101,11 @@ impl Line {
         state.next_ticket += 1;
         state.lanes.get_mut(lane)?.waiting.push_back(Waiter { ticket, user: user.into(), gives });
         let given = self.give(&mut state);
-        let waiting = &mut state.lanes.get_mut(lane)?.waiting;
-        let is_full = waiting.len() > most && waiting.back().is_some_and(|last| last.ticket == ticket);
-        if is_full {
-            waiting.pop_back();
-        }
+        let left = state.lanes.get_mut(lane)?.leave_if_full(most);
         drop(state);
         send(given);
-        (!is_full).then_some(slot)
+        let is_left = left.is_some_and(|waiter| waiter.ticket == ticket);
+        (!is_left).then_some(slot)
     }
 
     /// How many compute in a lane, and how many wait.
@@ -134,6 +147,40 @@ impl Line {
     }
 }
 
+impl Lane {
+    /// If more than `most` wait, takes out the youngest place of who has most of them.
+    fn leave_if_full(&mut self, most: usize) -> Option<Waiter> {
+        if self.waiting.len() <= most {
+            return None;
+        }
+        let mut places: HashMap<Arc<str>, usize> = HashMap::new();
+        for waiter in &self.waiting {
+            *places.entry(Arc::clone(&waiter.user)).or_default() += 1;
+        }
+        // Of equals the youngest.
+        let waiting = self.waiting.iter().enumerate();
+        let (place, _) = waiting.max_by_key(|(_, waiter)| (count(&places, &waiter.user), waiter.ticket))?;
+        self.waiting.remove(place)
+    }
+
+    /// How far it has got; one that was idle meanwhile has no more to come than others.
+    fn pass(&self, now: u64) -> u64 {
+        self.pass.max(now)
+    }
+
+    /// Takes note that a query of the user is served.
+    fn serve(&mut self, user: &Arc<str>, ticket: u64, now: u64) {
+        self.running += 1;
+        *self.of_user.entry(Arc::clone(user)).or_default() += 1;
+        self.pass = self.pass(now).saturating_add(PASS / (self.weight.max(1) as u64));
+        if self.served.len() >= SERVED_USERS {
+            let waiting = &self.waiting;
+            self.served.retain(|user, _| waiting.iter().any(|waiter| waiter.user == *user));
+        }
+        self.served.insert(Arc::clone(user), ticket);
+    }
+}
+
 impl State {
     /// Takes out who is next, and counts it as running.
     fn next(&mut self, user_slots: usize) -> Option<(usize, Waiter)> {
@@ -143,18 +190,23 @@ impl State {
         let open =
             open.filter_map(|(number, lane)| Some((number, lane, lane.waiting.iter().find(may)?.ticket)));
         // Running a by weight a is less than running b by weight b; multiplied by both weights.
+        let now = self.now;
         let (number, ..) = open.min_by(|(_, a, first), (_, b, second)| {
             let (left, right) = (a.running.saturating_mul(b.weight), b.running.saturating_mul(a.weight));
-            left.cmp(&right).then(first.cmp(second))
+            left.cmp(&right).then(a.pass(now).cmp(&b.pass(now))).then(first.cmp(second))
         })?;
-        let lane = self.lanes.get_mut(number)?;
+        let (lane, turn) = (self.lanes.get_mut(number)?, self.next_ticket);
         let waiting = lane.waiting.iter().enumerate().filter(|(_, waiter)| may(waiter));
-        let (place, _) =
-            waiting.min_by_key(|(_, waiter)| (count(&lane.of_user, &waiter.user), waiter.ticket))?;
+        let (place, _) = waiting.min_by_key(|(_, waiter)| {
+            let served = lane.served.get(&waiter.user).copied().unwrap_or_default();
+            (count(&lane.of_user, &waiter.user), served, waiter.ticket)
+        })?;
         let waiter = lane.waiting.remove(place)?;
+        // A ticket is a time, too: none is given twice.
+        self.next_ticket += 1;
+        self.now = lane.pass(now);
+        lane.serve(&waiter.user, turn, now);
         self.running += 1;
-        lane.running += 1;
-        *lane.of_user.entry(Arc::clone(&waiter.user)).or_default() += 1;
         *self.of_user.entry(Arc::clone(&waiter.user)).or_default() += 1;
         Some((number, waiter))
     }
@@ -219,6 +271,42 @@ mod tests {
         let line = Line::new([(1, 1)].into_iter(), 0, 0);
         assert_eq!(order(&line, &[(0, "a"), (0, "b"), (0, "a")]), [0, 1, 2]);
         assert_eq!(line.count(0), (0, 0));
+    }
+
+    #[test]
+    fn one_slot_goes_to_all_users_in_turns() {
+        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let asked = [(0, "a"), (0, "a"), (0, "a"), (0, "b"), (0, "b"), (0, "c")];
+        assert_eq!(order(&line, &asked), [0, 3, 5, 1, 4, 2]);
+    }
+
+    #[test]
+    fn one_slot_goes_to_lanes_by_their_weights() {
+        let line = Line::new([(1, 9), (2, 9)].into_iter(), 1, 0);
+        let asked = [(0, "a"), (0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")];
+        let lanes: Vec<usize> =
+            order(&line, &asked).into_iter().map(|number| usize::from(number > 2)).collect();
+        assert_eq!(lanes.iter().take(6).sum::<usize>(), 4, "{lanes:?}");
+        // A lane that nobody used has nothing to come for that time.
+        let idle = order(&line, &[(0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")]);
+        assert!(idle.iter().take(3).any(|number| *number < 2), "{idle:?}");
+    }
+
+    #[test]
+    fn a_full_line_makes_room_for_who_waits_less() {
+        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let held = line.enter(0, "a", 2).unwrap();
+        let mut first = line.enter(0, "a", 2).unwrap();
+        let mut second = line.enter(0, "a", 2).unwrap();
+        assert!(line.enter(0, "a", 2).is_none(), "its own places are taken");
+        let mut other = line.enter(0, "b", 2).unwrap();
+        assert!(matches!(second.try_recv(), Err(tokio::sync::oneshot::error::TryRecvError::Closed)));
+        assert!(line.enter(0, "b", 2).is_none(), "it has as many as the other one");
+        drop(held);
+        let slot = other.try_recv().unwrap();
+        assert!(first.try_recv().is_err());
+        drop(slot);
+        assert!(first.try_recv().is_ok());
     }
 
     #[test]
