@@ -120,15 +120,18 @@ async fn groups_go_by_setting_user_and_schema() {
         config.admission.groups.insert("people".to_owned(), group);
         let schemas = vec!["sales".to_owned()];
         let group = GroupConfig { schemas, ..GroupConfig::default() };
-        config.admission.groups.insert("shop".to_owned(), group);
+        config.admission.groups.insert("archive".to_owned(), group);
     })
     .await;
     test.run("CREATE SCHEMA sales").await;
     let running =
         |group: &str| format!("SELECT running FROM system.resource_groups WHERE resource_group = '{group}'");
     let ann = session(&test);
-    let held = rows(&ann, HEAVY).await.unwrap();
+    // Who somebody is goes before where.
+    ann.set("search_path", "sales").unwrap();
+    let held = rows(&ann, &HEAVY.replace("big", "public.big")).await.unwrap();
     until(&test, &running("people"), "1").await;
+    ann.set("search_path", "public").unwrap();
     drop(held);
     until(&test, &running("people"), "0").await;
     ann.set("nyala.resource_group", "default").unwrap();
@@ -138,7 +141,7 @@ async fn groups_go_by_setting_user_and_schema() {
     let nobody = test.engine.session(SessionOptions::default());
     nobody.set("search_path", "sales").unwrap();
     let _held = rows(&nobody, &HEAVY.replace("big", "public.big")).await.unwrap();
-    until(&test, &running("shop"), "1").await;
+    until(&test, &running("archive"), "1").await;
     nobody.set("nyala.resource_group", "none").unwrap();
     let error = rows(&nobody, "SELECT sum(n) FROM public.big").await.unwrap_err();
     assert!(error.message.contains("`none`"), "{error}");
@@ -203,6 +206,12 @@ async fn the_log_tells_how_statements_ended() {
     until(&test, &ended("INSERT INTO noted VALUES"), "finished").await;
     until(&test, &ended("CREATE LIVE TABLE noted"), "finished").await;
     until(&test, &ended("INSERT INTO noted SELECT"), "failed").await;
+    // Also if all was read before it failed, and what is read to be written is given to nobody.
+    let given = test.engine.stats().rows_returned;
+    let returning = "INSERT INTO noted SELECT n, n + 1 FROM big RETURNING 1 / (n - n) AS too_late";
+    assert!(test.try_run(returning).await.is_err());
+    assert_eq!(test.engine.stats().rows_returned, given);
+    until(&test, &ended("too_late"), "failed").await;
     // So do those that cannot be planned, or not even parsed; what may be a password is nobody's to read.
     for failing in
         ["SELECT absent FROM noted", "SELEC 7", "CREATE ROLE someone LOGIN PASSWORD 'open sesame' NOW"]

@@ -19,12 +19,18 @@ async fn columns_that_were_dictionaries_are_what_their_values_are() {
     let (keys, values) = (Int32Array::from(vec![0, 1, 1, 0]), Int64Array::from(vec![7, 9]));
     let numbers = DictionaryArray::new(keys, Arc::new(values));
     let item = Field::new_list_field(kinds.data_type().clone(), true);
-    let lists = ListArray::new(Arc::new(item), OffsetBuffer::from_lengths([2, 0, 1, 1]), Arc::new(kinds.clone()), None);
+    let lists = ListArray::new(
+        Arc::new(item),
+        OffsetBuffer::from_lengths([2, 0, 1, 1]),
+        Arc::new(kinds.clone()),
+        None,
+    );
     let first = batch!("kind" => kinds, "number" => numbers, "list" => lists);
     test.table("t", &[first]).await;
     let values: StringArray = [Some("c"), Some("a")].into_iter().collect();
     let item = Field::new_list_field(DataType::Utf8, true);
-    let lists = ListArray::new(Arc::new(item), OffsetBuffer::from_lengths([1, 1]), Arc::new(values.clone()), None);
+    let lists =
+        ListArray::new(Arc::new(item), OffsetBuffer::from_lengths([1, 1]), Arc::new(values.clone()), None);
     let second = batch!("kind" => values, "number" => Int64Array::from(vec![1, 2]), "list" => lists);
     write_parquet(&test.path("t/part-1.parquet"), &[second]);
     test.run("CREATE CUBE c AS SELECT kind, sum(number), count(*) FROM t GROUP BY kind").await;
@@ -38,7 +44,8 @@ async fn columns_that_were_dictionaries_are_what_their_values_are() {
     let filtered = "SELECT number, list FROM t WHERE kind = 'a' AND number < 7 OR list[1] = 'b'";
     assert_eq!(sorted(test.run(filtered).await), [["2", "[a]"], ["9", "[b]"]]);
     assert_eq!(test.run("SELECT max(kind), min(kind) FROM t").await, [["c", "a"]]);
-    let types = "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 't' ORDER BY 1";
+    let types =
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 't' ORDER BY 1";
     assert!(test.run(types).await.iter().all(|row| !row[1].contains("Dictionary")));
 }
 

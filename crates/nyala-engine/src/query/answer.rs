@@ -161,7 +161,9 @@ impl Stream for RowStream {
                 }
             }
             Poll::Ready(None) => {
-                this.running.finish();
+                if !this.running.entry().goes_on() {
+                    this.running.finish();
+                }
                 if let Some(keeping) = this.keeping.take() {
                     keeping.finish(SchemaRef::clone(&this.schema));
                 }

@@ -72,7 +72,7 @@ impl Session {
                 let key = self.result_key(prepared, &parameters, &settings);
                 let mut running = Some(running);
                 if let Some(key) = &key
-                    && let Some(answer) = self.answer_again(key, &settings, &mut running)?
+                    && let Some(answer) = self.answer_again(key, &settings, deadline, &mut running)?
                 {
                     return Ok(answer);
                 }

@@ -153,5 +153,5 @@ fn answer(rows: Vec<(&str, String)>, running: Running) -> Result<Answer> {
     let kinds = StringArray::from_iter_values(rows.iter().map(|(kind, _)| kind));
     let plans = StringArray::from_iter_values(rows.iter().map(|(_, plan)| plan));
     let batch = RecordBatch::try_new(schema(), vec![Arc::new(kinds), Arc::new(plans)])?;
-    Ok(ready(schema(), vec![batch], running))
+    Ok(ready(schema(), vec![batch], running, None))
 }

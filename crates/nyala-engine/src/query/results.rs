@@ -19,6 +19,7 @@ use super::answer::Answer;
 use super::history::Recorded;
 use super::planning::Unoptimized;
 use super::prepared::Prepared;
+use super::run::Deadline;
 use super::session::Session;
 use super::{authorize, run};
 use crate::error::Result;
@@ -191,6 +192,7 @@ impl Session {
         &self,
         key: &ResultKey,
         settings: &Settings,
+        deadline: &Deadline,
         running: &mut Option<Running>,
     ) -> Result<Option<Answer>> {
         let engine = &self.engine;
@@ -204,7 +206,12 @@ impl Session {
         engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
         engine.count_hits(known.from.asked.len());
         running.gives_again(rows, known.from.answered_from.clone());
-        Ok(Some(run::ready(Arc::clone(&known.schema), known.batches.clone(), running)))
+        Ok(Some(run::ready(
+            Arc::clone(&known.schema),
+            known.batches.clone(),
+            running,
+            Some(deadline.clone()),
+        )))
     }
 }
 

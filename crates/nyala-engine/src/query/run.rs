@@ -203,11 +203,15 @@ impl Start {
             if rows == 0 {
                 continue;
             }
-            counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
+            if !entry.goes_on() {
+                counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
+            }
             self.recording.add_rows(rows);
             entry.add_rows(rows);
             if let Err(full) = sender.try_send(Ok(batch)) {
-                entry.enter(Phase::Sending);
+                if !entry.goes_on() {
+                    entry.enter(Phase::Sending);
+                }
                 let waited = Instant::now();
                 tokio::select! {
                     sent = sender.send(full.into_inner()) => if sent.is_err() {
@@ -238,9 +242,8 @@ impl Here {
         running: &Running,
     ) -> Poll<Option<Result<RecordBatch>>> {
         if let Some(given) = self.given.take() {
-            let waited = given.elapsed();
-            self.recording.leave_out(waited);
-            running.entry().waited_for_client(waited);
+            self.recording.leave_out(given.elapsed());
+            running.entry().enter(Phase::Running);
         }
         let next = loop {
             let next = AssertUnwindSafe(|| self.stream.poll_next_unpin(context));
@@ -257,6 +260,8 @@ impl Here {
                 running.entry().add_rows(batch.num_rows());
                 self.recording.add_rows(batch.num_rows());
                 self.given = Some(Instant::now());
+                // Until it asks for more.
+                running.entry().enter(Phase::Sending);
             }
             Some(Err(error)) => running.fail(error),
             None => {}
@@ -265,14 +270,19 @@ impl Here {
     }
 }
 
-/// An answer that is known already.
-pub(super) fn ready(schema: SchemaRef, batches: Vec<RecordBatch>, running: Running) -> Answer {
+/// An answer that is known already. Without a deadline it is for who takes all of it at once.
+pub(super) fn ready(
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    running: Running,
+    deadline: Option<Deadline>,
+) -> Answer {
     let (sender, receiver) = channel(batches.len().max(1));
     for batch in batches {
         // The channel has room for all of them.
         let _ = sender.try_send(Ok(batch));
     }
-    Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, None))
+    Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, deadline))
 }
 
 #[cfg(test)]

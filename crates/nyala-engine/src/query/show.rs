@@ -198,5 +198,5 @@ pub(super) fn batch(schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordB
 
 /// An answer of rows that are known.
 pub(super) fn rows(batch: RecordBatch, running: Running) -> Answer {
-    ready(batch.schema(), vec![batch], running)
+    ready(batch.schema(), vec![batch], running, None)
 }

@@ -81,6 +81,8 @@ pub(in crate::query) struct Entry {
     peak_memory_bytes: AtomicUsize,
     ready_plan: AtomicBool,
     builds: AtomicBool,
+    given_again: AtomicBool,
+    goes_on: AtomicBool,
     answered_from: OnceLock<Arc<str>>,
     work: Mutex<Work>,
     end: OnceLock<End>,
@@ -103,6 +105,8 @@ impl Entry {
             peak_memory_bytes: AtomicUsize::new(0),
             ready_plan: AtomicBool::new(false),
             builds: AtomicBool::new(false),
+            given_again: AtomicBool::new(false),
+            goes_on: AtomicBool::new(false),
             answered_from: OnceLock::new(),
             work: Mutex::new(Work { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
@@ -114,12 +118,6 @@ impl Entry {
         let since = self.since.swap(now, Ordering::Relaxed);
         self.add_to(self.phase(), now.saturating_sub(since));
         self.phase.store(phase as u8, Ordering::Relaxed);
-    }
-
-    /// Of the phase it is in, this was time that the client took.
-    pub(in crate::query) fn waited_for_client(&self, time: Duration) {
-        self.since.fetch_add(nanos(time), Ordering::Relaxed);
-        self.add_to(Phase::Sending, nanos(time));
     }
 
     fn add_to(&self, phase: Phase, nanos: u64) {
@@ -188,9 +186,30 @@ impl Entry {
         self.builds.load(Ordering::Relaxed)
     }
 
-    /// The client has yet to take the last rows, or an error.
+    /// Its answer is one of before.
+    pub(super) fn is_given_again(&self) {
+        self.given_again.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no work was planned for it: by a ready plan, or by an answer of before.
+    pub(super) fn was_known(&self) -> bool {
+        self.ready_plan() || self.given_again.load(Ordering::Relaxed)
+    }
+
+    /// Whether its rows are for the statement itself, which writes them and ends later than they do, and not for the client.
+    pub(in crate::query) fn set_goes_on(&self, goes_on: bool) {
+        self.goes_on.store(goes_on, Ordering::Relaxed);
+    }
+
+    pub(in crate::query) fn goes_on(&self) -> bool {
+        self.goes_on.load(Ordering::Relaxed)
+    }
+
+    /// The client, or who writes the rows, has yet to take the last of them, or an error.
     pub(in crate::query) fn has_computed(&self) {
-        self.enter(Phase::Sending);
+        if !self.goes_on() {
+            self.enter(Phase::Sending);
+        }
         let plan = self.work().plan.take();
         // After the lock.
         drop(plan);

@@ -83,12 +83,12 @@ impl Registry {
         drop(self.with_part(entry.id, |part| part.end(entry, usual)));
     }
 
-    /// Whether a ready plan answered it as it should, and it was not slow.
+    /// Whether a ready plan, or an answer of before, answered it as it should, and it was not slow.
     fn is_usual(&self, entry: &Entry) -> bool {
         let quick = |took: Duration| self.slow.is_none_or(|slow| took < slow);
         let finished =
             entry.end().is_some_and(|end| matches!(end.status, Status::Finished) && quick(end.took));
-        entry.ready_plan() && finished
+        entry.was_known() && finished
     }
 
     fn log_slow(&self, entry: &Entry) {

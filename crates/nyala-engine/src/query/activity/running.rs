@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::entry::{Entry, Status, TEXT_BYTES};
+use super::entry::{Entry, Phase, Status, TEXT_BYTES};
 use super::registry::Registry;
 use crate::error::QueryError;
 use crate::query::run::Counters;
@@ -61,8 +61,11 @@ impl Running {
     /// Takes note of an answer that nobody computes.
     pub(in crate::query) fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
         self.counters().rows.fetch_add(rows as u64, Ordering::Relaxed);
-        self.entry().add_rows(rows);
-        self.entry().comes_from(from);
+        let entry = self.entry();
+        entry.add_rows(rows);
+        entry.comes_from(from);
+        entry.is_given_again();
+        entry.enter(Phase::Sending);
     }
 
     /// Is aborted when this is dropped.

@@ -108,23 +108,18 @@ impl Work<'_> {
         running: Running,
     ) -> Result<(Written, Running)> {
         let table = self.provider.table().opened().await?;
-        let text = running.entry().text.clone();
-        let (mut running, mut turn, mut conflict) = (Some(running), None, None);
+        let (mut running, mut turn, mut conflict) = (running, None, None);
         for _ in 0..ATTEMPTS {
-            let attempt = match running.take() {
-                Some(first) => first,
-                None => self.session.begin(&text, self.deadline),
-            };
             let query = Unoptimized::Resolved(reading.query.clone());
             let (batches, ended) =
-                collect::run(self.session, query, self.settings, self.deadline, attempt).await?;
+                collect::run(self.session, query, self.settings, self.deadline, running).await?;
             let Some(rows) = joined(&batches)? else {
                 return Ok((Written::nothing(self.back.as_ref()), ended));
             };
             let Step { write, count, given } = self.step(&reading, rows).await?;
             match commit(&table, write).await {
                 Ok(done) => return Ok((Written::new(count, given, self.back.as_ref(), &done)?, ended)),
-                Err(error) if error.kind == ErrorKind::Conflict => conflict = Some(error),
+                Err(error) if error.kind == ErrorKind::Conflict => (conflict, running) = (Some(error), ended),
                 Err(error) => return Err(error),
             }
             if turn.is_none() {

@@ -34,6 +34,7 @@ pub(super) async fn run(
     deadline: &Deadline,
     running: Running,
 ) -> Result<(Vec<RecordBatch>, Running)> {
+    running.entry().set_goes_on(true);
     let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a query gave no rows to write"));
@@ -49,7 +50,9 @@ pub(super) async fn run(
         }
         batches.push(batch);
     }
-    Ok((batches, rows.into_running()))
+    let running = rows.into_running();
+    running.entry().set_goes_on(false);
+    Ok((batches, running))
 }
 
 /// The rows, and their bytes. What scans give are often slices of columns that are much larger, or the few texts that a filter

@@ -88,6 +88,7 @@ pub(super) async fn run(
         Ok(scan.project(projected)?.build()?)
     };
     let query = Unoptimized::Resolved(engine.threads.plan(plan).await?);
+    running.entry().set_goes_on(true);
     let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a file gives no rows"));

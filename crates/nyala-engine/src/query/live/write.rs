@@ -85,7 +85,7 @@ pub(in crate::query) async fn run(
         }
     };
     Ok(match written.given {
-        Some(given) => ready(given.schema(), vec![given], running),
+        Some(given) => ready(given.schema(), vec![given], running, None),
         None => Answer::Done(Completion { tag: tag.to_owned(), rows: Some(written.rows), notice: None }),
     })
 }
