@@ -13,6 +13,7 @@ use futures::StreamExt;
 
 use super::activity::{Phase, Running};
 use super::answer::Answer;
+use super::burden::Burden;
 use super::line::Slot;
 use super::memory;
 use super::planning::{Plans, logical_plan, plan_query};
@@ -59,12 +60,12 @@ pub(super) async fn run(
     if explain.options.analyze {
         let (plan, entry) = (Arc::clone(&plans.physical), running.entry());
         entry.follows(&plan, false, None);
-        let (slot, task) = if plans.is_small()? {
-            (None, task)
-        } else {
-            let group = session.group(settings)?;
-            (Some(group.admit(entry).await?), memory::of_query(task, entry, &group))
+        let group = session.group(settings)?;
+        let slot = match plans.burden()? {
+            Burden::Little | Burden::Joins => None,
+            Burden::Much => Some(group.admit(entry).await?),
         };
+        let task = memory::of_query(task, entry, &group);
         entry.enter(Phase::Running);
         let finished = engine.threads.patient().spawn(run_to_end(plan, task, slot));
         AbortOnDrop(finished).join().await?;

@@ -9,6 +9,7 @@ mod audit;
 mod authorize;
 mod bounds;
 mod build;
+mod burden;
 mod check;
 mod ddl;
 mod engine;

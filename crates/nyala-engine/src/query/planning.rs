@@ -6,22 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
-use datafusion::physical_plan::empty::EmptyExec;
-use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
-use datafusion::physical_plan::streaming::StreamingTableExec;
-use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement as DfStatement;
 
 use super::activity::Running;
 use super::answer::Answer;
+use super::burden::Burden;
 use super::engine::Engine;
 use super::history::Recorded;
 use super::memory;
@@ -31,8 +26,7 @@ use super::run::{Deadline, Start};
 use super::session::Session;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{LiveScanExec, Pins};
-use crate::scan::{CuboidTable, HotCuboidExec};
+use crate::live::Pins;
 use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
@@ -143,17 +137,6 @@ pub(super) struct Plans {
     pub(super) report: Report,
 }
 
-impl Plans {
-    fn reads_cuboids_only(&self) -> Result<bool> {
-        Ok(self.report.all_from_cuboids() && reads_cuboids_only(&self.logical)?)
-    }
-
-    /// Whether it needs no slot. Cells are few beside rows, and dashboards wait for them: also while they still come from files.
-    pub(super) fn is_small(&self) -> Result<bool> {
-        Ok(self.reads_cuboids_only()? || reads_little(self.physical.as_ref()))
-    }
-}
-
 /// Plans and starts a query. `text` is the one it was parsed from, if that may be planned again.
 pub(super) async fn run(
     session: &Session,
@@ -180,7 +163,7 @@ pub(super) async fn run(
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);
     }
-    let (from_cuboids, is_small) = (plans.reads_cuboids_only()?, plans.is_small()?);
+    let (from_cuboids, burden) = (plans.reads_cuboids_only()?, plans.burden()?);
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
@@ -190,26 +173,16 @@ pub(super) async fn run(
         deadline: deadline.clone(),
         slot: None,
         plan: plans.physical,
-        task,
+        task: memory::of_query(task, running.entry(), &group),
     };
-    if is_small {
-        return Ok(start.on(engine.threads.execution(), running));
-    }
-    let slot = Some(group.admit(running.entry()).await?);
-    let task = memory::of_query(start.task, running.entry(), &group);
-    Ok(Start { slot, task, ..start }.on(engine.threads.patient(), running))
-}
-
-/// Whether a plan reads no table, also beside its aggregations: `SELECT … FROM (SELECT sum(x) …) JOIN t …` may.
-fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
-    let mut only = true;
-    plan.apply_with_subqueries(|node| {
-        if let LogicalPlan::TableScan(scan) = node {
-            only &= source_as_provider(&scan.source)?.is::<CuboidTable>();
+    match burden {
+        Burden::Little => Ok(start.on(engine.threads.execution(), running)),
+        Burden::Joins => Ok(start.on(engine.threads.patient(), running)),
+        Burden::Much => {
+            let slot = Some(group.admit(running.entry()).await?);
+            Ok(Start { slot, ..start }.on(engine.threads.patient(), running))
         }
-        Ok(if only { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
-    })?;
-    Ok(only)
+    }
 }
 
 /// Where an answer comes from, if the session wants answers again and this one does not change by itself.
@@ -226,23 +199,6 @@ fn source_of(
         asked: Arc::clone(asked),
         answered_from: report.answered_from().map(Into::into),
     })
-}
-
-/// Whether nothing is read but memory, and little of it: such a query is over before others notice.
-fn reads_little(plan: &dyn ExecutionPlan) -> bool {
-    let children = plan.children();
-    if children.is_empty() {
-        let is_one = plan.output_partitioning().partition_count() == 1;
-        return plan.is::<HotCuboidExec>() && is_one
-            || plan.downcast_ref::<LiveScanExec>().is_some_and(LiveScanExec::is_little)
-            || plan.is::<PlaceholderRowExec>()
-            || plan.is::<EmptyExec>()
-            || plan.is::<StreamingTableExec>()
-            || plan
-                .downcast_ref::<DataSourceExec>()
-                .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some());
-    }
-    children.into_iter().all(|child| reads_little(child.as_ref()))
 }
 
 fn count(engine: &Engine, report: &Report) {
