@@ -161,8 +161,10 @@ fn grants_on_schemas_and_cubes_allow_just_that() {
     root("GRANT BUILD ON CUBE ssb TO bob");
     assert_eq!(bob("BUILD CUBE ssb").code, Some(0), "{:?}", bob("BUILD CUBE ssb"));
     check_denied(&bob("SELECT count(*) FROM dates"), "building is not reading");
+    check_denied(&bob("CHECK CUBE ssb"), "a check shows what it finds");
     root("GRANT SELECT ON SCHEMA public TO bob");
     assert_eq!(bob("SELECT count(*) FROM customer").code, Some(0));
+    assert_eq!(bob("CHECK CUBE ssb SAMPLE 1").code, Some(0));
     check_denied(
         &bob("CREATE CUBE mine AS SELECT d_year, count(*) FROM dates GROUP BY d_year"),
         "reading is not creating",

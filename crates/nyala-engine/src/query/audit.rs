@@ -136,7 +136,8 @@ impl Engine {
     /// Takes down that somebody came, or was turned away for the reason given.
     pub fn audit_login(&self, options: &SessionOptions, refused: Option<&str>) {
         let event = if refused.is_some() { AuditEvent::LoginRefused } else { AuditEvent::Login };
-        self.audit.record(&line(options, event, None, refused));
+        // Nobody has looked at it yet.
+        self.audit.record(&line(&options.clone().cut(), event, None, refused));
     }
 
     /// Takes down a statement, if it changed something or was refused.

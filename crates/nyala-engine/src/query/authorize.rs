@@ -159,8 +159,15 @@ pub(super) fn own(
         }
         Nyala::DropCube { name: cube, .. } => creates(&catalog, identity, name(cube)?),
         Nyala::BuildCube(build) => builds(&catalog, identity, name(&build.name)?),
-        Nyala::CheckCube { name: cube, .. } | Nyala::AnalyzeCube { name: cube } => {
-            builds(&catalog, identity, name(cube)?)
+        Nyala::AnalyzeCube { name: cube } => builds(&catalog, identity, name(cube)?),
+        Nyala::CheckCube { name: cube, .. } => {
+            let cube = name(cube)?;
+            builds(&catalog, identity, cube.clone())?;
+            // What differs is told with its values.
+            match catalog.cubes.get(&cube) {
+                Some(cube) => selects(&catalog, identity, &cube.definition.sources),
+                None => Ok(()),
+            }
         }
         Nyala::CancelJob(id) => match engine.build_progress().into_iter().find(|job| job.id.0 == *id) {
             Some(job) => builds(&catalog, identity, job.cube),

@@ -93,9 +93,11 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     let job = begin(engine, &cube, wish.kind, &works).await?;
     let progress = Arc::clone(job.progress());
     let listed = engine.builds.start(&progress, taken);
+    // What a cube answers is the same for all, whatever the session of who builds it has set.
+    let usual = Settings::new(engine.context().default_options(), &engine.query_config);
     let context = BuildContext {
-        state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, settings),
-        frugal: frugal_state(engine, &pins, settings),
+        state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, &usual),
+        frugal: frugal_state(engine, &pins, &usual),
         catalog: Arc::clone(engine.catalog()),
         store: engine.stores().data()?,
         data_dir: engine.data_dir.clone(),

@@ -28,6 +28,19 @@ pub struct SessionOptions {
     pub identity: Identity,
 }
 
+/// Longest name of a client that is kept, in bytes: the log of statements keeps thousands.
+const NAME_BYTES: usize = 256;
+
+impl SessionOptions {
+    /// With what the client says of itself no longer than is kept.
+    pub(super) fn cut(mut self) -> Self {
+        for text in [&mut self.user, &mut self.application, &mut self.client] {
+            text.truncate(text.floor_char_boundary(NAME_BYTES));
+        }
+        self
+    }
+}
+
 /// A client's settings and running statement. One for each connection, or for each HTTP request.
 #[derive(Debug)]
 pub struct Session {
@@ -45,7 +58,7 @@ impl Session {
         let (token, stopping) = (engine.stopping.child_token(), Arc::new(engine.stopping.clone()));
         Self {
             engine,
-            options: Arc::new(options),
+            options: Arc::new(options.cut()),
             settings: Mutex::new(settings),
             running: Mutex::new(token),
             stopping,

@@ -45,6 +45,9 @@ const MOST_PARTITIONS: usize = 256;
 /// The setting that clients of PostgreSQL know under shorter names.
 const TIME_ZONE: &str = "datafusion.execution.time_zone";
 
+/// Longest value of a setting, in bytes.
+const VALUE_BYTES: usize = 4096;
+
 /// The settings of one session: a value, cheap to copy for each statement.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings(Arc<Values>);
@@ -103,6 +106,12 @@ impl Settings {
     /// Changes one setting.
     pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let name = own_name(name.to_ascii_lowercase());
+        if value.len() > VALUE_BYTES {
+            // Every plan that is kept has the settings it was made with.
+            let beginning = value.get(..value.floor_char_boundary(20)).unwrap_or_default();
+            let rule = format!("at most {VALUE_BYTES} bytes long");
+            return Err(invalid(&name, &format!("{beginning}…"), &rule));
+        }
         match name.as_str() {
             "search_path" => self.values().schema = first_schema(value)?.into(),
             "statement_timeout" => {

@@ -164,7 +164,7 @@ fn granted(parser: &mut DFParser<'_>, before: &str) -> Result<GrantWhat> {
 fn privilege(name: &Ident) -> Result<Privilege> {
     Privilege::ALL.into_iter().find(|known| known.word().eq_ignore_ascii_case(&name.value)).ok_or_else(|| {
         QueryError::new(ErrorKind::Unsupported, format!("there is no privilege `{}`", name.value))
-            .hint("there are SELECT, BUILD, CREATE and ALL")
+            .hint(format!("there are {} and ALL", Privilege::ALL.map(Privilege::word).join(", ")))
     })
 }
 

@@ -135,7 +135,7 @@ fn weight(key: &PlanKey, known: &Known) -> u32 {
         Known::Ready(template) => template.estimated_bytes(),
         _ => 0,
     };
-    u32::try_from(ENTRY_BYTES + key.text.len() + template).unwrap_or(u32::MAX)
+    u32::try_from(ENTRY_BYTES + key.text.len() + key.basis.settings.len() + template).unwrap_or(u32::MAX)
 }
 
 impl fmt::Debug for PlanCache {
