@@ -142,13 +142,20 @@ fn describe() {
         "Statements that ended in an error, cancelled ones included."
     );
     describe_counter!("nyala_rows_returned_total", "Rows sent to clients.");
-    describe_counter!("nyala_cube_hits_total", "Queries answered from a cube.");
-    describe_counter!("nyala_cube_misses_total", "Aggregate queries that no cube could answer.");
+    describe_counter!(
+        "nyala_cube_hits_total",
+        "Aggregations answered from a cube; a query may have several."
+    );
+    describe_counter!("nyala_cube_misses_total", "Aggregations that no cube could answer.");
     describe_gauge!(
         "nyala_queries_running",
         "Statements that have begun and not ended, also those that wait for a slot."
     );
-    describe_gauge!("nyala_memory_reserved_bytes", Unit::Bytes, "Memory that running queries hold.");
+    describe_gauge!(
+        "nyala_memory_reserved_bytes",
+        Unit::Bytes,
+        "Memory that running queries and builds hold."
+    );
     describe_hot_cuboids();
     describe_plans();
     describe_results();

@@ -97,8 +97,17 @@ impl EndJob {
     }
 
     pub(super) async fn finish(mut self, outcome: &Result<()>) {
-        end(&self.engine, &self.progress, outcome).await;
         self.done = true;
+        let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
+        let outcome = outcome.clone();
+        let recorded = async move {
+            end(&engine, &progress, &outcome).await;
+            Ok(())
+        };
+        // It has ended so, also if whoever waits for it is stopped before that is recorded.
+        if let Err(error) = self.engine.background.complete(recorded).await {
+            tracing::warn!(%error, "the end of a job is not recorded");
+        }
     }
 }
 
