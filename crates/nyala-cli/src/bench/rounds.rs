@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::door::Target;
 use super::host::Server;
-use super::load::{Load, Measured, run};
+use super::load::{Load, Measured, run, run_both};
 use super::report::{Beside, Ceiling, RunReport};
 use super::workload::{Workload, select_one};
 
@@ -73,12 +73,10 @@ impl Plan {
         if let Some((beside, clients)) = &self.beside {
             let _ = writeln!(stderr(), "… beside {} …", beside.name);
             let others = Load { per_second: None, clients: *clients, ..load.clone() };
-            let (busy, others) = tokio::join!(
-                run(&self.target, &self.workload, load, self.server),
-                run(&self.target, beside, others, None)
-            );
-            runs.busy.push(busy?);
-            runs.others.push(others?);
+            let (own, others) = ((&self.workload, load), (beside, others));
+            let (busy, others) = run_both(&self.target, own, others, self.server).await?;
+            runs.busy.push(busy);
+            runs.others.push(others);
         }
         Ok(())
     }

@@ -89,7 +89,7 @@ impl Client {
         match answer {
             Some(Err(failure)) => Outcome::Failed(failure.to_string()),
             _ if limit == times.deadline => Outcome::Unfinished,
-            _ => Outcome::Failed(format!("no answer within {:?}", times.timeout)),
+            _ => Outcome::TimedOut(format!("no answer within {:?}", times.timeout)),
         }
     }
 }

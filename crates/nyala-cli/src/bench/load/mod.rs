@@ -10,5 +10,5 @@ mod tests;
 mod usage;
 
 pub use recorder::Tally;
-pub use run::{Load, Measured, probe, run};
+pub use run::{Load, Measured, probe, run, run_both};
 pub use usage::{Held, Usage};

@@ -95,6 +95,8 @@ pub enum Outcome {
     Handled(Answer),
     /// With an error.
     Failed(String),
+    /// With an error, as it took too long.
+    TimedOut(String),
     /// Not at all.
     Unfinished,
 }
@@ -128,6 +130,12 @@ impl Recorder {
                 tally.rows += answer.rows;
             }
             Outcome::Failed(message) => {
+                tally.errors += 1;
+                self.note(message);
+            }
+            Outcome::TimedOut(message) => {
+                // The slowest of all: without them a server that stalls would have no slow answer.
+                tally.latencies.record(waited);
                 tally.errors += 1;
                 self.note(message);
             }
@@ -201,15 +209,17 @@ mod tests {
         recorder.record(1, Duration::from_millis(30), answer(1, 3));
         recorder.record(1, Duration::from_millis(40), Outcome::Failed("no".to_owned()));
         recorder.record(1, Duration::from_millis(50), Outcome::Unfinished);
+        recorder.record(0, Duration::from_millis(70), Outcome::TimedOut("late".to_owned()));
         let total = recorder.total().unwrap();
-        assert_eq!((total.handled, total.errors, total.unfinished, total.rows), (2, 2, 1, 10));
-        assert_eq!(total.latencies.count(), 3);
-        assert!((total.latencies.mean_ms() - 30.0).abs() < 0.1, "{}", total.latencies.mean_ms());
-        assert!((total.latencies.quantile_ms(1.0) - 50.0).abs() < 0.1);
+        assert_eq!((total.handled, total.errors, total.unfinished, total.rows), (2, 3, 1, 10));
+        assert_eq!(total.latencies.count(), 4);
+        assert!((total.latencies.mean_ms() - 40.0).abs() < 0.1, "{}", total.latencies.mean_ms());
+        assert!((total.latencies.quantile_ms(1.0) - 70.0).abs() < 0.1);
         let messages: Vec<_> = recorder.messages().into_iter().collect();
         assert_eq!(
             messages,
-            [("an answer of 3 columns, after one of 2".to_owned(), 1), ("no".to_owned(), 1)]
+            [("an answer of 3 columns, after one of 2", 1), ("late", 1), ("no", 1)]
+                .map(|(message, count)| (message.to_owned(), count))
         );
         assert_eq!(recorder.queries()[0].errors, 1);
     }

@@ -116,7 +116,38 @@ pub async fn run(
     server: Option<Server>,
 ) -> Result<Measured> {
     let connections = connect(target, load.clients, load.timeout).await;
+    run_from(Instant::now(), connections, target, workload, load, server).await
+}
+
+/// The same with two loads, from one moment on: to connect takes longer where there are more clients.
+pub async fn run_both(
+    target: &Target,
+    (workload, load): (&Arc<Workload>, Load),
+    (beside, others): (&Arc<Workload>, Load),
+    server: Option<Server>,
+) -> Result<(Measured, Measured)> {
+    let (own, theirs) = tokio::join!(
+        connect(target, load.clients, load.timeout),
+        connect(target, others.clients, others.timeout)
+    );
     let start = Instant::now();
+    let (mut one, other) = tokio::try_join!(
+        run_from(start, own, target, workload, load, server),
+        run_from(start, theirs, target, beside, others, None)
+    )?;
+    // It is of both, and nobody knows whose.
+    (one.usage.client_cpu, one.usage.server_cpu) = (None, None);
+    Ok((one, other))
+}
+
+async fn run_from(
+    start: Instant,
+    connections: Vec<Option<Connection>>,
+    target: &Target,
+    workload: &Arc<Workload>,
+    load: Load,
+    server: Option<Server>,
+) -> Result<Measured> {
     let from = start + load.warmup;
     let until = from + load.duration;
     let times = Times { from, until, deadline: until + load.drain, timeout: load.timeout };

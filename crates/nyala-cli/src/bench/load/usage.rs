@@ -31,8 +31,8 @@ impl Usage {
     /// Takes a later run as the continuation of this one.
     pub fn add(&mut self, later: Self) {
         let both = |own: Option<Duration>, later: Option<Duration>| Some(own? + later?);
-        let (begin, ended) = (self.elapsed.as_secs_f64(), self.course.last().map_or(0, |held| held.ended));
-        let errors = self.course.last().map_or(0, |held| held.errors);
+        let (begin, ended) = (self.elapsed.as_secs_f64(), self.ended);
+        let errors = ended.saturating_sub(self.handled);
         self.course.extend(later.course.into_iter().map(|held| Held {
             at_seconds: held.at_seconds + begin,
             ended: held.ended + ended,
@@ -61,7 +61,7 @@ pub struct Held {
     pub threads: Option<u64>,
     /// Files and sockets.
     pub open_files: Option<u64>,
-    /// Queries that have ended since the run began.
+    /// Queries that have ended since the measured time began.
     pub ended: u64,
     /// Those of them that gave an error, or were not answered in time.
     pub errors: u64,
@@ -120,7 +120,7 @@ impl Reading {
 pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: Option<Server>) -> Usage {
     tokio::time::sleep_until(from.into()).await;
     let first = Reading::take(progress, server);
-    let course = follow(from, until, progress, server).await;
+    let course = follow(from, until, progress, server, first).await;
     tokio::time::sleep_until(until.into()).await;
     let last = Reading::take(progress, server);
     let between = |first: Option<Duration>, last: Option<Duration>| Some(last?.saturating_sub(first?));
@@ -136,14 +136,26 @@ pub async fn watch(from: Instant, until: Instant, progress: &Progress, server: O
 }
 
 /// Looks at the server at even distances until the end.
-async fn follow(from: Instant, until: Instant, progress: &Progress, server: Option<Server>) -> Vec<Held> {
+async fn follow(
+    from: Instant,
+    until: Instant,
+    progress: &Progress,
+    server: Option<Server>,
+    first: Reading,
+) -> Vec<Held> {
     let pause = pause(until.saturating_duration_since(from));
     let Some((server, pause)) = server.zip(pause) else { return Vec::new() };
     let mut course = Vec::new();
     let mut next = from;
     while next < until {
         tokio::time::sleep_until(next.into()).await;
-        course.push(Held::look(from.elapsed(), progress, server));
+        let held = Held::look(from.elapsed(), progress, server);
+        let failed = first.ended.saturating_sub(first.handled);
+        course.push(Held {
+            ended: held.ended.saturating_sub(first.ended),
+            errors: held.errors.saturating_sub(failed),
+            ..held
+        });
         next += pause;
     }
     course

@@ -87,6 +87,8 @@ pub struct RunReport {
 pub struct Ceiling {
     /// Handled in each second.
     pub per_second: f64,
+    /// Those that gave an error, or were not answered in time.
+    pub errors: u64,
     /// Mean time.
     pub mean_ms: f64,
     /// CPU time of this program for each of them.
@@ -177,10 +179,13 @@ impl Report {
         }
     }
 
-    /// Queries of all runs that gave an error.
+    /// Queries of all runs that gave an error, those beside them and of their ceilings too.
     pub fn errors(&self) -> u64 {
-        let beside = |run: &RunReport| run.beside.as_ref().map_or(0, |beside| beside.errors);
-        self.runs.iter().map(|run| run.total.errors + beside(run)).sum()
+        let others = |run: &RunReport| {
+            run.beside.as_ref().map_or(0, |beside| beside.errors)
+                + run.ceiling.as_ref().map_or(0, |ceiling| ceiling.errors)
+        };
+        self.runs.iter().map(|run| run.total.errors + others(run)).sum()
     }
 }
 
@@ -232,6 +237,7 @@ impl Ceiling {
         let cost = Cost::of(&measured.usage);
         Self {
             per_second: measured.per_second(),
+            errors: measured.total.errors,
             mean_ms: measured.total.latencies.mean_ms(),
             client_cpu_ms_per_query: cost.client_cpu_ms_per_query,
             server_cpu_ms_per_query: cost.server_cpu_ms_per_query,
