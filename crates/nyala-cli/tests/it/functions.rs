@@ -57,6 +57,9 @@ async fn functions_that_make_much_of_little_are_bounded() {
         "array_length(generate_series(DATE '0001-01-01', DATE '9999-01-01', INTERVAL '1 second'))",
         "array_length(generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '5 nanoseconds'))",
         "array_length(array_repeat(1, 2000000000))",
+        "array_length(array_repeat(1, 9300000000000000000))",
+        "array_length(generate_series(arrow_cast(0, 'Timestamp(Second, None)'), \
+         arrow_cast(9000000000000000, 'Timestamp(Second, None)'), INTERVAL '1 day'))",
         "length(repeat('abc', 500000000))",
         "length(lpad('x', 2000000000, 'y'))",
     ] {
@@ -65,8 +68,9 @@ async fn functions_that_make_much_of_little_are_bounded() {
         test.error(&format!("{sql} FROM range(3) AS t(n)"), ErrorKind::LimitExceeded, "at most").await;
     }
     let little = "SELECT array_length(generate_series(1, 1000000)), length(repeat('abc', 1000)), rpad('x', 3, 'y'), \
-                  array_length(range(5, 1)), array_length(generate_series(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 month'))";
-    assert_eq!(test.run(little).await, [["1000000", "3000", "xyy", "0", "12"]]);
+                  array_length(range(5, 1)), array_length(generate_series(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 month')), \
+                  array_length(generate_series(CAST(NULL AS BIGINT), 20000000))";
+    assert_eq!(test.run(little).await, [["1000000", "3000", "xyy", "0", "12", "NULL"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

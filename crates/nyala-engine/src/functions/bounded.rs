@@ -5,7 +5,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::length::length;
-use arrow::datatypes::{DataType, FieldRef, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{
+    DataType, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    UInt64Type,
+};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -17,7 +20,7 @@ use crate::error::{ErrorKind, QueryError};
 const MOST_ELEMENTS: i128 = 10_000_000;
 const MOST_BYTES: i128 = 256 << 20;
 
-const MICROS_OF_DAY: i128 = 86_400_000_000;
+const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 
 /// The functions of `known` that need a bound, with it.
 pub(super) fn bounded(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
@@ -54,7 +57,8 @@ impl Size {
 
     /// How much comes of these rows, and how much may.
     fn measure(self, arguments: &[ArrayRef]) -> Result<(i128, i128)> {
-        let sum = |numbers: Vec<i128>| numbers.into_iter().map(|number| number.max(0)).sum::<i128>();
+        // What is NULL gives nothing.
+        let sum = |numbers: Vec<Option<i128>>| numbers.into_iter().flatten().map(|n| n.max(0)).sum::<i128>();
         let second = || arguments.get(1).map_or_else(|| Ok(Vec::new()), numbers);
         Ok(match self {
             Self::Series => (sum(series(arguments)?), MOST_ELEMENTS),
@@ -65,24 +69,24 @@ impl Size {
                     Some(texts) => numbers(&length(texts.as_ref())?)?,
                     None => Vec::new(),
                 };
-                let bytes = lengths.into_iter().zip(second()?).map(|(bytes, times)| bytes * times.max(0));
-                (bytes.sum(), MOST_BYTES)
+                let both = lengths.into_iter().zip(second()?);
+                (sum(both.map(|(bytes, times)| Some(bytes? * times?.max(0))).collect()), MOST_BYTES)
             }
         })
     }
 }
 
 /// Elements of each row's series.
-fn series(arguments: &[ArrayRef]) -> Result<Vec<i128>> {
+fn series(arguments: &[ArrayRef]) -> Result<Vec<Option<i128>>> {
     let points = arguments.iter().map(numbers).collect::<Result<Vec<_>>>()?;
-    let count = |from: i128, to: i128, step: i128| match step {
+    let count = |from: Option<i128>, to: Option<i128>, step: Option<i128>| match step? {
         // It is refused, or empty.
-        0 => 0,
-        _ => (to - from) / step + 1,
+        0 => None,
+        step => Some((to? - from?) / step + 1),
     };
     Ok(match points.as_slice() {
         [to] => to.clone(),
-        [from, to] => from.iter().zip(to).map(|(from, to)| count(*from, *to, 1)).collect(),
+        [from, to] => from.iter().zip(to).map(|(from, to)| count(*from, *to, Some(1))).collect(),
         [from, to, steps] => {
             let ends = from.iter().zip(to).zip(steps);
             ends.map(|((from, to), step)| count(*from, *to, *step)).collect()
@@ -91,33 +95,38 @@ fn series(arguments: &[ArrayRef]) -> Result<Vec<i128>> {
     })
 }
 
-/// The values as numbers, moments and intervals as microseconds; 0 for NULL and for what is neither.
-fn numbers(array: &ArrayRef) -> Result<Vec<i128>> {
-    let array = match array.data_type() {
+/// The values as numbers, moments and intervals as nanoseconds; none for NULL and for what is neither.
+fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
+    let nanos = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let steps = array.as_primitive::<IntervalMonthDayNanoType>().iter();
-            // Months are at least so long, and a step shorter than a microsecond takes one.
-            let micros = steps.map(|step| {
-                step.map_or(0, |step| {
-                    let days = i128::from(step.months) * 28 + i128::from(step.days);
-                    let nanos = i128::from(step.nanoseconds);
-                    let micros = days * MICROS_OF_DAY + nanos / 1000;
-                    if micros == 0 { nanos.signum() } else { micros }
-                })
-            });
-            return Ok(micros.collect());
+            // Months are at least so long.
+            let nanos = |step: IntervalMonthDayNano| {
+                let days = i128::from(step.months) * 28 + i128::from(step.days);
+                days * NANOS_OF_DAY + i128::from(step.nanoseconds)
+            };
+            return Ok(steps.map(|step| step.map(nanos)).collect());
         }
-        DataType::Date32 | DataType::Date64 => {
-            cast(array, &DataType::Timestamp(TimeUnit::Microsecond, None))?
+        DataType::UInt64 => {
+            let numbers = array.as_primitive::<UInt64Type>().iter();
+            return Ok(numbers.map(|number| number.map(i128::from)).collect());
         }
-        DataType::Timestamp(_, zone) => {
-            cast(array, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?
-        }
-        data_type if data_type.is_integer() => Arc::clone(array),
-        _ => return Ok(vec![0; array.len()]),
+        DataType::Date32 => NANOS_OF_DAY,
+        DataType::Date64 | DataType::Timestamp(TimeUnit::Millisecond, _) => 1_000_000,
+        DataType::Timestamp(TimeUnit::Second, _) => 1_000_000_000,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => 1000,
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => 1,
+        data_type if data_type.is_integer() => 1,
+        _ => return Ok(vec![None; array.len()]),
+    };
+    // What a date or a moment is in, not what it would be in another unit: that might not fit.
+    let array = match array.data_type() {
+        DataType::Date32 => cast(array, &DataType::Int32)?,
+        _ => Arc::clone(array),
     };
     let array = cast(&array, &DataType::Int64)?;
-    Ok(array.as_primitive::<Int64Type>().iter().map(|number| number.map_or(0, i128::from)).collect())
+    let numbers = array.as_primitive::<Int64Type>().iter();
+    Ok(numbers.map(|number| Some(i128::from(number?) * nanos)).collect())
 }
 
 /// A function that refuses to give too much.

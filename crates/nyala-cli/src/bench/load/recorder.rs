@@ -209,7 +209,7 @@ mod tests {
         recorder.record(1, Duration::from_millis(30), answer(1, 3));
         recorder.record(1, Duration::from_millis(40), Outcome::Failed("no".to_owned()));
         recorder.record(1, Duration::from_millis(50), Outcome::Unfinished);
-        recorder.record(0, Duration::from_millis(70), Outcome::TimedOut("late".to_owned()));
+        recorder.record(1, Duration::from_millis(70), Outcome::TimedOut("late".to_owned()));
         let total = recorder.total().unwrap();
         assert_eq!((total.handled, total.errors, total.unfinished, total.rows), (2, 3, 1, 10));
         assert_eq!(total.latencies.count(), 4);
