@@ -57,7 +57,6 @@ async fn functions_that_make_much_of_little_are_bounded() {
         "array_length(generate_series(DATE '0001-01-01', DATE '9999-01-01', INTERVAL '1 second'))",
         "array_length(generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '5 nanoseconds'))",
         "array_length(array_repeat(1, 2000000000))",
-        "array_length(array_repeat(1, 9300000000000000000))",
         "array_length(generate_series(arrow_cast(0, 'Timestamp(Second, None)'), \
          arrow_cast(9000000000000000, 'Timestamp(Second, None)'), INTERVAL '1 day'))",
         "length(repeat('abc', 500000000))",
