@@ -58,6 +58,7 @@ mod files;
 mod labels;
 mod log;
 mod meta;
+mod metronome;
 mod space;
 mod store;
 mod table;

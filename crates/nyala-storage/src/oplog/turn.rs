@@ -1,16 +1,13 @@
 //! Threads that compute only when nobody else would.
 
-use std::cell::Cell;
+use std::sync::Arc;
 
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 
+use super::metronome::Metronome;
+
 /// Of threads whose turn is last; 50 is what threads have, 0 the least.
 const LAST_PRIORITY: u8 = 25;
-
-thread_local! {
-    /// Whether this thread gives way to all others.
-    static PAUSES: Cell<bool> = const { Cell::new(false) };
-}
 
 /// When threads compute that would like to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +19,16 @@ pub(crate) enum Turn {
 }
 
 impl Turn {
+    /// To be kept while threads compute whose turn this is.
+    pub(crate) fn metronome(self) -> Option<Arc<Metronome>> {
+        (self == Self::Last).then(Metronome::share)
+    }
+
     /// This thread takes its turn from now on.
     pub(crate) fn give_way(self) {
         if self == Self::Fair {
             return;
         }
-        PAUSES.set(true);
         if let Err(error) = give_way_to_all() {
             tracing::debug!(%error, "a thread that reads values keeps its priority");
         }
@@ -45,15 +46,7 @@ impl Turn {
     }
 }
 
-/// Lets others in if this thread gives way to them. Linux goes by what each has got so far: a thread of the lowest policy is run
-/// to the next tick, 4 ms, even though another one waits that has just had some.
-pub(crate) fn pause() {
-    if PAUSES.get() {
-        std::thread::yield_now();
-    }
-}
-
-/// From now on this thread runs only where no other would, and stops soon when one would.
+/// From now on this thread runs only where no other would, and stops when one would, as soon as the processor looks.
 #[cfg(target_os = "linux")]
 fn give_way_to_all() -> Result<(), thread_priority::Error> {
     use thread_priority::unix::{NormalThreadSchedulePolicy, ThreadSchedulePolicy};

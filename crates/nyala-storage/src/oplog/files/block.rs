@@ -10,7 +10,6 @@ use super::write::footer_crc;
 use crate::oplog::codec::In;
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::space::Space;
-use crate::oplog::turn::pause;
 use crate::oplog::vfs::{FileHandle, Folder};
 
 /// Blocks that are read at once: what was read is verified while the processor still has it at hand.
@@ -133,7 +132,6 @@ impl BlockFile {
         self.file.read_exact(piece, section.offset + (number * PIECE_BYTES) as u64)?;
         let mut blocks = (number * READ_BLOCKS..).zip(piece.chunks(BLOCK_BYTES));
         blocks.try_for_each(|(number, block)| self.check_block(section, number, block))?;
-        pause();
         Ok(())
     }
 

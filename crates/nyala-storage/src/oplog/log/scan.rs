@@ -6,7 +6,6 @@ use super::file::FILLER;
 use super::frame::{Frame, HEAD_BYTES};
 use crate::oplog::error::Result;
 use crate::oplog::space::Space;
-use crate::oplog::turn::pause;
 use crate::oplog::vfs::FileHandle;
 
 const READ_BYTES: usize = 1 << 20;
@@ -135,7 +134,6 @@ impl<'a> Window<'a> {
         let fresh = self.room.as_mut_slice().get_mut(kept..wanted).unwrap_or_default();
         self.filled = kept + self.file.read_up_to(fresh, offset + kept as u64)?;
         self.start = offset;
-        pause();
         Ok(())
     }
 }

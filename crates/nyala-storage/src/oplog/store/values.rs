@@ -20,6 +20,7 @@ impl Inner {
     /// all else. A table whose files are damaged says so from then on.
     pub(super) fn load_all(&self, values: bool, turn: Turn) {
         let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
+        let _beats = if bases.is_empty() { None } else { turn.metronome() };
         let workers = (self.options.recovery_threads.min(bases.len()), turn);
         hand_out(workers, bases.iter(), |(table, base)| {
             let key = base.schema.key.iter().try_for_each(|position| base.preload(*position));
