@@ -292,3 +292,57 @@ async fn the_stricter_of_two_conditions_wins_whichever_side_the_constant_is_on()
         assert_eq!(rows[0][0], count, "{condition}");
     }
 }
+
+/// Names and types alone take seconds: each query of the list stands for twice what the one before does.
+fn slow_to_prepare() -> String {
+    let mut sql = "WITH c0 AS (SELECT 1 AS a, 2 AS b)".to_owned();
+    for level in 1..19 {
+        let below = level - 1;
+        sql += &format!(", c{level} AS (SELECT x.a, y.b FROM c{below} x JOIN c{below} y ON x.a = y.b)");
+    }
+    sql + " SELECT count(*) FROM c18"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
+    let test = TestEngine::new().await;
+    let session = test.session.clone();
+    let begun = Instant::now();
+    let statement = session.parse(&slow_to_prepare()).unwrap().remove(0);
+    let preparing = tokio::spawn(async move { session.prepare(statement).await.map(drop) });
+    let listed = "SELECT query_id, state FROM system.queries WHERE query LIKE 'WITH c0%'";
+    let row = loop {
+        assert!(!preparing.is_finished(), "it was prepared unseen");
+        if let Some(row) = test.run(listed).await.pop() {
+            break row;
+        }
+    };
+    assert_eq!(row[1], "planning");
+    test.run(&format!("KILL QUERY {}", row[0])).await;
+    assert_eq!(preparing.await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(test.run(listed).await, Vec::<Vec<String>>::new());
+    let logged = "SELECT status, took_us, planning_us FROM system.query_log WHERE query LIKE 'WITH c0%'";
+    let [row] = test.run(logged).await.try_into().unwrap();
+    let (took, planning): (u64, u64) = (row[1].parse().unwrap(), row[2].parse().unwrap());
+    assert_eq!(row[0], "killed");
+    assert!(0 < took && took == planning && u128::from(took) < begun.elapsed().as_micros(), "{row:?}");
+
+    // What is only prepared did not run.
+    let total = || test.engine.stats().queries_total;
+    let before = total();
+    let statement = test.session.parse("SELECT 41 + 1").unwrap().remove(0);
+    let prepared = test.session.prepare(statement).await.unwrap();
+    assert_eq!(total(), before);
+    assert_eq!(
+        test.run("SELECT count(*) FROM system.query_log WHERE query = 'SELECT 41 + 1'").await,
+        [["0"]]
+    );
+    for _ in 0..2 {
+        drop(test.session.execute(&prepared, Vec::new()).await.unwrap());
+    }
+    assert_eq!(
+        test.run("SELECT count(*) FROM system.query_log WHERE query = 'SELECT 41 + 1'").await,
+        [["2"]]
+    );
+    assert_eq!(total(), before + 4);
+}

@@ -27,12 +27,13 @@ impl Session {
         self.engine.check_open()?;
         let deadline = self.own_deadline();
         let settings = self.settings();
-        let text = statement.beginning(TEXT_BYTES);
+        let preparing = self.begin_to_prepare(&statement.beginning(TEXT_BYTES), &deadline);
         let prepared = deadline.within(self.prepare_with(statement, &settings)).await;
         // A statement that was to be ended while it was planned must not begin to run because planning was sooner done.
         let prepared = prepared.and_then(|prepared| deadline.check().map(|()| prepared));
-        if let Err(error) = &prepared {
-            self.log_failed(&text, error);
+        match &prepared {
+            Ok(_) => preparing.finish(),
+            Err(error) => preparing.fail(error),
         }
         prepared
     }

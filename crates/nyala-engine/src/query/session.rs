@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::activity::Running;
+use super::activity::{Preparing, Running};
 use super::admission::Group;
 use super::answer::Answer;
 use super::engine::Engine;
@@ -152,6 +152,12 @@ impl Session {
     pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
         let cancel = deadline.cancel.clone();
         Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
+    }
+
+    /// The same for a statement that is to be prepared, and no more.
+    pub(super) fn begin_to_prepare(&self, text: &str, deadline: &Deadline) -> Preparing {
+        let cancel = deadline.cancel.clone();
+        Preparing::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
     /// When a statement that begins now must end, which can be ended without the others of the session.

@@ -42,6 +42,8 @@ impl Phase {
 /// How a statement ended.
 #[derive(Debug, Clone)]
 pub(in crate::query) enum Status {
+    /// Nothing but its preparation was listed, which did what it should.
+    Prepared,
     Finished,
     /// The client went away, or did not want the rest.
     Abandoned,
@@ -251,6 +253,11 @@ impl Entry {
         if self.end.set(End { status, took: self.begun.elapsed() }).is_ok() {
             self.enter(self.phase());
         }
+    }
+
+    /// Whether it is for others to log it.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.end().is_some_and(|end| matches!(end.status, Status::Prepared))
     }
 
     pub(in crate::query) fn end(&self) -> Option<&End> {

@@ -17,5 +17,5 @@ mod watchdog;
 pub(super) use entry::{Entry, Phase, Status, TEXT_BYTES};
 pub use phases::PhaseTimes;
 pub(super) use registry::Registry;
-pub(super) use running::{Running, fail};
+pub(super) use running::{Preparing, Running, fail};
 pub(super) use watchdog::{Stuck, tasks, watch};

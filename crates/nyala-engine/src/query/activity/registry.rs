@@ -76,6 +76,10 @@ impl Registry {
 
     pub(super) fn end(&self, entry: &Arc<Entry>) {
         entry.forget_work();
+        if entry.is_prepared() {
+            drop(self.with_part(entry.id, |part| part.running.remove(&entry.id)));
+            return;
+        }
         self.log_slow(entry);
         self.phases.ended(entry);
         // The memory of the oldest is given back after the lock.

@@ -35,13 +35,8 @@ impl Running {
         owner: &Arc<SessionOptions>,
         cancel: CancellationToken,
     ) -> Self {
-        counters.running.fetch_add(1, Ordering::Relaxed);
         counters.total.fetch_add(1, Ordering::Relaxed);
-        let listed = Listed {
-            counters: Arc::clone(counters),
-            registry: Arc::clone(registry),
-            entry: registry.begin(text, Arc::clone(owner), cancel),
-        };
+        let listed = Listed::begin(counters, registry, text, owner, cancel);
         Self { listed: Arc::new(listed), task: None }
     }
 
@@ -90,6 +85,21 @@ impl Running {
 }
 
 impl Listed {
+    fn begin(
+        counters: &Arc<Counters>,
+        registry: &Arc<Registry>,
+        text: &str,
+        owner: &Arc<SessionOptions>,
+        cancel: CancellationToken,
+    ) -> Self {
+        counters.running.fetch_add(1, Ordering::Relaxed);
+        Self {
+            counters: Arc::clone(counters),
+            registry: Arc::clone(registry),
+            entry: registry.begin(text, Arc::clone(owner), cancel),
+        }
+    }
+
     /// Takes note of the error that ends the statement.
     pub(in crate::query) fn fail(&self, error: &QueryError) {
         fail(&self.counters, &self.entry, error);
@@ -98,6 +108,42 @@ impl Listed {
     /// Takes note that the statement did what it should.
     pub(in crate::query) fn finish(&self) {
         self.entry.end_with(Status::Finished);
+    }
+}
+
+/// A statement while it is prepared: it runs, but is counted and logged only if it ends with that. Else that is for who executes
+/// it, as often as that is.
+#[derive(Debug)]
+pub(in crate::query) struct Preparing {
+    listed: Listed,
+}
+
+impl Preparing {
+    pub(in crate::query) fn begin(
+        counters: &Arc<Counters>,
+        registry: &Arc<Registry>,
+        text: &str,
+        owner: &Arc<SessionOptions>,
+        cancel: CancellationToken,
+    ) -> Self {
+        Self { listed: Listed::begin(counters, registry, text, owner, cancel) }
+    }
+
+    pub(in crate::query) fn fail(&self, error: &QueryError) {
+        self.listed.fail(error);
+    }
+
+    /// It can be executed.
+    pub(in crate::query) fn finish(self) {
+        self.listed.entry.end_with(Status::Prepared);
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        if !self.listed.entry.is_prepared() {
+            self.listed.counters.total.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 

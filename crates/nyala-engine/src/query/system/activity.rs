@@ -104,6 +104,7 @@ fn status_of(entry: &Entry) -> &'static str {
     match entry.end().map(|end| &end.status) {
         None => "running",
         Some(_) if entry.was_killed() => "killed",
+        Some(Status::Prepared) => "prepared",
         Some(Status::Finished) => "finished",
         Some(Status::Abandoned) => "abandoned",
         Some(Status::Failed(_)) => "failed",
