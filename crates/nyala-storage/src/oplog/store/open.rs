@@ -20,10 +20,7 @@ use crate::oplog::files::{LogEntry, Manifest, is_ours};
 use crate::oplog::log::{Log, LogHeader, log_name, log_number};
 use crate::oplog::table::{SharedTable, TableState};
 use crate::oplog::unit::{Unit, hash_seed};
-use crate::oplog::vfs::{Folder, Reads};
-
-/// Of the log so much is asked for ahead: there is hardly more behind a checkpoint.
-const LOG_AHEAD_BYTES: u64 = 32 << 20;
+use crate::oplog::vfs::Folder;
 
 pub(super) fn open(
     folder: &Path,
@@ -37,7 +34,6 @@ pub(super) fn open(
     let lock = folder.lock(&options.holder)?;
     let (manifest, copy_damage) = find_manifest(&folder, &environment)?;
     let seed = hash_seed(&manifest.store);
-    expect_log(&folder, &manifest);
     let tables = load_tables(&folder, &manifest, options.recovery_threads, &progress)?;
     let mut replayed = Replayed::new(&manifest, tables, seed);
     replayed.run(&folder, &manifest, &progress)?;
@@ -73,15 +69,6 @@ pub(super) fn open(
     });
     let threads = inner.options.background.then(|| Threads::start(&inner)).transpose()?;
     Ok(DiskStore { threads, inner, report })
-}
-
-/// The rest of the log is read behind the keys: meanwhile the disk may bring it.
-fn expect_log(folder: &Folder, manifest: &Manifest) {
-    let (number, from) = manifest.log;
-    // If it cannot be opened, who reads it says so.
-    if let Ok(file) = folder.open(&log_name(number)) {
-        file.expect_reads(Reads::Soon { from, bytes: LOG_AHEAD_BYTES });
-    }
 }
 
 fn report(replayed: &mut Replayed, copy_damage: Option<&OplogError>) -> StoreReport {

@@ -21,6 +21,9 @@ use crate::oplog::vfs::{Folder, Reads};
 /// later means to ask for the hash of every row.
 const LOG_BYTES_A_ROW: usize = 64;
 
+/// Of the log so much is asked for ahead: there is hardly more behind a checkpoint.
+const LOG_AHEAD_BYTES: u64 = 32 << 20;
+
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
 /// any other failure is the caller's.
 pub(super) fn load_tables(
@@ -53,6 +56,7 @@ pub(super) fn load_tables(
         progress.rows_done.fetch_add(entry.rows.into(), Relaxed);
         unit
     });
+    expect_log(folder, manifest);
     let mut ahead: BTreeMap<u32, Vec<Option<Sorted>>> = BTreeMap::new();
     for (entry, unit) in manifest.units.iter().zip(units) {
         let Some(table) = tables.get_mut(&entry.table) else {
@@ -79,6 +83,15 @@ pub(super) fn load_tables(
         table.index = build_index(&table.units, ahead, threads, expected);
     }
     Ok(tables)
+}
+
+/// The rest of the log is read when the index of all keys is built: meanwhile the disk may bring it.
+fn expect_log(folder: &Folder, manifest: &Manifest) {
+    let (number, from) = manifest.log;
+    // If it cannot be opened, who reads it says so.
+    if let Ok(file) = folder.open(&log_name(number)) {
+        file.expect_reads(Reads::Soon { from, bytes: LOG_AHEAD_BYTES });
+    }
 }
 
 /// Bytes of log that are still to be read.
