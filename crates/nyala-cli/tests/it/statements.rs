@@ -325,7 +325,7 @@ async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
     let [row] = test.run(logged).await.try_into().unwrap();
     let (took, planning): (u64, u64) = (row[1].parse().unwrap(), row[2].parse().unwrap());
     assert_eq!(row[0], "killed");
-    assert!(0 < took && took == planning && u128::from(took) < begun.elapsed().as_micros(), "{row:?}");
+    assert!(0 < took && 0 < planning && u128::from(took) < begun.elapsed().as_micros(), "{row:?}");
 
     // What is only prepared did not run.
     let total = || test.engine.stats().queries_total;
