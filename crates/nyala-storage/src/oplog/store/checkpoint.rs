@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::inner::Inner;
+use super::inner::{Checkpointed, Inner};
 use super::queue::lock;
 use super::upkeep::Upkeep;
 use crate::oplog::error::Result;
@@ -44,7 +44,9 @@ impl Inner {
         }
         self.folder.sync()?;
         manifest.store(&self.folder)?;
-        *lock(&self.checkpointed) = (manifest.lsn, manifest.log);
+        let rows = self.all_tables().iter().map(|table| table.read().growing_rows()).sum();
+        let step = self.options.checkpoint_step(rows);
+        *lock(&self.checkpointed) = Checkpointed { lsn: manifest.lsn, log: manifest.log, step };
         upkeep.manifest = manifest;
         upkeep.written_ms = self.environment.clock.now_ms();
         upkeep.files = files;

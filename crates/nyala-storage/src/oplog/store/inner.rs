@@ -39,14 +39,24 @@ pub(crate) struct Inner {
     /// Held while files are put in order.
     pub(crate) upkeep: Mutex<Upkeep>,
     pub(crate) status: Mutex<Status>,
-    /// LSN, and log and offset, up to which the newest manifest has everything.
-    pub(crate) checkpointed: Mutex<(u64, (u64, u64))>,
+    pub(crate) checkpointed: Mutex<Checkpointed>,
     /// LSN of the last change that readers see.
     pub(crate) lsn: AtomicU64,
     /// LSN of the last change that is on disk.
     pub(crate) durable_lsn: AtomicU64,
     /// Given back when the store is closed, also if somebody still holds one of its tables.
     pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
+}
+
+/// Where the newest manifest ends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Checkpointed {
+    /// Up to this it has everything.
+    pub(crate) lsn: u64,
+    /// The log and the offset of that.
+    pub(crate) log: (u64, u64),
+    /// After so many bytes more the next one is due.
+    pub(crate) step: u64,
 }
 
 impl Inner {

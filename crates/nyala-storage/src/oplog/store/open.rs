@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use super::commit::Committer;
 use super::failure::RESERVE;
-use super::inner::{Inner, Status};
+use super::inner::{Checkpointed, Inner, Status};
 use super::progress::Phase;
 use super::queue::Queue;
 use super::recover::{load_tables, value_bytes};
@@ -49,6 +49,7 @@ pub(super) fn open(
     let upkeep = Upkeep::new(manifest.clone(), replayed.last, changed);
     progress.bytes_total.store(replayed.tables.values().map(value_bytes).sum(), Relaxed);
     progress.enter(Phase::Values);
+    let step = options.checkpoint_step(replayed.tables.values().map(TableState::growing_rows).sum());
     let tables = shared(std::mem::take(&mut replayed.tables));
     let inner = Arc::new(Inner {
         store: manifest.store,
@@ -60,7 +61,7 @@ pub(super) fn open(
         lsn: AtomicU64::new(replayed.next_lsn - 1),
         durable_lsn: AtomicU64::new(log.synced_lsn),
         committer: Mutex::new(Committer::new(replayed, log)),
-        checkpointed: Mutex::new((manifest.lsn, manifest.log)),
+        checkpointed: Mutex::new(Checkpointed { lsn: manifest.lsn, log: manifest.log, step }),
         upkeep: Mutex::new(upkeep),
         status: Mutex::new(status),
         lock: Mutex::new(Some(lock)),

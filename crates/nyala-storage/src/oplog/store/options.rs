@@ -79,6 +79,12 @@ impl StoreOptions {
     /// No store takes a larger statement.
     pub(crate) const MAX_STATEMENT_BYTES: usize = 512 << 20;
 
+    /// After so much more log a checkpoint is due if the growing units have so many rows: it writes a hash for each, about as much as
+    /// the log has then, until that has as much as it may.
+    pub(super) fn checkpoint_step(&self, rows: u64) -> u64 {
+        (rows * size_of::<u64>() as u64).clamp(self.checkpoint_bytes / 4, self.checkpoint_bytes)
+    }
+
     /// Names the first option that cannot be as it is.
     pub fn validate(&self) -> Result<()> {
         let rules = [

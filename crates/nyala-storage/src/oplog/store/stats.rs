@@ -1,5 +1,6 @@
 //! How much there is, for listings and metrics.
 
+use super::inner::Checkpointed;
 use super::{DiskStore, LiveTable};
 use crate::oplog::store::queue::lock;
 
@@ -52,7 +53,7 @@ impl LiveTable {
 impl DiskStore {
     /// How much is in the store. It waits while a group of statements is being committed.
     pub fn stats(&self) -> StoreStats {
-        let (checkpoint_lsn, from) = lock(&self.inner.checkpointed).to_owned();
+        let Checkpointed { lsn: checkpoint_lsn, log: from, .. } = *lock(&self.inner.checkpointed);
         let committer = lock(&self.inner.committer);
         let unread = committer.logs.iter().filter(|log| log.number >= from.0);
         let closed: u64 = unread.filter(|log| log.number < committer.log.number).map(|log| log.bytes).sum();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::inner::{Inner, Status};
+use super::inner::{Checkpointed, Inner, Status};
 use super::queue::{Request, lock};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{Manifest, UnitFiles};
@@ -140,23 +140,15 @@ impl Inner {
         let (known_log, known_bytes) = upkeep.manifest.log;
         let waited = self.environment.clock.now_ms().saturating_sub(upkeep.written_ms);
         let idle = waited >= self.options.checkpoint_interval_ms && bytes > known_bytes;
-        idle || log != known_log || bytes >= known_bytes.saturating_add(self.checkpoint_step())
-    }
-
-    /// After so much log a checkpoint is due: sooner while the keys that it writes are few. It writes as much as the
-    /// log has since, at most.
-    fn checkpoint_step(&self) -> u64 {
-        let rows: u64 = self.all_tables().iter().map(|table| table.read().growing_rows()).sum();
-        (rows * size_of::<u64>() as u64)
-            .clamp(self.options.checkpoint_bytes / 4, self.options.checkpoint_bytes)
+        idle || log != known_log || self.log_is_long()
     }
 
     /// Whether more was written since the last checkpoint than should be.
     pub(super) fn log_is_long(&self) -> bool {
-        let (_, (known_log, known_bytes)) = *lock(&self.checkpointed);
+        let Checkpointed { log: (known_log, known_bytes), step, .. } = *lock(&self.checkpointed);
         let (log, bytes) = self.log_position();
         let known = if log == known_log { known_bytes } else { 0 };
-        bytes >= known.saturating_add(self.options.checkpoint_bytes)
+        bytes >= known.saturating_add(step)
     }
 
     fn log_position(&self) -> (u64, u64) {
