@@ -7,6 +7,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::bytes::BytesOfText;
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::lists::DisjointLists;
@@ -53,6 +54,7 @@ impl BaseState {
             .with_runtime_env(Arc::clone(runtime))
             .with_default_features();
         let state = register(builder)
+            .with_analyzer_rule(Arc::new(BytesOfText))
             .with_analyzer_rule(Arc::new(ConstantsRight))
             .with_analyzer_rule(Arc::new(DisjointLists))
             .with_analyzer_rule(Arc::new(ConstantsFit))

@@ -1,6 +1,7 @@
 //! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
 
 mod base;
+mod bytes;
 mod casts;
 mod constants;
 mod context;

@@ -281,6 +281,8 @@ fn literal<'a>(
     let (literal, next) = match token.kind {
         Kind::Integer => (Literal::Integer(text.into()), at + 1),
         Kind::Decimal => (Literal::Decimal(text.into()), at + 1),
+        // What may stand for bytes is read with the type that it is compared with.
+        Kind::Text if text.starts_with(r"'\x") => return None,
         Kind::Text => (Literal::Text(unquoted(text)), at + 1),
         Kind::Minus => {
             let number = tokens.get(at + 1)?;
