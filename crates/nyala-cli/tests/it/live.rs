@@ -556,3 +556,55 @@ async fn a_file_of_rows_is_loaded_in_several_statements() {
     let lsns: Vec<Vec<String>> = test.run("SELECT count(DISTINCT _version) FROM t").await;
     assert!(lsns[0][0].parse::<u32>().unwrap() > 1, "{lsns:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn texts_of_hexadecimal_digits_are_bytes_where_bytes_are_wanted() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE b (k BYTEA PRIMARY KEY, v BYTEA, t TEXT)").await;
+    test.run(
+        r"INSERT INTO b VALUES ('\xdeadbeef', '\x', '\x00'), ('\x01FF', 'plain', ''), (x'02', NULL, '')",
+    )
+    .await;
+    let rows: &[&[&str]] = &[&["01ff", "706c61696e", ""], &["02", "NULL", ""], &["deadbeef", "", r"\x00"]];
+    check(&test, "SELECT encode(k, 'hex'), encode(v, 'hex'), t FROM b ORDER BY k", rows).await;
+    for found in [
+        r"k = '\xdeadbeef'",
+        r"k IN ('\xDEADBEEF', '\xff')",
+        r"k > '\x02' AND t = '\x00'",
+        r"k = '\xdeadbeef'::bytea",
+    ] {
+        // More than once, so that a plan without values would be made.
+        for _ in 0..3 {
+            check(&test, &format!("SELECT t FROM b WHERE {found}"), &[&[r"\x00"]]).await;
+        }
+    }
+    test.run(r"UPDATE b SET v = '\x0a' WHERE k = '\x02'").await;
+    check(&test, "SELECT encode(v, 'hex') FROM b WHERE k = x'02'", &[&["0a"]]).await;
+    check(
+        &test,
+        r"SELECT encode('\x01ff'::bytea, 'hex'), '\x01', try_cast('\xg' AS bytea)",
+        &[&["01ff", r"\x01", "NULL"]],
+    )
+    .await;
+    for wrong in
+        [r"SELECT '\x0'::bytea", r"SELECT t FROM b WHERE k = '\x0g'", r"INSERT INTO b (k) VALUES ('\xabc')"]
+    {
+        test.error(wrong, ErrorKind::Data, "does not stand for bytes").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_that_are_named_beside_all_columns_are_given_once() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)").await;
+    test.run("INSERT INTO t VALUES (1, 10)").await;
+    let version = test.run("SELECT _version FROM t").await.remove(0).remove(0);
+    for sql in [
+        "SELECT *, _version FROM t",
+        "SELECT _version, * FROM t",
+        "SELECT * FROM (SELECT *, _version FROM t)",
+    ] {
+        check(&test, sql, &[&["1", "10", &version]]).await;
+    }
+    check(&test, "SELECT *, _version AS v FROM t", &[&["1", "10", &version, &version]]).await;
+}

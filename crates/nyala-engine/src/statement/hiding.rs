@@ -3,24 +3,34 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias,
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind, TableAlias,
     TableFactor, TableWithJoins, VisitorMut,
 };
 use nyala_model::QualifiedName;
 
-use super::versions::{PLAIN, folded};
+use super::versions::{PLAIN, folded, is};
 
 /// Takes the next table that is walked over from [`PLAIN`], if it is told to.
-pub(super) struct Hiding {
+pub(super) struct Hiding<'a> {
     /// For each table that is still to come: the live table that it is, if it is to be taken from there.
     hidden: std::vec::IntoIter<Option<QualifiedName>>,
     /// Tables of which a schema was named, as the statement names them, and what they are called now.
     renamed: Vec<(Vec<String>, ObjectName)>,
+    /// The column with the versions of rows, in lower case.
+    row_version: &'a str,
 }
 
-impl Hiding {
-    pub(super) fn new(hidden: Vec<Option<QualifiedName>>) -> Self {
-        Self { hidden: hidden.into_iter(), renamed: Vec::new() }
+impl<'a> Hiding<'a> {
+    pub(super) fn new(hidden: Vec<Option<QualifiedName>>, row_version: &'a str) -> Self {
+        Self { hidden: hidden.into_iter(), renamed: Vec::new(), row_version }
+    }
+
+    /// `SELECT *, _version` gives it once: `*` has it, since it is named.
+    fn name_once(&self, projection: &mut Vec<SelectItem>) {
+        if projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_))) {
+            let is_version = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(name)) if is(name, self.row_version));
+            projection.retain(|item| !is_version(item));
+        }
     }
 
     /// What the table is called now whose columns are meant, if it is one of `from`.
@@ -31,7 +41,7 @@ impl Hiding {
     }
 }
 
-impl VisitorMut for Hiding {
+impl VisitorMut for Hiding<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
@@ -55,6 +65,7 @@ impl VisitorMut for Hiding {
 
     /// Columns are found by a part of a table's name, and `*` by the whole of it.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.name_once(&mut select.projection);
         if self.renamed.is_empty() {
             return ControlFlow::Continue(());
         }

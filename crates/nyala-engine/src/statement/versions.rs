@@ -62,30 +62,31 @@ pub(super) fn last(name: &ObjectName) -> Option<&Ident> {
 }
 
 /// The tables of a statement, in the order in which they are walked over.
-pub(super) struct Versions {
+pub(super) struct Versions<'a> {
+    live: LiveNames<'a>,
     /// Whether any has versions.
     any: bool,
     /// Those that must not have them, as the live tables they are.
     hidden: Vec<Option<QualifiedName>>,
 }
 
-impl Versions {
+impl<'a> Versions<'a> {
     /// Looks through a statement. If it `writes`, its first table is the one that it writes to.
-    pub(super) fn of(tree: &impl Visit, writes: bool, live: LiveNames<'_>) -> Self {
+    pub(super) fn of(tree: &impl Visit, writes: bool, live: LiveNames<'a>) -> Self {
         let mut names = Names { live, scopes: Vec::new(), open: Vec::new(), tables: Vec::new() };
         names.enter(Scope::default());
         let _ = tree.visit(&mut names);
         let shown = names.shown(writes);
         let any = names.tables.iter().zip(&shown).any(|(table, shown)| table.is_some() && *shown);
         let hidden = names.tables.into_iter().zip(shown).map(|(table, shown)| table.filter(|_| !shown));
-        Self { any, hidden: hidden.collect() }
+        Self { live, any, hidden: hidden.collect() }
     }
 
     /// Takes tables from [`PLAIN`] where others have versions; whether there are such. Since it was looked through, the
     /// statement may only have lost what came last in it.
     pub(super) fn hide(self, tree: &mut impl VisitMut) -> bool {
         if self.any {
-            let _ = tree.visit(&mut Hiding::new(self.hidden));
+            let _ = tree.visit(&mut Hiding::new(self.hidden, self.live.row_version));
         }
         self.any
     }
