@@ -58,7 +58,8 @@ pub(super) async fn run(
     let (kind, tag) = match statement.action {
         BuildAction::Build => (JobKind::Build, "BUILD CUBE"),
         BuildAction::Refresh => (JobKind::Refresh, "REFRESH CUBE"),
-        BuildAction::Merge => (JobKind::Merge, "MERGE CUBE"),
+        // libpq takes what follows MERGE in a tag for a number of rows.
+        BuildAction::Merge => (JobKind::Merge, "BUILD CUBE"),
     };
     run_job(engine, Wish { name, kind, range: statement.range.clone() }, settings).await?;
     Ok(Completion::of(tag))

@@ -68,6 +68,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("lock_timeout", "0", Rule::Any, false),
     setting("max_identifier_length", "63", Rule::Fixed, false),
     setting("max_index_keys", "32", Rule::Fixed, false),
+    setting("password_encryption", "scram-sha-256", Rule::Fixed, false),
     setting("quote_all_identifiers", "off", Rule::Boolean, false),
     setting("row_security", "on", Rule::Boolean, false),
     setting("server_encoding", "UTF8", Rule::Fixed, true),

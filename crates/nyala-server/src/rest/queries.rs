@@ -62,7 +62,8 @@ pub(super) async fn kill(
     match session_of(&shared, identity).query(&format!("KILL QUERY {number}")).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),
         Err(error) if error.kind == ErrorKind::UndefinedObject => {
-            Err(ApiError { status: StatusCode::NOT_FOUND, ..error.into() })
+            Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", error.message)
+                .hint("`GET /api/v1/queries` lists what runs"))
         }
         Err(error) => Err(error.into()),
     }

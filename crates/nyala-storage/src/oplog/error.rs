@@ -143,7 +143,7 @@ pub enum OplogError {
     /// The changes after this LSN are no longer kept, or the LSN is of a change that was lost in a power cut. Copy the
     /// table, then follow from its LSN.
     #[error(
-        "changes after LSN {after} are no longer kept, the oldest are after {oldest}; read the table anew"
+        "changes after LSN {after} are not kept, or it has not come yet; the oldest are after {oldest}: read the table anew"
     )]
     ChangesGone {
         /// The LSN that was asked for.
