@@ -27,7 +27,7 @@ use super::session::Session;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::{Settings, SnapshotContext};
+use crate::session::{Settings, SnapshotContext, bytes_of_text};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -268,7 +268,8 @@ pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) ->
     let values = values.iter().zip(types).enumerate();
     let cast = values.map(|(number, (value, data_type))| match data_type {
         Some(wanted) if value.data_type() != *wanted => {
-            value.cast_to(wanted).map_err(|_| unreadable(number, value, wanted))
+            let bytes = bytes_of_text(value, wanted);
+            bytes.unwrap_or_else(|| value.cast_to(wanted).map_err(|_| unreadable(number, value, wanted)))
         }
         _ => Ok(value.clone()),
     });

@@ -39,29 +39,35 @@ impl AnalyzerRule for BytesOfText {
 fn bytes_of(expr: Expr) -> Result<Transformed<Expr>> {
     let (text, data_type) = match &expr {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
-            (expr, field.data_type().clone())
+            (expr, field.data_type())
         }
         _ => return Ok(Transformed::no(expr)),
     };
     let Expr::Literal(text, _) = text.as_ref() else { return Ok(Transformed::no(expr)) };
-    let Some(digits) = text.try_as_str().flatten().and_then(|text| text.strip_prefix(HEX)) else {
-        return Ok(Transformed::no(expr));
+    let bytes = match (bytes_of_text(text, data_type), &expr) {
+        (None, _) => return Ok(Transformed::no(expr)),
+        (Some(Ok(bytes)), _) => bytes,
+        (Some(Err(_)), Expr::TryCast(_)) => ScalarValue::try_new_null(data_type)?,
+        (Some(Err(error)), _) => return Err(error.into()),
     };
-    let value: fn(Option<Vec<u8>>) -> ScalarValue = match data_type {
+    Ok(Transformed::yes(Expr::Literal(bytes, None)))
+}
+
+/// The bytes that `value` stands for, if it is a text that begins with `\x` and `data_type` is one of bytes.
+pub(crate) fn bytes_of_text(
+    value: &ScalarValue,
+    data_type: &DataType,
+) -> Option<std::result::Result<ScalarValue, QueryError>> {
+    let bytes: fn(Option<Vec<u8>>) -> ScalarValue = match data_type {
         DataType::Binary => ScalarValue::Binary,
         DataType::LargeBinary => ScalarValue::LargeBinary,
         DataType::BinaryView => ScalarValue::BinaryView,
-        _ => return Ok(Transformed::no(expr)),
+        _ => return None,
     };
-    let bytes = match (hex::decode(digits), &expr) {
-        (Ok(bytes), _) => Some(bytes),
-        (Err(_), Expr::TryCast(_)) => None,
-        (Err(error), _) => {
-            let message = format!("`{HEX}{digits}` does not stand for bytes: {error}");
-            return Err(QueryError::new(ErrorKind::Data, message)
-                .hint(r"write two hexadecimal digits for each byte, as in '\x00ff'")
-                .into());
-        }
-    };
-    Ok(Transformed::yes(Expr::Literal(value(bytes), None)))
+    let digits = value.try_as_str().flatten()?.strip_prefix(HEX)?;
+    Some(hex::decode(digits).map(|decoded| bytes(Some(decoded))).map_err(|error| {
+        let message = format!("`{HEX}{digits}` does not stand for bytes: {error}");
+        QueryError::new(ErrorKind::Data, message)
+            .hint(r"write two hexadecimal digits for each byte, as in '\x00ff'")
+    }))
 }

@@ -21,6 +21,7 @@ mod settings;
 mod tables;
 
 pub(crate) use base::BaseState;
+pub(crate) use bytes::bytes_of_text;
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
 pub(crate) use give_way::be_patient;

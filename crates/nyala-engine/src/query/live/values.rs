@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
 use crate::error::Result;
 use crate::query::planning::{Unoptimized, bind_input, cast_values};
+use crate::session::bytes_of_text;
 
 /// What an INSERT writes.
 pub(super) enum Rows {
@@ -68,7 +69,7 @@ fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<Arr
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
             match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
-                Some(value) => scalars.push(value.cast_to(field.data_type())?),
+                Some(value) => scalars.push(cast(&value, field.data_type())?),
                 None => return Ok(None),
             }
         }
@@ -89,7 +90,7 @@ fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<Scala
         }
         Expr::Cast(Cast { expr, field }) => {
             let inner = literal(expr, parameters)?;
-            Some(inner.and_then(|value| Ok(value.cast_to(field.data_type())?)))
+            Some(inner.and_then(|value| cast(&value, field.data_type())))
         }
         Expr::Negative(inner) => {
             Some(literal(inner, parameters)?.and_then(|value| Ok(value.arithmetic_negate()?)))
@@ -97,6 +98,10 @@ fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<Scala
         Expr::Alias(alias) => literal(&alias.expr, parameters),
         _ => None,
     }
+}
+
+fn cast(value: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
+    bytes_of_text(value, data_type).unwrap_or_else(|| Ok(value.cast_to(data_type)?))
 }
 
 /// A column of the table: one of the values, as it is or cast, or the same literal in every row.
