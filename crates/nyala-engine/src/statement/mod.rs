@@ -5,6 +5,7 @@ mod ast;
 mod balance;
 mod conflict;
 mod copy;
+mod dialect;
 mod grouping;
 mod hiding;
 mod joined;

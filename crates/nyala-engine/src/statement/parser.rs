@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement as DfStatement};
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -14,6 +13,7 @@ use super::alter::{AlterCube, parse_actions};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
+use super::dialect::DIALECT;
 use super::limits::StatementLimits;
 use super::live::parse_live;
 use super::options::parse_options;
@@ -23,8 +23,6 @@ use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
 pub(super) const RECURSION_LIMIT: usize = 300;
-
-const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// Splits `sql` into statements. An empty text has none.
 pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {

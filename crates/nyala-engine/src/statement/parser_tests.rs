@@ -182,3 +182,34 @@ fn the_beginning_of_a_text_ends_between_two_letters() {
     check("insert into t values (1), (2)", 13, "INSERT INTO t");
     check("create user a password 'secret'", 100, "CREATE ROLE a LOGIN PASSWORD '********'");
 }
+
+#[test]
+fn what_is_distinct_ends_where_and_begins() {
+    for (sql, read) in [
+        ("a IS DISTINCT FROM 1 AND b", "(a IS DISTINCT FROM 1) AND (b)"),
+        ("a IS NOT DISTINCT FROM 1 OR b AND c", "(a IS NOT DISTINCT FROM 1) OR ((b) AND (c))"),
+        ("p AND a IS DISTINCT FROM 1 + 2 OR b", "((p) AND (a IS DISTINCT FROM (1 + 2))) OR (b)"),
+        ("NOT a IS DISTINCT FROM b = c AND d", "(NOT (a IS DISTINCT FROM (b = c))) AND (d)"),
+        ("a IS DISTINCT FROM (1 AND b)", "a IS DISTINCT FROM (1 AND b)"),
+    ] {
+        let without = |sql: &str| {
+            let plan = parse_text(&format!("SELECT 1 WHERE {sql}")).unwrap();
+            let SqlStatement::Query(query) = plan[0].ast().unwrap() else { panic!("not a query") };
+            bracketed(query.body.as_select().unwrap().selection.as_ref().unwrap())
+        };
+        assert_eq!(without(sql), without(read), "{sql}");
+    }
+}
+
+/// The expression with brackets around each operand, and without those that were written.
+fn bracketed(expr: &datafusion::sql::sqlparser::ast::Expr) -> String {
+    use datafusion::sql::sqlparser::ast::Expr;
+    match expr {
+        Expr::Nested(inner) => bracketed(inner),
+        Expr::BinaryOp { left, op, right } => format!("({} {op} {})", bracketed(left), bracketed(right)),
+        Expr::UnaryOp { op, expr } => format!("({op} {})", bracketed(expr)),
+        Expr::IsDistinctFrom(left, right) => format!("({} isnt {})", bracketed(left), bracketed(right)),
+        Expr::IsNotDistinctFrom(left, right) => format!("({} is {})", bracketed(left), bracketed(right)),
+        other => other.to_string(),
+    }
+}

@@ -5,9 +5,9 @@ use datafusion::sql::sqlparser::ast::{
     Delete, FromTable, Insert, ObjectName, Query, SelectItem, SetExpr, TableFactor, TableObject,
     TableWithJoins, Update,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::dialect::DIALECT;
 use crate::error::{QueryError, Result};
 
 /// What an UPDATE gives back.
@@ -41,7 +41,7 @@ fn rename(relation: &mut TableFactor, target: &ObjectName) {
 
 /// A query for `items` from the table that `choose` puts there.
 fn select(items: Vec<SelectItem>, choose: impl FnOnce(&mut TableWithJoins)) -> Result<Box<Query>> {
-    let template = Parser::new(&PostgreSqlDialect {}).try_with_sql("SELECT 1 FROM t");
+    let template = Parser::new(&DIALECT).try_with_sql("SELECT 1 FROM t");
     let mut query = template.and_then(|mut parser| parser.parse_query()).map_err(QueryError::internal)?;
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(table) = select.from.first_mut()

@@ -1,0 +1,114 @@
+//! PostgreSQL's SQL, where the parser of 0.62 reads it otherwise.
+
+use std::any::TypeId;
+
+use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword::{self, DISTINCT, FROM, IS, NOT};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+
+/// What every statement is read as.
+pub(super) const DIALECT: Postgres = Postgres;
+
+const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// The parser's own PostgreSQL dialect, in which `IS DISTINCT FROM` binds as closely as `IS NULL`: it takes all that
+/// follows, so that `a IS DISTINCT FROM 1 AND b` would compare `a` with `1 AND b`.
+#[derive(Debug)]
+pub(super) struct Postgres;
+
+macro_rules! as_postgresql {
+    ($($name:ident)*) => {
+        $(fn $name(&self) -> bool {
+            PARSER.$name()
+        })*
+    };
+}
+
+impl Dialect for Postgres {
+    fn dialect(&self) -> TypeId {
+        PARSER.dialect()
+    }
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        let compared = if parser.parse_keywords(&[IS, DISTINCT, FROM]) {
+            Expr::IsDistinctFrom
+        } else if parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]) {
+            Expr::IsNotDistinctFrom
+        } else {
+            return PARSER.parse_infix(parser, left, precedence);
+        };
+        let right = parser.parse_subexpr(self.prec_value(Precedence::Is));
+        Some(right.map(|right| compared(Box::new(left.clone()), Box::new(right))))
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        PARSER.identifier_quote_style(identifier)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        PARSER.is_delimited_identifier_start(ch)
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        PARSER.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        PARSER.is_identifier_part(ch)
+    }
+
+    fn is_custom_operator_part(&self, ch: char) -> bool {
+        PARSER.is_custom_operator_part(ch)
+    }
+
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        PARSER.is_reserved_for_identifier(keyword)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        PARSER.get_next_precedence(parser)
+    }
+
+    fn prec_value(&self, precedence: Precedence) -> u8 {
+        PARSER.prec_value(precedence)
+    }
+
+    as_postgresql! {
+        allow_extract_custom
+        allow_extract_single_quotes
+        supports_alter_column_type_using
+        supports_array_typedef_with_brackets
+        supports_comma_separated_trim
+        supports_comment_on
+        supports_comment_optimizer_hint
+        supports_create_index_with_clause
+        supports_create_table_like_parenthesized
+        supports_empty_projections
+        supports_explain_with_utility_options
+        supports_factorial_operator
+        supports_bitwise_shift_operators
+        supports_filter_during_aggregation
+        supports_geometric_types
+        supports_group_by_expr
+        supports_insert_table_alias
+        supports_interval_options
+        supports_listen_notify
+        supports_load_extension
+        supports_named_fn_args_with_colon_operator
+        supports_named_fn_args_with_expr_name
+        supports_nested_comments
+        supports_notnull_operator
+        supports_numeric_literal_underscores
+        supports_select_wildcard_with_alias
+        supports_set_names
+        supports_string_escape_constant
+        supports_unicode_string_literal
+        supports_xml_expressions
+    }
+}
