@@ -225,6 +225,11 @@ async fn lists_that_exclude_each_other_say_nothing_of_null() {
         ("NOT (x NOT IN (1, 2, 5, 6) AND (x = 1 OR x = 2 OR x = 5 OR x = 6))", 2, 1),
         ("NOT (x IN (1, 2, 5, 6) AND x IN (3, 4, 7, 8) AND x IN (1, 9, 11, 12))", 2, 1),
         ("x IN (1, 2, 5, 6) AND x IN (3, 4, 7, 8)", 0, 1),
+        ("x IN (1, 9) AND x NOT IN (1, NULL)", 0, 2),
+        ("x IN (1, 2, 5, 6) AND x NOT IN (2, 5, 6, 7, NULL)", 0, 2),
+        ("x IN (1, 2, 5, NULL) AND x IN (1, 5, 6, 7)", 1, 1),
+        ("x IN (1, 2, 5, NULL) OR x NOT IN (9, 5, 6, 7)", 1, 2),
+        ("x NOT IN (NULL) AND x IN (1, 2)", 0, 2),
         ("x IN (1, 2, 5, 6) AND x IN (1, 4, 7, 8)", 1, 1),
         ("x NOT IN (1, 2, 5, 6) OR x NOT IN (1, 4, 7, 8)", 1, 1),
     ] {

@@ -1,8 +1,8 @@
 //! Lists of values that one expression is compared with, where DataFusion 55 makes one of two and is wrong.
 //!
 //! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps what both lists have, which is nothing, and calls that true: for NULL it is
-//! unknown. And it takes two parameters for different values, although they may be given the same. The first is written so that
-//! it comes out right before DataFusion sees it; the second must not be planned without values. DataFusion's main branch
+//! unknown. Of `x IN (1, 2) AND x NOT IN (1, NULL)` it keeps `x IN (2)`, which NULL makes unknown too. And it takes two parameters for different values, although they may be given the same. The first two are written
+//! so that they come out right before DataFusion sees them; the third must not be planned without values. DataFusion's main branch
 //! keeps NULL apart (its pull request 24258), so that the rule can go when a release has that.
 
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{BinaryExpr, Expr, Filter, LogicalPlan, Operator, lit};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Filter, LogicalPlan, Operator, TryCast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Comparisons nest no deeper to be taken for a list: whoever writes more of them writes IN.
@@ -69,9 +69,33 @@ fn in_expr(expr: Expr) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match of_disjoint(&expr) {
             Some(written) => Transformed::yes(written),
-            None => Transformed::no(expr),
+            None => without_null(expr),
         })
     })
+}
+
+/// A list with NULL as one without and what NULL makes of it, so that it is not joined with another list.
+fn without_null(expr: Expr) -> Transformed<Expr> {
+    let Expr::InList(listed) = expr else { return Transformed::no(expr) };
+    if !listed.list.iter().any(is_null) {
+        return Transformed::no(Expr::InList(listed));
+    }
+    let InList { expr, mut list, negated } = listed;
+    list.retain(|value| !is_null(value));
+    let unknown = lit(ScalarValue::Boolean(None));
+    if list.is_empty() {
+        return Transformed::yes(unknown);
+    }
+    let known = Expr::InList(InList { expr, list, negated });
+    Transformed::yes(if negated { known.and(unknown) } else { known.or(unknown) })
+}
+
+/// Whether it is NULL of any type.
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => is_null(expr),
+        other => other.as_literal().is_some_and(ScalarValue::is_null),
+    }
 }
 
 /// What two lists joined by AND or OR mean if they have, or leave, no value in common.
