@@ -307,3 +307,18 @@ async fn nothing_comes_of_no_rows() {
         test.check_hit(query).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_grouped_by_twice_is_one_column() {
+    let test = with_measures("count(*), sum(quantity)").await;
+    for query in [
+        &format!("SELECT country, sum(quantity) FROM {ALL} GROUP BY country, country"),
+        &format!("SELECT country, category, count(*), sum(quantity) FROM {ALL} GROUP BY country, 2, 1, category"),
+        &format!(
+            "SELECT shop AS a, shop AS b, sum(quantity) AS m, sum(sum(quantity)) OVER (ORDER BY shop ROWS 2 PRECEDING)
+             FROM {ALL} GROUP BY shop, shop"
+        ),
+    ] {
+        test.check_hit(query).await;
+    }
+}

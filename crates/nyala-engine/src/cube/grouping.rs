@@ -1,6 +1,6 @@
 //! The grouping sets of a query, each as DataFusion numbers it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -35,6 +35,12 @@ pub(crate) fn grouping(aggregate: &Aggregate) -> Result<(Vec<Expr>, Vec<QuerySet
     }
     let members = members(grouping, &exprs)?;
     Ok((exprs, number(members)))
+}
+
+/// What GROUP BY names, each once, as the columns of the aggregation are.
+pub(crate) fn distinct_groups(aggregate: &Aggregate) -> Vec<&Expr> {
+    let mut seen = HashSet::new();
+    aggregate.group_expr.iter().filter(|group| seen.insert(*group)).collect()
 }
 
 fn members(grouping: &GroupingSet, exprs: &[Expr]) -> Result<Vec<Vec<bool>>, Miss> {

@@ -8,6 +8,8 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Column, FunctionalDependence, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
 
+use crate::cube::grouping::distinct_groups;
+
 /// The projection over an aggregation without the columns that a key in GROUP BY decides and nobody asks for; none if
 /// there are no such columns.
 pub(super) fn without_implied(projection: &Projection) -> Result<Option<LogicalPlan>> {
@@ -63,7 +65,7 @@ fn has_subquery(expression: &Expr) -> bool {
 
 /// What is left to group by.
 fn needed(aggregate: &Aggregate, used: &HashSet<usize>) -> Vec<Expr> {
-    let mut groups: Vec<Option<&Expr>> = aggregate.group_expr.iter().map(Some).collect();
+    let mut groups: Vec<Option<&Expr>> = distinct_groups(aggregate).into_iter().map(Some).collect();
     for at in (0..groups.len()).filter(|at| !used.contains(at)) {
         let Some(Some(Expr::Column(column))) = groups.get(at) else { continue };
         let others: HashSet<usize> = groups

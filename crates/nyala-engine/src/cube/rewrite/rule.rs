@@ -1,5 +1,6 @@
 //! Replaces aggregations by the second half of one over a cuboid.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::sets::plain_blocks;
 use crate::cube::block::{Block, Miss, table_of};
 use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
+use crate::cube::grouping::distinct_groups;
 use crate::cube::live::{LiveVersions, live_tables};
 use crate::error::Result;
 use crate::live::Pins;
@@ -101,7 +103,10 @@ impl CubeIndex {
 pub(crate) fn rewrite(plan: LogicalPlan, routing: &Routing<'_>, report: &mut Report) -> Result<LogicalPlan> {
     let rewritten = plan.transform_down_with_subqueries(|node| {
         let answer = match &node {
-            LogicalPlan::Aggregate(aggregate) => route(aggregate, routing, report)?,
+            LogicalPlan::Aggregate(aggregate) => {
+                let aggregate = grouped_once(aggregate)?;
+                route(&aggregate, routing, report)?
+            }
             LogicalPlan::Projection(projection) => {
                 let needed = without_implied(projection)?;
                 return Ok(needed.map_or_else(|| Transformed::no(node), Transformed::yes));
@@ -136,6 +141,17 @@ fn rewrite_conditions(
         other => Ok(Transformed::no(other)),
     })?;
     Ok(rewritten.data)
+}
+
+/// An aggregation without the expressions that GROUP BY repeats: they are one column of what it gives.
+fn grouped_once(aggregate: &Aggregate) -> datafusion::error::Result<Cow<'_, Aggregate>> {
+    let groups = distinct_groups(aggregate);
+    if groups.len() == aggregate.group_expr.len() {
+        return Ok(Cow::Borrowed(aggregate));
+    }
+    let groups = groups.into_iter().cloned().collect();
+    let calls = aggregate.aggr_expr.clone();
+    Aggregate::try_new(Arc::clone(&aggregate.input), groups, calls).map(Cow::Owned)
 }
 
 /// DISTINCT is a grouping by every column, without aggregates.
