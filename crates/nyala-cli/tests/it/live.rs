@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Int64Array, StringArray};
+use arrow::array::{Int64Array, StringArray, Time64MicrosecondArray};
 use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, ErrorKind, Prepared, SessionOptions};
 
@@ -607,4 +607,40 @@ async fn versions_that_are_named_beside_all_columns_are_given_once() {
         check(&test, sql, &[&["1", "10", &version]]).await;
     }
     check(&test, "SELECT *, _version AS v FROM t", &[&["1", "10", &version, &version]]).await;
+}
+
+/// DataFusion calls some expressions never null in one plan and perhaps null in the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_never_null_is_grouped_by() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE t (k INT PRIMARY KEY, b BOOLEAN, at TIME)").await;
+    test.run("INSERT INTO t VALUES (1, true, '08:00'), (2, NULL, '09:30'), (3, false, NULL)").await;
+    check(&test, "SELECT max(x) FROM (SELECT DISTINCT b IS TRUE AS x FROM t)", &[&["true"]]).await;
+    let grouped = "SELECT count(*) FROM (SELECT coalesce(b, false) AS x FROM t GROUP BY coalesce(b, false))";
+    check(&test, grouped, &[&["2"]]).await;
+    check(&test, "SELECT k FROM t WHERE b IS DISTINCT FROM false AND k > 1", &[&["2"]]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn times_of_any_unit_are_compared() {
+    let test = TestEngine::new().await;
+    let times = vec![Some(8 * 3600 * 1_000_000), Some(34_200_000_001), None];
+    let rows = batch!("id" => Int64Array::from(vec![1, 2, 3]), "at" => Time64MicrosecondArray::from(times));
+    test.table("f", &[rows]).await;
+    test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, at TIME)").await;
+    test.run("INSERT INTO t SELECT * FROM f").await;
+    for (condition, found) in [
+        ("at = TIME '08:00:00'", "1"),
+        ("at > TIME '08:00:00'", "2"),
+        ("at BETWEEN TIME '08:00:00' AND TIME '09:30:00'", "1"),
+        ("at NOT BETWEEN TIME '08:00:00' AND TIME '09:30:00'", "2"),
+        ("at IN (TIME '09:30:00.000001', TIME '10:00')", "2"),
+        ("at > '09:00'", "2"),
+        ("at BETWEEN '09:00' AND '10:00'", "2"),
+    ] {
+        for table in ["f", "t"] {
+            check(&test, &format!("SELECT id FROM {table} WHERE {condition}"), &[&[found]]).await;
+        }
+    }
+    check(&test, "SELECT f.id FROM f JOIN t ON f.at = t.at ORDER BY 1", &[&["1"], &["2"]]).await;
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::bytes::BytesOfText;
@@ -15,6 +16,7 @@ use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
+use super::times::TimesOfOneUnit;
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::error::Result;
 use crate::functions::register;
@@ -48,20 +50,20 @@ impl BaseState {
         // Both take NaN for less than some number: groups with it would be lost, and files that have it.
         options.optimizer.enable_topk_aggregation = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+        // The planner takes `coalesce(x, 0)` and `x IS TRUE` for never null, the operators that it makes of them do not.
+        options.execution.skip_physical_aggregate_schema_check = true;
         options.extensions.insert(NyalaOptions::default());
         let builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(Arc::clone(runtime))
             .with_default_features();
         let state = register(builder)
-            .with_analyzer_rule(Arc::new(BytesOfText))
-            .with_analyzer_rule(Arc::new(ConstantsRight))
-            .with_analyzer_rule(Arc::new(DisjointLists))
-            .with_analyzer_rule(Arc::new(ConstantsFit))
+            .with_analyzer_rules(analyzer_rules())
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build();
-        let context = SessionContext::new_with_state(state);
+        let mut context = SessionContext::new_with_state(state);
+        context.register_expr_planner(Arc::new(TimesOfOneUnit))?;
         for extension in extensions {
             extension.prepare(&context)?;
         }
@@ -79,4 +81,15 @@ impl BaseState {
         context.register_catalog_list(Arc::new(MemoryCatalogProviderList::new()));
         context
     }
+}
+
+/// DataFusion's, which make the types of all sides one, with what must be said before and after.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
+    rules.extend(Analyzer::new().rules);
+    rules.push(Arc::new(BytesOfText));
+    rules.push(Arc::new(ConstantsRight));
+    rules.push(Arc::new(DisjointLists));
+    rules.push(Arc::new(ConstantsFit));
+    rules
 }

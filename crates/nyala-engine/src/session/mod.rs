@@ -19,6 +19,7 @@ mod planner;
 mod schema;
 mod settings;
 mod tables;
+mod times;
 
 pub(crate) use base::BaseState;
 pub(crate) use bytes::bytes_of_text;

@@ -1,0 +1,98 @@
+//! Times of a day in different units. A literal counts nanoseconds and files mostly hold microseconds, which DataFusion 55 does
+//! not compare.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Between, Expr, ExprSchemable, LogicalPlan, cast};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The finest unit, which holds all others.
+const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
+
+/// Takes times that are compared to one unit.
+#[derive(Debug)]
+pub(super) struct TimesOfOneUnit;
+
+/// Of `=`, `<` and the like: the planner refuses them before there is a plan.
+impl ExprPlanner for TimesOfOneUnit {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let differ = differ([&raw.left, &raw.right].into_iter(), schema);
+        Ok(PlannerResult::Original(match differ {
+            true => RawBinaryExpr { op: raw.op, left: finest(raw.left), right: finest(raw.right) },
+            false => raw,
+        }))
+    }
+}
+
+/// Of `BETWEEN` and `IN`, before DataFusion looks for a type of all sides.
+impl AnalyzerRule for TimesOfOneUnit {
+    fn name(&self) -> &str {
+        "times_of_one_unit"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let taken = plan.transform_up_with_subqueries(|node| {
+            if !names_values(&node)? {
+                return Ok(Transformed::no(node));
+            }
+            let schema = merge_schema(&node.inputs());
+            let names = NamePreserver::new(&node);
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let taken = expr.transform_up(|expr| Ok(of_one_unit(expr, &schema)))?;
+                Ok(taken.update_data(|expr| name.restore(expr)))
+            })
+        })?;
+        Ok(taken.data)
+    }
+}
+
+fn names_values(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(matches!(part, Expr::Between(_) | Expr::InList(_))))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn of_one_unit(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::Between(Between { expr, negated, low, high })
+            if differ([&*expr, &*low, &*high].into_iter(), schema) =>
+        {
+            let [expr, low, high] = [expr, low, high].map(|side| Box::new(finest(*side)));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated })
+            if differ(std::iter::once(&*expr).chain(&list), schema) =>
+        {
+            let list = list.into_iter().map(finest).collect();
+            Transformed::yes(Expr::InList(InList { expr: Box::new(finest(*expr)), list, negated }))
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// Whether all sides are times, not all of one unit.
+fn differ<'a>(sides: impl Iterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let mut first = None;
+    let mut differ = false;
+    for side in sides {
+        let Ok(unit @ (DataType::Time32(_) | DataType::Time64(_))) = side.get_type(schema) else {
+            return false;
+        };
+        differ |= *first.get_or_insert_with(|| unit.clone()) != unit;
+    }
+    differ
+}
+
+fn finest(expr: Expr) -> Expr {
+    cast(expr, FINEST)
+}
