@@ -28,6 +28,8 @@ pub enum ErrorKind {
     UndefinedTable,
     /// No such column: correct the name.
     UndefinedColumn,
+    /// Several tables have such a column: put the name of one before it.
+    AmbiguousColumn,
     /// No such schema, function or setting: correct the name.
     UndefinedObject,
     /// The name is taken: choose another, or drop the old object.

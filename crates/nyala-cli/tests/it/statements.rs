@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, DictionaryArray, Int32Array, Int64Array, ListArray, StringArray};
 use arrow::buffer::OffsetBuffer;
-use arrow::datatypes::{DataType, Field, Int32Type};
+use arrow::datatypes::{DataType, Field, Int32Type, SchemaRef};
+use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, ErrorKind};
 
 use crate::batch;
-use crate::harness::{TestEngine, sorted, write_parquet};
+use crate::harness::{TestEngine, rows_of, sorted, write_parquet};
 
 /// As pandas writes categories: the file tells that its columns were dictionaries in memory.
 #[tokio::test(flavor = "multi_thread")]
@@ -345,4 +346,46 @@ async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
         [["2"]]
     );
     assert_eq!(total(), before + 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn columns_may_be_called_the_same() {
+    let test = TestEngine::new().await;
+    test.table("t", &[batch!("id" => Int64Array::from(vec![1, 2]), "n" => Int64Array::from(vec![10, 20]))])
+        .await;
+    for (sql, names, rows) in [
+        ("SELECT id, id FROM t ORDER BY id", "id id", "1 1, 2 2"),
+        ("SELECT id, t.id FROM t ORDER BY 2 DESC", "id id", "2 2, 1 1"),
+        ("SELECT 1 AS a, 2 AS a, 3 AS \"A\"", "a a A", "1 2 3"),
+        ("SELECT COUNT(*), count(*), count(*) AS n FROM t", "count(*) count(*) n", "2 2 2"),
+        (
+            "SELECT n, sum(id), n, sum(id) FROM t GROUP BY n ORDER BY 3",
+            "n sum(t.id) n sum(t.id)",
+            "10 1 10 1, 20 2 20 2",
+        ),
+        ("SELECT *, id FROM t ORDER BY id LIMIT 1", "id n id", "1 10 1"),
+        ("SELECT n, *, n + 1 AS n FROM t WHERE id = $1", "n id n n", "10 1 10 11"),
+        ("WITH c AS (SELECT id FROM t) SELECT id AS x, id AS x FROM c WHERE id < 2", "x x", "1 1"),
+        ("SELECT DISTINCT n, n FROM t ORDER BY n", "n n", "10 10, 20 20"),
+    ] {
+        let statement = test.session.parse(sql).unwrap().remove(0);
+        let prepared = test.session.prepare(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        let values = if sql.contains('$') { vec![ScalarValue::Int64(Some(1))] } else { Vec::new() };
+        let Answer::Rows(answer) = test.session.execute(&prepared, values).await.unwrap() else {
+            panic!("{sql} gives no rows")
+        };
+        let called = |schema: &SchemaRef| {
+            schema.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(called(&prepared.schema().unwrap()), names, "{sql}");
+        assert_eq!(called(&answer.schema()), names, "{sql}");
+        let found: Vec<String> =
+            rows_of(&answer.collect().await.unwrap()).iter().map(|row| row.join(" ")).collect();
+        assert_eq!(found.join(", "), rows, "{sql}");
+    }
+    test.run("CREATE LIVE TABLE l (a BIGINT PRIMARY KEY, b BIGINT)").await;
+    test.run("INSERT INTO l SELECT id, id FROM t").await;
+    assert_eq!(test.run("SELECT a, b FROM l ORDER BY a").await, [["1", "1"], ["2", "2"]]);
+    test.error("SELECT id FROM (SELECT id, id FROM t)", ErrorKind::InvalidText, "unique").await;
+    test.error("SELECT id FROM t AS a, t AS b", ErrorKind::AmbiguousColumn, "column `id` is ambiguous").await;
 }

@@ -113,7 +113,7 @@ fn from_schema(error: &SchemaError) -> QueryError {
         }
         SchemaError::AmbiguousReference { field } => {
             let name = field.flat_name().replace('"', "");
-            QueryError::new(ErrorKind::InvalidText, format!("column `{name}` is ambiguous"))
+            QueryError::new(ErrorKind::AmbiguousColumn, format!("column `{name}` is ambiguous"))
                 .hint("put the table's name or alias before it")
         }
         other => QueryError::new(ErrorKind::InvalidText, tidy(&other.to_string())),

@@ -38,6 +38,7 @@ mod show;
 mod stats;
 mod system;
 mod threads;
+mod twins;
 mod upkeep;
 
 pub use activity::PhaseTimes;

@@ -24,6 +24,7 @@ use super::plans::{Made, answers_of, check_constant, integer, is_fit};
 use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::Session;
+use super::twins;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
@@ -74,7 +75,7 @@ impl Unoptimized {
 
 /// Resolves names and types.
 pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) -> Result<Planned> {
-    let raw = state.statement_to_plan(statement).await?;
+    let raw = twins::plan(statement, &state).await?;
     let gives_rows = !matches!(
         raw,
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)

@@ -145,6 +145,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Syntax => sqlstate::SYNTAX_ERROR,
         ErrorKind::UndefinedTable => "42P01",
         ErrorKind::UndefinedColumn => "42703",
+        ErrorKind::AmbiguousColumn => "42702",
         ErrorKind::UndefinedObject => "42704",
         ErrorKind::DuplicateObject => "42710",
         ErrorKind::InvalidDefinition => "42P17",
@@ -214,6 +215,7 @@ mod tests {
         check(ErrorKind::Syntax, "42601");
         check(ErrorKind::UndefinedTable, "42P01");
         check(ErrorKind::UndefinedColumn, "42703");
+        check(ErrorKind::AmbiguousColumn, "42702");
         check(ErrorKind::Cancelled, "57014");
         check(ErrorKind::Internal, "XX000");
     }

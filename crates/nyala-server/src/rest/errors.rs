@@ -34,6 +34,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         // Not 404: the resource the request names, the query endpoint, does exist.
         ErrorKind::UndefinedTable => (StatusCode::BAD_REQUEST, "undefined_table"),
         ErrorKind::UndefinedColumn => (StatusCode::BAD_REQUEST, "undefined_column"),
+        ErrorKind::AmbiguousColumn => (StatusCode::BAD_REQUEST, "ambiguous_column"),
         ErrorKind::UndefinedObject => (StatusCode::BAD_REQUEST, "undefined_object"),
         ErrorKind::DuplicateObject => (StatusCode::CONFLICT, "duplicate_object"),
         ErrorKind::InvalidDefinition => (StatusCode::BAD_REQUEST, "invalid_definition"),

@@ -1,0 +1,165 @@
+//! Columns of one name: `SELECT count(*), count(*)`. Standard SQL allows them in what a query gives, DataFusion does not. Such a
+//! query is planned under names of ours, and gives its columns under its own: apart only by a qualifier, which nobody sees.
+
+use std::collections::HashMap;
+
+use datafusion::common::{Column, DataFusionError, SchemaError, TableReference};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, Ident, Select, SelectItem, SetExpr, Statement as SqlStatement,
+};
+
+use crate::error::Result;
+
+/// Begins the names that are ours: no client can write it without meaning to.
+const MARK: char = '\u{1}';
+
+/// Resolves names and types of `statement`.
+pub(super) async fn plan(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
+    let Some((renamed, titles)) = rename(&statement) else {
+        return Ok(state.statement_to_plan(statement).await?);
+    };
+    match state.statement_to_plan(statement).await {
+        Err(error) if is_of_names(&error) => {
+            let plan = state.statement_to_plan(renamed).await?;
+            Ok(if matches!(plan, LogicalPlan::Dml(_)) { plan } else { restore(plan, &titles)? })
+        }
+        planned => Ok(planned?),
+    }
+}
+
+fn is_of_names(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => matches!(
+            error.as_ref(),
+            SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. }
+        ),
+        DataFusionError::Plan(message) => message.contains("require unique expression names"),
+        _ => false,
+    }
+}
+
+/// A column under a name of ours.
+struct Title {
+    /// In the SELECT list.
+    item: usize,
+    ours: String,
+    own: Own,
+}
+
+/// What the query calls it.
+enum Own {
+    Name(String),
+    /// As the column at this position.
+    Like(usize),
+}
+
+/// The statement with other names for columns that may be called like others; none if there are no such columns.
+fn rename(statement: &DfStatement) -> Option<(DfStatement, Vec<Title>)> {
+    let DfStatement::Statement(sql) = statement else { return None };
+    let titles = titles(&select_of(sql)?.projection);
+    if titles.is_empty() {
+        return None;
+    }
+    let mut renamed = sql.clone();
+    let items = &mut select_of_mut(&mut renamed)?.projection;
+    for title in &titles {
+        let item = items.get_mut(title.item)?;
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+        let alias = Ident::with_quote('"', &title.ours);
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+    }
+    Some((DfStatement::Statement(renamed), titles))
+}
+
+/// The outermost SELECT of a query, or of what an INSERT writes.
+fn select_of(statement: &SqlStatement) -> Option<&Select> {
+    let query = match statement {
+        SqlStatement::Query(query) => query,
+        SqlStatement::Insert(insert) => insert.source.as_ref()?,
+        _ => return None,
+    };
+    query.body.as_select()
+}
+
+fn select_of_mut(statement: &mut SqlStatement) -> Option<&mut Select> {
+    let query = match statement {
+        SqlStatement::Query(query) => query,
+        SqlStatement::Insert(insert) => insert.source.as_mut()?,
+        _ => return None,
+    };
+    match query.body.as_mut() {
+        SetExpr::Select(select) => Some(select),
+        _ => None,
+    }
+}
+
+fn titles(items: &[SelectItem]) -> Vec<Title> {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    let mut titles = Vec::new();
+    let all = items.iter().position(|item| name_of(item).is_none());
+    for (item, name) in items.iter().enumerate() {
+        let Some(name) = name_of(name) else { continue };
+        let (key, name) = match name {
+            Name::Given(name) => (name.clone(), Some(name)),
+            Name::Text(text) => (text.to_lowercase(), None),
+        };
+        let earlier = first.get(&key).copied();
+        first.entry(key).or_insert(item);
+        let own = match (name, earlier) {
+            // What `*` gives may be called so.
+            (Some(name), earlier) if earlier.is_some() || all.is_some() => Own::Name(name),
+            (None, Some(earlier)) if all.is_none_or(|all| earlier < all) => Own::Like(earlier),
+            _ => continue,
+        };
+        titles.push(Title { item, ours: format!("{MARK}{item}"), own });
+    }
+    titles
+}
+
+/// What a column is called after.
+enum Name {
+    Given(String),
+    /// The text of its expression.
+    Text(String),
+}
+
+/// None if the item stands for any number of columns.
+fn name_of(item: &SelectItem) -> Option<Name> {
+    Some(match item {
+        SelectItem::ExprWithAlias { alias, .. } => Name::Given(folded(alias)),
+        SelectItem::UnnamedExpr(SqlExpr::Identifier(name)) => Name::Given(folded(name)),
+        SelectItem::UnnamedExpr(SqlExpr::CompoundIdentifier(names)) => Name::Given(folded(names.last()?)),
+        SelectItem::UnnamedExpr(expr) => Name::Text(expr.to_string()),
+        _ => return None,
+    })
+}
+
+fn folded(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_ascii_lowercase(),
+    }
+}
+
+/// The plan with columns called as the query calls them.
+fn restore(plan: LogicalPlan, titles: &[Title]) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns();
+    let own = |column: &Column| {
+        let title = titles.iter().find(|title| title.ours == column.name);
+        match title.map(|title| &title.own) {
+            Some(Own::Name(name)) => name.clone(),
+            Some(Own::Like(position)) => columns.get(*position).unwrap_or(column).name.clone(),
+            None => column.name.clone(),
+        }
+    };
+    // With a qualifier for each, because one with and one without are ambiguous.
+    let projected = columns.iter().enumerate().map(|(position, column)| {
+        let qualifier = TableReference::bare(format!("{MARK}{position}"));
+        Expr::Column(column.clone()).alias_qualified(Some(qualifier), own(column))
+    });
+    let projected: Vec<Expr> = projected.collect();
+    Ok(LogicalPlanBuilder::from(plan).project(projected)?.build()?)
+}
