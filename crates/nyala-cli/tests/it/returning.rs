@@ -224,7 +224,7 @@ async fn deletes_look_at_other_tables() {
     let none = ("DELETE".to_owned(), 0);
     assert_eq!(tag("DELETE FROM stock USING orders WHERE item = id AND no = 3").await, none);
     // Names that are in both tables must say whose they are: `n = orders.n` could mean all rows.
-    test.error("DELETE FROM stock USING orders WHERE n = orders.n", ErrorKind::InvalidText, "n").await;
+    test.error("DELETE FROM stock USING orders WHERE n = orders.n", ErrorKind::AmbiguousColumn, "n").await;
     test.error("DELETE FROM stock s USING orders WHERE stock.id = item", ErrorKind::UndefinedColumn, "stock")
         .await;
     test.error("DELETE FROM stock USING nowhere WHERE id = 1", ErrorKind::UndefinedTable, "nowhere").await;
@@ -263,7 +263,7 @@ async fn rows_that_others_disagree_about_are_left_as_they_are() {
             "with id = 3 meets several",
         ),
         // Names that are in both tables must say whose they are; the key stays, also if the other column has its name.
-        ("UPDATE stock SET n = n FROM orders WHERE item = id", ErrorKind::InvalidText, "n"),
+        ("UPDATE stock SET n = n FROM orders WHERE item = id", ErrorKind::AmbiguousColumn, "n"),
         (
             "UPDATE stock SET id = o.id FROM stock o WHERE o.id = stock.id + 1",
             ErrorKind::Unsupported,
