@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
@@ -172,11 +172,24 @@ pub(super) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
 }
 
 impl Drop for Threads {
-    /// A runtime may be dropped from within another one only in the background.
     fn drop(&mut self) {
-        for runtime in self.runtimes.drain(..) {
-            runtime.shutdown_background();
-        }
+        self.runtimes.drain(..).for_each(stop);
+    }
+}
+
+/// Ends a runtime on a thread that waits for those of the runtime, because we may be within another one, where nothing may wait.
+/// Not in the background: that detaches threads while they end, which glibc 2.36 answers with a segmentation fault when the
+/// stack of one has just gone (its bug 19951).
+fn stop(runtime: Runtime) {
+    // Held here too: a thread that cannot be started drops what it was given.
+    let held = Arc::new(Mutex::new(Some(runtime)));
+    let take = |held: &Mutex<Option<Runtime>>| held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let given = Arc::clone(&held);
+    let waiting = std::thread::Builder::new().name("nyala-stop".to_owned());
+    if waiting.spawn(move || drop(take(&given))).is_err()
+        && let Some(runtime) = take(&held)
+    {
+        runtime.shutdown_background();
     }
 }
 
@@ -199,5 +212,16 @@ mod tests {
         }
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), threads.plan(async { Ok(7) }));
         assert_eq!(next.await.unwrap().unwrap(), 7);
+    }
+
+    /// A process that ends its threads without waiting for them ends, rarely, with a segmentation fault.
+    #[tokio::test]
+    async fn threads_may_end_while_others_serve() {
+        for _ in 0..100 {
+            let threads = Threads::start(4).unwrap();
+            let work = threads.patient().spawn(async { 7 });
+            assert_eq!(work.await.unwrap(), 7);
+            drop(threads);
+        }
     }
 }
