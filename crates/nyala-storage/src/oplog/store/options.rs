@@ -33,7 +33,8 @@ pub struct StoreOptions {
     pub queue_bytes: usize,
     /// A single statement may be so large. Default 256 MiB, at most 512 MiB.
     pub statement_bytes: usize,
-    /// Threads that read keys and values at a start. Default: as many as the machine has.
+    /// Threads that read keys at a start, which writes wait for. Values, which nobody waits for, are read by one fewer, so that a
+    /// processor is left for statements. Default: as many as the machine has processors.
     pub recovery_threads: usize,
     /// Whether all values are read into memory after a start; otherwise each column when it is asked for.
     /// Default true.
@@ -78,6 +79,11 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// No store takes a larger statement.
     pub(crate) const MAX_STATEMENT_BYTES: usize = 512 << 20;
+
+    /// Threads that read values while statements are answered: whoever is answered finds a processor that is not asked to give way first.
+    pub(super) fn value_threads(&self) -> usize {
+        self.recovery_threads.saturating_sub(1).max(1)
+    }
 
     /// After so much more log a checkpoint is due if the growing units have so many rows: it writes a hash for each, about as much as
     /// the log has then, until that has as much as it may.

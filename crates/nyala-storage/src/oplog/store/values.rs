@@ -35,7 +35,7 @@ impl Inner {
             });
         }
         if values && !bases.is_empty() {
-            self.load_values(&bases, (self.options.recovery_threads, turn));
+            self.load_values(&bases, (self.options.value_threads(), turn));
         }
         self.progress.enter(Phase::Ready);
     }
