@@ -7,6 +7,9 @@ use crate::oplog::vfs::{FileHandle, Folder};
 
 const WRITE_BYTES: usize = 1 << 20;
 
+/// So much of a section is written and synced at a time: more in one go would hold up the syncs of others for long.
+const PIECE_BYTES: usize = if cfg!(test) { 2 << 10 } else { 8 << 20 };
+
 /// A block file being written, section by section.
 pub(crate) struct BlockWriter {
     file: FileHandle,
@@ -24,6 +27,16 @@ impl BlockWriter {
     }
 
     pub(crate) fn section(&mut self, tag: Tag, bytes: &[u8]) -> Result<()> {
+        self.section_in_pieces(tag, bytes, &mut || Ok(()))
+    }
+
+    /// The same for one that may be large: `between` is called after each piece that is synced.
+    pub(crate) fn section_in_pieces(
+        &mut self,
+        tag: Tag,
+        bytes: &[u8],
+        between: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
         let offset = self.written + self.buffer.len() as u64;
         let mut section = Section { tag, offset, bytes: bytes.len() as u64, crcs: Vec::new() };
         let padding = [0; ALIGN];
@@ -36,7 +49,15 @@ impl BlockWriter {
             *last = crc32c::crc32c_append(*last, padding);
         }
         self.footer.sections.push(section);
-        self.put(bytes)?;
+        let mut pieces = bytes.chunks(PIECE_BYTES).peekable();
+        while let Some(piece) = pieces.next() {
+            self.put(piece)?;
+            if pieces.peek().is_some() {
+                self.flush()?;
+                self.file.sync()?;
+                between()?;
+            }
+        }
         self.put(padding)
     }
 

@@ -64,7 +64,7 @@ impl Inner {
     fn rewrite(&self, upkeep: &mut Upkeep, table: &Arc<SharedTable>, inputs: &[Input]) -> Result<()> {
         let meta = table.meta();
         let schema = meta.current()?.clone();
-        let output = gather(table, &schema, inputs)?;
+        let output = gather(table, &schema, inputs, &mut || self.keep_log_short(upkeep))?;
         if output.hashes.is_empty() {
             table.change(|state| inputs.iter().for_each(|input| drop(state.take(input))));
             return Ok(());
@@ -74,9 +74,10 @@ impl Inner {
             committer.next_unit += 1;
             committer.next_unit - 1
         };
-        let header = key_header(self.store, meta.id, unit, upkeep.next);
+        let header = key_header(self.store, meta.id, unit, upkeep.take_number());
         let Output { hashes, lsns, origins, columns } = output;
-        let (base, seg, key) = seal(&self.folder, header, &schema, &hashes, &lsns, columns)?;
+        let mut between = || self.keep_log_short(upkeep);
+        let (base, seg, key) = seal(&self.folder, header, &schema, &hashes, &lsns, columns, &mut between)?;
         base.load_keys()?;
         upkeep.files.insert((meta.id, unit), UnitFiles { seg: Some(seg), key: Some(key), del: None });
         table.change(|state| state.install(unit, base, hashes, &origins, inputs));
@@ -125,7 +126,12 @@ fn most_bytes(view: &UnitView) -> u64 {
     bytes.sum()
 }
 
-fn gather(table: &SharedTable, schema: &Arc<SchemaVersion>, inputs: &[Input]) -> Result<Output> {
+fn gather(
+    table: &SharedTable,
+    schema: &Arc<SchemaVersion>,
+    inputs: &[Input],
+    between: &mut dyn FnMut() -> Result<()>,
+) -> Result<Output> {
     let mut output =
         Output { hashes: Vec::new(), lsns: Lsns::default(), origins: Vec::new(), columns: Vec::new() };
     for input in inputs {
@@ -143,7 +149,10 @@ fn gather(table: &SharedTable, schema: &Arc<SchemaVersion>, inputs: &[Input]) ->
     for column in &schema.columns {
         let pieces: Vec<ArrayRef> = inputs
             .iter()
-            .map(|input| live_column(&input.view, column.id, column.field.data_type()))
+            .map(|input| {
+                between()?;
+                live_column(&input.view, column.id, column.field.data_type())
+            })
             .collect::<Result<_>>()?;
         let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
         output.columns.push(concat(&pieces).map_err(|error| OplogError::invalid(error.to_string()))?);

@@ -48,8 +48,10 @@ impl Inner {
         }
         let columns: Vec<ArrayRef> =
             (0..view.schema.columns.len()).map(|column| view.whole_column(column)).collect::<Result<_>>()?;
-        let header = key_header(self.store, id, view.id, upkeep.next);
-        let (base, seg, key) = seal(&self.folder, header, &view.schema, &hashes, &lsns, columns)?;
+        let header = key_header(self.store, id, view.id, upkeep.take_number());
+        let mut between = || self.keep_log_short(upkeep);
+        let (base, seg, key) =
+            seal(&self.folder, header, &view.schema, &hashes, &lsns, columns, &mut between)?;
         base.load_keys()?;
         let files =
             UnitFiles { seg: Some(seg), key: Some(key), ..*upkeep.files.entry((id, view.id)).or_default() };

@@ -42,6 +42,12 @@ impl Upkeep {
         let (next, expired_ms) = (manifest.number + 1, BTreeMap::new());
         Self { next, manifest, files, written_ms: 0, read_to, changed, pins: 0, expired_ms }
     }
+
+    /// A number that no file has.
+    pub(super) fn take_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
 }
 
 /// How much of the upkeep is to be done.
@@ -149,6 +155,18 @@ impl Inner {
         let (log, bytes) = self.log_position();
         let known = if log == known_log { known_bytes } else { 0 };
         bytes >= known.saturating_add(step)
+    }
+
+    /// Called now and then during what takes long, so that a start after a crash meanwhile has little log to read.
+    pub(super) fn keep_log_short(&self, upkeep: &mut Upkeep) -> Result<()> {
+        if !self.log_is_long() {
+            return Ok(());
+        }
+        // Files that are just being written are named by no manifest.
+        upkeep.pins += 1;
+        let done = self.checkpoint(upkeep);
+        upkeep.pins = upkeep.pins.saturating_sub(1);
+        done
     }
 
     fn log_position(&self) -> (u64, u64) {

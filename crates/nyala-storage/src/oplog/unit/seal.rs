@@ -22,7 +22,8 @@ pub(crate) fn key_header(store: [u8; 16], table: u32, unit: u64, version: u64) -
     BlockHeader { kind: BlockKind::Keys, store, table, unit, version }
 }
 
-/// Writes `.seg` and `.key` of a unit whose `columns` are given, and opens them with all in memory.
+/// Writes `.seg` and `.key` of a unit whose `columns` are given, and opens them with all in memory. `between` is called now
+/// and then meanwhile.
 pub(crate) fn seal(
     folder: &Folder,
     key_header: BlockHeader,
@@ -30,6 +31,7 @@ pub(crate) fn seal(
     hashes: &[u64],
     lsns: &Lsns,
     columns: Vec<ArrayRef>,
+    between: &mut dyn FnMut() -> Result<()>,
 ) -> Result<(Base, FileRef, FileRef)> {
     let rows = hashes.len() as u64;
     let seg_header = BlockHeader { kind: BlockKind::Values, version: 0, ..key_header };
@@ -38,13 +40,16 @@ pub(crate) fn seal(
     for (position, (column, array)) in schema.columns.iter().zip(&columns).enumerate() {
         let flat = flatten(array).ok_or_else(|| OplogError::invalid("a column does not fit"))?;
         let writer = if schema.key.contains(&position) { &mut key } else { &mut seg };
-        write_flat(writer, column.id + 1, &mut 0, &flat)?;
+        write_flat(writer, column.id + 1, &mut 0, &flat, between)?;
+        between()?;
     }
     let zones = Zones::of_columns(schema, &columns);
     if let Some(bytes) = write_zones(&zones) {
         key.section(ZONES, &bytes)?;
     }
-    let (seg_ref, key_ref) = (seg.finish()?, key.finish()?);
+    let seg_ref = seg.finish()?;
+    between()?;
+    let key_ref = key.finish()?;
     let key = BlockFile::open(folder, &key_header, Some(&key_ref))?;
     let seg = BlockFile::open(folder, &seg_header, Some(&seg_ref))?;
     let first_key = schema.key.first().and_then(|key| schema.columns.get(*key));
@@ -111,14 +116,20 @@ pub(crate) fn read_dead(file: &BlockFile, rows: u32) -> Result<DeadRows> {
     DeadRows::from_bytes(&bytes, rows).ok_or_else(|| file.file().damaged(0, "dead rows do not fit the rows"))
 }
 
-fn write_flat(writer: &mut BlockWriter, column: u32, node: &mut u32, flat: &Flat) -> Result<()> {
+fn write_flat(
+    writer: &mut BlockWriter,
+    column: u32,
+    node: &mut u32,
+    flat: &Flat,
+    between: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
     let own = *node;
     *node += 1;
     if let Some(nulls) = &flat.nulls {
-        writer.section((column, own, 0), nulls)?;
+        writer.section_in_pieces((column, own, 0), nulls, between)?;
     }
     for (buffer, number) in flat.buffers.iter().zip(1..) {
-        writer.section((column, own, number), buffer)?;
+        writer.section_in_pieces((column, own, number), buffer, between)?;
     }
-    flat.children.iter().try_for_each(|child| write_flat(writer, column, node, child))
+    flat.children.iter().try_for_each(|child| write_flat(writer, column, node, child, between))
 }

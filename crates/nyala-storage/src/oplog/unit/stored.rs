@@ -201,9 +201,8 @@ mod tests {
         let schema = TableMeta::new(1, &spec).unwrap().current().unwrap().clone();
         let rows = column.len();
         let columns = vec![Arc::new(Int64Array::from_iter_values(0..rows as i64)), column.clone()];
-        let base =
-            seal(&folder, key_header([1; 16], 1, 1, 1), &schema, &vec![0; rows], &Lsns::one(1), columns);
-        base.unwrap().0
+        let (header, hashes) = (key_header([1; 16], 1, 1, 1), vec![0; rows]);
+        seal(&folder, header, &schema, &hashes, &Lsns::one(1), columns, &mut || Ok(())).unwrap().0
     }
 
     fn dead_rows(rows: impl IntoIterator<Item = usize>) -> DeadRows {
