@@ -186,20 +186,26 @@ fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
 fn a_crash_while_a_large_unit_is_sealed_leaves_little_log() {
     const STATEMENTS: i64 = 40;
     let disk = SimDisk::new(1);
-    let store = open(&disk);
+    let options = StoreOptions { seal_bytes: 1 << 20, ..small_options() };
+    let store =
+        DiskStore::open(Path::new(FOLDER), options, environment(&disk, &ManualClock::default())).unwrap();
     let table = store.create_table(spec("t")).unwrap();
-    let long: Vec<String> = (0..200).map(|number| format!("{number:0400}")).collect();
+    let long: Vec<String> = (0..400).map(|number| format!("{number:0400}")).collect();
     let many: Vec<(&str, i64)> = long.iter().map(|key| (key.as_str(), 0)).collect();
     table.write(Write::upsert(rows(&many))).unwrap();
     store.checkpoint().unwrap();
     let images: Arc<Mutex<Vec<(i64, Image)>>> = Arc::default();
     let (seen, writing) = (images.clone(), (disk.clone(), table));
-    let (written, busy, bytes) = (AtomicI64::new(0), AtomicBool::new(false), AtomicU64::new(0));
-    disk.set_hook(Some(Arc::new(move |_| {
-        let (disk, table) = &writing;
+    let unit_bytes = |disk: &SimDisk| -> u64 {
         let of_unit = |path: &Path| path.extension().is_some_and(|end| end == "seg" || end == "key");
         let files = disk.files().into_iter().filter(|(path, _)| of_unit(path));
-        let now = files.map(|(_, content)| content.len() as u64).sum();
+        files.map(|(_, content)| content.len() as u64).sum()
+    };
+    let (written, busy, bytes) =
+        (AtomicI64::new(0), AtomicBool::new(false), AtomicU64::new(unit_bytes(&disk)));
+    disk.set_hook(Some(Arc::new(move |_| {
+        let (disk, table) = &writing;
+        let now = unit_bytes(disk);
         // Statements come whenever a unit's file has grown: nothing is being committed then.
         if bytes.swap(now, Relaxed) >= now || busy.swap(true, Relaxed) {
             return;
@@ -222,7 +228,7 @@ fn a_crash_while_a_large_unit_is_sealed_leaves_little_log() {
         let store = open(&left);
         let found = content(&store.table("t").unwrap()).unwrap();
         assert!(store.report().damage.is_empty(), "{:?}", store.report());
-        assert_eq!(found.len() as i64, 200 + number);
+        assert_eq!(found.len() as i64, 400 + number);
         let log = store.progress().report().log_bytes_total;
         assert!(log < 3 * small_options().checkpoint_bytes, "{log} bytes of log after {number} statements");
     }
