@@ -20,7 +20,7 @@ use super::planning::{Plans, logical_plan, plan_query};
 use super::run::ready;
 use super::session::Session;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::Settings;
+use crate::session::{Settings, patient};
 
 /// Columns of the answer.
 pub(super) fn schema() -> SchemaRef {
@@ -65,7 +65,8 @@ pub(super) async fn run(
             Burden::Little | Burden::Joins => None,
             Burden::Much => Some(group.admit(entry).await?),
         };
-        let task = memory::of_query(task, entry, &group);
+        let config = patient(task.session_config().clone());
+        let task = memory::of_query(&task, config, entry, &group);
         entry.enter(Phase::Running);
         let finished = engine.threads.patient().spawn(run_to_end(plan, task, slot));
         AbortOnDrop(finished).join().await?;

@@ -7,6 +7,7 @@ use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::prelude::SessionConfig;
 
 use super::activity::Entry;
 use super::admission::Group;
@@ -21,8 +22,13 @@ struct QueryMemory {
     group: String,
 }
 
-/// `task` with memory that is counted as that of one query.
-pub(super) fn of_query(task: Arc<TaskContext>, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
+/// `task`, done as `config` says, with memory that is counted as that of one query.
+pub(super) fn of_query(
+    task: &TaskContext,
+    config: SessionConfig,
+    entry: &Arc<Entry>,
+    group: &Group,
+) -> Arc<TaskContext> {
     let runtime = task.runtime_env();
     let memory = QueryMemory {
         shared: Arc::clone(&runtime.memory_pool),
@@ -35,7 +41,7 @@ pub(super) fn of_query(task: Arc<TaskContext>, entry: &Arc<Entry>, group: &Group
     Arc::new(TaskContext::new(
         task.task_id(),
         task.session_id(),
-        task.session_config().clone(),
+        config,
         task.scalar_functions().clone(),
         task.higher_order_functions().clone(),
         task.aggregate_functions().clone(),

@@ -28,7 +28,7 @@ use super::twins;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::{Settings, SnapshotContext, bytes_of_text};
+use crate::session::{Settings, SnapshotContext, bytes_of_text, patient};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -168,13 +168,17 @@ pub(super) async fn run(
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
+    let config = match burden {
+        Burden::Little => task.session_config().clone(),
+        Burden::Joins | Burden::Much => patient(task.session_config().clone()),
+    };
     let start = Start {
         source,
         recording: engine.history.begin(asked, begun),
         deadline: deadline.clone(),
         slot: None,
         plan: plans.physical,
-        task: memory::of_query(task, running.entry(), &group),
+        task: memory::of_query(&task, config, running.entry(), &group),
     };
     match burden {
         Burden::Little => Ok(start.on(engine.threads.execution(), running)),

@@ -17,10 +17,13 @@ use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
 
 /// How long a patient thread computes before it looks up.
-const TURN: Duration = Duration::from_micros(500);
+const TURN: Duration = Duration::from_micros(200);
+/// So many rows at most are computed at a time on patient threads: it is between two batches that they look up.
+const MOST_ROWS: usize = 4096;
 
 thread_local! {
     /// When this thread last looked up, if it is one that gives way to others.
@@ -30,6 +33,12 @@ thread_local! {
 /// From now on this thread lets others in between two batches.
 pub(crate) fn be_patient() {
     LOOKED_UP.set(Some(Instant::now()));
+}
+
+/// How work is done that patient threads do.
+pub(crate) fn patient(config: SessionConfig) -> SessionConfig {
+    let rows = config.batch_size().min(MOST_ROWS);
+    config.with_batch_size(rows)
 }
 
 /// Linux lets a thread compute to the next tick, up to 4 ms, even though one of higher priority waits that has just had some.
@@ -144,5 +153,17 @@ impl Stream for LooksUp {
 impl RecordBatchStream for LooksUp {
     fn schema(&self) -> SchemaRef {
         self.0.schema()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patient_threads_compute_few_rows_at_a_time() {
+        for (configured, expected) in [(8192, MOST_ROWS), (100, 100)] {
+            assert_eq!(patient(SessionConfig::new().with_batch_size(configured)).batch_size(), expected);
+        }
     }
 }
