@@ -157,4 +157,16 @@ def conflicts():
             raise AssertionError("the row was replaced")
 
 
+@check
+def nulls():
+    """NULL where none is allowed is an integrity error"""
+    with connect(autocommit=True) as connection, connection.cursor() as cursor:
+        try:
+            cursor.execute("INSERT INTO people (id) VALUES (NULL)")
+        except errors.NotNullViolation:
+            pass
+        else:
+            raise AssertionError("a key was NULL")
+
+
 run()

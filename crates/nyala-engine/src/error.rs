@@ -46,6 +46,8 @@ pub enum ErrorKind {
     OutOfRange,
     /// A division by zero: leave such rows out, or use `nullif`.
     DivisionByZero,
+    /// NULL for a column that allows none: give a value, or leave the column to its default.
+    NullValue,
     /// Something Nyala does not do: ask in another way.
     Unsupported,
     /// The statement is larger or deeper than allowed: make it smaller, or raise the limit.

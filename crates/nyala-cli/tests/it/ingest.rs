@@ -113,7 +113,7 @@ fn bad_rows_are_named() {
     check_refused(&server, csv, "id,name\n1\n", 422, "line 2: 1 fields, not 2");
     check_refused(&server, csv, "id,nobody\n1,2\n", 400, "has no column `nobody`");
     check_refused(&server, csv, "id,id\n1,2\n", 400, "named twice");
-    check_refused(&server, csv, "id,name\n,a\n", 400, "null in column `id`");
+    check_refused(&server, csv, "id,name\n,a\n", 422, "null in column `id`");
     check_refused(&server, csv, "id,name\n1,\"open\n", 422, "line 2: a quote is not closed");
     let json = "application/x-ndjson";
     check_refused(&server, json, "{\"id\": 1}\n{\"id\": \"x\"}\n", 422, "line 2");

@@ -33,6 +33,22 @@ pub async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
     assert_eq!(sorted(test.run(sql).await), sorted(expected), "{sql}");
 }
 
+/// Whatever way it comes in.
+#[tokio::test(flavor = "multi_thread")]
+async fn null_where_none_is_allowed_is_told_as_such() {
+    let test = accounts().await;
+    test.run("INSERT INTO accounts (id, owner) VALUES (1, 'Ada')").await;
+    for sql in [
+        "INSERT INTO accounts (id, owner) VALUES (2, NULL)",
+        "INSERT INTO accounts (id) VALUES (2)",
+        "INSERT INTO accounts (id, owner) SELECT 2, nullif(owner, 'Ada') FROM accounts",
+        "UPDATE accounts SET owner = nullif(owner, 'Ada')",
+    ] {
+        test.error(sql, ErrorKind::NullValue, "null in column `owner`").await;
+    }
+    check(&test, "SELECT id, owner FROM accounts", &[&["1", "Ada"]]).await;
+}
+
 /// Parameters stand for the same rows as the literals they take the place of, whatever types clients send them as.
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_of_an_insert_are_what_literals_would_be() {
@@ -175,13 +191,13 @@ async fn statements_are_whole_or_nothing() {
     test.run("INSERT INTO accounts VALUES (1, 'Ada', 10, '')").await;
     test.error(
         "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, NULL, 1, '')",
-        ErrorKind::InvalidDefinition,
+        ErrorKind::NullValue,
         "null in column `owner`",
     )
     .await;
     test.error(
         "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (NULL, 'Cy', 1, '')",
-        ErrorKind::InvalidDefinition,
+        ErrorKind::NullValue,
         "null in column `id`",
     )
     .await;

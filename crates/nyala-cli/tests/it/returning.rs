@@ -123,11 +123,7 @@ async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
             ErrorKind::Unsupported,
             "cannot compute with `_version`",
         ),
-        (
-            "INSERT INTO stock (id) VALUES (9) RETURNING id",
-            ErrorKind::InvalidDefinition,
-            "null in column `name`",
-        ),
+        ("INSERT INTO stock (id) VALUES (9) RETURNING id", ErrorKind::NullValue, "null in column `name`"),
     ] {
         test.error(sql, kind, words).await;
         assert_eq!(test.run(all).await, before, "{sql}");

@@ -17,6 +17,7 @@ impl From<OplogError> for QueryError {
             OplogError::Conflict { .. } => ErrorKind::Conflict,
             OplogError::TableExists { .. } => ErrorKind::DuplicateObject,
             OplogError::NoTable { .. } => ErrorKind::UndefinedTable,
+            OplogError::NullValue { .. } => ErrorKind::NullValue,
             OplogError::Invalid { .. } => ErrorKind::InvalidDefinition,
             OplogError::ChangesGone { .. } => ErrorKind::Gone,
             OplogError::Closed { .. } => ErrorKind::ShuttingDown,

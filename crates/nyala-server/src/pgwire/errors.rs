@@ -154,6 +154,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Data => "22000",
         ErrorKind::OutOfRange => "22003",
         ErrorKind::DivisionByZero => "22012",
+        ErrorKind::NullValue => "23502",
         ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
         ErrorKind::LimitExceeded => "54001",
         ErrorKind::ResourcesExhausted => "53200",

@@ -43,6 +43,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Data => (StatusCode::UNPROCESSABLE_ENTITY, "data_error"),
         ErrorKind::OutOfRange => (StatusCode::UNPROCESSABLE_ENTITY, "out_of_range"),
         ErrorKind::DivisionByZero => (StatusCode::UNPROCESSABLE_ENTITY, "division_by_zero"),
+        ErrorKind::NullValue => (StatusCode::UNPROCESSABLE_ENTITY, "null_value"),
         ErrorKind::Unsupported => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
         ErrorKind::LimitExceeded => (StatusCode::BAD_REQUEST, "limit_exceeded"),
         ErrorKind::ResourcesExhausted => (StatusCode::SERVICE_UNAVAILABLE, "resources_exhausted"),

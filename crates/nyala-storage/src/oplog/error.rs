@@ -140,6 +140,14 @@ pub enum OplogError {
         /// What is wrong with it, and what would be right.
         reason: String,
     },
+    /// A column that allows no null was to get one.
+    #[error("rows for table `{table}` have a null in column `{column}`, which allows none")]
+    NullValue {
+        /// Name of the table.
+        table: String,
+        /// Name of the column.
+        column: String,
+    },
     /// The changes after this LSN are no longer kept, or the LSN is of a change that was lost in a power cut. Copy the
     /// table, then follow from its LSN.
     #[error(

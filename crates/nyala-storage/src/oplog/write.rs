@@ -126,11 +126,11 @@ impl PreparedWrite {
     /// Checks and hashes a statement.
     pub(crate) fn new(meta: &TableMeta, write: Write, seed: u64) -> Result<Self> {
         let schema = meta.current()?.clone();
-        let misfit = |what: &str| OplogError::invalid(format!("rows for table `{}` {what}", meta.name));
+        let misfit = |what: &str| misfit(&meta.name, what);
         let has_rows = |batch: &RecordBatch| batch.num_rows() > 0;
         let whole: Vec<usize> = (0..schema.key.len()).collect();
         let prepare = |batch: RecordBatch, expected: &arrow_schema::Schema, key: &[usize]| {
-            let mut columns = fit_columns(&batch, expected).map_err(|what| misfit(&what))?;
+            let mut columns = fit_columns(&meta.name, &batch, expected)?;
             for (_, column) in columns.iter_mut().enumerate().filter(|(at, _)| key.contains(at)) {
                 *column = canonical_key(column);
             }
@@ -317,22 +317,28 @@ impl GrowingRows {
     }
 }
 
-/// The columns of a batch as `expected`, or what is wrong with them.
-fn fit_columns(batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<Vec<ArrayRef>, String> {
-    if batch.num_columns() != expected.fields().len() {
-        return Err(format!("have {} columns, not {}", batch.num_columns(), expected.fields().len()));
-    }
-    let columns = expected.fields().iter().zip(batch.columns());
-    columns.map(|(field, column)| fit_column(field, column)).collect()
+fn misfit(table: &str, what: &str) -> OplogError {
+    OplogError::invalid(format!("rows for table `{table}` {what}"))
 }
 
-fn fit_column(field: &arrow_schema::Field, column: &ArrayRef) -> Result<ArrayRef, String> {
+/// The columns of a batch as `expected`, or what is wrong with them.
+fn fit_columns(table: &str, batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<Vec<ArrayRef>> {
+    if batch.num_columns() != expected.fields().len() {
+        let what = format!("have {} columns, not {}", batch.num_columns(), expected.fields().len());
+        return Err(misfit(table, &what));
+    }
+    let columns = expected.fields().iter().zip(batch.columns());
+    columns.map(|(field, column)| fit_column(table, field, column)).collect()
+}
+
+fn fit_column(table: &str, field: &arrow_schema::Field, column: &ArrayRef) -> Result<ArrayRef> {
     let name = field.name();
     let fitted = fit(column, field.data_type()).ok_or_else(|| {
-        format!("have {} for column `{name}`, which is {}", column.data_type(), field.data_type())
+        let (given, wanted) = (column.data_type(), field.data_type());
+        misfit(table, &format!("have {given} for column `{name}`, which is {wanted}"))
     })?;
     if !field.is_nullable() && fitted.null_count() > 0 {
-        return Err(format!("have a null in column `{name}`, which allows none"));
+        return Err(OplogError::NullValue { table: table.to_owned(), column: name.clone() });
     }
     Ok(fitted)
 }
