@@ -201,11 +201,108 @@ async fn lists_that_overlap_do_not_become_one_list() {
         "SELECT year, sum(a) FROM f WHERE NOT (year IN (1992, 1993, 1994, 1995) AND year IN (1992, 1996, 1997, 1998)) GROUP BY year",
         "SELECT year, sum(a) FROM f WHERE year IN (1992, 1993, 1994, 1995) AND year NOT IN (1992, 1996, 1997, 1998) GROUP BY year",
         "SELECT year, sum(a) FROM f WHERE year IN (1992, 1993, 1994, 1995) AND NOT (year = 1992 OR year = 1996) GROUP BY year",
+        "SELECT city, sum(a) FROM f WHERE ('city''1' = city OR 'city''2' = city) AND city NOT IN ('city''1', 'x') GROUP BY city",
     ] {
         let wanted = raw(&test, sql).await;
         for _ in 0..6 {
             assert_same(sql, &sorted(test.run(sql).await), &wanted);
             test.settle().await;
+        }
+    }
+}
+
+/// The same where the client gives one of the values apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_overlap_with_a_parameter_do_not_become_one_list() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    for condition in [
+        "year IN ($1, 1993) AND (year = 1992 OR year = 1993)",
+        "NOT (year NOT IN ($1, 1993)) AND (1992 = year OR 1993 = year)",
+        "year NOT IN ($1, 1993) OR NOT (year = 1992 OR year = 1993)",
+    ] {
+        let sql = format!("SELECT year, sum(a) FROM f WHERE {condition} GROUP BY year");
+        let wanted = raw(&test, &sql.replace("$1", "1992")).await;
+        let statement = test.session.parse(&sql).unwrap().remove(0);
+        let prepared = test.session.prepare(statement).await.unwrap();
+        for _ in 0..8 {
+            let answer = test.session.execute(&prepared, vec![ScalarValue::Int32(Some(1992))]).await.unwrap();
+            let Answer::Rows(rows) = answer else { panic!("no rows") };
+            assert_same(&sql, &sorted(rows_of(&rows.collect().await.unwrap())), &wanted);
+            test.settle().await;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// A plan is made without values over a scan that has no rows yet: nobody may believe that there are none.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_and_counts_hold_in_ready_plans() {
+    let test = TestEngine::new().await;
+    cube(&test).await;
+    test.run("CREATE LIVE TABLE beside (id BIGINT PRIMARY KEY, year INT)").await;
+    test.run("INSERT INTO beside VALUES (1, 1992), (2, 1993)").await;
+    for (sql, rows) in [
+        ("SELECT year, sum(a) FROM f GROUP BY year LIMIT 3", 3),
+        ("SELECT year, sum(a) FROM f WHERE year > 1992 GROUP BY year LIMIT 2", 2),
+        ("SELECT year, city, sum(a) FROM f GROUP BY year, city LIMIT 10", 10),
+        ("SELECT DISTINCT year, city FROM f LIMIT 5", 5),
+        ("SELECT year FROM (SELECT * FROM (SELECT year, city FROM f GROUP BY year, city) LIMIT 7) a", 7),
+    ] {
+        for _ in 0..8 {
+            assert_eq!(test.run(sql).await.len(), rows, "{sql}");
+            test.settle().await;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+    let groups = "SELECT year, city FROM f GROUP BY year, city";
+    for sql in [
+        format!("SELECT count(*) FROM (SELECT * FROM ({groups}) LIMIT 7) a"),
+        format!("SELECT count(*), sum(s) > 0 FROM (SELECT year, sum(a) AS s FROM f GROUP BY year LIMIT 3) q"),
+        format!("SELECT count(*) FROM ({groups} UNION ALL {groups}) q"),
+        format!("SELECT count(*) > 0 FROM ({groups} UNION ALL {groups}) q"),
+        format!("SELECT count(*) FROM ({groups}) a CROSS JOIN (SELECT day FROM f GROUP BY day) b"),
+        format!("SELECT count(*) FROM ({groups} UNION ALL SELECT id, 'x' FROM beside) q"),
+    ] {
+        let wanted = raw(&test, &sql).await;
+        for _ in 0..8 {
+            assert_same(&sql, &sorted(test.run(&sql).await), &wanted);
+            test.settle().await;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+    // Whatever of it were kept, it would be of before.
+    test.run("INSERT INTO beside VALUES (3, 1994)").await;
+    let sql = format!("SELECT count(*) FROM ({groups} UNION ALL SELECT id, 'x' FROM beside) q");
+    assert_same(&sql, &test.run(&sql).await, &raw(&test, &sql).await);
+}
+
+/// A value that is not known yet is no reason to compute what the other conditions rule out.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_guard_in_ready_plans_too() {
+    let test = TestEngine::new().await;
+    let rows = batch!(
+        "i" => Int32Array::from_iter((0..1000_usize).map(|i| (i % 7 != 0).then_some([0, 2, i32::MAX, i32::MIN][i % 4]))),
+        "r" => Float64Array::from_iter_values((0..1000_usize).map(|i| [0.0, f64::INFINITY, 2.0][i % 3])),
+        "v" => Int64Array::from_iter_values(0..1000),
+    );
+    test.table("odd", &[rows]).await;
+    test.run("CREATE CUBE o AS SELECT sum(v), count(*), count(i) FROM odd GROUP BY GROUPING SETS ((i), (r))")
+        .await;
+    test.run("BUILD CUBE o").await;
+    for sql in [
+        "SELECT i, sum(v) / count(i) FROM odd GROUP BY i HAVING count(i) > 100 AND sum(v) / count(i) > 0",
+        "SELECT i, sum(v), count(*) FROM odd GROUP BY i HAVING count(i) > 0 AND sum(v) / count(i) > -1",
+        "SELECT i, sum(v), count(*) FROM odd WHERE 6 / i = 3 AND i <> 0 GROUP BY i",
+        "SELECT i, sum(v), count(*) FROM odd WHERE i <> 0 AND i > -5 AND i < 5 AND 6 / i = 3 GROUP BY i",
+        "SELECT i, sum(v) FROM odd WHERE i + i = 4 AND i <> 2147483647 AND i <> -2147483648 GROUP BY i",
+        "SELECT r, sum(v), count(*) FROM odd WHERE cast(r AS INT) = 0 AND r > -10 AND r < 1000 GROUP BY r",
+    ] {
+        let wanted = raw(&test, sql).await;
+        for _ in 0..8 {
+            assert_same(sql, &sorted(test.run(sql).await), &wanted);
+            test.settle().await;
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }
 }

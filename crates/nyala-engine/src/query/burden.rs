@@ -52,7 +52,7 @@ impl Plans {
 }
 
 /// Whether a plan reads no table, also beside its aggregations: `SELECT … FROM (SELECT sum(x) …) JOIN t …` may.
-fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
     let mut only = true;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {

@@ -159,7 +159,8 @@ pub(super) async fn run(
     let mut plans = engine.threads.plan(work).await?;
     engine.plans.count(false);
     count(engine, &plans.report);
-    let answers = answers_of(&plans.report, &plans.logical)?.filter(|_| is_fit(plans.physical.as_ref()));
+    let answers = answers_of(&plans.report, &plans.logical)?;
+    let answers = answers.filter(|answers| is_fit(plans.physical.as_ref(), answers));
     if let (Some(text), Some(answers)) = (text, answers) {
         let made = Made { answers, schema: plans.physical.schema() };
         engine.learn_plan(text, settings, &context, made);

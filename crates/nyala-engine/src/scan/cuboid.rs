@@ -106,7 +106,7 @@ impl CuboidTable {
         let Some(hot) = state.config().get_extension::<HotCuboids>() else { return Ok(None) };
         let scan = Arc::new(self.hot_scan(&hot, state, projection)?);
         if state.config().get_extension::<WithoutValues>().is_some() {
-            return Ok(Some(Arc::new(HotCuboidExec::new(scan, Vec::new()))));
+            return Ok(Some(Arc::new(HotCuboidExec::without_values(scan))));
         }
         let conditions = Conditions::planned(filters, &self.schema, state)?;
         let (mut held, mut absent) = (Vec::new(), Vec::new());

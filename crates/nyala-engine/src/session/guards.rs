@@ -23,6 +23,9 @@ use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection
 
 use super::give_way::GiveWayExec;
 
+/// The function that stands where a value is not known yet.
+pub(crate) const PARAMETER: &str = "nyala_parameter";
+
 /// The same plan, whose filters compute what may fail for rows only that pass all else.
 pub(super) fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
     let guarded = plan.transform_up_with_subqueries(|node| match node {
@@ -41,7 +44,7 @@ fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     }
     for (risk, part) in &mut parts {
         // What is another value each time is computed once.
-        if part.is_volatile() {
+        if is_volatile(part) {
             *risk = Some(Risk::OfZero);
         }
     }
@@ -59,6 +62,15 @@ fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         None => risky,
     };
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+}
+
+/// Whether it has another value each time it is computed. A parameter is said to, so that nobody works it out, and has one value for a
+/// whole run.
+fn is_volatile(expr: &Expr) -> bool {
+    let another_each_time = |expr: &Expr| {
+        Ok(expr.is_volatile_node() && !matches!(expr, Expr::ScalarFunction(call) if call.name() == PARAMETER))
+    };
+    expr.exists(another_each_time).unwrap_or(true)
 }
 
 /// Nothing but CASE is certain to compute for some rows of a batch only.

@@ -175,6 +175,23 @@ impl<'a> Listed<'a> {
     }
 }
 
+/// What is compared in `x = 1 OR x = 2 OR …`.
+fn alternatives(expr: &Expr, depth: usize) -> Option<&Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            match (left.as_ref(), right.as_ref()) {
+                (of, Expr::Literal(..)) | (Expr::Literal(..), of) => Some(of),
+                _ => None,
+            }
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) if depth <= DEEPEST => {
+            let of = alternatives(left, depth + 1)?;
+            (alternatives(right, depth + 1)? == of).then_some(of)
+        }
+        _ => None,
+    }
+}
+
 /// Whether a plan compares something with more than one list of which one has parameters, so that their values decide
 /// what the lists have in common.
 pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
@@ -182,17 +199,25 @@ pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
-                // A comparison with one parameter is not taken for a list.
-                if let Expr::InList(InList { expr, list, .. }) = expr {
-                    // Whatever it is called elsewhere: a filter moves through aliases.
-                    let name = match expr.as_ref() {
-                        Expr::Column(column) => column.name.clone(),
-                        other => other.to_string(),
-                    };
-                    twice |= !lists.insert(name);
-                    open |= list.iter().any(|value| value.as_literal().is_none());
-                }
-                Ok(TreeNodeRecursion::Continue)
+                // A comparison with one parameter is not taken for a list, but with two constants it is.
+                let (of, next) = match expr {
+                    Expr::InList(InList { expr, list, .. }) => {
+                        open |= list.iter().any(|value| value.as_literal().is_none());
+                        (expr.as_ref(), TreeNodeRecursion::Continue)
+                    }
+                    Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => match alternatives(expr, 0) {
+                        Some(of) => (of, TreeNodeRecursion::Jump),
+                        None => return Ok(TreeNodeRecursion::Continue),
+                    },
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                // Whatever it is called elsewhere: a filter moves through aliases.
+                let name = match of {
+                    Expr::Column(column) => column.name.clone(),
+                    other => other.to_string(),
+                };
+                twice |= !lists.insert(name);
+                Ok(next)
             })
         })
     })?;

@@ -26,6 +26,7 @@ pub(crate) use bytes::bytes_of_text;
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
 pub(crate) use give_way::{be_patient, patient};
+pub(crate) use guards::PARAMETER;
 pub(crate) use lists::lists_may_overlap;
 pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;

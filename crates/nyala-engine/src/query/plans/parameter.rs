@@ -14,6 +14,7 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 use crate::scan::Values;
+use crate::session::PARAMETER;
 
 /// A call of this stands where a parameter was: DataFusion has no physical expression for one.
 ///
@@ -28,7 +29,7 @@ struct Parameter {
 
 impl ScalarUDFImpl for Parameter {
     fn name(&self) -> &str {
-        "nyala_parameter"
+        PARAMETER
     }
 
     fn signature(&self) -> &Signature {

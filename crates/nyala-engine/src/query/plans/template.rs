@@ -21,6 +21,7 @@ use super::values::value_of;
 use crate::cube::Report;
 use crate::error::{QueryError, Result};
 use crate::query::authorize;
+use crate::query::burden::reads_cuboids_only;
 use crate::query::history::Recorded;
 use crate::query::planning::{optimize, parameter_types};
 use crate::query::prepared::Parts;
@@ -41,11 +42,12 @@ pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Re
     if reads_nothing(logical)? {
         return Ok(Some(Answers::new()));
     }
-    if report.reads_live() {
+    // The report tells of aggregations, the plan of what is read beside them.
+    if report.reads_live() || !report.all_from_cuboids() || !reads_cuboids_only(logical)? {
         return Ok(None);
     }
     let chosen = report.blocks.iter().filter_map(|block| block.chosen.as_ref());
-    Ok(report.all_from_cuboids().then(|| chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))
+    Ok(Some(chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))
 }
 
 /// Whether the values it gives stand in its text, as in `SELECT 1`, which connection pools ask all the time.
@@ -61,9 +63,10 @@ fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
     Ok(nothing)
 }
 
-/// Whether a plan is a chain of operators in one partition over memory, or over nothing.
-pub(in crate::query) fn is_fit(plan: &dyn ExecutionPlan) -> bool {
-    is_plain(plan) || gives_one_row(plan)
+/// Whether a plan is a chain of operators in one partition over memory, or over nothing if it reads nothing: what is known of a
+/// table may have become a constant.
+pub(in crate::query) fn is_fit(plan: &dyn ExecutionPlan, answers: &Answers) -> bool {
+    is_plain(plan) || (answers.is_empty() && gives_one_row(plan))
 }
 
 fn gives_one_row(plan: &dyn ExecutionPlan) -> bool {
@@ -116,7 +119,7 @@ impl Template {
             return Err(unfit("its values decide which cuboids it reads"));
         }
         let plan = state.query_planner().create_physical_plan(&open(logical)?, &state).await?;
-        if !is_fit(plan.as_ref()) || plan.schema() != *schema {
+        if !is_fit(plan.as_ref(), answers) || plan.schema() != *schema {
             return Err(unfit("its values decide more than which rows it reads"));
         }
         if !is_shallow(plan.as_ref())? {

@@ -70,11 +70,19 @@ pub(crate) struct HotCuboidExec {
     /// Rows it reads, and rows there would be without skipping.
     rows: usize,
     total: usize,
+    /// Whether that is known already. A plan without values chooses its rows when it gets them.
+    is_counted: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl HotCuboidExec {
+    /// A scan that chooses its rows once its parameters have values. It has none yet, and does not say so: whoever believed it would
+    /// leave out limits, and take counts for 0.
+    pub(crate) fn without_values(scan: Arc<HotScan>) -> Self {
+        Self { is_counted: false, ..Self::new(scan, Vec::new()) }
+    }
+
     /// A scan of what is held. Few rows come in one partition, many in several.
     pub(crate) fn new(scan: Arc<HotScan>, held: Held) -> Self {
         let total = held.iter().map(|(cuboid, _)| cuboid.rows()).sum();
@@ -93,6 +101,7 @@ impl HotCuboidExec {
             partitions,
             rows,
             total,
+            is_counted: true,
         }
     }
 
@@ -146,7 +155,7 @@ impl HotCuboidExec {
             Some((conditions, decided)) => conditions.left(&decided, given)?,
             None => None,
         };
-        Ok(Some(Self { filter, rows, total, ..self.fresh(vec![pieces]) }))
+        Ok(Some(Self { filter, rows, total, is_counted: true, ..self.fresh(vec![pieces]) }))
     }
 
     /// Positions of the columns it gives, in the schema of the cuboids.
@@ -200,6 +209,7 @@ impl HotCuboidExec {
             partitions,
             rows: self.rows,
             total: self.total,
+            is_counted: self.is_counted,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -375,8 +385,13 @@ impl ExecutionPlan for HotCuboidExec {
             }
             None => self.rows,
         };
+        let num_rows = match (self.is_counted, &self.filter) {
+            (false, _) => Precision::Absent,
+            (true, Some(_)) => Precision::Inexact(rows),
+            (true, None) => Precision::Exact(rows),
+        };
         Ok(Arc::new(Statistics {
-            num_rows: if self.filter.is_some() { Precision::Inexact(rows) } else { Precision::Exact(rows) },
+            num_rows,
             total_byte_size: Precision::Absent,
             column_statistics: vec![ColumnStatistics::new_unknown(); self.schema.fields().len()],
         }))
