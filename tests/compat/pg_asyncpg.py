@@ -65,6 +65,37 @@ def given_up():
 
 
 @check
+def pools():
+    """a pool takes connections back, and arrays are what the text says they are"""
+
+    async def within():
+        pool = asyncpg.create_pool(host=HOST, port=PORT, user=USER, database=DATABASE, min_size=1, max_size=2)
+        async with pool:
+            for _ in range(3):
+                async with pool.acquire() as connection:
+                    assert await connection.fetchval("SELECT 'c' = ANY($1::text[])", ["a", "c"]) is True
+                    assert await connection.fetchval("SELECT 'b' = ANY($1::text[])", ["a", "c"]) is False
+
+    asyncio.run(within())
+
+
+@check
+def columns_that_change():
+    """a statement whose columns became others is prepared again"""
+
+    async def work(connection):
+        await connection.execute("CREATE LIVE TABLE changing (id INT PRIMARY KEY, v INT)")
+        await connection.execute("INSERT INTO changing VALUES (1, 4)")
+        assert tuple(await connection.fetchrow("SELECT * FROM changing")) == (1, 4)
+        other = await asyncpg.connect(host=HOST, port=PORT, user=USER, database=DATABASE)
+        await other.execute("ALTER TABLE changing ADD COLUMN w TEXT")
+        await other.close()
+        assert tuple(await connection.fetchrow("SELECT * FROM changing")) == (1, 4, None)
+
+    with_connection(work)
+
+
+@check
 def out():
     """rows are copied out, a wrong query is refused, and the connection goes on"""
 

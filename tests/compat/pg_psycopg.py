@@ -411,6 +411,26 @@ def catalog_lookup():
 
 
 @check
+def arrays_in_texts():
+    """texts where arrays are wanted are read as PostgreSQL reads them"""
+    equal(one("""SELECT '{a,"b c",NULL}'::text[], '{1,2}'::int[], '{}'::text[]"""), (["a", "b c", None], [1, 2], []))
+    wanted = one("SELECT count(*) FROM customer WHERE c_region IN ('ASIA', 'EUROPE')")
+    others = one("SELECT count(*) FROM customer WHERE c_region NOT IN ('ASIA', 'EUROPE')")
+    regions = [["ASIA", "EUROPE"]]
+    equal(one("SELECT count(*) FROM customer WHERE c_region = ANY(%s::text[])", regions), wanted)
+    equal(one("SELECT count(*) FROM customer WHERE NOT c_region = ANY(%s::text[])", regions), others)
+    equal(state_of("SELECT 'abc'::text[]"), "22000")
+
+
+@check
+def cancel_over_any_connection():
+    """a cancel that has been heard is no failure"""
+    with connect() as connection:
+        connection.cancel_safe()
+        equal(connection.execute("SELECT 1").fetchone(), (1,))
+
+
+@check
 def garbage():
     """bytes that are no start-up message close only that connection"""
     for bytes_ in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x05", b"\xff" * 64, struct.pack("!ii", 8, 0x00020000)):

@@ -5,6 +5,7 @@
 //! of how they are stored, computed or asked for: no tokio, no I/O, no DataFusion.
 
 pub mod access;
+pub mod array_text;
 pub mod catalog;
 pub mod cell_key;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod lattice;
 pub mod name;
 pub mod range;
 pub mod suggest;
+pub mod time_text;
 pub mod upkeep;
 
 pub use catalog::{

@@ -8,7 +8,6 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::bytes::BytesOfText;
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::lists::DisjointLists;
@@ -16,6 +15,7 @@ use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
+use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::error::Result;
@@ -87,7 +87,7 @@ impl BaseState {
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
     rules.extend(Analyzer::new().rules);
-    rules.push(Arc::new(BytesOfText));
+    rules.push(Arc::new(ConstantTexts));
     rules.push(Arc::new(ConstantsRight));
     rules.push(Arc::new(DisjointLists));
     rules.push(Arc::new(ConstantsFit));

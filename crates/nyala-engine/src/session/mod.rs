@@ -1,5 +1,6 @@
 //! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
 
+mod arrays;
 mod base;
 mod bytes;
 mod casts;
@@ -19,6 +20,7 @@ mod planner;
 mod schema;
 mod settings;
 mod tables;
+mod texts;
 mod times;
 
 pub(crate) use base::BaseState;
@@ -30,7 +32,7 @@ pub(crate) use guards::PARAMETER;
 pub(crate) use lists::lists_may_overlap;
 pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{NAMES as SETTING_NAMES, Settings};
 
 /// The one database that clients see.
 pub(crate) const DATABASE: &str = "nyala";

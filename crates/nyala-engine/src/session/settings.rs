@@ -7,6 +7,7 @@ use std::time::Duration;
 use datafusion::common::extensions_options;
 use datafusion::config::{ConfigExtension, ConfigOptions};
 use nyala_model::config::QueryConfig;
+use nyala_model::time_text::parse_time;
 
 use super::DEFAULT_SCHEMA;
 use crate::error::{ErrorKind, QueryError, Result};
@@ -31,6 +32,18 @@ extensions_options! {
 impl ConfigExtension for NyalaOptions {
     const PREFIX: &'static str = "nyala";
 }
+
+/// Settings by the names that people use, but for those of DataFusion.
+pub(crate) const NAMES: [&str; 8] = [
+    "nyala.check_files",
+    "nyala.pushdown",
+    "nyala.resource_group",
+    "nyala.result_cache",
+    "nyala.use_cubes",
+    "search_path",
+    "statement_timeout",
+    "timezone",
+];
 
 /// DataFusion's settings that one session may change for itself.
 const SESSION_PREFIXES: [&str; 4] =
@@ -227,35 +240,16 @@ fn first_schema(value: &str) -> Result<String> {
         .ok_or_else(|| invalid("search_path", value, "the name of a schema"))
 }
 
-/// Milliseconds, or a number with `ms`, `s`, `min` or `h`.
+/// 0 is none.
 fn parse_timeout(value: &str) -> Result<Option<Duration>> {
-    let value = value.trim().trim_matches('\'').trim();
-    let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let scale = match value.strip_prefix(digits).unwrap_or_default().trim() {
-        "" | "ms" => Some(1),
-        "s" => Some(1000),
-        "min" => Some(60_000),
-        "h" => Some(3_600_000),
-        _ => None,
-    };
-    let ms = scale.and_then(|scale: u64| digits.parse::<u64>().ok()?.checked_mul(scale));
-    ms.map(timeout)
+    parse_time(value)
+        .map(|time| Some(time).filter(|time| !time.is_zero()))
         .ok_or_else(|| invalid("statement_timeout", value, "a time such as `500`, `30s` or `5min`"))
 }
 
 fn unknown(name: &str) -> QueryError {
-    let names = [
-        "nyala.use_cubes",
-        "nyala.pushdown",
-        "nyala.check_files",
-        "nyala.result_cache",
-        "nyala.resource_group",
-        "statement_timeout",
-        "search_path",
-        "timezone",
-    ];
     let error = QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist"));
-    match nyala_model::suggest::nearest(name, names) {
+    match nyala_model::suggest::nearest(name, NAMES.iter().copied()) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error.hint("`SHOW ALL` lists the settings"),
     }
@@ -268,6 +262,8 @@ fn invalid(name: &str, value: &str, rule: &str) -> QueryError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use datafusion::config::ExtensionOptions;
+
     use super::*;
 
     fn settings() -> Settings {
@@ -290,6 +286,17 @@ mod tests {
         check("statement_timeout", "0", "0");
         check("search_path", "\"$user\", sales", "sales");
         check("datafusion.execution.batch_size", "1024", "1024");
+    }
+
+    #[test]
+    fn every_setting_of_our_own_is_listed_and_has_a_value() {
+        let settings = settings();
+        for name in NAMES {
+            assert!(settings.get(name).is_some(), "{name}");
+        }
+        for entry in NyalaOptions::default().entries() {
+            assert!(NAMES.contains(&format!("nyala.{}", entry.key).as_str()), "{}", entry.key);
+        }
     }
 
     #[test]

@@ -1,14 +1,21 @@
 //! Types and values that PREPARE and EXECUTE carry in their own text.
 
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, Expr, UnaryOperator, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, DataType as SqlType, Expr, UnaryOperator, Value, ValueWithSpan,
+};
 use pgwire::api::Type;
 
 use super::errors::{Failure, sqlstate};
-use super::parameters;
+use super::{arrays, parameters};
 
 /// The PostgreSQL type of a type name in PREPARE.
 pub(super) fn type_named(kind: &SqlType) -> Option<Type> {
+    if let SqlType::Array(ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) =
+        kind
+    {
+        return arrays::array_type(&type_named(item)?);
+    }
     Some(match kind.to_string().to_ascii_lowercase().as_str() {
         "bool" | "boolean" => Type::BOOL,
         "smallint" | "int2" => Type::INT2,
@@ -59,6 +66,22 @@ fn argument_value(kind: &Type, argument: &Expr) -> Result<ScalarValue, Failure> 
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn arrays_are_named_by_what_they_hold() {
+        let check = |sql: &str, expected: Option<Type>| {
+            let statement = format!("SELECT CAST($1 AS {sql})");
+            let statement = super::super::snippets::statement(&statement).unwrap();
+            let types =
+                super::super::placeholders::written_types(&nyala_engine::Statement::from_ast(statement));
+            assert_eq!(types.first().copied(), expected.map(|kind| kind.oid()), "{sql}");
+        };
+        check("TEXT[]", Some(Type::TEXT_ARRAY));
+        check("int[]", Some(Type::INT4_ARRAY));
+        check("BIGINT[]", Some(Type::INT8_ARRAY));
+        check("date[]", Some(Type::DATE_ARRAY));
+        check("numeric[]", None);
+    }
 
     #[test]
     fn arguments_are_literals_of_the_parameters_types() {

@@ -3,6 +3,7 @@
 use arrow::datatypes::{DataType, Field};
 use bytes::Buf;
 use datafusion::common::ScalarValue;
+use nyala_model::array_text::array_elements;
 use pgwire::api::Type;
 
 use super::parameters;
@@ -25,6 +26,23 @@ pub(super) fn item_type(kind: &Type) -> Option<Type> {
     })
 }
 
+/// The array type of an element type; none if values of it are not read.
+pub(super) fn array_type(item: &Type) -> Option<Type> {
+    Some(match *item {
+        Type::BOOL => Type::BOOL_ARRAY,
+        Type::INT2 => Type::INT2_ARRAY,
+        Type::INT4 => Type::INT4_ARRAY,
+        Type::INT8 => Type::INT8_ARRAY,
+        Type::FLOAT4 => Type::FLOAT4_ARRAY,
+        Type::FLOAT8 => Type::FLOAT8_ARRAY,
+        Type::TEXT => Type::TEXT_ARRAY,
+        Type::DATE => Type::DATE_ARRAY,
+        Type::TIMESTAMP => Type::TIMESTAMP_ARRAY,
+        Type::TIMESTAMPTZ => Type::TIMESTAMPTZ_ARRAY,
+        _ => return None,
+    })
+}
+
 /// The engine's type for arrays of an element type.
 pub(super) fn list_type(item: &Type) -> DataType {
     let item = parameters::arrow_type(item).unwrap_or(DataType::Utf8);
@@ -33,56 +51,14 @@ pub(super) fn list_type(item: &Type) -> DataType {
 
 /// Reads a text such as `{1,NULL,"a b"}`. None if it is not one, or has more dimensions.
 pub(super) fn from_text(item: &Type, text: &str) -> Option<ScalarValue> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
     let mut values = Vec::new();
-    for element in elements(inner)? {
+    for element in array_elements(text)? {
         values.push(match element {
             Some(text) => parameters::from_text(item, &text)?,
             None => parameters::null(item),
         });
     }
     Some(list(item, &values))
-}
-
-/// The elements between the braces; an unquoted NULL is none.
-fn elements(text: &str) -> Option<Vec<Option<String>>> {
-    let mut elements = Vec::new();
-    if text.trim().is_empty() {
-        return Some(elements);
-    }
-    let mut letters = text.chars().peekable();
-    loop {
-        while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
-        let mut element = String::new();
-        let quoted = letters.next_if_eq(&'"').is_some();
-        loop {
-            match letters.next() {
-                Some('\\') => element.push(letters.next()?),
-                Some('"') if quoted => break,
-                Some('{' | '}' | '"') if !quoted => return None,
-                Some(',') if !quoted => break,
-                Some(letter) => element.push(letter),
-                None if quoted => return None,
-                None => break,
-            }
-            if !quoted && letters.peek() == Some(&',') {
-                break;
-            }
-        }
-        let plain = element.trim_end();
-        elements.push(match quoted {
-            true => Some(element),
-            false if plain.is_empty() => return None,
-            false if plain.eq_ignore_ascii_case("null") => None,
-            false => Some(plain.to_owned()),
-        });
-        while letters.next_if(|letter| letter.is_whitespace()).is_some() {}
-        match letters.next() {
-            Some(',') => {}
-            Some(_) => return None,
-            None => return Some(elements),
-        }
-    }
 }
 
 /// Reads the binary form: dimensions, flags, element type, then length and bytes of each element.
@@ -123,17 +99,6 @@ fn list(item: &Type, values: &[ScalarValue]) -> ScalarValue {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn texts_are_split_into_elements() {
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(elements("1, 2 ,NULL"), Some(vec![some("1"), some("2"), None]));
-        assert_eq!(elements("\"a,b\",\"NULL\",\"\\\"\""), Some(vec![some("a,b"), some("NULL"), some("\"")]));
-        assert_eq!(elements("\"\""), Some(vec![some("")]));
-        for wrong in ["1,", ",1", "{1}", "\"a", "\"a\"b"] {
-            assert_eq!(elements(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn arrays_become_lists() {
