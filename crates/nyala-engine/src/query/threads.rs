@@ -1,17 +1,20 @@
 //! The threads that compute, apart from those that serve the network.
 //!
 //! Planning is recursive over what users write, so it runs on few threads with much stack; the stack
-//! is address space only until it is used. Execution runs on a runtime of its own, so that a busy
+//! is address space only until it is used. Each of them goes on with other statements while one waits for
+//! a store to list its files: a store that does not answer delays only who reads it. Execution runs on a runtime of its own, so that a busy
 //! query never delays an accepted connection or a health check.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::error::{ErrorKind, QueryError, Result};
@@ -25,12 +28,16 @@ const EXECUTION_STACK_BYTES: usize = 16 << 20;
 /// Of threads that give way to others; 50 is what threads have, 0 the least.
 const PATIENT_PRIORITY: u8 = 35;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Planning one statement, to the end. It never panics.
+type Job = BoxFuture<'static, ()>;
+
+/// Jobs that no thread has begun. A thread that has nothing to compute holds the lock while it waits for one.
+type Jobs = tokio::sync::Mutex<UnboundedReceiver<Job>>;
 
 /// Threads for planning and for execution.
 #[derive(Debug)]
 pub(super) struct Threads {
-    planning: Sender<Job>,
+    planning: UnboundedSender<Job>,
     runtimes: Vec<Runtime>,
     handle: Handle,
     patient: Handle,
@@ -56,14 +63,14 @@ impl Threads {
         let execution = runtime("nyala-query", count, || ())?;
         let patient = runtime("nyala-patient", count, give_way)?;
         let loading = runtime("nyala-load", 1, || ())?;
-        let (planning, jobs) = channel();
-        let jobs = Arc::new(Mutex::new(jobs));
+        let (planning, jobs) = unbounded_channel();
+        let jobs = Arc::new(Jobs::new(jobs));
         for _ in 0..count {
-            let jobs = Arc::clone(&jobs);
+            let (jobs, handle) = (Arc::clone(&jobs), execution.handle().clone());
             std::thread::Builder::new()
                 .name("nyala-plan".to_owned())
                 .stack_size(PLANNING_STACK_BYTES)
-                .spawn(move || work(&jobs))
+                .spawn(move || handle.block_on(work(&jobs)))
                 .map_err(failed)?;
         }
         Ok(Self {
@@ -98,42 +105,35 @@ impl Threads {
         [("nyala-query", &self.handle), ("nyala-patient", &self.patient), ("nyala-load", &self.loading)]
     }
 
-    /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer:
-    /// these threads are few, and all statements need them.
+    /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer.
     pub(super) async fn plan<F, T>(&self, work: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         let (mut sender, receiver) = oneshot::channel();
-        let handle = self.handle.clone();
-        let job: Job = Box::new(move || {
-            let done = handle.block_on(async {
-                tokio::select! {
-                    biased;
-                    () = sender.closed() => None,
-                    done = AssertUnwindSafe(work).catch_unwind() => Some(done),
-                }
-            });
-            if let Some(done) = done {
-                let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
-            }
-        });
+        let job = async move {
+            let done = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                done = AssertUnwindSafe(work).catch_unwind() => done,
+            };
+            let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
+        };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
-        self.planning.send(job).map_err(|_| gone())?;
+        self.planning.send(job.boxed()).map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
 
     /// Runs `work` on a planning thread, some time. Nobody waits for it.
     pub(super) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let handle = self.handle.clone();
-        let job: Job = Box::new(move || {
-            if let Err(panic) = handle.block_on(AssertUnwindSafe(work).catch_unwind()) {
+        let job = async move {
+            if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
                 tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
             }
-        });
+        };
         // The other side is gone only when the engine is.
-        let _ = self.planning.send(job);
+        let _ = self.planning.send(job.boxed());
     }
 }
 
@@ -151,15 +151,17 @@ fn give_way() {
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>) {
+/// Does jobs until there will be no more: goes on with those that waited, and begins another when all others wait.
+async fn work(jobs: &Jobs) {
+    let mut begun = FuturesUnordered::new();
     loop {
-        let job = match jobs.lock() {
-            Ok(jobs) => jobs.recv(),
-            Err(_) => return,
-        };
-        match job {
-            Ok(job) => job(),
-            Err(_) => return,
+        tokio::select! {
+            biased;
+            Some(()) = begun.next() => {}
+            job = async { jobs.lock().await.recv().await } => match job {
+                Some(job) => begun.push(job),
+                None => return,
+            },
         }
     }
 }
@@ -195,7 +197,7 @@ fn stop(runtime: Runtime) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     #[tokio::test]
@@ -212,6 +214,33 @@ mod tests {
         }
         let next = tokio::time::timeout(std::time::Duration::from_secs(60), threads.plan(async { Ok(7) }));
         assert_eq!(next.await.unwrap().unwrap(), 7);
+    }
+
+    /// As for a store that does not answer.
+    #[tokio::test]
+    async fn planning_that_waits_keeps_no_other_from_the_thread() {
+        let threads = Threads::start(1).unwrap();
+        let (answer, answered) = oneshot::channel();
+        let slow = threads.plan(async { Ok(answered.await.unwrap()) });
+        let others = async {
+            for number in 0..10 {
+                assert_eq!(threads.plan(async move { Ok(number) }).await.unwrap(), number);
+            }
+            answer.send(10).unwrap();
+        };
+        let both = async { tokio::join!(biased; slow, others).0 };
+        assert_eq!(
+            tokio::time::timeout(std::time::Duration::from_secs(60), both).await.unwrap().unwrap(),
+            10
+        );
+    }
+
+    #[tokio::test]
+    async fn planning_that_panics_is_an_error_of_its_statement() {
+        let threads = Threads::start(1).unwrap();
+        let failed = threads.plan::<_, ()>(async { panic!("deep inside") }).await.unwrap_err();
+        assert!(failed.message.contains("deep inside"), "{failed}");
+        assert_eq!(threads.plan(async { Ok(7) }).await.unwrap(), 7);
     }
 
     /// A process that ends its threads without waiting for them ends, rarely, with a segmentation fault.
