@@ -28,8 +28,8 @@ pub use access::{Identity, ScramVerifier, check_password};
 pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
-    Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, Ingest, Ingested, Loading, PhaseTimes,
-    PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions,
+    Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, GroupStats, Ingest, Ingested, Loading,
+    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions,
 };
 pub use scan::HotStats;
 pub use session::SessionExtension;

@@ -152,6 +152,9 @@ pub struct GroupConfig {
     pub users: Vec<String>,
     /// Schemas in which sessions belong to the group, unless their user is in one. Default none.
     pub schemas: Vec<String>,
+    /// Roles whose members may choose the group with `SET nyala.resource_group`, besides superusers. Default none:
+    /// whoever wants may.
+    pub roles: Vec<String>,
 }
 
 /// How cubes are built.
@@ -318,6 +321,7 @@ impl Default for GroupConfig {
             query_memory_bytes: 0,
             users: Vec::new(),
             schemas: Vec::new(),
+            roles: Vec::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What Prometheus is told: engine counters, running builds, HTTP requests, process memory.
+//! What Prometheus is told: engine counters, resource groups, running builds, disk stores, HTTP requests, process memory.
 
+mod groups;
 mod jobs;
 mod stores;
 
@@ -51,7 +52,10 @@ impl Metrics {
         }
         let mut text = self.handle.render();
         write_phases(&mut text, &engine.phase_times());
-        text + &jobs::render(&engine.build_progress()) + &stores::render(&engine.disk_stores())
+        text.push_str(&groups::render(&engine.resource_groups()));
+        text.push_str(&jobs::render(&engine.build_progress()));
+        text.push_str(&stores::render(&engine.disk_stores()));
+        text
     }
 
     /// Folds recorded request times into the histogram. To be called every few seconds, because
@@ -92,6 +96,7 @@ fn set_engine(stats: EngineStats) {
     counter!("nyala_cube_hits_total").absolute(stats.cube_hits);
     counter!("nyala_cube_misses_total").absolute(stats.cube_misses);
     gauge!("nyala_queries_running").set(stats.queries_running as f64);
+    gauge!("nyala_stuck").set(stats.stuck as f64);
     gauge!("nyala_memory_reserved_bytes").set(stats.memory_reserved_bytes as f64);
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
     set_hot_cuboids(stats.hot_cuboids);
@@ -150,6 +155,10 @@ fn describe() {
     describe_gauge!(
         "nyala_queries_running",
         "Statements that have begun and not ended, also those that wait for a slot."
+    );
+    describe_gauge!(
+        "nyala_stuck",
+        "Statements, builds and recoveries without progress for `query.stuck_after_ms`: `system.stuck` names them."
     );
     describe_gauge!(
         "nyala_memory_reserved_bytes",

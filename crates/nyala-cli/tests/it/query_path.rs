@@ -97,10 +97,11 @@ async fn what_a_client_declares_leaves_the_plan_ready() {
     connection.await.unwrap().unwrap();
 }
 
-/// Every metric that the dashboard shows is one that the server has.
+/// Every metric that the dashboard shows is one that the server has, and every one of those is explained.
 #[test]
-fn the_dashboard_shows_metrics_that_there_are() {
+fn metrics_are_explained_and_those_of_the_dashboard_exist() {
     let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY)");
     server.query("SELECT 1");
     let run = crate::program::run;
     run(Command::new("psql").arg(server.url()).args(["-X", "-c", "SELECT 1"]));
@@ -114,5 +115,15 @@ fn the_dashboard_shows_metrics_that_there_are() {
     assert!(shown.len() > 15, "{shown:?}");
     for name in shown {
         assert!(metrics.lines().any(|line| line.starts_with(name)), "`{name}` is not in /metrics");
+    }
+    let reference = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
+    let reference = std::fs::read_to_string(reference).unwrap();
+    let names: Vec<&str> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_ascii_whitespace().next())
+        .collect();
+    assert!(names.len() > 40, "{names:?}");
+    for name in names {
+        assert!(reference.contains(&format!("`{name}`")), "`{name}` is not in docs/reference/metrics.md");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow::array::Int64Array;
 use futures::StreamExt;
-use nyala_engine::{Answer, ErrorKind, QueryError, RowStream, Session, SessionOptions};
+use nyala_engine::{Answer, ErrorKind, Identity, QueryError, RowStream, Session, SessionOptions};
 use nyala_model::config::{Config, GroupConfig};
 
 use crate::batch;
@@ -142,9 +142,36 @@ async fn groups_go_by_setting_user_and_schema() {
     nobody.set("search_path", "sales").unwrap();
     let _held = rows(&nobody, &HEAVY.replace("big", "public.big")).await.unwrap();
     until(&test, &running("archive"), "1").await;
-    nobody.set("nyala.resource_group", "none").unwrap();
-    let error = rows(&nobody, "SELECT sum(n) FROM public.big").await.unwrap_err();
+    let error = nobody.set("nyala.resource_group", "none").unwrap_err();
     assert!(error.message.contains("`none`"), "{error}");
+    assert_eq!(nobody.setting("nyala.resource_group").as_deref(), Some(""), "it stays as it was");
+}
+
+/// Without, whoever sends much could take the slots that are kept for others.
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_with_roles_are_chosen_by_their_members_only() {
+    let test = engine(|config| {
+        let group = GroupConfig { roles: vec!["analysts".to_owned()], ..GroupConfig::default() };
+        config.admission.groups.insert("reports".to_owned(), group);
+    })
+    .await;
+    test.run("CREATE ROLE analysts").await;
+    test.run("CREATE ROLE bob").await;
+    let as_bob = || {
+        let (user, identity) = ("bob".to_owned(), Identity::Role("bob".to_owned()));
+        test.engine.session(SessionOptions { user, identity, ..SessionOptions::default() })
+    };
+    let refused = as_bob().set("nyala.resource_group", "reports").unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{refused}");
+    assert!(refused.message.contains("members of `analysts`"), "{refused}");
+    test.run("GRANT analysts TO bob").await;
+    let bob = as_bob();
+    bob.set("nyala.resource_group", "reports").unwrap();
+    assert_eq!(rows(&bob, "SELECT 1").await.unwrap().collect().await.unwrap().len(), 1);
+    test.run("REVOKE analysts FROM bob").await;
+    let refused = rows(&bob, "SELECT 1 + 1").await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::PermissionDenied, "what is taken is gone at once: {refused}");
+    test.session.set("nyala.resource_group", "reports").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Who a session acts for.
 
 use nyala_model::CatalogSnapshot;
-use nyala_model::access::{Privilege, Securable, is_superuser, may};
+use nyala_model::access::{Privilege, Securable, is_superuser, may, memberships};
 
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -28,6 +28,16 @@ impl Identity {
     /// Whether this is the role itself.
     pub(crate) fn is(&self, role: &str) -> bool {
         matches!(self, Self::Role(own) if own == role)
+    }
+
+    /// Whether it is one of these roles, or shares the grants of one.
+    pub(crate) fn is_member_of_any(&self, catalog: &CatalogSnapshot, wanted: &[String]) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Role(role) => {
+                memberships(&catalog.roles, role).iter().any(|own| wanted.contains(&own.name))
+            }
+        }
     }
 
     /// Refuses what was not granted.

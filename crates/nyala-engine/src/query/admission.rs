@@ -6,13 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use nyala_model::CatalogSnapshot;
 use nyala_model::config::{AdmissionConfig, GroupConfig};
 
 use super::activity::{Entry, Phase};
 use super::line::{Line, Slot};
 use super::session::SessionOptions;
+use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The group of whoever is in no other.
@@ -32,6 +35,9 @@ pub(super) struct Group {
     config: GroupConfig,
     /// Slots there are.
     pub(super) size: usize,
+    /// The keys of the configuration that bound it, for who is refused.
+    limits: &'static str,
+    refused: AtomicU64,
     line: Arc<Line>,
     lane: usize,
 }
@@ -44,10 +50,15 @@ impl Admission {
         let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
         let lanes = configs.values().map(|config| (config.weight.max(1), size(config)));
         let line = Line::new(lanes, config.slots, config.user_slots);
+        let limits = match (config.slots, config.user_slots) {
+            (0, 0) => "`slots` of the group",
+            (_, 0) => "`slots` of the group and of [admission], which bounds all groups",
+            (0, _) => "`slots` of the group and `user_slots` of [admission]",
+            (_, _) => "`slots` of the group, and `slots` and `user_slots` of [admission]",
+        };
         let groups = configs.into_iter().enumerate().map(|(lane, (name, config))| {
-            let group =
-                Group { name: name.clone(), size: size(&config), config, line: Arc::clone(&line), lane };
-            (name, Arc::new(group))
+            let (size, line, refused) = (size(&config), Arc::clone(&line), AtomicU64::new(0));
+            (name.clone(), Arc::new(Group { name, config, size, limits, refused, line, lane }))
         });
         Self { groups: groups.collect() }
     }
@@ -59,7 +70,13 @@ impl Admission {
 
     /// The group that a session chose with `nyala.resource_group`, else the first that names its user, else
     /// the first that names its schema, else the default.
-    pub(super) fn group(&self, chosen: &str, owner: &SessionOptions, schema: &str) -> Result<&Arc<Group>> {
+    pub(super) fn group(
+        &self,
+        chosen: &str,
+        owner: &SessionOptions,
+        schema: &str,
+        catalog: &CatalogSnapshot,
+    ) -> Result<&Arc<Group>> {
         let named = |name: &str| {
             self.groups.get(name).ok_or_else(|| {
                 QueryError::new(ErrorKind::InvalidParameter, format!("there is no resource group `{name}`"))
@@ -67,7 +84,9 @@ impl Admission {
             })
         };
         if !chosen.is_empty() {
-            return named(chosen);
+            let group = named(chosen)?;
+            group.require_member(&owner.identity, catalog)?;
+            return Ok(group);
         }
         let of_user = self.groups.values().find(|group| group.config.users.contains(&owner.user));
         let of_schema =
@@ -83,6 +102,23 @@ impl Group {
     /// Most memory one of its queries may hold, in bytes; none if only the whole is limited.
     pub(super) fn query_memory_bytes(&self) -> Option<usize> {
         Some(self.config.query_memory_bytes).filter(|bytes| *bytes > 0)
+    }
+
+    /// Refuses who may not choose it.
+    fn require_member(&self, identity: &Identity, catalog: &CatalogSnapshot) -> Result<()> {
+        let roles = &self.config.roles;
+        let may =
+            roles.is_empty() || identity.may_everything(catalog) || identity.is_member_of_any(catalog, roles);
+        if may {
+            return Ok(());
+        }
+        let message = format!(
+            "resource group `{}` is for superusers and members of `{}`",
+            self.name,
+            roles.join("`, `")
+        );
+        Err(QueryError::new(ErrorKind::PermissionDenied, message)
+            .hint("RESET nyala.resource_group, or ask a superuser for the membership"))
     }
 
     /// What its part is worth beside that of others.
@@ -117,16 +153,20 @@ impl Group {
                 self.name
             ))),
             Err(_) => Err(self.too_many(format!(
-                "waited {} s for one of {} slots of resource group `{}`",
-                timeout.as_secs(),
-                self.size,
-                self.name
+                "waited {timeout:?} for one of {} slots of resource group `{}`",
+                self.size, self.name
             ))),
         }
     }
 
+    /// How many were refused since the start.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
     fn too_many(&self, message: String) -> QueryError {
+        self.refused.fetch_add(1, Ordering::Relaxed);
         QueryError::new(ErrorKind::TooManyQueries, format!("too many queries: {message}"))
-            .hint("try again later, or raise `slots` of the group under [admission]")
+            .hint(format!("try again later, or raise {}", self.limits))
     }
 }

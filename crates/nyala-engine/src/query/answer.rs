@@ -1,6 +1,7 @@
 //! What a statement gives back.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use super::activity::Running;
 use super::results::{Keeping, ResultCache, ResultKey, Source};
@@ -114,6 +115,16 @@ impl RowStream {
             async move { deadline.reached().await }.boxed()
         };
         self.reached.get_or_insert_with(watch).poll_unpin(context)
+    }
+
+    /// Waits until the statement must end, and ends it; gives the reason. For who waits for something else than its rows: a client
+    /// that does not read them must not keep what they are made of.
+    pub async fn must_end(&mut self) -> QueryError {
+        let error = poll_fn(|context| self.poll_reached(context)).await;
+        let _ = self.end_with(error.clone());
+        // What computes them, or has been computed, goes with them.
+        self.batches = Batches::Sent(channel(1).1);
+        error
     }
 
     fn end_with(&mut self, error: QueryError) -> Poll<Option<Result<RecordBatch>>> {
@@ -221,6 +232,18 @@ mod tests {
         let cancel = async { end.cancel.cancel() };
         let (ended, ()) = tokio::join!(biased; awaited.next(), cancel);
         assert_eq!(ended.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+    }
+
+    #[tokio::test]
+    async fn what_ends_a_statement_ends_it_while_nobody_asks_for_rows() {
+        let end = deadline(None);
+        let mut unread = rows(end.clone());
+        assert!(unread.next().await.unwrap().is_ok());
+        end.cancel.cancel();
+        assert_eq!(unread.must_end().await.kind, ErrorKind::Cancelled);
+        assert!(unread.next().await.is_none(), "that was its end");
+        let mut late = rows(deadline(Some(Instant::now() + std::time::Duration::from_millis(20))));
+        assert_eq!(late.must_end().await.kind, ErrorKind::Timeout);
     }
 
     #[tokio::test]

@@ -169,7 +169,7 @@ impl Engine {
         self.builds.entries()
     }
 
-    /// Lets running statements end for at most `grace`, then cancels them; new ones are refused.
+    /// Lets running statements end for at most `grace`, then cancels them and refuses new ones.
     pub async fn shutdown(&self, grace: Duration) {
         let idle = || self.counters.running.load(Ordering::Relaxed) == 0;
         let end = Instant::now() + grace;

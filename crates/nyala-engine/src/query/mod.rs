@@ -49,4 +49,4 @@ pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use results::ResultCacheStats;
 pub use session::{Session, SessionOptions};
-pub use stats::EngineStats;
+pub use stats::{EngineStats, GroupStats};

@@ -1,6 +1,6 @@
 //! One client's way into the engine.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub struct Session {
     pub(super) engine: Arc<Engine>,
     options: Arc<SessionOptions>,
     settings: Mutex<Settings>,
+    /// What settings are reset to, if it is not what the server is configured to.
+    at_start: OnceLock<Settings>,
     running: Mutex<CancellationToken>,
     /// The engine's, in memory that no other session counts references in.
     stopping: Arc<CancellationToken>,
@@ -60,6 +62,7 @@ impl Session {
             engine,
             options: Arc::new(options.cut()),
             settings: Mutex::new(settings),
+            at_start: OnceLock::new(),
             running: Mutex::new(token),
             stopping,
         }
@@ -114,23 +117,42 @@ impl Session {
 
     /// Changes a setting of this session.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).set(name, value)
+        let mut settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = settings.clone();
+        changed.set(name, value)?;
+        if name.eq_ignore_ascii_case("nyala.resource_group") {
+            // One that there is not, or that is for others, is told now and not by the next query.
+            self.group(&changed)?;
+        }
+        *settings = changed;
+        Ok(())
     }
+
+    /// Settings by the names that people use, but for those of DataFusion.
+    pub const SETTINGS: &[&str] = &crate::session::SETTING_NAMES;
 
     /// The value of a setting, as text; none if there is no such setting.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.settings().get(name)
     }
 
-    /// Brings every setting back to what a new session has.
+    /// Has the values of now be those that settings are reset to. Once: a client asks for some when it connects.
+    pub fn settle(&self) {
+        let _ = self.at_start.set(self.settings());
+    }
+
+    /// Brings every setting back to what it was at first.
     pub fn reset(&self) {
-        let fresh = Settings::new(self.engine.context().default_options(), &self.engine.query_config);
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = self.at_first();
+    }
+
+    fn at_first(&self) -> Settings {
+        let fresh = || Settings::new(self.engine.context().default_options(), &self.engine.query_config);
+        self.at_start.get().cloned().unwrap_or_else(fresh)
     }
 
     pub(super) fn reset_one(&self, name: &str) -> Result<()> {
-        let fresh = Settings::new(self.engine.context().default_options(), &self.engine.query_config);
-        match fresh.get(name) {
+        match self.at_first().get(name) {
             Some(value) => self.set(name, &value),
             None => {
                 Err(QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist")))
@@ -141,7 +163,8 @@ impl Session {
     /// The resource group of its queries.
     pub(super) fn group(&self, settings: &Settings) -> Result<Arc<Group>> {
         let chosen = settings.nyala().resource_group;
-        self.engine.admission.group(&chosen, &self.options, settings.schema()).cloned()
+        let catalog = self.engine.catalog().snapshot();
+        self.engine.admission.group(&chosen, &self.options, settings.schema(), &catalog).cloned()
     }
 
     pub(super) fn settings(&self) -> Settings {

@@ -27,6 +27,8 @@ pub struct EngineStats {
     pub cube_misses: u64,
     /// Memory that running work has reserved, in bytes.
     pub memory_reserved_bytes: usize,
+    /// Statements, builds and recoveries that made no progress when the watchdog looked last.
+    pub stuck: u64,
     /// Version of the catalog snapshot that new queries see.
     pub catalog_version: u64,
     /// What the cache of hot cuboids did.
@@ -39,7 +41,37 @@ pub struct EngineStats {
     pub builds: BuildStats,
 }
 
+/// A resource group at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStats {
+    /// Its name.
+    pub name: String,
+    /// Slots it has.
+    pub slots: usize,
+    /// Queries that hold a slot.
+    pub running: usize,
+    /// Queries that wait for one.
+    pub queued: usize,
+    /// Queries that were refused since the start, because too many waited or they waited too long.
+    pub refused: u64,
+}
+
 impl Engine {
+    /// The resource groups as they stand now, by name.
+    pub fn resource_groups(&self) -> Vec<GroupStats> {
+        let groups = self.admission.groups().map(|group| {
+            let (running, queued) = group.count();
+            GroupStats {
+                name: group.name.clone(),
+                slots: group.size,
+                running,
+                queued,
+                refused: group.refused(),
+            }
+        });
+        groups.collect()
+    }
+
     /// The disk stores as they stand now, by name.
     pub fn disk_stores(&self) -> Vec<DiskStoreStats> {
         self.live().all().iter().map(|store| live::stats(self, store)).collect()
@@ -58,6 +90,7 @@ impl Engine {
             memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
                 + self.build_runtime.memory_pool.reserved()
                 + self.frugal_runtime.memory_pool.reserved(),
+            stuck: self.registry.stuck().len() as u64,
             catalog_version: self.context().snapshot().version.0,
             builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),

@@ -197,7 +197,7 @@ impl Statement {
     }
 
     /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.
-    pub(crate) fn beginning(&self, bytes: usize) -> String {
+    pub fn beginning(&self, bytes: usize) -> String {
         let mut begun = Beginning { text: String::new(), left: bytes };
         // Fails when there is no room left.
         let _ = match &self.text {

@@ -18,6 +18,7 @@ mod partition;
 mod returning;
 mod roles;
 mod select;
+mod spelling;
 mod versions;
 mod writing;
 

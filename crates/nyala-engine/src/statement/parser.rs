@@ -19,6 +19,7 @@ use super::live::parse_live;
 use super::options::parse_options;
 use super::partition::parse_partition;
 use super::roles::parse_roles;
+use super::spelling::respell;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
@@ -32,7 +33,8 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
         .map_err(|error| QueryError::from(DataFusionError::from(ParserError::from(error))))?;
     limits.check_tokens(&tokens)?;
     let mut statements = Vec::new();
-    for tokens in split(tokens) {
+    for mut tokens in split(tokens) {
+        respell(&mut tokens);
         statements.push(parse_one(tokens)?);
     }
     if let [statement] = statements.as_mut_slice() {

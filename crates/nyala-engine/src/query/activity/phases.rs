@@ -6,9 +6,26 @@ use std::time::Duration;
 use super::entry::{Entry, Phase};
 
 /// Upper bounds of the times that are counted together, in microseconds. The last count has none.
-const BOUNDS_US: [u64; 15] = [
-    25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 2_500_000,
+const BOUNDS_US: [u64; 19] = [
+    25,
+    50,
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    10_000_000,
     30_000_000,
+    60_000_000,
+    300_000_000,
 ];
 
 /// Times of all statements in one phase.
@@ -103,7 +120,7 @@ mod tests {
         }
         let times = histogram.read("running");
         let counts: Vec<u64> = times.cumulative().map(|(_, count)| count).collect();
-        assert_eq!(counts, [2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+        assert_eq!(counts, [2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 5, 5]);
         assert_eq!((times.count(), times.sum_us), (5, 40_001_051));
     }
 }

@@ -43,20 +43,22 @@ pub(super) fn groups_schema() -> SchemaRef {
         number("slots"),
         number("running"),
         number("queued"),
+        number("refused"),
         number("weight"),
     ]))
 }
 
-/// The resource groups, and how many of their queries compute and wait.
+/// The resource groups, how many of their queries compute and wait, and how many were refused.
 pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
-    let groups: Vec<_> = engine.admission.groups().collect();
-    let counts: Vec<(usize, usize)> = groups.iter().map(|group| group.count()).collect();
+    let groups = engine.resource_groups();
+    let weights = engine.admission.groups().map(|group| group.weight());
     let columns: Vec<ArrayRef> = vec![
         texts(groups.iter().map(|group| Some(group.name.as_str()))),
-        numbers(groups.iter().map(|group| Some(group.size as u64))),
-        numbers(counts.iter().map(|(running, _)| Some(*running as u64))),
-        numbers(counts.iter().map(|(_, waiting)| Some(*waiting as u64))),
-        numbers(groups.iter().map(|group| Some(group.weight() as u64))),
+        numbers(groups.iter().map(|group| Some(group.slots as u64))),
+        numbers(groups.iter().map(|group| Some(group.running as u64))),
+        numbers(groups.iter().map(|group| Some(group.queued as u64))),
+        numbers(groups.iter().map(|group| Some(group.refused))),
+        numbers(weights.map(|weight| Some(weight as u64))),
     ];
     batch(groups_schema(), columns)
 }

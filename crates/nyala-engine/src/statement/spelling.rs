@@ -1,0 +1,78 @@
+//! What PostgreSQL's clients write and the parser does not know, in words that it knows.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// `ABORT` is `ROLLBACK`, and a transaction that only reads may be put off: nobody has to wait for it here, so that it says nothing.
+pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<(usize, String)> = tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, token)| !matches!(token.token, Token::Whitespace(_) | Token::EOF))
+        .map(|(place, token)| (place, word(&token.token)))
+        .collect();
+    let is =
+        |at: usize, wanted: &[&str]| words.get(at).is_some_and(|(_, word)| wanted.contains(&word.as_str()));
+    if is(0, &["ABORT"])
+        && let Some(token) = words.first().and_then(|(place, _)| tokens.get_mut(*place))
+    {
+        token.token = Token::make_keyword("ROLLBACK");
+    }
+    let begins = is(0, &["BEGIN", "START"]) || (is(0, &["SET"]) && is(1, &["TRANSACTION", "SESSION"]));
+    if !begins {
+        return;
+    }
+    let mut left_out = Vec::new();
+    for at in (0..words.len()).filter(|at| is(*at, &["DEFERRABLE"])) {
+        let negated = at > 0 && is(at - 1, &["NOT"]);
+        let first = if negated { at - 1 } else { at };
+        left_out.extend(first..=at);
+        if first > 0 && is(first - 1, &[","]) {
+            left_out.push(first - 1);
+        }
+    }
+    let places: Vec<usize> =
+        left_out.iter().filter_map(|at| words.get(*at)).map(|(place, _)| *place).collect();
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        !places.contains(&(place - 1))
+    });
+}
+
+/// A word in capitals, unless it is quoted, or a sign.
+fn word(token: &Token) -> String {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        Token::Word(_) => String::new(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::statement::dialect::DIALECT;
+
+    #[test]
+    fn words_of_transactions_are_known() {
+        let check = |sql, expected: &str| {
+            let mut tokens = Tokenizer::new(&DIALECT, sql).tokenize_with_location().unwrap();
+            respell(&mut tokens);
+            let text: String = tokens.iter().map(|token| token.token.to_string()).collect();
+            assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), expected, "{sql}");
+        };
+        check("abort", "ROLLBACK");
+        check("BEGIN READ ONLY, NOT DEFERRABLE", "BEGIN READ ONLY");
+        check(
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY",
+        );
+        check("START TRANSACTION DEFERRABLE", "START TRANSACTION");
+        check("SET TRANSACTION READ ONLY, DEFERRABLE", "SET TRANSACTION READ ONLY");
+        check("SELECT abort, deferrable FROM \"ABORT\"", "SELECT abort, deferrable FROM \"ABORT\"");
+        check("SET a = deferrable", "SET a = deferrable");
+    }
+}
