@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::encryption::Encrypted;
-use crate::program::{PATIENCE, run};
+use crate::program::{PATIENCE, eventually, run};
 use crate::server::{Server, rows_of, send};
 
 /// A client that speaks in single messages.
@@ -77,6 +77,170 @@ fn an_error_comes_before_it_is_asked_for() {
     client.until('Z');
     client.send(b'Q', b"SELECT 1\0");
     client.until('D');
+}
+
+/// What ends a statement ends it also while its client reads nothing, who is told when it reads again.
+#[test]
+fn a_client_that_does_not_read_keeps_no_statement() {
+    const UNREAD: &str = "SELECT i, repeat('x', 1000) FROM generate_series(1, 10000000) AS t(i)";
+    let running = "SELECT query_id FROM system.queries WHERE starts_with(query, 'SELECT i, repeat')";
+    let sending = format!("{running} AND state = 'sending'");
+    let server = Server::empty(&[]);
+    for timeout in ["0", "2s"] {
+        let mut client = Client::connect(&server, &[]);
+        client.until('Z');
+        client.query(&format!("SET statement_timeout = '{timeout}'"), 'C');
+        client.send(b'Q', format!("{UNREAD}\0").as_bytes());
+        if timeout == "0" {
+            eventually("it waits for its client", PATIENCE, || server.query(&sending).len() == 1);
+            server.query(&format!("KILL QUERY {}", server.query(&sending)[0][0]));
+        } else {
+            eventually("it has begun", PATIENCE, || server.query(running).len() == 1);
+        }
+        eventually("it has ended", PATIENCE, || server.query(running).is_empty());
+        assert!(client.until('E').contains("57014"));
+        client.until('Z');
+        assert!(client.query("SELECT 7", 'D').contains('7'));
+    }
+}
+
+/// Portals of an open transaction hold slots, and a connection one of those that there are.
+#[test]
+fn clients_may_be_silent_as_long_as_their_settings_say() {
+    let server = Server::empty(&[]);
+    for (setting, begin, code) in [
+        ("idle_session_timeout", "SELECT 1", "57P05"),
+        ("idle_in_transaction_session_timeout", "BEGIN", "25P03"),
+    ] {
+        let mut client = Client::connect(&server, &[]);
+        client.until('Z');
+        client.query(&format!("SET {setting} = '300ms'"), 'C');
+        client.query(begin, 'C');
+        let told = client.until('E');
+        assert!(told.contains(code) && told.contains(setting), "{told}");
+        assert_eq!(client.0.read(&mut [0]).unwrap(), 0, "the connection is closed");
+        // Each is for its own kind of silence.
+        let mut client = Client::connect(&server, &[("idle_in_transaction_session_timeout", "300ms")]);
+        client.until('Z');
+        std::thread::sleep(Duration::from_millis(600));
+        client.query("SELECT 1", 'C');
+    }
+}
+
+/// The end of the connection is the end of the answer there, and nothing else would tell that it broke off. nginx speaks so to servers
+/// if it is not told otherwise.
+#[test]
+fn answers_over_http_1_0_are_whole_or_errors() {
+    let server = Server::empty(&[]);
+    let ask = |rows: u32| {
+        let body = format!(
+            "{{\"sql\": \"SELECT n, 1 / (200000 - n) AS x FROM generate_series(1, {rows}) AS t(n)\"}}"
+        );
+        let length = body.len();
+        let head = "POST /api/v1/query HTTP/1.0\r\ncontent-type: application/json\r\naccept: text/csv";
+        let request = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+        String::from_utf8(send(server.http, request.as_bytes())).unwrap()
+    };
+    let whole = ask(150_000);
+    assert!(whole.starts_with("HTTP/1.0 200") && whole.lines().count() > 150_000, "{}", &whole[..200]);
+    let failed = ask(300_000);
+    assert!(failed.starts_with("HTTP/1.0 422") && failed.contains("division_by_zero"), "{}", &failed[..200]);
+}
+
+/// Drivers know these words, and prepare the statement again.
+#[test]
+fn a_prepared_statement_whose_columns_became_others_is_refused() {
+    let server = Server::empty(&[]);
+    server.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, v INT)");
+    server.query("INSERT INTO t VALUES (1, 4)");
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.send(b'P', b"s\0SELECT * FROM t WHERE id = $1\0\0\0");
+    client.send(b'D', b"Ss\0");
+    client.send(b'S', b"");
+    client.until('T');
+    client.until('Z');
+    let run = |client: &mut Client| {
+        client.send(b'B', b"\0s\0\0\0\0\x01\0\0\0\x011\0\x01\0\x01");
+        client.send(b'E', b"\0\0\0\0\0");
+        client.send(b'S', b"");
+    };
+    run(&mut client);
+    client.until('D');
+    client.until('Z');
+    for change in ["ALTER TABLE t ADD COLUMN w INT", "DROP TABLE t"] {
+        server.query(change);
+        if change.starts_with("DROP") {
+            server.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, v TEXT)");
+            server.query("INSERT INTO t VALUES (1, 'four')");
+        }
+        run(&mut client);
+        let told = client.until('E');
+        assert!(told.contains("0A000") && told.contains("cached plan must not change result type"), "{told}");
+        client.until('Z');
+    }
+}
+
+/// Pools bring connections back to what they were with these, and expect what the client asked for when it connected.
+#[test]
+fn a_connection_is_reset_to_what_it_began_with() {
+    let server = Server::empty(&[]);
+    let begun = [("search_path", "system"), ("statement_timeout", "5s"), ("application_name", "app")];
+    let mut client = Client::connect(&server, &begun);
+    client.until('Z');
+    for reset in [
+        "DISCARD ALL",
+        "RESET ALL",
+        "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;",
+        "SET SESSION AUTHORIZATION DEFAULT;RESET ALL",
+        "RESET SESSION AUTHORIZATION;RESET search_path;RESET statement_timeout;RESET application_name",
+    ] {
+        client.query(
+            "SET search_path = public; SET statement_timeout = 0; SET application_name = 'other'",
+            'Z',
+        );
+        client.query(reset, 'Z');
+        for (setting, value) in
+            [("search_path", "system"), ("statement_timeout", "5000"), ("application_name", "app")]
+        {
+            let shown = client.query(&format!("SHOW {setting}"), 'D');
+            assert!(shown.ends_with(value), "{reset}: {setting} is {shown}");
+        }
+    }
+    client.query("BEGIN READ ONLY, NOT DEFERRABLE; ABORT", 'Z');
+}
+
+/// What a block held is given back when it fails, and not when its client ends it.
+#[test]
+fn cursors_of_a_failed_block_hold_no_slot() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.query("BEGIN", 'C');
+    client.query("DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 10000000)", 'C');
+    client.query("FETCH 1 FROM c", 'D');
+    let running = "SELECT query_id FROM system.queries WHERE starts_with(query, 'SELECT * FROM generate')";
+    eventually("it runs", PATIENCE, || !server.query(running).is_empty());
+    client.query("SELECT nope", 'E');
+    eventually("it has ended", PATIENCE, || server.query(running).is_empty());
+}
+
+/// A client that sends much before it reads.
+#[test]
+fn answers_to_what_is_asked_ahead_are_not_gathered() {
+    let server = Server::empty(&[]);
+    let mut client = Client::connect(&server, &[]);
+    client.until('Z');
+    client.send(b'P', b"s\0SELECT * FROM system.query_log\0\0\0");
+    let mut ahead = client.0.try_clone().unwrap();
+    let asks = std::thread::spawn(move || {
+        let describe: Vec<u8> = b"D\0\0\0\x07Ss\0".repeat(1000);
+        // The server stops reading when nobody reads its answers: then so much is not sent in time.
+        ahead.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+        (0..2000).all(|_| ahead.write_all(&describe).is_ok())
+    });
+    assert!(!asks.join().unwrap(), "two million answers were gathered");
+    server.check_alive("a client asked and did not read");
 }
 
 #[test]

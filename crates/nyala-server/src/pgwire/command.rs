@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::{
     CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, FetchDirection, Ident, ObjectName,
-    Set, Statement as Ast, TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
+    Set, SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast,
+    TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
 };
 use nyala_engine::Statement;
 
@@ -52,6 +53,8 @@ pub(super) enum Command {
         arguments: Vec<Expr>,
     },
     CopyOut(Box<CopyOut>),
+    /// Nobody listens to anything, so that there is nothing to end.
+    Unlisten,
 }
 
 /// One SET.
@@ -88,8 +91,13 @@ fn reset(text: &str) -> Option<Command> {
     if !word.eq_ignore_ascii_case("reset") {
         return None;
     }
-    let name = name.trim().trim_end_matches(';').trim();
-    Some(Command::Reset(if name.eq_ignore_ascii_case("all") { None } else { Some(setting_name(name)) }))
+    let name = setting_name(name.trim().trim_end_matches(';').trim());
+    Some(Command::Reset(match name.as_str() {
+        "all" => None,
+        // Two words, which the engine's parser takes for two parts of a name.
+        "session authorization" | "session.authorization" => Some("session_authorization".to_owned()),
+        _ => Some(name),
+    }))
 }
 
 fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
@@ -112,6 +120,7 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         Ast::Deallocate { name, .. } => Command::Deallocate(unless_all(name)),
         Ast::Declare { stmts } => return declare(stmts),
         Ast::Fetch { name, direction, into: None, .. } => return Some(fetch(name, direction)),
+        Ast::UNLISTEN { .. } => Command::Unlisten,
         Ast::Close { cursor: CloseCursor::All } => Command::Close(None),
         Ast::Close { cursor: CloseCursor::Specific { name } } => Command::Close(Some(identifier(name))),
         Ast::Prepare { name, data_types, statement } => Command::Prepare {
@@ -177,6 +186,10 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
         Set::SetNames { charset_name, collation_name: None } => {
             one("client_encoding", Some(charset_name.value.clone()), false)
         }
+        Set::SetSessionAuthorization(SetSessionAuthorizationParam {
+            kind: SetSessionAuthorizationParamKind::Default,
+            ..
+        }) => one("session_authorization", None, false),
         Set::SetNamesDefault {} => one("client_encoding", None, false),
         Set::SetTransaction { modes, snapshot: None, session } => {
             Some(modes.iter().map(|mode| transaction_mode(mode, !session)).collect())
@@ -283,6 +296,7 @@ mod tests {
         check("SET search_path TO \"$user\", public", "search_path", Some("$user, public"), false);
         check("SET jit TO DEFAULT", "jit", None, false);
         check("SET nyala.use_cubes = off", "nyala.use_cubes", Some("off"), false);
+        check("SET SESSION AUTHORIZATION DEFAULT", "session_authorization", None, false);
         check("SET TIME ZONE 'UTC'", "timezone", Some("UTC"), false);
         check("SET timezone = 'UTC'", "timezone", Some("UTC"), false);
         check("SET NAMES 'utf8'", "client_encoding", Some("utf8"), false);
@@ -341,6 +355,10 @@ mod tests {
             assert!(recognise(sql).is_none(), "{sql}");
         }
         assert!(matches!(reset("RESET ALL"), Some(Command::Reset(None))));
+        assert!(
+            matches!(reset("RESET SESSION AUTHORIZATION"), Some(Command::Reset(Some(name))) if name == "session_authorization")
+        );
+        assert!(matches!(recognise("UNLISTEN *"), Some(Ok(Command::Unlisten))));
         assert!(matches!(reset("reset Jit;"), Some(Command::Reset(Some(name))) if name == "jit"));
         assert!(reset("SHOW CUBES").is_none());
     }

@@ -3,15 +3,20 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use arrow::datatypes::SchemaRef;
+use futures::future::OptionFuture;
 use metrics::Counter;
 use nyala_engine::{Session, Statement};
+use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery};
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 use tokio_util::sync::CancellationToken;
 
 use super::cancel::CancelKey;
+use super::columns::Column;
 use super::command::Command;
 use super::encode::RowWriter;
 use super::errors::{Failure, Severity, Stop, sqlstate};
@@ -19,13 +24,16 @@ use super::messages::Request;
 use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
 use super::rewrite::{self, ClientStatement};
 use super::setting_commands::{SettingChange, setting_of};
-use super::settings::{Reported, Settings};
+use super::settings::{IDLE_SESSION, Reported, Settings};
 use super::startup::StartupParameters;
 use super::stream::{Input, Output};
 use super::transaction::Transaction;
 
 /// Messages of a client that never pauses after which it is told that the server stops.
 const MESSAGES_UNWATCHED: u64 = 64;
+
+/// As much of a statement as has its first word, after brackets.
+const TAG_BYTES: usize = 64;
 
 /// A client's connection.
 pub(super) struct Connection {
@@ -68,6 +76,29 @@ pub(super) enum Reply {
     Rows(Box<Rows>),
 }
 
+/// Refuses columns that are others than those the client was told, and that it would misread.
+fn check_unchanged(described: &SchemaRef, given: &SchemaRef) -> Result<(), Failure> {
+    let types = |schema: &SchemaRef| -> Vec<Type> {
+        schema.fields().iter().map(|field| Column::of(field).pg_type).collect()
+    };
+    match Arc::ptr_eq(described, given) || described == given || types(described) == types(given) {
+        true => Ok(()),
+        false => Err(Failure::changed_columns()),
+    }
+}
+
+/// Waits for as long as a client may be silent, which `setting` says.
+async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
+    tokio::time::sleep(limit).await;
+    let code = match setting {
+        IDLE_SESSION => sqlstate::IDLE_SESSION,
+        _ => sqlstate::IDLE_IN_TRANSACTION,
+    };
+    let message =
+        format!("terminating connection: its client was silent for longer than `{setting}`, {limit:?}");
+    Failure::fatal(code, message).into()
+}
+
 impl Connection {
     /// A connection whose start-up message has been read.
     pub fn new(
@@ -105,6 +136,7 @@ impl Connection {
             tracing::info!(sqlstate = failure.sqlstate, "connection closed: {}", failure.message);
             let _ = self.output.put(&Failure { severity: Severity::Fatal, ..failure }.into_message());
             self.output.close().await;
+            self.input.drain().await;
         }
     }
 
@@ -113,6 +145,8 @@ impl Connection {
         for (name, value) in start.settings {
             self.apply_at_start(&name, &value).await?;
         }
+        self.settings.settle();
+        self.session.settle();
         for reported in self.settings.reported() {
             self.report(reported)?;
         }
@@ -142,10 +176,13 @@ impl Connection {
                 }
                 unwatched = 0;
             }
+            let idle = self.settings.idle_timeout(self.transaction.is_open());
+            let silence = OptionFuture::from(idle.map(|idle| Box::pin(silence(idle))));
             let request = tokio::select! {
                 biased;
                 request = self.input.next(limit_bytes) => request,
                 () = &mut stopping => return stopped(),
+                Some(stop) = silence => return stop,
             };
             let done = match request {
                 Ok(Request::Terminate) => return Stop::Gone,
@@ -182,6 +219,8 @@ impl Connection {
             Request::Flush => self.output.flush().await,
             extended => match Box::pin(self.extended(extended)).await {
                 Err(stop) => Box::pin(self.recover(stop, true)).await,
+                // A client that sends many before it reads must not have all the answers gathered.
+                Ok(()) if self.output.is_full() => self.output.flush().await,
                 Ok(()) => Ok(()),
             },
         }
@@ -197,6 +236,8 @@ impl Connection {
         let was_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
         if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
         self.transaction.fail();
+        // Cursors of a block that failed are of no more use, and may hold slots.
+        self.portals.retain(|_, portal| portal.kept);
         self.skipping = skip;
         self.output.put(&failure.into_message())?;
         // Clients may wait for it before they send the Sync that ends the skipping.
@@ -256,7 +297,7 @@ impl Connection {
             }
         }
         self.transaction.admit(false)?;
-        let tag = RowsTag::of(&statement.to_string());
+        let tag = RowsTag::of(&statement.beginning(TAG_BYTES));
         let prepared = attended(&mut self.input, self.session.prepare(statement)).await?;
         Ok(Plan::Engine(Box::new(prepared), tag))
     }
@@ -272,7 +313,14 @@ impl Connection {
                     let rows = Box::pin(self.copy_in(prepared.statement())).await?;
                     return Ok(Reply::Done(format!("COPY {rows}")));
                 }
-                self.execute(prepared, *tag, bound.parameters.clone()).await
+                let reply = self.execute(prepared, *tag, bound.parameters.clone()).await?;
+                match (&reply, prepared.schema()) {
+                    (Reply::Rows(rows), Some(described)) if !bound.described_on_run => {
+                        check_unchanged(&described, &rows.schema)?;
+                    }
+                    _ => {}
+                }
+                Ok(reply)
             }
             Plan::Command(command) => {
                 self.transaction.admit(command.ends_block())?;

@@ -193,10 +193,19 @@ fn aggregate_correlated(query: &mut Query) {
     else {
         return;
     };
+    if any_expr(&*expr, &mut is_aggregate) {
+        return;
+    }
     if let Some(maximum) = snippets::substituted("max(p)", expr) {
         *expr = maximum;
         query.order_by = None;
     }
+}
+
+/// Whether it is an aggregate that tools use in such a subquery, which then gives one value already.
+fn is_aggregate(expr: &Expr) -> bool {
+    const AGGREGATES: [&str; 6] = ["array_agg", "bool_or", "count", "max", "min", "string_agg"];
+    matches!(expr, Expr::Function(call) if AGGREGATES.iter().any(|name| call.name.to_string().eq_ignore_ascii_case(name)))
 }
 
 /// Whether an expression names a table that is not in the subquery itself.
@@ -261,6 +270,8 @@ mod tests {
             "SELECT (SELECT c.relkind = 'c' FROM pg_class AS c WHERE c.oid = t.typrelid) FROM t",
             "SELECT (SELECT max(c.relkind = 'c') FROM pg_class AS c WHERE c.oid = t.typrelid) FROM t",
         );
+        let counted = "SELECT (SELECT array_agg(c.oid) FROM pg_class AS c WHERE c.oid = t.typrelid) FROM t";
+        check(counted, counted);
         let plain = "SELECT (SELECT c.oid FROM pg_class AS c WHERE c.relname = 'a') FROM t";
         check(plain, plain);
     }

@@ -19,6 +19,7 @@ pub(super) mod sqlstate {
     pub const ACTIVE_TRANSACTION: &str = "25001";
     pub const NO_ACTIVE_TRANSACTION: &str = "25P01";
     pub const FAILED_TRANSACTION: &str = "25P02";
+    pub const IDLE_IN_TRANSACTION: &str = "25P03";
     pub const INVALID_STATEMENT_NAME: &str = "26000";
     pub const INVALID_AUTHORIZATION: &str = "28000";
     pub const INVALID_PASSWORD: &str = "28P01";
@@ -27,6 +28,7 @@ pub(super) mod sqlstate {
     pub const SYNTAX_ERROR: &str = "42601";
     pub const DUPLICATE_CURSOR: &str = "42P03";
     pub const DUPLICATE_STATEMENT: &str = "42P05";
+    pub const UNDEFINED_OBJECT: &str = "42704";
     pub const UNDEFINED_PARAMETER: &str = "42P02";
     pub const TOO_MANY_CONNECTIONS: &str = "53300";
     pub const LIMIT_EXCEEDED: &str = "53400";
@@ -35,6 +37,7 @@ pub(super) mod sqlstate {
     pub const READ_ONLY_TRANSACTION: &str = "25006";
     pub const QUERY_CANCELED: &str = "57014";
     pub const ADMIN_SHUTDOWN: &str = "57P01";
+    pub const IDLE_SESSION: &str = "57P05";
     pub const INTERNAL: &str = "XX000";
 }
 
@@ -69,12 +72,14 @@ pub(super) struct Failure {
     pub sqlstate: &'static str,
     pub message: String,
     pub hint: Option<String>,
+    /// PostgreSQL's function that would have failed, where drivers look for it.
+    pub routine: Option<&'static str>,
 }
 
 impl Failure {
     /// A failure of one statement.
     pub fn error(sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, sqlstate, message: message.into(), hint: None }
+        Self { severity: Severity::Error, sqlstate, message: message.into(), hint: None, routine: None }
     }
 
     /// A failure that closes the connection.
@@ -90,6 +95,16 @@ impl Failure {
     /// Something that is worth knowing.
     pub fn notice(message: String) -> Self {
         Self { severity: Severity::Notice, ..Self::error(sqlstate::SUCCESSFUL_COMPLETION, message) }
+    }
+
+    /// The columns of a prepared statement are no longer those that its client was told. Drivers know it by these words, or by the
+    /// routine, and prepare it again.
+    pub fn changed_columns() -> Self {
+        Self {
+            routine: Some("RevalidateCachedQuery"),
+            ..Self::error(sqlstate::FEATURE_NOT_SUPPORTED, "cached plan must not change result type")
+        }
+        .hint("prepare the statement again")
     }
 
     /// A message whose bytes do not follow the protocol. What comes after it cannot be trusted.
@@ -120,6 +135,7 @@ impl Failure {
             (b'M', without_nul(self.message)),
         ];
         fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
+        fields.extend(self.routine.map(|routine| (b'R', routine.to_owned())));
         if warning {
             PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields))
         } else {
@@ -135,6 +151,7 @@ impl From<QueryError> for Failure {
             sqlstate: sqlstate_of(error.kind),
             message: error.message,
             hint: error.hint,
+            routine: None,
         }
     }
 }
@@ -146,7 +163,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::UndefinedTable => "42P01",
         ErrorKind::UndefinedColumn => "42703",
         ErrorKind::AmbiguousColumn => "42702",
-        ErrorKind::UndefinedObject => "42704",
+        ErrorKind::UndefinedObject => sqlstate::UNDEFINED_OBJECT,
         ErrorKind::DuplicateObject => "42710",
         ErrorKind::InvalidDefinition => "42P17",
         ErrorKind::InvalidParameter => sqlstate::INVALID_PARAMETER_VALUE,

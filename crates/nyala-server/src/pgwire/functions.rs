@@ -82,6 +82,8 @@ pub(super) fn register(context: &SessionContext, types: &ArrowTable) {
         (NEVER, ScalarValue::Boolean(Some(false))),
         (UNKNOWN_SIZES, ScalarValue::Int64(None)),
         (&[("pg_tablespace_location", &[1])], ScalarValue::from("")),
+        // Of locks that nobody can take; connection pools ask for it. It gives nothing, which is sent as an empty text.
+        (&[("pg_advisory_unlock_all", &[0])], ScalarValue::from("")),
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
         (&[("pg_get_userbyid", &[1])], ScalarValue::from(OWNER)),
         (&[("getdatabaseencoding", &[0])], ScalarValue::from("UTF8")),

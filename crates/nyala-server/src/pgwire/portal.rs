@@ -9,9 +9,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
-use futures::StreamExt;
-use futures::stream::BoxStream;
-use nyala_engine::{Prepared, QueryError, RowStream};
+use futures::{FutureExt, StreamExt};
+use nyala_engine::{Prepared, RowStream};
 use pgwire::api::Type;
 
 use super::command::Command;
@@ -140,7 +139,8 @@ pub(super) struct Rows {
     pub tag: RowsTag,
     /// Writes them, once somebody has had to know how.
     pub writer: Option<RowWriter>,
-    stream: BoxStream<'static, Result<RecordBatch, QueryError>>,
+    /// None if all of them are here.
+    stream: Option<RowStream>,
     /// What is left of the batch at hand.
     rest: Option<RecordBatch>,
 }
@@ -148,19 +148,18 @@ pub(super) struct Rows {
 impl Rows {
     /// The engine's rows.
     pub fn stream(rows: RowStream, tag: RowsTag) -> Self {
-        Self { schema: rows.schema(), tag, writer: None, stream: rows.boxed(), rest: None }
+        Self { schema: rows.schema(), tag, writer: None, stream: Some(rows), rest: None }
     }
 
     /// Rows that are here already.
     pub fn ready(batch: RecordBatch, tag: RowsTag) -> Self {
-        let stream = futures::stream::empty().boxed();
-        Self { schema: batch.schema(), tag, writer: None, stream, rest: Some(batch) }
+        Self { schema: batch.schema(), tag, writer: None, stream: None, rest: Some(batch) }
     }
 
     /// Sends rows until there are no more, or `limit` have been sent. Gives how many were sent, and
     /// whether more may follow.
     ///
-    /// Waits while the client does not read: nothing is gathered but one packet.
+    /// Waits while the client does not read, unless the statement must end: nothing is gathered but one packet.
     pub async fn send(
         &mut self,
         writer: &mut impl WriteRows,
@@ -179,7 +178,9 @@ impl Rows {
             };
             writer.write(&chunk, output.buffer())?;
             sent += chunk.num_rows();
-            output.flush_if_full().await?;
+            if output.is_full() {
+                unless_ended(self.stream.as_mut(), output.flush()).await?;
+            }
         }
     }
 
@@ -211,15 +212,29 @@ impl Rows {
         input: &mut Input,
         output: &mut Output,
     ) -> Result<Option<RecordBatch>, Stop> {
-        if let Some(ready) = futures::FutureExt::now_or_never(self.stream.next()) {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        if let Some(ready) = stream.next().now_or_never() {
             return Ok(ready.transpose()?);
         }
-        output.flush().await?;
+        unless_ended(Some(stream), output.flush()).await?;
         tokio::select! {
             biased;
-            batch = self.stream.next() => Ok(batch.transpose()?),
+            batch = stream.next() => Ok(batch.transpose()?),
             () = input.gone() => Err(Stop::Gone),
         }
+    }
+}
+
+/// Waits for a client to read, but no longer than the statement may go on. What has not left yet leaves before the error.
+async fn unless_ended(
+    stream: Option<&mut RowStream>,
+    written: impl Future<Output = Result<(), Stop>>,
+) -> Result<(), Stop> {
+    let Some(stream) = stream else { return written.await };
+    tokio::select! {
+        biased;
+        done = written => done,
+        error = stream.must_end() => Err(error.into()),
     }
 }
 

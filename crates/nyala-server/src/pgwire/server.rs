@@ -132,6 +132,8 @@ impl Door {
             Ok(Opening::Cancel(key)) => {
                 let found = self.cancels.cancel(key);
                 tracing::debug!(%peer, process_id = key.process_id, found, "cancel request");
+                // Encrypted connections are closed in order, or the client takes it for a failure.
+                output.close().await;
             }
             Err(Stop::Failure(failure)) => {
                 tracing::info!(%peer, "refused a connection: {}", failure.message);

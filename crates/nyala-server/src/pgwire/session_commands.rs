@@ -56,6 +56,7 @@ impl Connection {
                 self.prepare_statement(name, types, statement).await?;
                 "PREPARE"
             }
+            Command::Unlisten => "UNLISTEN",
             Command::CopyOut(copy) => return Box::pin(self.copy_out(copy)).await,
             Command::Execute { name, arguments } => return self.execute_statement(name, arguments).await,
         };

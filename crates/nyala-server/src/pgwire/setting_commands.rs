@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
+use nyala_engine::Session;
+
 use super::command::Assignment;
 use super::connection::{Connection, Reply};
 use super::errors::{Failure, Stop, sqlstate};
@@ -11,9 +13,6 @@ use super::extended::text_columns;
 use super::portal::{Rows, RowsTag, attended};
 use super::rewrite::SessionFacts;
 use super::settings::{Reported, Settings};
-
-/// Settings of the engine that clients look for in SHOW ALL.
-const ENGINE_SETTINGS: &[&str] = &["search_path", "statement_timeout", "timezone", "nyala.use_cubes"];
 
 /// A change of a setting within a transaction.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl SessionFacts for Connection {
     }
 
     fn settings(&self) -> Vec<(String, String)> {
-        let engine = ENGINE_SETTINGS.iter();
+        let engine = Session::SETTINGS.iter();
         let engine = engine.filter_map(|name| Some(((*name).to_owned(), self.session.setting(name)?)));
         let mut all: Vec<(String, String)> = self.settings.all().chain(engine).collect();
         all.sort();
@@ -120,7 +119,10 @@ impl Connection {
 
     pub(super) fn show(&self, name: &str) -> Result<Reply, Stop> {
         let value = setting_of(self, name).ok_or_else(|| {
-            Failure::error("42704", format!("unrecognized configuration parameter `{name}`"))
+            Failure::error(
+                sqlstate::UNDEFINED_OBJECT,
+                format!("unrecognized configuration parameter `{name}`"),
+            )
         })?;
         ready_rows(&[name], vec![vec![value]], RowsTag::Plain("SHOW"))
     }

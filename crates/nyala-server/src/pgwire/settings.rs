@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
+use nyala_model::time_text::parse_time;
 use pgwire::types::format::FormatOptions;
 
 use super::errors::{Failure, sqlstate};
@@ -31,6 +33,8 @@ enum Rule {
     /// Inclusive bounds.
     Integer(i64, i64),
     OneOf(&'static [&'static str]),
+    /// A time, in any of PostgreSQL's units; kept in milliseconds. 0 is none.
+    Time,
     /// Only UTF-8, under any of its names.
     Utf8,
     /// Only ISO, with any order of day and month: ISO dates have but one.
@@ -40,6 +44,10 @@ enum Rule {
 const fn setting(name: &'static str, default: &'static str, rule: Rule, reported: bool) -> Definition {
     Definition { name, default, rule, reported }
 }
+
+const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
+/// The name of the setting.
+pub(super) const IDLE_SESSION: &str = "idle_session_timeout";
 
 const ISOLATION_LEVELS: &[&str] = &["read committed", "read uncommitted", "repeatable read", "serializable"];
 
@@ -56,7 +64,8 @@ const DEFINITIONS: &[Definition] = &[
     setting("escape_string_warning", "on", Rule::Boolean, false),
     setting("extra_float_digits", "1", Rule::Integer(-15, 3), false),
     setting("geqo", "on", Rule::Boolean, false),
-    setting("idle_in_transaction_session_timeout", "0", Rule::Any, false),
+    setting(IDLE_IN_TRANSACTION, "0", Rule::Time, false),
+    setting(IDLE_SESSION, "0", Rule::Time, false),
     setting("in_hot_standby", "off", Rule::Fixed, true),
     setting("integer_datetimes", "on", Rule::Fixed, true),
     setting("is_superuser", "off", Rule::Fixed, true),
@@ -96,9 +105,13 @@ static USUAL_FORMAT: LazyLock<Arc<FormatOptions>> =
 #[derive(Debug)]
 pub(super) struct Settings {
     changed: BTreeMap<&'static str, String>,
+    /// What the client asked for when it connected, which is what settings are reset to.
+    at_start: BTreeMap<&'static str, String>,
     user: String,
     /// What they say of how values are written as text: every answer asks for it.
     format: Arc<FormatOptions>,
+    /// How long a client may be silent between two messages, outside of transactions and within.
+    idle: [Option<Duration>; 2],
 }
 
 /// A change the client is to be told.
@@ -111,9 +124,9 @@ pub(super) struct Reported {
 impl Settings {
     /// Defaults for a user.
     pub fn new(user: &str) -> Self {
-        let (changed, format) = (BTreeMap::new(), Arc::default());
-        let mut settings = Self { changed, user: user.to_owned(), format };
-        settings.note_format();
+        let (changed, at_start, format) = (BTreeMap::new(), BTreeMap::new(), Arc::default());
+        let mut settings = Self { changed, at_start, user: user.to_owned(), format, idle: [None, None] };
+        settings.note();
         settings
     }
 
@@ -127,32 +140,45 @@ impl Settings {
         find(name).map(|definition| self.value(definition))
     }
 
-    /// Sets a value, or the default.
+    /// Sets a value, or the one it had at first.
     ///
     /// # Errors
     /// Names the setting, the value and what would be accepted.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<Reported>, Failure> {
         let definition = find(name).ok_or_else(|| {
-            Failure::error("42704", format!("unrecognized configuration parameter `{name}`"))
+            Failure::error(
+                sqlstate::UNDEFINED_OBJECT,
+                format!("unrecognized configuration parameter `{name}`"),
+            )
         })?;
         match value {
             Some(value) => {
                 let value = definition.accept(value)?;
                 self.changed.insert(definition.name, value);
             }
-            None => {
-                self.changed.remove(definition.name);
-            }
+            None => match self.at_start.get(definition.name) {
+                Some(value) => {
+                    self.changed.insert(definition.name, value.clone());
+                }
+                None => {
+                    self.changed.remove(definition.name);
+                }
+            },
         }
-        self.note_format();
+        self.note();
         let value = self.value(definition);
         Ok(definition.reported.then_some(Reported { name: definition.name, value }))
     }
 
-    /// Everything back to its default; gives the values to report.
+    /// Has the values of now be those that settings are reset to.
+    pub fn settle(&mut self) {
+        self.at_start.clone_from(&self.changed);
+    }
+
+    /// Everything back to what it was at first; gives the values to report.
     pub fn reset(&mut self) -> Vec<Reported> {
-        self.changed.clear();
-        self.note_format();
+        self.changed.clone_from(&self.at_start);
+        self.note();
         self.reported()
     }
 
@@ -177,7 +203,21 @@ impl Settings {
         &self.format
     }
 
-    fn note_format(&mut self) {
+    /// How long a client may be silent, and the setting that says so; none if for ever.
+    pub fn idle_timeout(&self, in_transaction: bool) -> Option<(Duration, &'static str)> {
+        let [session, transaction] = self.idle;
+        match in_transaction {
+            true => transaction.map(|time| (time, IDLE_IN_TRANSACTION)),
+            false => session.map(|time| (time, IDLE_SESSION)),
+        }
+    }
+
+    /// Works out what is asked for again and again.
+    fn note(&mut self) {
+        self.idle = [IDLE_SESSION, IDLE_IN_TRANSACTION].map(|name| {
+            let time = self.get(name).and_then(|value| parse_time(&value));
+            time.filter(|time| !time.is_zero())
+        });
         let options = format_of(|name| self.get(name).unwrap_or_default());
         // Of most connections it is the usual one, which is known by its address.
         self.format = if options == **USUAL_FORMAT { Arc::clone(&USUAL_FORMAT) } else { Arc::new(options) };
@@ -218,6 +258,7 @@ impl Definition {
         let accepted = match self.rule {
             Rule::Fixed => return Err(self.fixed()),
             Rule::Any => Some(value.to_owned()),
+            Rule::Time => parse_time(&lower).map(|time| time.as_millis().to_string()),
             Rule::Boolean => boolean(&lower).map(str::to_owned),
             Rule::Integer(low, high) => {
                 lower.parse::<i64>().ok().filter(|n| (low..=high).contains(n)).map(|n| n.to_string())
@@ -239,6 +280,7 @@ impl Definition {
         let hint = match self.rule {
             Rule::Integer(low, high) => format!("a number from {low} to {high} is accepted"),
             Rule::OneOf(values) => format!("accepted are: {}", values.join(", ")),
+            Rule::Time => "a time such as `500`, `30s` or `5min` is accepted".to_owned(),
             Rule::Utf8 => "only UTF8 is accepted".to_owned(),
             Rule::IsoDate => "only ISO is accepted".to_owned(),
             Rule::Boolean | Rule::Any | Rule::Fixed => "accepted are: on, off".to_owned(),
@@ -298,6 +340,7 @@ mod tests {
         check("client_encoding", "SQL_ASCII", "SQL_ASCII");
         check("extra_float_digits", "3", "3");
         check("row_security", "FALSE", "off");
+        check("idle_session_timeout", "5min", "300000");
         check("standard_conforming_strings", "true", "on");
         check("default_transaction_isolation", "Serializable", "serializable");
     }
@@ -309,8 +352,24 @@ mod tests {
         assert_eq!(check("client_encoding", "LATIN1"), "22023");
         assert_eq!(check("datestyle", "German"), "22023");
         assert_eq!(check("standard_conforming_strings", "off"), "22023");
+        assert_eq!(check("idle_session_timeout", "soon"), "22023");
         assert_eq!(check("server_version", "16"), "55P02");
         assert_eq!(check("no_such_setting", "1"), "42704");
+    }
+
+    #[test]
+    fn settings_are_reset_to_what_the_client_began_with() {
+        let mut settings = Settings::new("ann");
+        settings.set("application_name", Some("app")).unwrap();
+        settings.settle();
+        settings.set("application_name", Some("other")).unwrap();
+        settings.set("jit", Some("on")).unwrap();
+        settings.set("application_name", None).unwrap();
+        assert_eq!(settings.get("application_name").unwrap(), "app");
+        settings.set("application_name", Some("other")).unwrap();
+        settings.reset();
+        assert_eq!(settings.get("application_name").unwrap(), "app");
+        assert_eq!(settings.get("jit").unwrap(), "off");
     }
 
     #[test]

@@ -97,6 +97,13 @@ impl Input {
         }
     }
 
+    /// Reads, and throws away, what a client still sends, for a while: if it cannot finish that, it does not read why it must.
+    pub async fn drain(&mut self) {
+        let mut sink = vec![0; INPUT_BYTES];
+        let rest = async { while let Ok(1..) = self.reader.read(&mut sink).await {} };
+        let _ = tokio::time::timeout(FAREWELL, rest).await;
+    }
+
     /// Resolves when the client has closed the connection, and only then; meanwhile keeps what it sends.
     pub async fn gone(&mut self) {
         loop {
@@ -175,12 +182,12 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Sends what has gathered, once it is worth a packet. Waits while the client does not read.
-    pub async fn flush_if_full(&mut self) -> Result<(), Stop> {
-        if self.buffer.len() >= FLUSH_BYTES { self.flush().await } else { Ok(()) }
+    /// Whether what has gathered is worth a packet.
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() >= FLUSH_BYTES
     }
 
-    /// Sends everything.
+    /// Sends everything. Waits while the client does not read; dropping the future keeps what has not left.
     pub async fn flush(&mut self) -> Result<(), Stop> {
         self.writer.write_all_buf(&mut self.buffer).await?;
         // Encryption takes some more than the socket had room for, and sends it only when told to.

@@ -14,16 +14,15 @@ use arrow::datatypes::UInt64Type;
 use arrow::error::ArrowError;
 use arrow::json::WriterBuilder;
 use arrow::json::writer::LineDelimited;
-use axum::Extension;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::{Stream, StreamExt, stream};
-use nyala_engine::{Follower, Identity, QueryError, SessionOptions};
+use nyala_engine::{Follower, QueryError};
 use serde::Deserialize;
 
-use super::query::user_of;
+use super::caller::Caller;
 use super::{ApiError, Shared};
 
 /// What the request may say besides.
@@ -37,7 +36,7 @@ pub(super) struct FollowOptions {
 /// Sends changes until the client goes away or the server stops.
 pub(super) async fn follow(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(owner): Caller,
     Path(table): Path<String>,
     options: Result<Query<FollowOptions>, QueryRejection>,
     headers: HeaderMap,
@@ -47,12 +46,7 @@ pub(super) async fn follow(
             .hint("there is `after`, an LSN")
     })?;
     let last_seen = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let session = shared.engine.session(SessionOptions {
-        user: user_of(&identity),
-        application: "http".to_owned(),
-        client: String::new(),
-        identity,
-    });
+    let session = shared.engine.session(owner);
     let follower = session.follow(&table, last_seen.or(options.after)).await?;
     let begin = follower.lsn().map(|lsn| Ok(Event::default().id(lsn.to_string())));
     let events = stream::unfold(Some(follower), |follower| async {

@@ -2,14 +2,14 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
-use nyala_engine::{ErrorKind, Identity, QueryError};
+use nyala_engine::{ErrorKind, QueryError};
 use nyala_model::{JobEntry, JobId};
 use serde_json::{Value, json};
 
-use super::queries::session_of;
+use super::caller::Caller;
 use super::{ApiError, Shared};
 
 /// All jobs, newest first.
@@ -32,11 +32,11 @@ pub(super) async fn one(
 /// Asks a running job to end.
 pub(super) async fn cancel(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(options): Caller,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let job = parse(&id)?;
-    session_of(&shared, identity).query(&format!("CANCEL JOB {}", job.0)).await.map_err(refused)?;
+    shared.engine.session(options).query(&format!("CANCEL JOB {}", job.0)).await.map_err(refused)?;
     Ok((StatusCode::ACCEPTED, Json(json!({ "job": job.0, "state": "cancelling" }))))
 }
 

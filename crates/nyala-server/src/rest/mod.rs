@@ -1,6 +1,7 @@
 //! The HTTP door: SQL in, JSON, CSV or Arrow out; health and metrics beside it.
 
 mod body;
+mod caller;
 mod changes;
 mod connections;
 mod errors;
@@ -16,6 +17,7 @@ mod request;
 mod router;
 mod rows;
 mod serve;
+mod whole;
 
 pub use connections::{Connections, Peer};
 pub use errors::ApiError;

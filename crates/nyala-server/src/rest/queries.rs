@@ -1,15 +1,14 @@
 //! `GET /api/v1/queries`, `GET /debug/tasks` and `DELETE /api/v1/queries/{id}`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use nyala_engine::{ErrorKind, Identity, Session, SessionOptions};
+use nyala_engine::{ErrorKind, SessionOptions};
 
-use super::query::{requested_format, respond, user_of};
+use super::caller::Caller;
+use super::query::{requested_format, respond};
 use super::{ApiError, Shared};
 
 /// What runs now.
@@ -21,37 +20,37 @@ const TASKS: &str = "SELECT * FROM system.tasks ORDER BY kind, id";
 /// The rows of `system.queries`, in any format of query results.
 pub(super) async fn list(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(options): Caller,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&shared, identity, &headers, RUNNING).await
+    answer(&shared, options, &headers, RUNNING).await
 }
 
 /// The rows of `system.tasks`: for superusers.
 pub(super) async fn tasks(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(options): Caller,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    answer(&shared, identity, &headers, TASKS).await
+    answer(&shared, options, &headers, TASKS).await
 }
 
 async fn answer(
     shared: &Shared,
-    identity: Identity,
+    options: SessionOptions,
     headers: &HeaderMap,
     sql: &str,
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
     let format = requested_format(headers)?;
-    let session = session_of(shared, identity);
+    let session = shared.engine.session(options);
     respond(session.query(sql).await?, format, started).await
 }
 
 /// Ends a query, like `KILL QUERY`.
 pub(super) async fn kill(
     State(shared): State<Shared>,
-    Extension(identity): Extension<Identity>,
+    Caller(options): Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let number: u64 = id.parse().map_err(|_| {
@@ -59,7 +58,7 @@ pub(super) async fn kill(
         ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", message)
             .hint("`GET /api/v1/queries` lists what runs")
     })?;
-    match session_of(&shared, identity).query(&format!("KILL QUERY {number}")).await {
+    match shared.engine.session(options).query(&format!("KILL QUERY {number}")).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),
         Err(error) if error.kind == ErrorKind::UndefinedObject => {
             Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", error.message)
@@ -67,14 +66,4 @@ pub(super) async fn kill(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// For statements that stand for a request.
-pub(super) fn session_of(shared: &Shared, identity: Identity) -> Arc<Session> {
-    shared.engine.session(SessionOptions {
-        user: user_of(&identity),
-        application: "http".to_owned(),
-        identity,
-        ..SessionOptions::default()
-    })
 }

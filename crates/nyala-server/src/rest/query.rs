@@ -2,25 +2,24 @@
 
 use std::time::Instant;
 
-use axum::Extension;
 use axum::body::Bytes;
+use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{Answer, Identity, QueryError, Session, SessionOptions, Statement};
+use nyala_engine::{Answer, QueryError, Session, Statement};
 
+use super::caller::Caller;
 use super::formats::Format;
 use super::request::{QueryRequest, require_json, unreadable_body};
-use super::{ApiError, Peer, Shared, body};
+use super::{ApiError, Shared, body};
 
 /// Answers one statement in a session of its own.
 ///
 /// When the client goes away this future or the body it returned is dropped, and the query with it.
 pub(super) async fn query(
     State(shared): State<Shared>,
-    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
-    Extension(identity): Extension<Identity>,
+    Caller(options): Caller,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, ApiError> {
@@ -29,12 +28,7 @@ pub(super) async fn query(
     require_json(&headers)?;
     let body = body.map_err(|rejection| unreadable_body(&rejection, shared.max_body_bytes))?;
     let request = QueryRequest::parse(&body)?;
-    let session = shared.engine.session(SessionOptions {
-        user: user_of(&identity),
-        application: text(&headers, header::USER_AGENT).unwrap_or("http").to_owned(),
-        client: peer.to_string(),
-        identity,
-    });
+    let session = shared.engine.session(options);
     for setting in request.settings() {
         let (name, value) = setting?;
         session.set(name, &value)?;
@@ -42,13 +36,6 @@ pub(super) async fn query(
     let parameters = request.parameters()?;
     let answer = execute(&session, &request.sql, parameters).await?;
     respond(answer, format, started).await
-}
-
-pub(super) fn user_of(identity: &Identity) -> String {
-    match identity {
-        Identity::Role(role) => role.clone(),
-        Identity::Owner => String::new(),
-    }
 }
 
 async fn execute(

@@ -13,7 +13,9 @@ use nyala_engine::Engine;
 use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{ApiError, Readiness, changes, health, jobs, login, origin, profiles, queries, query, rows};
+use super::{
+    ApiError, Readiness, changes, health, jobs, login, origin, profiles, queries, query, rows, whole,
+};
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
@@ -69,6 +71,7 @@ pub fn router(shared: Shared) -> Router {
         // Whoever wants a token shows a password to it.
         .route("/api/v1/token", post(login::token))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
+        .route_layer(from_fn(whole::for_old_clients))
         .route_layer(from_fn(count));
     let metrics = Router::new()
         .route("/metrics", get(render_metrics))

@@ -1,15 +1,15 @@
 //! `POST /api/v1/tables/{table}/rows`.
 
+use axum::Json;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::{Extension, Json};
 use futures::StreamExt;
-use nyala_engine::{Identity, Ingested, SessionOptions};
+use nyala_engine::Ingested;
 use serde::{Deserialize, Serialize};
 
-use super::query::user_of;
-use super::{ApiError, Peer, Shared};
+use super::caller::Caller;
+use super::{ApiError, Shared};
 use crate::rows::{Dialect, Load, LoadRequest, Reject, RowFormat};
 
 /// Formats by their media types.
@@ -47,8 +47,7 @@ pub(super) struct LoadAnswer {
 /// Loads the rows in the body, which is read as it comes.
 pub(super) async fn load(
     State(shared): State<Shared>,
-    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
-    Extension(identity): Extension<Identity>,
+    Caller(owner): Caller,
     Path(table): Path<String>,
     options: Result<Query<LoadOptions>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
@@ -59,12 +58,7 @@ pub(super) async fn load(
             .hint("there are `max_rejects`, a number of rows, and `label`, under which a load is done once")
     })?;
     let format = format_of(&headers, shared.max_body_bytes)?;
-    let session = shared.engine.session(SessionOptions {
-        user: user_of(&identity),
-        application: "http".to_owned(),
-        client: peer.to_string(),
-        identity,
-    });
+    let session = shared.engine.session(owner);
     let whole = options.label.is_some();
     let request = LoadRequest {
         text: text_of(&table, options.label.as_deref()),

@@ -1,0 +1,55 @@
+//! Answers for clients of HTTP/1.0, and for proxies that speak it to servers. There the end of the connection is the end of the answer,
+//! so that one that breaks off would look whole. They get theirs once it is.
+
+use std::error::Error;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, Version, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http_body_util::LengthLimitError;
+use nyala_engine::QueryError;
+
+use super::ApiError;
+
+/// Largest answer that is gathered. Each request may hold this much memory.
+const WHOLE_BYTES: usize = 64 << 20;
+
+pub(super) async fn for_old_clients(request: Request, next: Next) -> Response {
+    let is_old = request.version() < Version::HTTP_11;
+    let response = next.run(request).await;
+    // Events come as long as the client likes, each of them whole.
+    if !is_old || is_stream_of_events(response.headers()) {
+        return response;
+    }
+    let (head, body) = response.into_parts();
+    match to_bytes(body, WHOLE_BYTES).await {
+        Ok(whole) => Response::from_parts(head, Body::from(whole)),
+        Err(error) => failure(&error).into_response(),
+    }
+}
+
+fn is_stream_of_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+fn failure(error: &(dyn Error + 'static)) -> ApiError {
+    let mut source = Some(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<QueryError>() {
+            return error.clone().into();
+        }
+        if error.is::<LengthLimitError>() {
+            let limit = WHOLE_BYTES >> 20;
+            let message = format!(
+                "an answer of more than {limit} MiB, of which HTTP/1.0 could not tell that it is whole"
+            );
+            return ApiError::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, "http_version", message)
+                .hint("ask with HTTP/1.1; for nginx, `proxy_http_version 1.1;`");
+        }
+        source = error.source();
+    }
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", format!("internal error: {error}"))
+}
