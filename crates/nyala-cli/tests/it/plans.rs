@@ -258,7 +258,8 @@ async fn limits_and_counts_hold_in_ready_plans() {
     let groups = "SELECT year, city FROM f GROUP BY year, city";
     for sql in [
         format!("SELECT count(*) FROM (SELECT * FROM ({groups}) LIMIT 7) a"),
-        format!("SELECT count(*), sum(s) > 0 FROM (SELECT year, sum(a) AS s FROM f GROUP BY year LIMIT 3) q"),
+        "SELECT count(*), sum(s) > 0 FROM (SELECT year, sum(a) AS s FROM f GROUP BY year LIMIT 3) q"
+            .to_owned(),
         format!("SELECT count(*) FROM ({groups} UNION ALL {groups}) q"),
         format!("SELECT count(*) > 0 FROM ({groups} UNION ALL {groups}) q"),
         format!("SELECT count(*) FROM ({groups}) a CROSS JOIN (SELECT day FROM f GROUP BY day) b"),
