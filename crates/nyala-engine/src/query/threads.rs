@@ -5,9 +5,10 @@
 //! a store to list its files: a store that does not answer delays only who reads it. Execution runs on a runtime of its own, so that a busy
 //! query never delays an accepted connection or a health check.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -155,13 +156,16 @@ fn give_way() {
 async fn work(jobs: &Jobs) {
     let mut begun = FuturesUnordered::new();
     loop {
-        tokio::select! {
-            biased;
-            Some(()) = begun.next() => {}
-            job = async { jobs.lock().await.recv().await } => match job {
-                Some(job) => begun.push(job),
-                None => return,
-            },
+        let mut waiting: Option<BoxFuture<'_, Option<Job>>> = None;
+        let next = poll_fn(|context| {
+            // Who computes does not stand before the jobs that come meanwhile: another thread may have nothing to do.
+            waiting = None;
+            while let Poll::Ready(Some(())) = begun.poll_next_unpin(context) {}
+            waiting.insert(async { jobs.lock().await.recv().await }.boxed()).poll_unpin(context)
+        });
+        match next.await {
+            Some(job) => begun.push(job),
+            None => return,
         }
     }
 }
@@ -233,6 +237,32 @@ mod tests {
             tokio::time::timeout(std::time::Duration::from_secs(60), both).await.unwrap().unwrap(),
             10
         );
+    }
+
+    /// Not only while it waits.
+    #[tokio::test]
+    async fn planning_that_computes_keeps_no_other_thread_from_work() {
+        let threads = Threads::start(2).unwrap();
+        let (answer, answered) = oneshot::channel();
+        let (begins, begun) = oneshot::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let busy = threads.plan(async move {
+            answered.await.unwrap();
+            begins.send(()).unwrap();
+            end.recv().unwrap();
+            Ok(1)
+        });
+        let others = async {
+            // It waits, at first.
+            assert_eq!(threads.plan(async { Ok(2) }).await.unwrap(), 2);
+            answer.send(()).unwrap();
+            begun.await.unwrap();
+            assert_eq!(threads.plan(async { Ok(3) }).await.unwrap(), 3);
+            ends.send(()).unwrap();
+        };
+        let both = async { tokio::join!(biased; busy, others).0 };
+        let done = tokio::time::timeout(std::time::Duration::from_secs(60), both).await;
+        assert_eq!(done.unwrap().unwrap(), 1);
     }
 
     #[tokio::test]
