@@ -77,7 +77,7 @@ pub(crate) struct HotCuboidExec {
 }
 
 impl HotCuboidExec {
-    /// A scan that chooses its rows once its parameters have values. It has none yet, and does not say so: whoever believed it would
+    /// A scan that chooses its rows once its parameters have values. It has none yet, and says so as a guess: whoever relied on it would
     /// leave out limits, and take counts for 0.
     pub(crate) fn without_values(scan: Arc<HotScan>) -> Self {
         Self { is_counted: false, ..Self::new(scan, Vec::new()) }
@@ -385,11 +385,9 @@ impl ExecutionPlan for HotCuboidExec {
             }
             None => self.rows,
         };
-        let num_rows = match (self.is_counted, &self.filter) {
-            (false, _) => Precision::Absent,
-            (true, Some(_)) => Precision::Inexact(rows),
-            (true, None) => Precision::Exact(rows),
-        };
+        // Few, as long as nobody knows: with more it would not be asked.
+        let is_exact = self.is_counted && self.filter.is_none();
+        let num_rows = if is_exact { Precision::Exact(rows) } else { Precision::Inexact(rows) };
         Ok(Arc::new(Statistics {
             num_rows,
             total_byte_size: Precision::Absent,
