@@ -55,6 +55,8 @@ impl Rewrite for Dialect<'_> {
             }
             Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
                 function_by_name(left, right);
+                joined_by_name(left, right);
+                joined_by_name(right, left);
                 None
             }
             Expr::Function(function)
@@ -96,11 +98,7 @@ fn column_name(expr: &Expr) -> Option<&Ident> {
 /// instead of with the OID that was looked up for it.
 fn function_by_name(left: &Expr, right: &mut Box<Expr>) {
     const LOOKUP: &str = "SELECT oid FROM pg_catalog.pg_proc WHERE proname = '";
-    let of_functions = ["typinput", "typoutput", "typreceive", "typsend"];
-    let Some(column) = column_name(left) else {
-        return;
-    };
-    if !of_functions.iter().any(|name| column.value.eq_ignore_ascii_case(name)) {
+    if !names_function(left) {
         return;
     }
     let Expr::Subquery(query) = right.as_ref() else {
@@ -111,6 +109,23 @@ fn function_by_name(left: &Expr, right: &mut Box<Expr>) {
     let bare = name.map(|name| name.strip_prefix("pg_catalog.").unwrap_or(name));
     if let Some(value) = bare.and_then(|name| snippets::expression(&quoted(name))) {
         **right = value;
+    }
+}
+
+/// Whether it is a column of pg_type that names a function.
+fn names_function(expr: &Expr) -> bool {
+    let of_functions = ["typinput", "typoutput", "typreceive", "typsend"];
+    column_name(expr)
+        .is_some_and(|column| of_functions.iter().any(|name| column.value.eq_ignore_ascii_case(name)))
+}
+
+/// The same where pg_type is joined with pg_proc.
+fn joined_by_name(function: &mut Expr, column: &Expr) {
+    let Expr::CompoundIdentifier(names) = function else { return };
+    if let (Some(oid), true) = (names.last_mut(), names_function(column))
+        && oid.value.eq_ignore_ascii_case("oid")
+    {
+        *oid = Ident::new("proname");
     }
 }
 
