@@ -32,7 +32,13 @@ pub enum ErrorKind {
     AmbiguousColumn,
     /// No such schema, function or setting: correct the name.
     UndefinedObject,
-    /// The name is taken: choose another, or drop the old object.
+    /// The name of a table or cube is taken: choose another, or drop the old one.
+    DuplicateTable,
+    /// There is such a column: choose another name.
+    DuplicateColumn,
+    /// There is such a schema: choose another name, or use it.
+    DuplicateSchema,
+    /// Another name is taken, or a part of a cube is there: choose another, or drop the old one.
     DuplicateObject,
     /// A definition that makes no sense: correct the statement.
     InvalidDefinition,
@@ -40,8 +46,12 @@ pub enum ErrorKind {
     InvalidParameter,
     /// Well-formed SQL whose parts do not fit together: correct the statement.
     InvalidText,
-    /// A value that cannot be computed, such as a failed cast: correct the data or the expression.
+    /// A value that cannot be computed: correct the data or the expression.
     Data,
+    /// A text is no value of the type it is read as: correct it.
+    InvalidValue,
+    /// A text is no date, time or interval: correct it.
+    InvalidTime,
     /// A number that does not fit its type: compute with a wider one.
     OutOfRange,
     /// A division by zero: leave such rows out, or use `nullif`.
@@ -154,6 +164,8 @@ impl From<CatalogError> for QueryError {
         let kind = match &error {
             CatalogError::NotFound { what: "table" | "cube", .. } => ErrorKind::UndefinedTable,
             CatalogError::NotFound { .. } => ErrorKind::UndefinedObject,
+            CatalogError::AlreadyExists { what: "table" | "cube", .. } => ErrorKind::DuplicateTable,
+            CatalogError::AlreadyExists { what: "schema", .. } => ErrorKind::DuplicateSchema,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
             CatalogError::InUse { .. } | CatalogError::Altered { .. } => ErrorKind::InUse,
             CatalogError::WrongKind { .. }

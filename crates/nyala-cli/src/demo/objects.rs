@@ -46,7 +46,7 @@ pub async fn ensure_cubes(engine: &Engine, session: &Session, fresh: bool) -> Re
 async fn create_missing(session: &Session, statements: &str) -> Result<()> {
     for statement in split(statements) {
         match run(session, statement).await {
-            Err(error) if error.kind == ErrorKind::DuplicateObject => {}
+            Err(error) if matches!(error.kind, ErrorKind::DuplicateTable | ErrorKind::DuplicateSchema) => {}
             other => other?,
         }
     }

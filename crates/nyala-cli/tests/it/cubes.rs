@@ -314,11 +314,11 @@ async fn definitions_that_make_no_sense_are_refused() {
         test.error(&format!("CREATE CUBE c AS {select}"), *kind, words).await;
     }
     test.run("CREATE CUBE c AS SELECT count(*) FROM sales").await;
-    test.error("CREATE CUBE c AS SELECT count(*) FROM sales", ErrorKind::DuplicateObject, "already exists")
+    test.error("CREATE CUBE c AS SELECT count(*) FROM sales", ErrorKind::DuplicateTable, "already exists")
         .await;
     test.error(
         "CREATE CUBE sales AS SELECT count(*) FROM sales",
-        ErrorKind::DuplicateObject,
+        ErrorKind::DuplicateTable,
         "already exists",
     )
     .await;

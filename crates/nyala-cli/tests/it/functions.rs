@@ -95,7 +95,7 @@ async fn wrong_arguments_are_explained() {
     }
     test.error(
         "SELECT to_bitmap(arrow_cast(18446744073709551615, 'UInt64'))",
-        ErrorKind::Data,
+        ErrorKind::OutOfRange,
         "18446744073709551615",
     )
     .await;

@@ -203,7 +203,7 @@ async fn statements_are_whole_or_nothing() {
     .await;
     test.error(
         "INSERT INTO accounts VALUES (2, 'Bo', 1, ''), (3, 'Cy', 'many', '')",
-        ErrorKind::Data,
+        ErrorKind::InvalidValue,
         "many",
     )
     .await;
@@ -297,7 +297,7 @@ async fn columns_change() {
         test = test.reopen().await;
     }
     test.error("ALTER TABLE accounts DROP COLUMN id", ErrorKind::InvalidDefinition, "primary key").await;
-    test.error("ALTER TABLE accounts ADD COLUMN owner INT", ErrorKind::DuplicateObject, "owner").await;
+    test.error("ALTER TABLE accounts ADD COLUMN owner INT", ErrorKind::DuplicateColumn, "owner").await;
     test.error("ALTER TABLE accounts ADD COLUMN x INT NOT NULL", ErrorKind::Unsupported, "NOT NULL").await;
     test.error("ALTER TABLE accounts DROP COLUMN nothing", ErrorKind::UndefinedColumn, "nothing").await;
     test.error("ALTER TABLE accounts RENAME TO others", ErrorKind::Unsupported, "RENAME TO").await;
@@ -421,8 +421,8 @@ async fn senseless_statements_are_refused() {
             "never",
         ),
         ("CREATE LIVE TABLE t (a INT PRIMARY KEY) WITH (ttl = 'soon')", ErrorKind::InvalidDefinition, "soon"),
-        ("CREATE LIVE TABLE accounts (a INT PRIMARY KEY)", ErrorKind::DuplicateObject, "accounts"),
-        ("CREATE LIVE TABLE files (a INT PRIMARY KEY)", ErrorKind::DuplicateObject, "files"),
+        ("CREATE LIVE TABLE accounts (a INT PRIMARY KEY)", ErrorKind::DuplicateTable, "accounts"),
+        ("CREATE LIVE TABLE files (a INT PRIMARY KEY)", ErrorKind::DuplicateTable, "files"),
         ("CREATE LIVE TABLE nowhere.t (a INT PRIMARY KEY)", ErrorKind::UndefinedObject, "nowhere"),
         ("CREATE DISK STORE d WITH (seal_byte = 1)", ErrorKind::InvalidDefinition, "seal_byte"),
         ("CREATE DISK STORE main", ErrorKind::DuplicateObject, "main"),

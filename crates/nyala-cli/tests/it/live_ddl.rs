@@ -171,7 +171,7 @@ async fn a_table_of_a_query_that_is_given_up_is_not_there() {
     test.run("CREATE LIVE TABLE t (PRIMARY KEY (id)) AS SELECT 7 AS id").await;
     assert_eq!(test.run("SELECT * FROM t").await, [["7"]]);
     // Nobody waits for rows that cannot be had.
-    test.error(&made, ErrorKind::DuplicateObject, "table `public.t` already exists").await;
+    test.error(&made, ErrorKind::DuplicateTable, "table `public.t` already exists").await;
     // The rows are there, and cannot be written.
     let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
     assert!(test.try_run(bad).await.is_err());

@@ -134,7 +134,7 @@ fn requests_that_are_not_understood_get_their_status() {
         ("{\"sql\": \"SELECT * FROM nowhere\"}", 400, "undefined_table"),
         ("{\"sql\": \"SELECT 1/0\"}", 422, "division_by_zero"),
         ("{\"sql\": \"SELECT 9223372036854775807 + 1\"}", 422, "out_of_range"),
-        ("{\"sql\": \"SELECT CAST('x' AS INT)\"}", 422, "data_error"),
+        ("{\"sql\": \"SELECT CAST('x' AS INT)\"}", 422, "invalid_value"),
     ] {
         let response = server.post(body);
         assert_eq!(response.status, status, "{body}: {}", response.body);

@@ -113,7 +113,11 @@ async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
     for (sql, kind, words) in [
         ("DELETE FROM stock RETURNING 1 / (id - 2)", ErrorKind::DivisionByZero, "zero"),
         ("UPDATE stock SET n = 0 RETURNING 1 / n", ErrorKind::DivisionByZero, "zero"),
-        ("INSERT INTO stock (id, name) VALUES (9, 'x') RETURNING cast(name AS INT)", ErrorKind::Data, "x"),
+        (
+            "INSERT INTO stock (id, name) VALUES (9, 'x') RETURNING cast(name AS INT)",
+            ErrorKind::InvalidValue,
+            "x",
+        ),
         ("DELETE FROM stock RETURNING nope", ErrorKind::UndefinedColumn, "nope"),
         ("DELETE FROM stock RETURNING count(*)", ErrorKind::Unsupported, "no aggregates"),
         ("DELETE FROM stock RETURNING sum(n) OVER ()", ErrorKind::Unsupported, "no aggregates"),

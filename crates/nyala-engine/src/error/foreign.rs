@@ -13,6 +13,9 @@ const GROUP_IS_FULL: &str = "bytes that resource group";
 /// How DataFusion says that too much is spilled. It hides in an I/O error, and names a setting that nobody can set here.
 const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";
 
+/// How Arrow says that a decimal has no room for a number.
+const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
+
 pub(super) fn from_datafusion(error: &DataFusionError) -> QueryError {
     match error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
@@ -82,10 +85,38 @@ pub(super) fn from_arrow(error: &ArrowError) -> QueryError {
             QueryError::new(ErrorKind::OutOfRange, format!("`{operation}` is out of the range of its type"))
                 .hint("compute with a wider type: CAST one of the operands to BIGINT or DECIMAL(38, 0)")
         }
+        ArrowError::CastError(text) if text.starts_with("Can't cast value ") => {
+            QueryError::new(ErrorKind::OutOfRange, tidy(text))
+                .hint("cast to a wider type, or use TRY_CAST, which gives NULL then")
+        }
+        ArrowError::InvalidArgumentError(text) if IS_TOO_LARGE.iter().any(|words| text.contains(words)) => {
+            QueryError::new(ErrorKind::OutOfRange, tidy(text)).hint("use a decimal of more digits, or DOUBLE")
+        }
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => {
+            let kind = unread(text).unwrap_or(ErrorKind::Data);
+            QueryError::new(kind, tidy(&error.to_string()))
+        }
         ArrowError::CsvError(text) | ArrowError::JsonError(text) => unreadable(text),
         ArrowError::NotYetImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
         other => QueryError::new(ErrorKind::Data, tidy(&other.to_string())),
     }
+}
+
+/// Of a text that could not be read as a value, what it is not; Arrow says so in words only.
+fn unread(text: &str) -> Option<ErrorKind> {
+    let is_time =
+        |name: &str| ["Date", "Time", "Duration", "Interval"].iter().any(|time| name.starts_with(time));
+    if let Some((_, name)) = text.rsplit_once(" to value of ") {
+        return Some(if is_time(name) { ErrorKind::InvalidTime } else { ErrorKind::InvalidValue });
+    }
+    let of_time = text.starts_with("Error parsing timestamp from ")
+        || text.starts_with("Invalid input syntax for type interval")
+        || text.ends_with(" as time")
+        || text.ends_with(" as interval amount");
+    if of_time {
+        return Some(ErrorKind::InvalidTime);
+    }
+    text.ends_with(" to decimal").then_some(ErrorKind::InvalidValue)
 }
 
 fn from_parquet(error: &ParquetError) -> QueryError {

@@ -15,7 +15,7 @@ impl From<OplogError> for QueryError {
             OplogError::Unconfirmed { .. } => ErrorKind::Unconfirmed,
             OplogError::InUse { .. } | OplogError::SchemaChanged { .. } => ErrorKind::InUse,
             OplogError::Conflict { .. } => ErrorKind::Conflict,
-            OplogError::TableExists { .. } => ErrorKind::DuplicateObject,
+            OplogError::TableExists { .. } => ErrorKind::DuplicateTable,
             OplogError::NoTable { .. } => ErrorKind::UndefinedTable,
             OplogError::NullValue { .. } => ErrorKind::NullValue,
             OplogError::Invalid { .. } => ErrorKind::InvalidDefinition,

@@ -236,7 +236,12 @@ fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
 fn is_of_rows(kind: ErrorKind) -> bool {
     matches!(
         kind,
-        ErrorKind::Data | ErrorKind::OutOfRange | ErrorKind::DivisionByZero | ErrorKind::Unreadable
+        ErrorKind::Data
+            | ErrorKind::InvalidValue
+            | ErrorKind::InvalidTime
+            | ErrorKind::OutOfRange
+            | ErrorKind::DivisionByZero
+            | ErrorKind::Unreadable
     )
 }
 

@@ -208,7 +208,7 @@ async fn alterations(
                 (true, true) => Ok(Vec::new()),
                 (true, false) => {
                     let message = format!("column `{name}` already exists");
-                    Err(QueryError::new(ErrorKind::DuplicateObject, message))
+                    Err(QueryError::new(ErrorKind::DuplicateColumn, message))
                 }
                 (false, _) => {
                     let data_type = column_type(engine, column_def, settings).await?;
