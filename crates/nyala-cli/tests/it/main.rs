@@ -37,6 +37,7 @@ mod local_socket;
 mod oracle;
 mod overflow;
 mod plans;
+mod plans_random;
 mod process;
 mod profiles;
 mod program;
