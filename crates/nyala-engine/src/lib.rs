@@ -14,6 +14,7 @@
 //! The large entrances give boxed futures: whoever awaits an `async fn` compiles it once more, with all that it awaits.
 
 mod access;
+mod conversion;
 mod cube;
 mod error;
 mod functions;

@@ -150,6 +150,14 @@ async fn conditions_come_before_what_they_guard() {
             ("SELECT id FROM e WHERE c <> 0 AND a / c BETWEEN 1 AND 3", vec![vec!["2"]]),
             ("SELECT id FROM e WHERE random() >= 0 AND id < 4 AND c > 0 AND a / c = 2", vec![vec!["2"]]),
             (
+                "SELECT id FROM e WHERE CASE WHEN c <> 0 THEN a / c > 1 ELSE false END OR id = 7",
+                vec![vec!["2"], vec!["3"]],
+            ),
+            (
+                "SELECT id, CASE WHEN c = 0 THEN NULL WHEN a / c > 2 THEN true ELSE a / c > 7 END FROM e WHERE id < 4",
+                vec![vec!["1", "NULL"], vec!["2", "false"], vec!["3", "true"]],
+            ),
+            (
                 "SELECT c, (x + y) / c FROM (SELECT c, a AS x, d AS y FROM e WHERE c > 0
                  UNION ALL SELECT c, d, a FROM e WHERE c > 0)",
                 vec![vec!["2", "5"], vec!["2", "5"], vec!["5", "2"], vec!["5", "2"]],

@@ -103,7 +103,7 @@ async fn tables_of_every_format_can_be_read_and_survive_a_restart() {
 async fn schemas_are_namespaces() {
     let test = with_table().await;
     test.run("CREATE SCHEMA sales").await;
-    test.error("CREATE SCHEMA sales", ErrorKind::DuplicateObject, "already exists").await;
+    test.error("CREATE SCHEMA sales", ErrorKind::DuplicateSchema, "already exists").await;
     test.run("CREATE SCHEMA IF NOT EXISTS sales").await;
     let location = test.path("t");
     test.run(&format!("CREATE EXTERNAL TABLE sales.u STORED AS PARQUET LOCATION '{}/'", location.display()))
@@ -140,7 +140,22 @@ async fn mistakes_name_the_thing_and_the_next_step() {
     test.error("SELEC 1", ErrorKind::Syntax, "SELEC").await;
     test.error("SELECT 1; SELECT 2", ErrorKind::Syntax, "more than one statement").await;
     test.error("SELECT 1/0", ErrorKind::DivisionByZero, "division by zero").await;
-    test.error("SELECT CAST('x' AS INT)", ErrorKind::Data, "x").await;
+    for (value, kind) in [
+        ("'x'::int", ErrorKind::InvalidValue),
+        ("'maybe'::boolean", ErrorKind::InvalidValue),
+        ("'1,5'::decimal(5, 2)", ErrorKind::InvalidValue),
+        ("'Date'::double", ErrorKind::InvalidValue),
+        ("'2024-02-30'::date", ErrorKind::InvalidTime),
+        ("'soon'::timestamp", ErrorKind::InvalidTime),
+        ("'25:61'::time", ErrorKind::InvalidTime),
+        ("INTERVAL '1 moon'", ErrorKind::InvalidTime),
+        ("70000::smallint", ErrorKind::OutOfRange),
+        ("1e30::bigint", ErrorKind::OutOfRange),
+        ("12345.6::decimal(5, 2)", ErrorKind::OutOfRange),
+        ("'12345.6'::decimal(5, 2)", ErrorKind::OutOfRange),
+    ] {
+        test.error(&format!("SELECT {value}"), kind, "").await;
+    }
     test.error("SET nyala.use_cube = off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`")
         .await;
     test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not a live table").await;
@@ -366,6 +381,14 @@ async fn columns_may_be_called_the_same() {
         ("SELECT *, id FROM t ORDER BY id LIMIT 1", "id n id", "1 10 1"),
         ("SELECT n, *, n + 1 AS n FROM t WHERE id = $1", "n id n n", "10 1 10 11"),
         ("WITH c AS (SELECT id FROM t) SELECT id AS x, id AS x FROM c WHERE id < 2", "x x", "1 1"),
+        ("SELECT id, id::text, (t.id)::int, n FROM t WHERE id = 1", "id id id n", "1 1 1 10"),
+        (
+            "SELECT (n + id)::int AS a, n + id, TRY_CAST(n + id AS INT) FROM t WHERE id = 1",
+            "a t.n + t.id t.n + t.id",
+            "11 11 11",
+        ),
+        ("SELECT n::text FROM t ORDER BY n", "n", "10, 20"),
+        ("SELECT n::text, id::text FROM t ORDER BY t.n DESC", "n id", "20 2, 10 1"),
         ("SELECT DISTINCT n, n FROM t ORDER BY n", "n n", "10 10, 20 20"),
     ] {
         let statement = test.session.parse(sql).unwrap().remove(0);

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use arrow::array::{Date32Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray};
+use arrow::array::{
+    Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
+};
+use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, ErrorKind, Prepared};
 use serde_json::json;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
@@ -247,4 +251,102 @@ async fn files_are_not_left_out_by_what_their_extremes_are_cast_to() {
     check("SELECT n FROM f WHERE TRY_CAST(moment AS TIME) = TIME '10:00'").await;
     check("SELECT n FROM f ORDER BY CAST(moment AS TIME) DESC LIMIT 1").await;
     check("SELECT n FROM f JOIN (VALUES (TIME '10:00')) v (t) ON CAST(moment AS TIME) = v.t").await;
+}
+
+/// Of several values a cast makes one, or none at all: a constant that is taken back to their type is equal to one of them only.
+#[tokio::test(flavor = "multi_thread")]
+async fn casts_are_not_left_out_where_they_change_what_is_equal() {
+    const HOUR: i64 = 3_600_000_000;
+    let test = TestEngine::new().await;
+    let prices = Decimal128Array::from_iter_values([140, 150, 200, 249, 250]);
+    let rows = batch!(
+        "id" => Int64Array::from_iter_values([1, 10, 100, 1000, 10_000]),
+        "price" => prices.with_precision_and_scale(10, 2).unwrap(),
+        "weight" => Float64Array::from_iter_values([1.4, 1.5, 2.5, 3.5, 2.6]),
+        "n" => Int64Array::from_iter_values([1, 2, 40_000, 40_001, 40_002]),
+        "moment" => TimestampMicrosecondArray::from_iter_values((0..5).map(|hour| hour * HOUR)),
+    );
+    test.table("t", &[rows]).await;
+    test.run(
+        "CREATE CUBE c AS SELECT price, weight, n, moment, sum(id), count(*) FROM t
+         GROUP BY price, weight, n, moment",
+    )
+    .await;
+    test.run("BUILD CUBE c").await;
+    test.session.set("timezone", "Europe/Oslo").unwrap();
+    for (condition, expected) in [
+        ("price::int = 2", "1110"),
+        ("2 = price::int", "1110"),
+        ("price::int > 2", "10000"),
+        ("price::int <> 2", "10001"),
+        ("price::int IN (2, 5)", "1110"),
+        ("price::int NOT IN (2, 5)", "10001"),
+        ("price::int BETWEEN 2 AND 2", "1110"),
+        ("price::int = ANY(ARRAY[2, 5])", "1110"),
+        ("price::int IS NOT DISTINCT FROM 2", "1110"),
+        ("price::decimal(10, 1) = 2.5", "11000"),
+        ("weight::int = 2", "110"),
+        ("weight::real::bigint IN (3, 4)", "11000"),
+        ("price::int = 2.5::decimal(2, 1)::int - 1", "1110"),
+        ("TRY_CAST(n AS SMALLINT) = 2", "10"),
+        ("NOT TRY_CAST(n AS SMALLINT) = 2", "1"),
+        ("TRY_CAST(n AS SMALLINT) IS DISTINCT FROM 2", "11101"),
+        ("moment::timestamptz = TIMESTAMPTZ '1970-01-01T01:00:00Z'", "100"),
+    ] {
+        let sql = format!("SELECT sum(id) FROM t WHERE {condition}");
+        test.check_hit(&sql).await;
+        assert_eq!(test.run(&sql).await, [[expected]], "{sql}");
+        // What is not a value of the other type is compared in another way each time.
+        assert_eq!(becomes_ready(&test, &sql).await, !condition.ends_with("= 2.5"), "{sql}");
+        assert_eq!(test.run(&sql).await, [[expected]], "ready: {sql}");
+        let beside = format!("SELECT sum(id) FROM (SELECT id, {condition} AS fits FROM t) WHERE fits");
+        assert_eq!(test.run(&beside).await, [[expected]], "{beside}");
+    }
+    let sql = "SELECT sum(id) FROM (SELECT price::int AS whole, id FROM t) WHERE whole = 2";
+    assert_eq!(test.run(sql).await, [["1110"]]);
+    let sql = "SELECT sum(id) FROM t JOIN (VALUES (2), (7)) v (whole) ON price::int = whole";
+    assert_eq!(test.run(sql).await, [["1110"]]);
+    let sql = "SELECT id FROM t WHERE n::smallint = 2";
+    test.error(sql, ErrorKind::OutOfRange, "40000").await;
+}
+
+/// As PostgreSQL and DuckDB do it: halves of decimals away from zero, of floating-point numbers to the even number.
+#[tokio::test(flavor = "multi_thread")]
+async fn casts_to_whole_numbers_take_the_nearest() {
+    let test = TestEngine::new().await;
+    let prices = Decimal128Array::from_iter_values([-250, -149, 150, 249, 250]);
+    let rows = batch!(
+        "id" => Int64Array::from_iter_values(0..5),
+        "price" => prices.with_precision_and_scale(10, 2).unwrap(),
+        "weight" => Float64Array::from_iter_values([-2.5, -1.4, 1.5, 2.5, 2.51]),
+    );
+    test.table("t", &[rows]).await;
+    let sql = "SELECT price::int, TRY_CAST(price AS BIGINT), weight::int, weight::real::smallint FROM t ORDER BY id";
+    let expected = [
+        ["-3", "-3", "-2", "-2"],
+        ["-1", "-1", "-1", "-1"],
+        ["2", "2", "2", "2"],
+        ["2", "2", "2", "2"],
+        ["3", "3", "3", "3"],
+    ];
+    assert_eq!(test.run(sql).await, expected);
+    assert_eq!(test.run("SELECT 1.5::int, (-1.6)::int, 9.99::decimal(3, 2)::int").await, [["2", "-2", "10"]]);
+    let groups = "SELECT price::int AS whole, weight::int, count(*), sum(price) FROM t GROUP BY price::int, weight::int";
+    test.run(&format!("CREATE CUBE c AS {groups}")).await;
+    test.run("BUILD CUBE c").await;
+    let groups = "SELECT weight::int, price::int, sum(price) FROM t GROUP BY weight::int, price::int";
+    test.check_hit(groups).await;
+    let expected = [["-1", "-1", "-1.49"], ["-2", "-3", "-2.50"], ["2", "2", "3.99"], ["3", "3", "2.50"]];
+    assert_eq!(sorted(test.run(groups).await), expected);
+    test.check_hit("SELECT sum(price) FROM t WHERE weight::int = 2 GROUP BY price::int").await;
+
+    test.run("CREATE TABLE whole (id INT PRIMARY KEY, n INT, m INT DEFAULT 2.5::decimal(2, 1))").await;
+    test.run("INSERT INTO whole (id, n) VALUES (1, 1.5), (2, -1.6)").await;
+    test.run("INSERT INTO whole (id, n) SELECT 3, price FROM t WHERE weight > 2.5").await;
+    test.run("UPDATE whole SET m = 3.5 WHERE id = 2").await;
+    let insert = test.session.parse("INSERT INTO whole (id, n) VALUES (4, $1)").unwrap().remove(0);
+    let insert = test.session.prepare(insert).await.unwrap();
+    test.session.execute(&insert, vec![ScalarValue::Float64(Some(2.6))]).await.unwrap();
+    let expected = [["1", "2", "3"], ["2", "-2", "4"], ["3", "3", "3"], ["4", "3", "3"]];
+    assert_eq!(test.run("SELECT id, n, m FROM whole ORDER BY id").await, expected);
 }

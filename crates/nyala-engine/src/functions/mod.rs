@@ -7,6 +7,7 @@ mod bounded;
 mod distinct;
 mod mended;
 mod register;
+mod rint;
 mod sketch;
 mod state;
 mod stored;
@@ -18,5 +19,6 @@ pub(crate) use algebra::{
 };
 pub(crate) use mended::adding;
 pub(crate) use register::register;
+pub(crate) use rint::{Rint, nearest_whole};
 pub(crate) use state::{StateVersion, state_version};
 pub(crate) use stored::stored_form;

@@ -1,5 +1,7 @@
 //! Makes our own functions known to a session.
 
+use std::sync::Arc;
+
 use datafusion::execution::SessionStateBuilder;
 
 use super::aggregate::aggregate;
@@ -7,6 +9,7 @@ use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, sc
 use super::bounded::bounded;
 use super::distinct::BitmapDistinct;
 use super::mended::mended;
+use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 
 /// Adds every function of ours; those of the same name before them are replaced.
@@ -15,6 +18,7 @@ pub(crate) fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder 
     let bounded = bounded(known);
     known.extend(bounded);
     known.extend(scalars());
+    known.push(Arc::new(Rint::udf()));
     builder.aggregate_functions().get_or_insert_default().extend([
         aggregate(BitmapDistinct),
         aggregate(BitmapAgg),

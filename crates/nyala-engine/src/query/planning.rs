@@ -25,6 +25,7 @@ use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::Session;
 use super::twins;
+use crate::conversion::cast_value;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
@@ -275,7 +276,7 @@ pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) ->
     let cast = values.map(|(number, (value, data_type))| match data_type {
         Some(wanted) if value.data_type() != *wanted => {
             let bytes = bytes_of_text(value, wanted);
-            bytes.unwrap_or_else(|| value.cast_to(wanted).map_err(|_| unreadable(number, value, wanted)))
+            bytes.unwrap_or_else(|| cast_value(value, wanted).map_err(|_| unreadable(number, value, wanted)))
         }
         _ => Ok(value.clone()),
     });

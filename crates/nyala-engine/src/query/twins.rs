@@ -18,23 +18,39 @@ const MARK: char = '\u{1}';
 
 /// Resolves names and types of `statement`.
 pub(super) async fn plan(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
-    let Some((renamed, titles)) = rename(&statement) else {
-        return Ok(state.statement_to_plan(statement).await?);
+    let ways = [Casts::AsTheirColumns, Casts::Apart].map(|casts| rename(&statement, casts));
+    let refused = match state.statement_to_plan(statement).await {
+        Err(error) if is_of_names(&error) => error,
+        planned => return Ok(planned?),
     };
-    match state.statement_to_plan(statement).await {
-        Err(error) if is_of_names(&error) => {
-            let plan = state.statement_to_plan(renamed).await?;
-            Ok(if matches!(plan, LogicalPlan::Dml(_)) { plan } else { restore(plan, &titles)? })
+    for (renamed, titles) in ways.into_iter().flatten() {
+        match state.statement_to_plan(renamed).await {
+            Ok(plan @ LogicalPlan::Dml(_)) => return Ok(plan),
+            Ok(plan) => return Ok(restore(plan, &titles)?),
+            Err(error) if is_of_names(&error) => {}
+            Err(error) => return Err(error.into()),
         }
-        planned => Ok(planned?),
     }
+    // It speaks of the names that the client wrote.
+    Err(refused.into())
+}
+
+/// What casts of columns are called while the query is planned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Casts {
+    /// As PostgreSQL calls them: then they are what ORDER BY means.
+    AsTheirColumns,
+    /// So that nothing is mistaken for them.
+    Apart,
 }
 
 fn is_of_names(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::SchemaError(error, _) => matches!(
             error.as_ref(),
-            SchemaError::DuplicateQualifiedField { .. } | SchemaError::DuplicateUnqualifiedField { .. }
+            SchemaError::DuplicateQualifiedField { .. }
+                | SchemaError::DuplicateUnqualifiedField { .. }
+                | SchemaError::AmbiguousReference { .. }
         ),
         DataFusionError::Plan(message) => message.contains("require unique expression names"),
         _ => false,
@@ -57,9 +73,9 @@ enum Own {
 }
 
 /// The statement with other names for columns that may be called like others; none if there are no such columns.
-fn rename(statement: &DfStatement) -> Option<(DfStatement, Vec<Title>)> {
+fn rename(statement: &DfStatement, casts: Casts) -> Option<(DfStatement, Vec<Title>)> {
     let DfStatement::Statement(sql) = statement else { return None };
-    let titles = titles(&select_of(sql)?.projection);
+    let titles = titles(&select_of(sql)?.projection, casts);
     if titles.is_empty() {
         return None;
     }
@@ -96,12 +112,12 @@ fn select_of_mut(statement: &mut SqlStatement) -> Option<&mut Select> {
     }
 }
 
-fn titles(items: &[SelectItem]) -> Vec<Title> {
+fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut titles = Vec::new();
     let all = items.iter().position(|item| name_of(item).is_none());
-    for (item, name) in items.iter().enumerate() {
-        let Some(name) = name_of(name) else { continue };
+    for (item, given) in items.iter().enumerate() {
+        let Some(name) = name_of(given) else { continue };
         let (key, name) = match name {
             Name::Given(name) => (name.clone(), Some(name)),
             Name::Text(text) => (text.to_lowercase(), None),
@@ -112,6 +128,14 @@ fn titles(items: &[SelectItem]) -> Vec<Title> {
             // What `*` gives may be called so.
             (Some(name), earlier) if earlier.is_some() || all.is_some() => Own::Name(name),
             (None, Some(earlier)) if all.is_none_or(|all| earlier < all) => Own::Like(earlier),
+            (Some(name), None) if is_cast(given) => {
+                let ours = match casts {
+                    Casts::AsTheirColumns => name.clone(),
+                    Casts::Apart => format!("{MARK}{item}"),
+                };
+                titles.push(Title { item, ours, own: Own::Name(name) });
+                continue;
+            }
             _ => continue,
         };
         titles.push(Title { item, ours: format!("{MARK}{item}"), own });
@@ -130,11 +154,25 @@ enum Name {
 fn name_of(item: &SelectItem) -> Option<Name> {
     Some(match item {
         SelectItem::ExprWithAlias { alias, .. } => Name::Given(folded(alias)),
-        SelectItem::UnnamedExpr(SqlExpr::Identifier(name)) => Name::Given(folded(name)),
-        SelectItem::UnnamedExpr(SqlExpr::CompoundIdentifier(names)) => Name::Given(folded(names.last()?)),
-        SelectItem::UnnamedExpr(expr) => Name::Text(expr.to_string()),
+        SelectItem::UnnamedExpr(expr) => match without_casts(expr) {
+            SqlExpr::Identifier(name) => Name::Given(folded(name)),
+            SqlExpr::CompoundIdentifier(names) => Name::Given(folded(names.last()?)),
+            expr => Name::Text(expr.to_string()),
+        },
         _ => return None,
     })
+}
+
+fn is_cast(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(SqlExpr::Cast { .. }))
+}
+
+/// What is cast lends its name to the cast.
+fn without_casts(expr: &SqlExpr) -> &SqlExpr {
+    match expr {
+        SqlExpr::Cast { expr, .. } | SqlExpr::Nested(expr) => without_casts(expr),
+        other => other,
+    }
 }
 
 fn folded(name: &Ident) -> String {
@@ -145,7 +183,7 @@ fn folded(name: &Ident) -> String {
 }
 
 /// The plan with columns called as the query calls them.
-fn restore(plan: LogicalPlan, titles: &[Title]) -> Result<LogicalPlan> {
+fn restore(plan: LogicalPlan, titles: &[Title]) -> datafusion::error::Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let own = |column: &Column| {
         let title = titles.iter().find(|title| title.ours == column.name);
@@ -161,5 +199,5 @@ fn restore(plan: LogicalPlan, titles: &[Title]) -> Result<LogicalPlan> {
         Expr::Column(column.clone()).alias_qualified(Some(qualifier), own(column))
     });
     let projected: Vec<Expr> = projected.collect();
-    Ok(LogicalPlanBuilder::from(plan).project(projected)?.build()?)
+    LogicalPlanBuilder::from(plan).project(projected)?.build()
 }

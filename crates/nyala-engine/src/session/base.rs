@@ -5,15 +5,18 @@ use std::sync::Arc;
 use datafusion::catalog::MemoryCatalogProviderList;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::casts::KeepCasts;
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
+use super::guards::KeepCase;
 use super::lists::DisjointLists;
 use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
+use super::rounding::NearestWhole;
 use super::settings::NyalaOptions;
 use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
@@ -59,6 +62,7 @@ impl BaseState {
             .with_default_features();
         let state = register(builder)
             .with_analyzer_rules(analyzer_rules())
+            .with_optimizer_rules(optimizer_rules())
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
             .build();
@@ -88,8 +92,16 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(ConstantTexts));
+    rules.push(Arc::new(NearestWhole));
     rules.push(Arc::new(ConstantsRight));
     rules.push(Arc::new(DisjointLists));
     rules.push(Arc::new(ConstantsFit));
+    rules
+}
+
+/// DataFusion's, after what keeps them from going too far.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(KeepCasts), Arc::new(KeepCase)];
+    rules.extend(Optimizer::new().rules);
     rules
 }

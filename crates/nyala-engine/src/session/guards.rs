@@ -10,8 +10,12 @@ use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when};
+use datafusion::logical_expr::{
+    BinaryExpr, Case, Expr, ExprSchemable, Filter, LogicalPlan, Operator, lit, when,
+};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::expressions::{Column, Literal};
 use datafusion::physical_optimizer::optimizer::{
     ConfigOnlyContext, PhysicalOptimizerContext, PhysicalOptimizerRule,
@@ -22,6 +26,8 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
 use super::give_way::GiveWayExec;
+use super::overflow::input_schema;
+use crate::conversion::always_fits;
 
 /// The function that stands where a value is not known yet.
 pub(crate) const PARAMETER: &str = "nyala_parameter";
@@ -121,50 +127,55 @@ fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer() || data_type.is_decimal())
 }
 
-/// Whether each value of one type has one of the other.
-fn always_fits(from: &DataType, to: &DataType) -> bool {
-    let is_time = |data_type: &DataType| data_type.is_temporal();
-    from == to
-        || from.is_null()
-        || to.is_string()
-        || (is_time(from) && is_time(to))
-        || (from == &DataType::Boolean && to.is_numeric())
-        || (from.is_numeric() && to.is_floating())
-        || match (digits(from, Whole::Largest), digits(to, Whole::Every)) {
-            (Some((whole, behind)), Some((room, room_behind))) => {
-                let loses_sign = from.is_signed_integer() && to.is_unsigned_integer();
-                whole <= room && behind <= room_behind && !loses_sign
+/// Keeps CASE what it is: DataFusion makes ANDs and ORs of one that is true or false, and computes all sides of these.
+#[derive(Debug)]
+pub(super) struct KeepCase;
+
+impl OptimizerRule for KeepCase {
+    fn name(&self) -> &str {
+        "keep_case"
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        plan.transform_down_with_subqueries(|node| {
+            if matches!(node, LogicalPlan::Extension(_)) || !has_case(&node)? {
+                return Ok(Transformed::no(node));
             }
-            _ => false,
-        }
+            let (schema, names) = (input_schema(&node), NamePreserver::new(&node));
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let kept = expr.transform_down(|expr| Ok(kept(expr, &schema)))?;
+                Ok(kept.update_data(|expr| name.restore(expr)))
+            })
+        })
+    }
 }
 
-/// Which numbers of a type are looked at.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Whole {
-    /// The largest.
-    Largest,
-    /// Those with so many digits, whatever the digits are.
-    Every,
+fn has_case(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(matches!(part, Expr::Case(_))))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
-/// How many digits a number of this type has before and behind the point.
-fn digits(data_type: &DataType, which: Whole) -> Option<(i16, i16)> {
-    let whole = match data_type {
-        DataType::Int8 | DataType::UInt8 => 3,
-        DataType::Int16 | DataType::UInt16 => 5,
-        DataType::Int32 | DataType::UInt32 => 10,
-        DataType::Int64 => 19,
-        DataType::UInt64 => 20,
-        DataType::Decimal32(precision, scale)
-        | DataType::Decimal64(precision, scale)
-        | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => {
-            return Some((i16::from(*precision) - i16::from(*scale), i16::from(*scale)));
+/// `CASE WHEN x …` as `CASE true WHEN x …`, which is the same and is left alone, if a side may fail.
+fn kept(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::Case(case) if case.expr.is_none() && case_may_fail(&case, schema) => {
+            Transformed::yes(Expr::Case(Case { expr: Some(Box::new(lit(true))), ..case }))
         }
-        _ => return None,
-    };
-    Some((if which == Whole::Every { whole - 1 } else { whole }, 0))
+        other => Transformed::no(other),
+    }
+}
+
+fn case_may_fail(case: &Case, schema: &DFSchema) -> bool {
+    let sides = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+    sides.clone().any(|side| side.get_type(schema).is_ok_and(|data_type| data_type == DataType::Boolean))
+        && sides
+            .chain(case.when_then_expr.iter().map(|(when, _)| when))
+            .any(|side| risk(side, schema).is_some())
 }
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -247,44 +258,4 @@ fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execution
 
 fn computes(projection: &ProjectionExec) -> bool {
     projection.expr().iter().any(|column| !(column.expr.is::<Column>() || column.expr.is::<Literal>()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn casts_that_always_fit_are_known() {
-        use DataType::{Boolean, Date32, Decimal128, Float32, Float64, Int32, Int64, UInt32, UInt64, Utf8};
-        for (from, to) in [
-            (Int32, Int64),
-            (UInt32, Int64),
-            (Int64, Float64),
-            (Float64, Float32),
-            (Int32, Utf8),
-            (Boolean, Int32),
-            (Int64, Decimal128(19, 0)),
-            (UInt64, Decimal128(22, 2)),
-            (Decimal128(10, 2), Decimal128(12, 3)),
-            (Date32, DataType::Date64),
-            (Decimal128(18, 0), Int64),
-        ] {
-            assert!(always_fits(&from, &to), "{from} as {to}");
-        }
-        for (from, to) in [
-            (Int64, Int32),
-            (UInt64, Int64),
-            (Int32, UInt32),
-            (Int32, UInt64),
-            (UInt32, Int32),
-            (Utf8, Int32),
-            (Utf8, Date32),
-            (Float64, Int64),
-            (Int64, Decimal128(18, 0)),
-            (Decimal128(19, 0), Int64),
-            (Decimal128(10, 2), Decimal128(12, 5)),
-        ] {
-            assert!(!always_fits(&from, &to), "{from} as {to}");
-        }
-    }
 }

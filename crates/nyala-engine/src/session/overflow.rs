@@ -18,6 +18,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 
+use crate::conversion::cast_value;
+
 /// The same plan, whose sums, differences and products of whole numbers are [`Checked`]; those of decimals are anyway. It comes
 /// last before physical planning: rules and cubes know operators, and not functions.
 pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -50,7 +52,7 @@ fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// What the expressions of a node are about: its inputs, and of a scan its table.
-fn input_schema(node: &LogicalPlan) -> DFSchema {
+pub(super) fn input_schema(node: &LogicalPlan) -> DFSchema {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
         let table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
@@ -177,7 +179,7 @@ fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
     match expr {
         Expr::Literal(value, _) if is_exact(&value.data_type()) => Ok(Some(value.clone())),
         Expr::Cast(Cast { expr, field }) if is_exact(field.data_type()) => {
-            Ok(constant(expr)?.and_then(|value| value.cast_to(field.data_type()).ok()))
+            Ok(constant(expr)?.and_then(|value| cast_value(&value, field.data_type()).ok()))
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if overflows(expr).is_some() => {
             let (Some(left), Some(right)) = (constant(left)?, constant(right)?) else { return Ok(None) };

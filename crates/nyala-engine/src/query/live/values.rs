@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, new_empty_array};
-use arrow::compute::cast_with_options;
 use arrow::datatypes::DataType;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
-use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
+use crate::conversion::{cast_column, cast_value};
 use crate::error::Result;
 use crate::query::planning::{Unoptimized, bind_input, cast_values};
 use crate::session::bytes_of_text;
@@ -101,7 +100,7 @@ fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<Scala
 }
 
 fn cast(value: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
-    bytes_of_text(value, data_type).unwrap_or_else(|| Ok(value.cast_to(data_type)?))
+    bytes_of_text(value, data_type).unwrap_or_else(|| cast_value(value, data_type))
 }
 
 /// A column of the table: one of the values, as it is or cast, or the same literal in every row.
@@ -113,7 +112,7 @@ fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Opti
             Ok(at.and_then(|at| given.get(at)).cloned())
         }
         Expr::Cast(Cast { expr, field }) => match column(expr, values, given)? {
-            Some(inner) => Ok(Some(cast_with_options(&inner, field.data_type(), &DEFAULT_CAST_OPTIONS)?)),
+            Some(inner) => Ok(Some(cast_column(&inner, field.data_type())?)),
             None => Ok(None),
         },
         Expr::Literal(value, _) => Ok(Some(value.to_array_of_size(values.values.len())?)),
