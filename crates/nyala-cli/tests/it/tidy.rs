@@ -29,12 +29,16 @@ const ENGINE_MODULES: &[(&str, &[&str])] = &[
     ("access", &["error"]),
     ("statement", &["error"]),
     ("functions", &["error", "statement"]),
-    ("pruning", &[]),
+    ("conversion", &["error", "functions"]),
+    ("pruning", &["conversion"]),
     ("scan", &["error", "statement", "pruning"]),
     ("live", &["error", "pruning"]),
     ("cube", &["error", "statement", "functions", "scan", "live"]),
-    ("session", &["error", "statement", "functions", "pruning", "scan", "live", "cube"]),
-    ("query", &["error", "access", "statement", "functions", "scan", "live", "cube", "session"]),
+    ("session", &["error", "statement", "functions", "conversion", "pruning", "scan", "live", "cube"]),
+    (
+        "query",
+        &["error", "access", "statement", "functions", "conversion", "scan", "live", "cube", "session"],
+    ),
 ];
 
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.

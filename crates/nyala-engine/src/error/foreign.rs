@@ -8,7 +8,7 @@ use parquet::errors::ParquetError;
 
 use super::{ErrorKind, QueryError};
 
-/// How a query is told that it, and not the pool, is at its limit (`query/memory.rs`).
+/// How a query is told that it, and not the pool, is at its limit (`query/resources/memory.rs`).
 const GROUP_IS_FULL: &str = "bytes that resource group";
 /// How DataFusion says that too much is spilled. It hides in an I/O error, and names a setting that nobody can set here.
 const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";

@@ -10,7 +10,7 @@ use nyala_catalog::Change;
 use nyala_model::QualifiedName;
 
 use super::answer::{Answer, Completion};
-use super::build::busy;
+use super::cubes::build::busy;
 use super::engine::Engine;
 use super::live;
 use super::run::handed_over;

@@ -1,45 +1,32 @@
 //! Statements from clients to answers: the one way into the engine, whatever the door.
 
 mod activity;
-mod admission;
-mod alter;
-mod analyze;
 mod answer;
 mod audit;
 mod authorize;
-mod bounds;
-mod build;
 mod burden;
-mod check;
+mod cubes;
 mod ddl;
 mod engine;
 mod execute;
 mod explain;
-mod freshness;
 mod history;
-mod job;
-mod line;
 mod live;
-mod maker;
-mod memory;
 mod own;
+mod parameters;
 mod planning;
 mod plans;
 mod prepare;
 mod prepared;
-mod recommend;
 mod resources;
 mod results;
 mod roles;
 mod run;
-mod segments;
 mod session;
 mod show;
 mod stats;
 mod system;
-mod threads;
 mod twins;
-mod upkeep;
 
 pub use activity::PhaseTimes;
 pub use answer::{Answer, Completion, RowStream};

@@ -5,11 +5,10 @@ use nyala_model::JobId;
 
 use super::activity::Running;
 use super::answer::{Answer, Completion};
+use super::cubes::{alter, analyze, build, check, recommend, segments};
 use super::run::Deadline;
 use super::session::Session;
-use super::{
-    alter, analyze, authorize, build, check, ddl, history, live, planning, recommend, roles, segments, show,
-};
+use super::{authorize, ddl, history, live, planning, roles, show};
 use crate::error::Result;
 use crate::session::Settings;
 use crate::statement::{LiveStatement, Nyala, Statement};

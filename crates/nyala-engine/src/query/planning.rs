@@ -1,14 +1,12 @@
 //! From a statement to a running plan.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::{ParamValues, ScalarValue};
+use arrow::datatypes::SchemaRef;
+use datafusion::common::ScalarValue;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
@@ -19,17 +17,17 @@ use super::answer::Answer;
 use super::burden::Burden;
 use super::engine::Engine;
 use super::history::Recorded;
-use super::memory;
-use super::plans::{Made, answers_of, check_constant, integer, is_fit};
+use super::parameters::bind;
+use super::plans::{Made, answers_of, check_constant, is_fit};
+use super::resources::memory;
 use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::Session;
 use super::twins;
-use crate::conversion::cast_value;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::{Settings, SnapshotContext, bytes_of_text, patient};
+use crate::session::{Settings, SnapshotContext, patient};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -97,39 +95,6 @@ pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) ->
 
 fn has_parameters(plan: &LogicalPlan) -> Result<bool> {
     Ok(!plan.get_parameter_names()?.is_empty())
-}
-
-/// Types of the parameters, `$1` first.
-pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
-    let mut types = BTreeMap::new();
-    for (name, data_type) in plan.get_parameter_types()? {
-        let number = name.trim_start_matches('$').parse::<usize>().ok().filter(|n| (1..=65_535).contains(n));
-        let number = number.ok_or_else(|| {
-            QueryError::new(ErrorKind::Syntax, format!("parameter `{name}` is not a number"))
-                .hint("write parameters as `$1`, `$2`, …")
-        })?;
-        types.insert(number, data_type);
-    }
-    Ok(in_order(types))
-}
-
-/// The types of `$1`, `$2`, … in order. A number that is not used has no type.
-fn in_order(types: BTreeMap<usize, Option<DataType>>) -> Vec<Option<DataType>> {
-    let count = types.keys().max().copied().unwrap_or(0);
-    (1..=count).map(|number| types.get(&number).cloned().flatten()).collect()
-}
-
-/// Types of the parameters of two plans of one statement.
-pub(super) fn either_types(
-    one: Vec<Option<DataType>>,
-    other: Vec<Option<DataType>>,
-) -> Vec<Option<DataType>> {
-    let (mut one, mut other) = (one.into_iter(), other.into_iter());
-    std::iter::from_fn(|| match (one.next(), other.next()) {
-        (None, None) => None,
-        (left, right) => Some(left.flatten().or(right.flatten())),
-    })
-    .collect()
 }
 
 /// A query ready to run, with what the rewrite decided.
@@ -213,124 +178,6 @@ fn count(engine: &Engine, report: &Report) {
     let misses = report.blocks.len() - hits;
     engine.count_hits(hits);
     engine.counters.cube_misses.fetch_add(misses as u64, Ordering::Relaxed);
-}
-
-/// Puts values in the place of parameters.
-pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
-    let Unoptimized::Resolved(plan) = query else {
-        return Ok(query);
-    };
-    let (bound, inexact) = bind_plan(&plan, values)?;
-    match inexact {
-        // Clients have been told what comes, and read it so.
-        Some(inexact) if column_types(&bound) != column_types(&plan) => Err(inexact),
-        _ => Ok(Unoptimized::Resolved(bound)),
-    }
-}
-
-/// Also gives what to say if a value has another type than its parameter was planned with, and that shows.
-fn bind_plan(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<(LogicalPlan, Option<QueryError>)> {
-    let types = parameter_types(plan)?;
-    if types.is_empty() {
-        return Ok((plan.clone(), None));
-    }
-    check_count(&types, values)?;
-    let (mut bound, mut inexact) = (Vec::with_capacity(types.len()), None);
-    for (number, (value, data_type)) in values.iter().zip(&types).enumerate() {
-        let exact = exact_value(value, data_type.as_ref());
-        bound.push(match (exact, data_type) {
-            (Some(exact), _) => exact,
-            // Beside a column the rules for two types decide, as they do where the value is written in the text.
-            (None, Some(wanted)) if is_measurable(&value.data_type()) && is_measurable(wanted) => {
-                inexact = Some(unreadable(number, value, wanted));
-                value.clone()
-            }
-            (None, wanted) => {
-                return Err(unreadable(number, value, wanted.as_ref().unwrap_or(&DataType::Null)));
-            }
-        });
-    }
-    let bound = bound.into_iter().map(Into::into).collect();
-    Ok((plan.clone().with_param_values(ParamValues::List(bound))?, inexact))
-}
-
-fn column_types(plan: &LogicalPlan) -> Vec<DataType> {
-    plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
-}
-
-/// The same for rows that are to be written. Their columns keep the types they were planned with, which are the table's: those
-/// of functions may depend on what is put in their place.
-pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
-    let (bound, _) = bind_plan(input, values)?;
-    if column_types(&bound) == column_types(input) {
-        return Ok(Unoptimized::Resolved(bound));
-    }
-    Ok(Unoptimized::Resolved(coerce_plan_expr_for_schema(bound, input.schema())?))
-}
-
-/// Values as those of parameters with `types`, which are the types of the columns they are written to; none is a type that is
-/// not known. What does not fit exactly is rounded, as by any assignment.
-pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Vec<ScalarValue>> {
-    check_count(types, values)?;
-    let values = values.iter().zip(types).enumerate();
-    let cast = values.map(|(number, (value, data_type))| match data_type {
-        Some(wanted) if value.data_type() != *wanted => {
-            let bytes = bytes_of_text(value, wanted);
-            bytes.unwrap_or_else(|| cast_value(value, wanted).map_err(|_| unreadable(number, value, wanted)))
-        }
-        _ => Ok(value.clone()),
-    });
-    cast.collect()
-}
-
-/// The same for values that are compared: none if one of them would become another value.
-pub(super) fn exact_values(
-    types: &[Option<DataType>],
-    values: &[ScalarValue],
-) -> Result<Option<Vec<ScalarValue>>> {
-    check_count(types, values)?;
-    Ok(values.iter().zip(types).map(|(value, wanted)| exact_value(value, wanted.as_ref())).collect())
-}
-
-/// The value as one of `wanted`, if it is the same: no fraction is lost, and no time of a day.
-fn exact_value(value: &ScalarValue, wanted: Option<&DataType>) -> Option<ScalarValue> {
-    let own = value.data_type();
-    let Some(wanted) = wanted.filter(|wanted| **wanted != own) else { return Some(value.clone()) };
-    if let Some(whole) = whole_number(value).and_then(|number| integer(number, wanted)) {
-        return Some(whole);
-    }
-    let cast = value.cast_to(wanted).ok()?;
-    let measured = is_measurable(&own) && is_measurable(wanted);
-    (!measured || cast.cast_to(&own).is_ok_and(|again| again == *value)).then_some(cast)
-}
-
-fn whole_number(value: &ScalarValue) -> Option<i64> {
-    match *value {
-        ScalarValue::Int16(value) => value.map(i64::from),
-        ScalarValue::Int32(value) => value.map(i64::from),
-        ScalarValue::Int64(value) => value,
-        _ => None,
-    }
-}
-
-/// Numbers and times, of which one type holds what another one does not.
-fn is_measurable(data_type: &DataType) -> bool {
-    data_type.is_numeric() || data_type.is_temporal()
-}
-
-fn check_count(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<()> {
-    if types.len() <= values.len() {
-        return Ok(());
-    }
-    let message = format!("statement has {} parameters, but {} values were given", types.len(), values.len());
-    Err(QueryError::new(ErrorKind::InvalidParameter, message))
-}
-
-fn unreadable(number: usize, value: &ScalarValue, wanted: &DataType) -> QueryError {
-    let number = number + 1;
-    let message = format!("parameter `${number}` cannot be read as {wanted}: `{value}`");
-    let hint = format!("say what it is, as in `CAST(${number} AS DOUBLE)`");
-    QueryError::new(ErrorKind::InvalidParameter, message).hint(hint)
 }
 
 /// Analyse, answer from cubes, optimise, choose operators.

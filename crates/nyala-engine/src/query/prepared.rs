@@ -9,7 +9,8 @@ use datafusion::logical_expr::LogicalPlan;
 use nyala_model::SnapshotVersion;
 
 use super::live::Returning;
-use super::planning::{self, Planned, Unoptimized};
+use super::parameters;
+use super::planning::{Planned, Unoptimized};
 use super::plans::Template;
 use super::show;
 use crate::error::Result;
@@ -65,7 +66,7 @@ impl Parts {
     ) -> Result<Self> {
         Ok(Self {
             statement,
-            parameter_types: planning::parameter_types(planned.plan.logical())?,
+            parameter_types: parameters::parameter_types(planned.plan.logical())?,
             schema: planned.schema,
             plan: Some(Arc::new(planned.plan)),
             planned_for: (context.snapshot().version, Arc::clone(settings.key())),
@@ -80,8 +81,8 @@ impl Parts {
     pub(super) fn writing(mut self, if_exists: IfExists, returning: Option<Returning>) -> Result<Self> {
         if let Some(returning) = &returning {
             self.schema = Some(Arc::clone(returning.schema()));
-            let further = planning::parameter_types(returning.logical())?;
-            self.parameter_types = planning::either_types(self.parameter_types, further);
+            let further = parameters::parameter_types(returning.logical())?;
+            self.parameter_types = parameters::either_types(self.parameter_types, further);
         }
         Ok(Self { if_exists, returning, ..self })
     }

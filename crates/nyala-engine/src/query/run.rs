@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use super::activity::{Entry, Phase, Running, fail};
 use super::answer::{Answer, Batches, RowStream};
 use super::history::Recording;
-use super::line::Slot;
+use super::resources::line::Slot;
+use super::resources::threads::from_panic;
 use super::results::Source;
-use super::threads::from_panic;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Batches computed ahead of the client.

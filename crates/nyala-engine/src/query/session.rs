@@ -6,9 +6,9 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::activity::{Preparing, Running};
-use super::admission::Group;
 use super::answer::Answer;
 use super::engine::Engine;
+use super::resources::admission::Group;
 use super::run::Deadline;
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};

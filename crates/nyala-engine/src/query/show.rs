@@ -10,9 +10,10 @@ use nyala_model::{CubeEntry, SegmentEntry, SegmentState};
 
 use super::activity::Running;
 use super::answer::Answer;
+use super::cubes::{analyze, check, recommend, segments};
 use super::engine::Engine;
 use super::run::ready;
-use super::{analyze, check, history, recommend, roles, segments};
+use super::{history, roles};
 use crate::cube::build::now_ms;
 use crate::error::Result;
 use crate::statement::{Nyala, Statement};

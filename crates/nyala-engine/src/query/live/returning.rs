@@ -24,7 +24,8 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::ROW_VERSION;
 use crate::query::engine::Engine;
 use crate::query::explain::AbortOnDrop;
-use crate::query::planning::{Unoptimized, bind, logical_plan};
+use crate::query::parameters::bind;
+use crate::query::planning::{Unoptimized, logical_plan};
 use crate::session::{Settings, check_overflow_in};
 use crate::statement::{LiveNames, Statement, show_versions};
 

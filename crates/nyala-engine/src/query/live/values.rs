@@ -12,7 +12,8 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 
 use crate::conversion::{cast_column, cast_value};
 use crate::error::Result;
-use crate::query::planning::{Unoptimized, bind_input, cast_values};
+use crate::query::parameters::{bind_input, cast_values};
+use crate::query::planning::Unoptimized;
 use crate::session::bytes_of_text;
 
 /// What an INSERT writes.

@@ -26,7 +26,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::planning::bind_input;
+use crate::query::parameters::bind_input;
 use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, handed_over, ready};
 use crate::query::session::Session;

@@ -11,7 +11,7 @@ use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::authorize;
 use crate::query::engine::Engine;
-use crate::query::planning::exact_values;
+use crate::query::parameters::exact_values;
 use crate::query::prepared::{Parts, Prepared};
 use crate::query::run::{Deadline, Start};
 use crate::query::session::Session;

@@ -13,8 +13,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::{activity, live, resources};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::cubes::segments;
 use crate::query::engine::Engine;
-use crate::query::{history, segments, show};
+use crate::query::{history, show};
 
 /// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,14 +10,14 @@ use nyala_model::{
     CubeEntry, DimensionSet, KeyRange, KeySet, QualifiedName, SegmentEntry, SegmentRange, SegmentState,
 };
 
-use super::engine::Engine;
-use super::show::{batch, number, numbers, text, texts, time, times};
 use crate::cube::{Coverage, show_range};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
+use crate::query::engine::Engine;
+use crate::query::show::{batch, number, numbers, text, texts, time, times};
 
 /// Columns of `SHOW SEGMENTS`.
-pub(super) fn schema() -> SchemaRef {
+pub(in crate::query) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("cube"),
@@ -34,7 +34,7 @@ pub(super) fn schema() -> SchemaRef {
 }
 
 /// Columns of `SHOW CUBOIDS`.
-pub(super) fn cuboids_schema() -> SchemaRef {
+pub(in crate::query) fn cuboids_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("cube"),
@@ -56,7 +56,7 @@ struct Row<'a> {
 }
 
 /// Every segment in the order of ranges, and the holes between them.
-pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+pub(in crate::query) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
@@ -84,7 +84,7 @@ pub(super) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<
 }
 
 /// What a statement that begins now may use of a cube.
-pub(super) fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
+pub(in crate::query) fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
     let context = engine.context();
     let found = context.cubes().find(cube).map(|cube| cube.at(&Pins::default()));
     found.map(|cube| cube.coverage.clone()).unwrap_or_default()
@@ -152,7 +152,7 @@ fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<SegmentRange> {
 }
 
 /// Every cuboid over all segments that hold it.
-pub(super) fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+pub(in crate::query) fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
@@ -198,7 +198,7 @@ fn chosen<'a>(
     }
 }
 
-pub(super) fn missing_cube(name: &QualifiedName) -> QueryError {
+pub(in crate::query) fn missing_cube(name: &QualifiedName) -> QueryError {
     let message = format!("cube `{name}` does not exist");
     QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes")
 }

@@ -9,8 +9,8 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionConfig;
 
-use super::activity::Entry;
 use super::admission::Group;
+use crate::query::activity::Entry;
 
 /// A query's part of the pool: counts it, and bounds it if its resource group says so.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ struct QueryMemory {
 }
 
 /// `task`, done as `config` says, with memory that is counted as that of one query.
-pub(super) fn of_query(
+pub(in crate::query) fn of_query(
     task: &TaskContext,
     config: SessionConfig,
     entry: &Arc<Entry>,

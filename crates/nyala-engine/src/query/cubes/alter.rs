@@ -5,20 +5,24 @@ use std::sync::Arc;
 use nyala_catalog::Change;
 use nyala_model::{CubeEntry, CuboidEntry};
 
-use super::answer::{Answer, Completion};
 use super::build::{busy, find};
-use super::ddl::name_of;
-use super::engine::Engine;
-use super::run::handed_over;
 use super::upkeep::drop_outdated;
 use crate::cube::alter;
 use crate::cube::build::{retire, retire_files};
 use crate::error::{QueryError, Result};
+use crate::query::answer::{Answer, Completion};
+use crate::query::ddl::name_of;
+use crate::query::engine::Engine;
+use crate::query::run::handed_over;
 use crate::session::Settings;
 use crate::statement::AlterCube;
 
 /// Changes a cube between builds. Queries that have begun go on with the cube they saw.
-pub(super) async fn run(engine: &Arc<Engine>, statement: &AlterCube, settings: &Settings) -> Result<Answer> {
+pub(in crate::query) async fn run(
+    engine: &Arc<Engine>,
+    statement: &AlterCube,
+    settings: &Settings,
+) -> Result<Answer> {
     let name = name_of(&statement.name, settings.schema())?;
     let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
     let cube = find(engine, &name)?;

@@ -9,19 +9,19 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
 use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
 
-use super::activity::Running;
-use super::answer::Answer;
-use super::ddl::name_of;
-use super::engine::Engine;
-use super::explain::AbortOnDrop;
-use super::show::{answer, number, numbers, text, texts};
 use crate::cube::{Advice, advise, quoted, stars};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::activity::Running;
+use crate::query::answer::Answer;
+use crate::query::ddl::name_of;
+use crate::query::engine::Engine;
+use crate::query::explain::AbortOnDrop;
+use crate::query::show::{answer, number, numbers, text, texts};
 use crate::session::Settings;
 use crate::statement::{RecommendFor, StatementLimits, folded};
 
 /// Columns of the answer.
-pub(super) fn schema() -> SchemaRef {
+pub(in crate::query) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("statement"),
         number("queries"),
@@ -41,7 +41,7 @@ enum Line {
 }
 
 /// Looks at the history and at samples of the tables; changes nothing.
-pub(super) async fn run(
+pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     wish: &RecommendFor,
     settings: &Settings,

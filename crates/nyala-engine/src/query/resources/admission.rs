@@ -12,29 +12,29 @@ use std::time::Duration;
 use nyala_model::CatalogSnapshot;
 use nyala_model::config::{AdmissionConfig, GroupConfig};
 
-use super::activity::{Entry, Phase};
 use super::line::{Line, Slot};
-use super::session::SessionOptions;
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::activity::{Entry, Phase};
+use crate::query::session::SessionOptions;
 
 /// The group of whoever is in no other.
 const DEFAULT_GROUP: &str = "default";
 
 /// The resource groups.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(in crate::query) struct Admission {
     /// By name; the default among them.
     groups: BTreeMap<String, Arc<Group>>,
 }
 
 /// Queries that share slots.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) name: String,
+pub(in crate::query) struct Group {
+    pub(in crate::query) name: String,
     config: GroupConfig,
     /// Slots there are.
-    pub(super) size: usize,
+    pub(in crate::query) size: usize,
     /// The keys of the configuration that bound it, for who is refused.
     limits: &'static str,
     refused: AtomicU64,
@@ -44,7 +44,7 @@ pub(super) struct Group {
 
 impl Admission {
     /// `threads` is how many slots a group has that says nothing else.
-    pub(super) fn new(config: &AdmissionConfig, threads: usize) -> Self {
+    pub(in crate::query) fn new(config: &AdmissionConfig, threads: usize) -> Self {
         let mut configs = config.groups.clone();
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
         let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
@@ -64,13 +64,13 @@ impl Admission {
     }
 
     /// All groups by name.
-    pub(super) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    pub(in crate::query) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.groups.values()
     }
 
     /// The group that a session chose with `nyala.resource_group`, else the first that names its user, else
     /// the first that names its schema, else the default.
-    pub(super) fn group(
+    pub(in crate::query) fn group(
         &self,
         chosen: &str,
         owner: &SessionOptions,
@@ -100,7 +100,7 @@ impl Admission {
 
 impl Group {
     /// Most memory one of its queries may hold, in bytes; none if only the whole is limited.
-    pub(super) fn query_memory_bytes(&self) -> Option<usize> {
+    pub(in crate::query) fn query_memory_bytes(&self) -> Option<usize> {
         Some(self.config.query_memory_bytes).filter(|bytes| *bytes > 0)
     }
 
@@ -122,17 +122,17 @@ impl Group {
     }
 
     /// What its part is worth beside that of others.
-    pub(super) fn weight(&self) -> usize {
+    pub(in crate::query) fn weight(&self) -> usize {
         self.config.weight
     }
 
     /// How many of its queries compute, and how many wait.
-    pub(super) fn count(&self) -> (usize, usize) {
+    pub(in crate::query) fn count(&self) -> (usize, usize) {
         self.line.count(self.lane)
     }
 
     /// A slot, as soon as there is one. Going away while waiting leaves nothing behind.
-    pub(super) async fn admit(&self, entry: &Entry) -> Result<Slot> {
+    pub(in crate::query) async fn admit(&self, entry: &Entry) -> Result<Slot> {
         let most = self.config.queue_length;
         let place = self.line.enter(self.lane, &entry.owner.user, most);
         let mut place = place.ok_or_else(|| {
@@ -160,7 +160,7 @@ impl Group {
     }
 
     /// How many were refused since the start.
-    pub(super) fn refused(&self) -> u64 {
+    pub(in crate::query) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
 
-use super::engine::Engine;
 use crate::cube::ReadyCube;
 use crate::cube::build::{Progress, Work, needs_rows, now_ms};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::engine::Engine;
 
 /// When it is tried again to record the end of a job, and how long after the tries that follow.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Adds a running job to the catalog. It is ended there whatever becomes of the statement, also if that is given up while
 /// the job is being added.
-pub(super) async fn begin(
+pub(in crate::query) async fn begin(
     engine: &Arc<Engine>,
     cube: &Arc<ReadyCube>,
     kind: JobKind,
@@ -84,7 +84,7 @@ fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
 }
 
 /// Records how a job ended, also when its statement is dropped half-way.
-pub(super) struct EndJob {
+pub(in crate::query) struct EndJob {
     engine: Arc<Engine>,
     progress: Arc<Progress>,
     done: bool,
@@ -92,11 +92,11 @@ pub(super) struct EndJob {
 
 impl EndJob {
     /// How far the job is.
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(in crate::query) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
-    pub(super) async fn finish(mut self, outcome: &Result<()>) {
+    pub(in crate::query) async fn finish(mut self, outcome: &Result<()>) {
         self.done = true;
         let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
         let outcome = outcome.clone();

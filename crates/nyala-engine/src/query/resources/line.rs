@@ -14,7 +14,7 @@ use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 /// All lines. The lock is held for choosing, never while anybody waits.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(in crate::query) struct Line {
     state: Mutex<State>,
     /// Slots of all lanes together, and of one user.
     slots: usize,
@@ -60,7 +60,7 @@ struct Waiter {
 
 /// The right to compute, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(in crate::query) struct Slot {
     line: Arc<Line>,
     lane: usize,
     user: Arc<str>,
@@ -71,7 +71,7 @@ type Given = Vec<(Sender<Slot>, Slot)>;
 
 impl Line {
     /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them, 0 does not.
-    pub(super) fn new(
+    pub(in crate::query) fn new(
         lanes: impl Iterator<Item = (usize, usize)>,
         slots: usize,
         user_slots: usize,
@@ -94,7 +94,12 @@ impl Line {
     /// Takes a place in a lane. The slot comes by the receiver, maybe at once; none if as many as `most` wait.
     /// Dropping the receiver gives up the place. If it is full, who waits most often loses the youngest of their places to who
     /// does less often.
-    pub(super) fn enter(self: &Arc<Self>, lane: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
+    pub(in crate::query) fn enter(
+        self: &Arc<Self>,
+        lane: usize,
+        user: &str,
+        most: usize,
+    ) -> Option<Receiver<Slot>> {
         let (gives, slot) = channel();
         let mut state = self.lock();
         let ticket = state.next_ticket;
@@ -109,7 +114,7 @@ impl Line {
     }
 
     /// How many compute in a lane, and how many wait.
-    pub(super) fn count(&self, lane: usize) -> (usize, usize) {
+    pub(in crate::query) fn count(&self, lane: usize) -> (usize, usize) {
         let state = self.lock();
         let Some(lane) = state.lanes.get(lane) else { return (0, 0) };
         (lane.running, lane.waiting.iter().filter(|waiter| !waiter.gives.is_closed()).count())

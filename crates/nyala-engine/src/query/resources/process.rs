@@ -1,4 +1,4 @@
-//! What the process may use: threads, memory and room on the disk, and who may use how much of it.
+//! What the process may use: threads, memory and room on the disk.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const METADATA_CACHE_BYTES: usize = 256 << 20;
 const SPILLED: &[u8] = b"datafusion-";
 
 /// Threads of each kind.
-pub(super) fn thread_count(config: &QueryConfig) -> usize {
+pub(in crate::query) fn thread_count(config: &QueryConfig) -> usize {
     match config.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
@@ -30,7 +30,7 @@ pub(super) fn thread_count(config: &QueryConfig) -> usize {
 }
 
 /// Where queries compute: their memory, their folder for what does not fit in it, and the files' footers.
-pub(super) fn runtime(
+pub(in crate::query) fn runtime(
     data_dir: &Path,
     config: &QueryConfig,
     memory: &Memory,
@@ -72,15 +72,15 @@ fn clear(spill: &Path) -> std::io::Result<()> {
 }
 
 /// The memory limit, in bytes, by who may use it.
-pub(super) struct Memory {
-    pub(super) hot_cuboids: usize,
+pub(in crate::query) struct Memory {
+    pub(in crate::query) hot_cuboids: usize,
     queries: usize,
     builds: usize,
 }
 
 impl Memory {
     /// Hot cuboids take their share; queries and builds have half each of what is left.
-    pub(super) fn divide(config: &Config) -> Self {
+    pub(in crate::query) fn divide(config: &Config) -> Self {
         let limit = memory_limit_bytes(&config.query);
         let hot_cuboids = limit / 100 * config.cache.hot_cuboids_percent;
         let half = limit.saturating_sub(hot_cuboids) / 2;
@@ -93,12 +93,12 @@ impl Memory {
     }
 
     /// Builds take from their part what they need.
-    pub(super) fn for_builds(&self) -> Arc<dyn MemoryPool> {
+    pub(in crate::query) fn for_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
     }
 
     /// The same memory in fair shares. A build uses it when it has given the other back.
-    pub(super) fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
+    pub(in crate::query) fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.builds), NAMED_CONSUMERS))
     }
 }

@@ -8,16 +8,16 @@ use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentRange};
 use tokio::sync::Mutex;
 
-use super::answer::{Answer, Completion};
 use super::bounds::bounds;
-use super::engine::Engine;
-use super::explain::AbortOnDrop;
 use super::job::begin;
 use super::maker::Maker;
 use crate::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
 use crate::cube::{ReadyCube, live_tables};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
+use crate::query::answer::{Answer, Completion};
+use crate::query::engine::Engine;
+use crate::query::explain::AbortOnDrop;
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{BuildAction, BuildCube};
 
@@ -41,15 +41,15 @@ fn range_of_all(works: &[Work]) -> SegmentRange {
 }
 
 /// What is to be built.
-pub(super) struct Wish {
-    pub(super) name: QualifiedName,
-    pub(super) kind: JobKind,
-    pub(super) range: Option<(SqlExpr, SqlExpr)>,
+pub(in crate::query) struct Wish {
+    pub(in crate::query) name: QualifiedName,
+    pub(in crate::query) kind: JobKind,
+    pub(in crate::query) range: Option<(SqlExpr, SqlExpr)>,
 }
 
 /// Makes segments and publishes each as soon as it is whole. Cancelling the statement cancels the build;
 /// segments that are published by then stay.
-pub(super) async fn run(
+pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     statement: &BuildCube,
     name: QualifiedName,
@@ -66,7 +66,7 @@ pub(super) async fn run(
 }
 
 /// Runs a job to its end, if there is something to do.
-pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
+pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
     let name = &wish.name;
     check_idle(engine, name)?;
     let cube = find(engine, name)?;
@@ -135,16 +135,16 @@ pub(super) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Setting
     outcome
 }
 
-pub(super) fn busy(name: &QualifiedName) -> QueryError {
+pub(in crate::query) fn busy(name: &QualifiedName) -> QueryError {
     QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built or altered already"))
         .hint("wait for that build, or end it with CANCEL JOB; SHOW JOBS tells how far it is")
 }
 
-pub(super) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+pub(in crate::query) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     find_in(&engine.context(), name)
 }
 
-pub(super) fn find_in(context: &SnapshotContext, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+pub(in crate::query) fn find_in(context: &SnapshotContext, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
     let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
@@ -168,7 +168,7 @@ async fn persist(cube: &ReadyCube) -> Result<()> {
 }
 
 /// Decides which versions of a cube's live tables are read, as soon as their stores are open.
-pub(super) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
+pub(in crate::query) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
     open(cube).await?;
     let Ok(compiled) = &cube.compiled else { return Ok(()) };
     for table in live_tables(compiled) {

@@ -10,13 +10,13 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
 use nyala_model::KeyRange;
 
-use super::engine::Engine;
 use crate::cube::{PartitionColumn, ReadyCube};
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::query::engine::Engine;
 use crate::session::Settings;
 
 /// Evaluates FROM and TO.
-pub(super) async fn bounds(
+pub(in crate::query) async fn bounds(
     engine: &Engine,
     range: Option<(SqlExpr, SqlExpr)>,
     cube: &ReadyCube,

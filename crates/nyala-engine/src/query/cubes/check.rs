@@ -13,17 +13,17 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 
-use super::activity::Running;
-use super::answer::Answer;
 use super::build::pin;
-use super::engine::Engine;
-use super::explain::AbortOnDrop;
-use super::planning::simplify_context;
 use super::segments::missing_cube;
-use super::show::{answer, number, numbers, text, texts};
 use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite};
 use crate::error::{QueryError, Result};
 use crate::live::Pins;
+use crate::query::activity::Running;
+use crate::query::answer::Answer;
+use crate::query::engine::Engine;
+use crate::query::explain::AbortOnDrop;
+use crate::query::planning::simplify_context;
+use crate::query::show::{answer, number, numbers, text, texts};
 use crate::scan::{FileProblem, check_file};
 use crate::session::Settings;
 
@@ -36,7 +36,7 @@ const FILES_AT_ONCE: usize = 8;
 const TOLERANCE: f64 = 1e-9;
 
 /// Columns of the answer.
-pub(super) fn schema() -> SchemaRef {
+pub(in crate::query) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("check"),
         number("segment"),
@@ -66,7 +66,7 @@ impl Finding {
 }
 
 /// Checks files, then freshness, then answers.
-pub(super) async fn run(
+pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     name: &QualifiedName,
     sample: Option<u64>,

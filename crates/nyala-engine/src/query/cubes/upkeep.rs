@@ -10,12 +10,12 @@ use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, Se
 use tokio_util::sync::CancellationToken;
 
 use super::build::{Wish, find, run_job};
-use super::engine::Engine;
 use super::maker::Maker;
 use crate::cube::ReadyCube;
 use crate::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
 use crate::error::{ErrorKind, Result};
 use crate::live::Pins;
+use crate::query::engine::Engine;
 use crate::session::Settings;
 
 /// How long a cube whose refresh failed is left alone; after each further failure twice as long.
@@ -26,7 +26,7 @@ const LONGEST_REST: Duration = Duration::from_secs(3600);
 const REST_AFTER_WORK: u32 = 9;
 
 /// Drops what is too old and merges what is due, as part of the job that built something.
-pub(super) async fn after_build(maker: &Maker) -> Result<()> {
+pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
     drop_outdated(&maker.engine, &maker.name).await?;
     loop {
         let cube = maker.cube()?;
@@ -44,7 +44,7 @@ pub(super) async fn after_build(maker: &Maker) -> Result<()> {
 }
 
 /// Drops the segments that the cube's retention does not keep. Their rows are read from the tables.
-pub(super) async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
+pub(in crate::query) async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
     let cube = find(engine, name)?;
     let outdated = outdated(&cube);
     for segment in &outdated {
@@ -93,7 +93,7 @@ fn due_merge(cube: &ReadyCube) -> Option<Work> {
 }
 
 /// Refreshes cubes that ask for it, one after the other, until the engine is gone.
-pub(super) fn watch(engine: &Arc<Engine>, every: Duration) {
+pub(in crate::query) fn watch(engine: &Arc<Engine>, every: Duration) {
     let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
     engine.threads.execution().spawn(refresh_for_ever(weak, stopping, every));
 }

@@ -6,15 +6,15 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use nyala_model::{CubeEntry, DimensionSet, QualifiedName, QueryHistoryEntry, SegmentState};
 
-use super::activity::Running;
-use super::answer::Answer;
-use super::engine::Engine;
 use super::segments::missing_cube;
-use super::show::{answer, number, numbers, text, texts, time, times};
 use crate::error::Result;
+use crate::query::activity::Running;
+use crate::query::answer::Answer;
+use crate::query::engine::Engine;
+use crate::query::show::{answer, number, numbers, text, texts, time, times};
 
 /// Columns of the answer.
-pub(super) fn schema() -> SchemaRef {
+pub(in crate::query) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("cuboid"),
         number("rows"),
@@ -34,7 +34,7 @@ struct Row {
 }
 
 /// Every cuboid, the one used least first, and of those the largest.
-pub(super) async fn run(engine: &Engine, name: &QualifiedName, running: Running) -> Result<Answer> {
+pub(in crate::query) async fn run(engine: &Engine, name: &QualifiedName, running: Running) -> Result<Answer> {
     let history = engine.history.entries().await;
     let context = engine.context();
     let cube = context.snapshot().cubes.get(name).ok_or_else(|| missing_cube(name))?;

@@ -8,7 +8,6 @@ use nyala_model::{QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 use tokio::sync::Mutex;
 
 use super::build::{find, find_in};
-use super::engine::Engine;
 use super::upkeep;
 use crate::cube::build::{
     BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
@@ -17,6 +16,7 @@ use crate::cube::build::{
 use crate::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
+use crate::query::engine::Engine;
 use crate::session::SnapshotContext;
 
 /// How long to wait before the second attempt; before each further one five times as long.
@@ -24,21 +24,21 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(125);
 
 /// Makes the segments of one job.
-pub(super) struct Maker {
-    pub(super) engine: Arc<Engine>,
-    pub(super) name: QualifiedName,
-    pub(super) context: BuildContext,
+pub(in crate::query) struct Maker {
+    pub(in crate::query) engine: Arc<Engine>,
+    pub(in crate::query) name: QualifiedName,
+    pub(in crate::query) context: BuildContext,
     /// The versions of live tables that the whole job reads.
-    pub(super) pins: Arc<Pins>,
+    pub(in crate::query) pins: Arc<Pins>,
     /// Has the rows of every segment that is to be built.
-    pub(super) range: SegmentRange,
+    pub(in crate::query) range: SegmentRange,
     /// What was found out about these rows, with the files they lay in then.
-    pub(super) survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
+    pub(in crate::query) survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
 }
 
 impl Maker {
     /// The cube as it is now, over what this job reads of live tables.
-    pub(super) fn cube(&self) -> Result<Arc<ReadyCube>> {
+    pub(in crate::query) fn cube(&self) -> Result<Arc<ReadyCube>> {
         Ok(find(&self.engine, &self.name)?.at(&self.pins))
     }
 
@@ -87,7 +87,7 @@ impl Maker {
     }
 
     /// One segment after the other, then what the cube's options ask for.
-    pub(super) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
+    pub(in crate::query) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
         for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
             for work in group {
@@ -143,7 +143,7 @@ impl Maker {
     }
 
     /// One segment. Failures of the moment are waited out.
-    pub(super) async fn make(&self, work: &Work) -> Result<()> {
+    pub(in crate::query) async fn make(&self, work: &Work) -> Result<()> {
         self.make_one(work, None).await
     }
 

@@ -9,9 +9,9 @@ use futures::stream::FuturesUnordered;
 use nyala_model::{QualifiedName, SegmentState};
 use tokio_util::sync::CancellationToken;
 
-use super::engine::Engine;
 use super::upkeep;
 use crate::error::Result;
+use crate::query::engine::Engine;
 use crate::scan::TableFiles;
 use crate::session::SnapshotContext;
 
@@ -25,7 +25,7 @@ const LISTINGS: usize = 3;
 
 /// When each table was listed last.
 #[derive(Debug, Default)]
-pub(super) struct FileChecks {
+pub(in crate::query) struct FileChecks {
     listed: Mutex<HashMap<QualifiedName, Instant>>,
     /// When the listing began that is believed.
     begun: Mutex<HashMap<QualifiedName, Instant>>,
@@ -78,7 +78,7 @@ impl FileChecks {
 }
 
 /// Checks once, then at every interval until the engine is gone.
-pub(super) async fn watch(engine: &Arc<Engine>, every: Duration) {
+pub(in crate::query) async fn watch(engine: &Arc<Engine>, every: Duration) {
     let first = engine.check_files(None);
     if tokio::time::timeout(FIRST_CHECK, first).await.is_err() {
         tracing::warn!("the files of tables are not listed yet; until then no cube is used");
@@ -140,7 +140,7 @@ fn tables_to_list(
 impl Engine {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
     /// afterwards are judged by what was found. Fails if a table cannot be listed.
-    pub(super) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
+    pub(in crate::query) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
         // What was listed with statistics may have become outdated by a listing without them, which took less time.
         for _ in 1..LISTINGS {
             if self.list_files(only).await? {

@@ -37,7 +37,7 @@ type Jobs = tokio::sync::Mutex<UnboundedReceiver<Job>>;
 
 /// Threads for planning and for execution.
 #[derive(Debug)]
-pub(super) struct Threads {
+pub(in crate::query) struct Threads {
     planning: UnboundedSender<Job>,
     runtimes: Vec<Runtime>,
     handle: Handle,
@@ -47,7 +47,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// Starts `count` threads of each kind.
-    pub(super) fn start(count: usize) -> Result<Self> {
+    pub(in crate::query) fn start(count: usize) -> Result<Self> {
         let failed = |error: std::io::Error| {
             QueryError::new(ErrorKind::ResourcesExhausted, format!("cannot start threads: {error}"))
         };
@@ -84,30 +84,30 @@ impl Threads {
     }
 
     /// The runtime of small queries, and of what waits more than it computes.
-    pub(super) fn execution(&self) -> &Handle {
+    pub(in crate::query) fn execution(&self) -> &Handle {
         &self.handle
     }
 
     /// The runtime that brings cuboids into memory: a thread of its own, because among the queries that are slow as
     /// long as it has not been done it would be done last.
-    pub(super) fn loading(&self) -> &Handle {
+    pub(in crate::query) fn loading(&self) -> &Handle {
         &self.loading
     }
 
     /// The runtime of builds and of queries that take long anyway. The system lets its threads compute when the
     /// others have nothing to do, and for a small share of the time when they have: so a dashboard
     /// beside a large join is hardly slower, and the join hardly too.
-    pub(super) fn patient(&self) -> &Handle {
+    pub(in crate::query) fn patient(&self) -> &Handle {
         &self.patient
     }
 
     /// All runtimes, by the name of their threads.
-    pub(super) fn runtimes(&self) -> [(&'static str, &Handle); 3] {
+    pub(in crate::query) fn runtimes(&self) -> [(&'static str, &Handle); 3] {
         [("nyala-query", &self.handle), ("nyala-patient", &self.patient), ("nyala-load", &self.loading)]
     }
 
     /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer.
-    pub(super) async fn plan<F, T>(&self, work: F) -> Result<T>
+    pub(in crate::query) async fn plan<F, T>(&self, work: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
@@ -127,7 +127,7 @@ impl Threads {
     }
 
     /// Runs `work` on a planning thread, some time. Nobody waits for it.
-    pub(super) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub(in crate::query) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
         let job = async move {
             if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
                 tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
@@ -171,7 +171,7 @@ async fn work(jobs: &Jobs) {
 }
 
 /// A panic below us is an error of one statement, never the end of the process or of its answer.
-pub(super) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
+pub(in crate::query) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     QueryError::internal(text.unwrap_or_else(|| "a panic without a message".to_owned()))
