@@ -96,6 +96,27 @@ def columns_that_change():
 
 
 @check
+def lists():
+    """arrays are given and taken, with and without a type in the text"""
+
+    async def work(connection):
+        row = await connection.fetchrow("SELECT ARRAY[1, 2], ARRAY[3, NULL]::bigint[], ARRAY[0.5::double], ARRAY['a', 'b,c']")
+        assert tuple(row) == ([1, 2], [3, None], [0.5], ["a", "b,c"]), row
+        await connection.execute("CREATE LIVE TABLE lists (id INT PRIMARY KEY, t TEXT)")
+        await connection.execute("INSERT INTO lists VALUES (1, 'a'), (2, 'b'), (3, NULL)")
+        count = "SELECT count(*) FROM lists WHERE "
+        for condition, values in [
+            ("id = ANY($1::int[])", [1, 3, 5]),
+            ("id = ANY($1)", [1, 3, 5]),
+            ("t = ANY($1) AND id < 3", ["a", "b,c", "b"]),
+        ]:
+            assert await connection.fetchval(count + condition, values) == 2, condition
+        assert await connection.fetchval(count + "id = ANY($1)", []) == 0
+
+    with_connection(work)
+
+
+@check
 def out():
     """rows are copied out, a wrong query is refused, and the connection goes on"""
 

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{ParamValues, ScalarValue};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use super::planning::Unoptimized;
 use super::plans::integer;
@@ -24,7 +26,47 @@ pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         })?;
         types.insert(number, data_type);
     }
+    for (number, data_type) in list_types(plan)? {
+        types.entry(number).and_modify(|known| *known = known.take().or_else(|| Some(data_type)));
+    }
     Ok(in_order(types))
+}
+
+/// Types of parameters in `x = ANY($1)`, which DataFusion does not infer: lists of what `x` is.
+fn list_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, DataType>> {
+    let mut types = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                let Expr::ScalarFunction(call) = expr else { return Ok(TreeNodeRecursion::Continue) };
+                if let ("array_has", [Expr::Placeholder(list), value]) = (call.name(), call.args.as_slice())
+                    && let Some(number) = list.id.strip_prefix('$').and_then(|number| number.parse().ok())
+                    && let Some(item) = value.get_type(&schema).ok().and_then(item_type)
+                {
+                    types.insert(number, DataType::new_list(item, true));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(types)
+}
+
+/// The type of elements that are compared with values of a type; none if drivers do not send lists of such.
+fn item_type(value: DataType) -> Option<DataType> {
+    Some(match value {
+        DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
+        DataType::Dictionary(_, value) => item_type(*value)?,
+        DataType::Int8 | DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::Utf8 | DataType::Boolean | DataType::Date32 => value,
+        DataType::Int16 | DataType::Int32 | DataType::Int64 => value,
+        DataType::Float32 | DataType::Float64 => value,
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone),
+        _ => return None,
+    })
 }
 
 /// The types of `$1`, `$2`, … in order. A number that is not used has no type.

@@ -20,6 +20,7 @@ pub(super) fn type_named(kind: &SqlType) -> Option<Type> {
         "bool" | "boolean" => Type::BOOL,
         "smallint" | "int2" => Type::INT2,
         "int" | "integer" | "int4" => Type::INT4,
+        "oid" => Type::OID,
         "bigint" | "int8" => Type::INT8,
         "real" | "float4" => Type::FLOAT4,
         "double precision" | "float8" => Type::FLOAT8,

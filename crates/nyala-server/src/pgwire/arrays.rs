@@ -32,6 +32,7 @@ pub(super) fn array_type(item: &Type) -> Option<Type> {
         Type::BOOL => Type::BOOL_ARRAY,
         Type::INT2 => Type::INT2_ARRAY,
         Type::INT4 => Type::INT4_ARRAY,
+        Type::OID => Type::OID_ARRAY,
         Type::INT8 => Type::INT8_ARRAY,
         Type::FLOAT4 => Type::FLOAT4_ARRAY,
         Type::FLOAT8 => Type::FLOAT8_ARRAY,

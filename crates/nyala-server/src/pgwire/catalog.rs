@@ -1,9 +1,13 @@
 //! `pg_catalog`: the system tables and functions that PostgreSQL tools look things up in.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::ipc::writer::FileWriter;
+use arrow::record_batch::RecordBatch;
+use arrow_pg::datatypes::PG_CHAR_KEY;
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProviderList, SchemaProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::datasource::{TableProvider, TableType};
@@ -13,8 +17,8 @@ use datafusion_pg_catalog::pg_catalog::catalog_info::CatalogInfo;
 use datafusion_pg_catalog::pg_catalog::context::{PgCatalogContextProvider, Role};
 use datafusion_pg_catalog::pg_catalog::oid_type_planner::PgOidTypePlanner;
 use datafusion_pg_catalog::pg_catalog::{
-    self, PG_CATALOG_TABLES, PgCatalogSchemaProvider, PgCatalogStaticTables, array_bounds_udf, format_type,
-    generate_series_arg_coercion::CoerceIntArgsToBigInt, pg_get_expr_udf, quote_ident_udf,
+    self, ArrowTable, PG_CATALOG_TABLES, PgCatalogSchemaProvider, PgCatalogStaticTables, array_bounds_udf,
+    format_type, generate_series_arg_coercion::CoerceIntArgsToBigInt, pg_get_expr_udf, quote_ident_udf,
 };
 use nyala_engine::SessionExtension;
 
@@ -53,10 +57,31 @@ impl PgCatalog {
     }
 
     fn load(&self) -> Result<Shared> {
-        let tables = Arc::new(PgCatalogStaticTables::try_new()?);
+        let mut tables = PgCatalogStaticTables::try_new()?;
+        tables.pg_type = Arc::new(with_letters(&tables.pg_type, "typtype")?);
+        let tables = Arc::new(tables);
         let schema = PgCatalogSchemaProvider::try_new(self.current.clone(), Arc::clone(&tables), Roles)?;
         Ok(Shared { tables, schema: Arc::new(schema) })
     }
+}
+
+/// The table with a column of the type `"char"`: asyncpg compares the kinds of types as bytes, which it reads of that one.
+fn with_letters(table: &ArrowTable, column: &str) -> Result<ArrowTable> {
+    let schema = table.schema();
+    let fields = schema.fields().iter().map(|field| {
+        let metadata = match field.name() == column {
+            true => HashMap::from([(PG_CHAR_KEY.to_owned(), "char".to_owned())]),
+            false => field.metadata().clone(),
+        };
+        field.as_ref().clone().with_metadata(metadata)
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    // Its only maker reads a file.
+    let mut file = FileWriter::try_new(Vec::new(), &schema)?;
+    for batch in table.data() {
+        file.write(&RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?)?;
+    }
+    ArrowTable::from_ipc_data(file.into_inner()?)
 }
 
 impl SessionExtension for PgCatalog {

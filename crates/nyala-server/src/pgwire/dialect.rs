@@ -69,10 +69,13 @@ impl Rewrite for Dialect<'_> {
                 backslash_escape(escape_char, pattern);
                 None
             }
-            Expr::Subquery(query) => {
-                aggregate_correlated(query);
-                None
-            }
+            Expr::Subquery(query) => match of_no_rows(query) {
+                Some(nothing) => snippets::expression(nothing),
+                None => {
+                    aggregate_correlated(query);
+                    None
+                }
+            },
             _ => None,
         };
         if let Some(replacement) = replacement {
@@ -190,6 +193,21 @@ fn backslash_escape(escape: &mut Option<ValueWithSpan>, pattern: &mut Box<Expr>)
         **pattern = replaced;
         *escape = None;
     }
+}
+
+/// What a subquery gives that looks up the base of a domain, or the attributes of a type: there are neither. It cannot be planned,
+/// since it is correlated and has WITH RECURSIVE or `array_agg`.
+fn of_no_rows(query: &Query) -> Option<&'static str> {
+    if query.with.as_ref().is_some_and(|with| with.recursive) {
+        return Some("CAST(NULL AS INT)");
+    }
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let [SelectItem::UnnamedExpr(Expr::Function(call))] = select.projection.as_slice() else { return None };
+    let of_attributes = call.name.to_string().eq_ignore_ascii_case("array_agg")
+        && any_expr(select.as_ref(), &mut |expr| {
+            column_name(expr).is_some_and(|name| name.value == "reltype")
+        });
+    of_attributes.then_some(NULL_LIST)
 }
 
 /// A subquery that looks up one value for each outer row is planned only if it aggregates: the maximum
