@@ -153,6 +153,8 @@ async fn mistakes_name_the_thing_and_the_next_step() {
         ("1e30::bigint", ErrorKind::OutOfRange),
         ("12345.6::decimal(5, 2)", ErrorKind::OutOfRange),
         ("'12345.6'::decimal(5, 2)", ErrorKind::OutOfRange),
+        ("99999999999.5::decimal(20, 2)::int", ErrorKind::OutOfRange),
+        ("1e40::double::decimal(38, 0)", ErrorKind::OutOfRange),
     ] {
         test.error(&format!("SELECT {value}"), kind, "").await;
     }
@@ -389,6 +391,12 @@ async fn columns_may_be_called_the_same() {
         ),
         ("SELECT n::text FROM t ORDER BY n", "n", "10, 20"),
         ("SELECT n::text, id::text FROM t ORDER BY t.n DESC", "n id", "20 2, 10 1"),
+        ("SELECT id::text FROM t ORDER BY -id", "id", "2, 1"),
+        (
+            "SELECT (10 - id)::text, id, id::int FROM t ORDER BY abs(id - 3), id",
+            "Int64(10) - t.id id id",
+            "8 2 2, 9 1 1",
+        ),
         ("SELECT DISTINCT n, n FROM t ORDER BY n", "n n", "10 10, 20 20"),
     ] {
         let statement = test.session.parse(sql).unwrap().remove(0);

@@ -304,8 +304,35 @@ async fn casts_are_not_left_out_where_they_change_what_is_equal() {
     }
     let sql = "SELECT sum(id) FROM (SELECT price::int AS whole, id FROM t) WHERE whole = 2";
     assert_eq!(test.run(sql).await, [["1110"]]);
-    let sql = "SELECT sum(id) FROM t JOIN (VALUES (2), (7)) v (whole) ON price::int = whole";
-    assert_eq!(test.run(sql).await, [["1110"]]);
+    for (sql, expected) in [
+        ("SELECT sum(id) FROM t JOIN (VALUES (2), (7)) v (whole) ON price::int = whole", "1110"),
+        (
+            "SELECT sum(a.id) FROM t a JOIN t b ON a.n::int = b.n AND a.price::decimal(9, 1) = b.price::decimal(9, 1)",
+            "11111",
+        ),
+        ("SELECT sum(id) FROM t WHERE n::int IN (SELECT 40000 UNION ALL SELECT 2)", "110"),
+        ("SELECT sum(id) FROM t WHERE price::int IN (SELECT 2)", "1110"),
+        (
+            "SELECT sum(id) FROM t WHERE EXISTS (SELECT 1 FROM (VALUES (2)) v (whole) WHERE t.price::int = whole)",
+            "1110",
+        ),
+        (
+            "SELECT sum(c) FROM (SELECT (SELECT count(*) FROM t b WHERE b.price::bigint = a.n) AS c FROM t a WHERE id < 100)",
+            "4",
+        ),
+        ("SELECT sum(place) FROM (SELECT rank() OVER (ORDER BY price::int, n::int) AS place FROM t)", "15"),
+        (
+            "SELECT string_agg(id::text, ' ' ORDER BY price::int DESC, n::smallint) FROM t WHERE n < 40000",
+            "10 1",
+        ),
+        ("SELECT sum(place) FROM (SELECT rank() OVER (ORDER BY price::int = 2) AS place FROM t)", "11"),
+        (
+            "SELECT sum(id) FROM (SELECT 1.5::decimal(2, 1) AS half, id, price FROM t) WHERE half::int = price::int",
+            "1110",
+        ),
+    ] {
+        assert_eq!(test.run(sql).await, [[expected]], "{sql}");
+    }
     let sql = "SELECT id FROM t WHERE n::smallint = 2";
     test.error(sql, ErrorKind::OutOfRange, "40000").await;
 }

@@ -13,6 +13,8 @@ const GROUP_IS_FULL: &str = "bytes that resource group";
 /// How DataFusion says that too much is spilled. It hides in an I/O error, and names a setting that nobody can set here.
 const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";
 
+/// How casts say that a type has no room for a number.
+const OUT_OF_RANGE: [&str; 3] = ["Can't cast value ", " is out of range ", "Overflowing on "];
 /// How Arrow says that a decimal has no room for a number.
 const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
 
@@ -85,7 +87,7 @@ pub(super) fn from_arrow(error: &ArrowError) -> QueryError {
             QueryError::new(ErrorKind::OutOfRange, format!("`{operation}` is out of the range of its type"))
                 .hint("compute with a wider type: CAST one of the operands to BIGINT or DECIMAL(38, 0)")
         }
-        ArrowError::CastError(text) if text.starts_with("Can't cast value ") => {
+        ArrowError::CastError(text) if OUT_OF_RANGE.iter().any(|words| text.contains(words)) => {
             QueryError::new(ErrorKind::OutOfRange, tidy(text))
                 .hint("cast to a wider type, or use TRY_CAST, which gives NULL then")
         }

@@ -8,7 +8,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Ident, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    Expr as SqlExpr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, Statement as SqlStatement,
 };
 
 use crate::error::Result;
@@ -18,7 +18,9 @@ const MARK: char = '\u{1}';
 
 /// Resolves names and types of `statement`.
 pub(super) async fn plan(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
-    let ways = [Casts::AsTheirColumns, Casts::Apart].map(|casts| rename(&statement, casts));
+    // In ORDER BY a name is a column of the result, and within an expression one of a table.
+    let own = orders_by_names(&statement).then_some(Casts::AsTheirColumns);
+    let ways: Vec<_> = own.into_iter().chain([Casts::Apart]).map(|casts| rename(&statement, casts)).collect();
     let refused = match state.statement_to_plan(statement).await {
         Err(error) if is_of_names(&error) => error,
         planned => return Ok(planned?),
@@ -42,6 +44,14 @@ enum Casts {
     AsTheirColumns,
     /// So that nothing is mistaken for them.
     Apart,
+}
+
+/// Whether ORDER BY has nothing but names and positions.
+fn orders_by_names(statement: &DfStatement) -> bool {
+    let DfStatement::Statement(statement) = statement else { return false };
+    let SqlStatement::Query(query) = statement.as_ref() else { return false };
+    let Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) = &query.order_by else { return true };
+    items.iter().all(|item| matches!(item.expr, SqlExpr::Identifier(_) | SqlExpr::Value(_)))
 }
 
 fn is_of_names(error: &DataFusionError) -> bool {
@@ -115,10 +125,12 @@ fn select_of_mut(statement: &mut SqlStatement) -> Option<&mut Select> {
 fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut titles = Vec::new();
-    let all = items.iter().position(|item| name_of(item).is_none());
-    for (item, given) in items.iter().enumerate() {
-        let Some(name) = name_of(given) else { continue };
-        let (key, name) = match name {
+    let known: Vec<Option<Name>> = items.iter().map(name_of).collect();
+    let names: Vec<Option<&String>> = known.iter().map(|name| name.as_ref().and_then(Name::given)).collect();
+    let all = known.iter().position(Option::is_none);
+    for (item, (given, name)) in items.iter().zip(&known).enumerate() {
+        let Some(name) = name else { continue };
+        let (key, name) = match name.clone() {
             Name::Given(name) => (name.clone(), Some(name)),
             Name::Text(text) => (text.to_lowercase(), None),
         };
@@ -129,9 +141,10 @@ fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
             (Some(name), earlier) if earlier.is_some() || all.is_some() => Own::Name(name),
             (None, Some(earlier)) if all.is_none_or(|all| earlier < all) => Own::Like(earlier),
             (Some(name), None) if is_cast(given) => {
+                let is_only = names.iter().filter(|other| **other == Some(&name)).count() == 1;
                 let ours = match casts {
-                    Casts::AsTheirColumns => name.clone(),
-                    Casts::Apart => format!("{MARK}{item}"),
+                    Casts::AsTheirColumns if is_only => name.clone(),
+                    _ => format!("{MARK}{item}"),
                 };
                 titles.push(Title { item, ours, own: Own::Name(name) });
                 continue;
@@ -144,10 +157,20 @@ fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
 }
 
 /// What a column is called after.
+#[derive(Clone)]
 enum Name {
     Given(String),
     /// The text of its expression.
     Text(String),
+}
+
+impl Name {
+    fn given(&self) -> Option<&String> {
+        match self {
+            Self::Given(name) => Some(name),
+            Self::Text(_) => None,
+        }
+    }
 }
 
 /// None if the item stands for any number of columns.

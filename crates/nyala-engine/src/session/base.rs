@@ -16,7 +16,7 @@ use super::lists::DisjointLists;
 use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
-use super::rounding::NearestWhole;
+use super::rounding::RoundConstants;
 use super::settings::NyalaOptions;
 use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
@@ -92,7 +92,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
     rules.extend(Analyzer::new().rules);
     rules.push(Arc::new(ConstantTexts));
-    rules.push(Arc::new(NearestWhole));
+    rules.push(Arc::new(RoundConstants));
     rules.push(Arc::new(ConstantsRight));
     rules.push(Arc::new(DisjointLists));
     rules.push(Arc::new(ConstantsFit));
@@ -101,7 +101,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// DataFusion's, after what keeps them from going too far.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(KeepCasts), Arc::new(KeepCase)];
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
+        vec![Arc::new(RoundConstants), Arc::new(KeepCasts), Arc::new(KeepCase)];
     rules.extend(Optimizer::new().rules);
     rules
 }

@@ -9,9 +9,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileScanConfigBuilder, FileSource, ParquetSource};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, TryCast, Volatility,
+    Between, BinaryExpr, Case, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator,
+    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -22,7 +24,8 @@ use super::overflow::input_schema;
 use crate::conversion::can_be_undone;
 use crate::pruning::misleads;
 
-/// Hides casts in expressions of plans from what would leave them out. Cubes are matched before, and know casts.
+/// Hides casts that are compared with constants from what would leave them out. Cubes are matched before, and know casts; joins and
+/// subqueries are made of casts that are compared with columns.
 #[derive(Debug)]
 pub(super) struct KeepCasts;
 
@@ -36,8 +39,12 @@ impl OptimizerRule for KeepCasts {
             if matches!(node, LogicalPlan::Extension(_)) || !has_casts(&node)? {
                 return Ok(Transformed::no(node));
             }
-            let schema = input_schema(&node);
-            node.map_expressions(|expr| expr.transform_down(|expr| Ok(kept(expr, &schema))))
+            let (schema, names) = (input_schema(&node), NamePreserver::new(&node));
+            node.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let kept = expr.transform_down(|expr| Ok(kept(expr, &schema)))?;
+                Ok(kept.update_data(|expr| name.restore(expr)))
+            })
         })
     }
 }
@@ -52,21 +59,63 @@ pub(super) fn has_casts(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn kept(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let (value, to) = match &expr {
-        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
-            (expr, field.data_type())
+/// A comparison with constants whose casts are hidden.
+fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let hidden = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            (is_constant(right) && hide(left, schema)) || (is_constant(left) && hide(right, schema))
         }
-        Expr::ScalarFunction(call) if call.func.inner().is::<AsItIs>() => {
-            return Transformed::new(expr, false, TreeNodeRecursion::Jump);
+        Expr::Between(Between { expr, low, high, .. }) => {
+            is_constant(low) && is_constant(high) && hide(expr, schema)
         }
-        _ => return Transformed::no(expr),
+        Expr::InList(InList { expr, list, .. }) if is_constant(expr) => {
+            list.iter_mut().fold(false, |hidden, item| hide(item, schema) || hidden)
+        }
+        Expr::InList(InList { expr, list, .. }) => list.iter().all(is_constant) && hide(expr, schema),
+        Expr::Case(Case { expr: Some(expr), .. }) => hide(expr, schema),
+        // A list of constants becomes IN.
+        Expr::ScalarFunction(call) if call.name() == "array_has" => match call.args.as_mut_slice() {
+            [list, value] => is_constant(list) && hide(value, schema),
+            _ => false,
+        },
+        _ => false,
     };
-    if value.get_type(schema).is_ok_and(|from| can_be_undone(&from, to)) {
-        return Transformed::no(expr);
+    if hidden { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+}
+
+/// Whether no row decides its value.
+pub(super) fn is_constant(expr: &Expr) -> bool {
+    let varies = expr.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+        ))
+    });
+    !varies.unwrap_or(true)
+}
+
+/// Hides the first of nested casts that cannot be undone; whether there is one that is not hidden yet.
+fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
+    let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) = expr
+    else {
+        return false;
+    };
+    if value.get_type(schema).is_ok_and(|from| can_be_undone(&from, field.data_type())) {
+        return hide(value, schema);
     }
-    let hidden = ScalarUDF::new_from_impl(AsItIs::new()).call(vec![expr]);
-    Transformed::new(hidden, true, TreeNodeRecursion::Jump)
+    *expr = ScalarUDF::new_from_impl(AsItIs::new()).call(vec![std::mem::take(expr)]);
+    true
 }
 
 /// Hides casts in what scans of Parquet files have to fulfil.
@@ -152,13 +201,9 @@ impl ScalarUDFImpl for AsItIs {
         only(&arguments.args).cloned()
     }
 
-    // Columns and plans are called as without it.
+    // Columns are called as without it.
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         Ok(only(arguments)?.schema_name().to_string())
-    }
-
-    fn display_name(&self, arguments: &[Expr]) -> Result<String> {
-        Ok(only(arguments)?.to_string())
     }
 }
 

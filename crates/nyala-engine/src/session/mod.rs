@@ -33,7 +33,7 @@ pub(crate) use guards::PARAMETER;
 pub(crate) use lists::lists_may_overlap;
 pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
-pub(crate) use rounding::round_in;
+pub(crate) use rounding::round_casts_in;
 pub(crate) use settings::{NAMES as SETTING_NAMES, Settings};
 
 /// The one database that clients see.

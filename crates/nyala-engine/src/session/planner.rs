@@ -11,6 +11,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use super::guards::conditions_first;
 use super::overflow::check_overflow;
+use super::rounding::round_casts;
 use crate::cube::FinishAggregatePlanner;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
@@ -24,7 +25,7 @@ impl QueryPlanner for NyalaPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-        let plan = check_overflow(conditions_first(plan.clone())?)?;
+        let plan = round_casts(check_overflow(conditions_first(plan.clone())?)?)?;
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
             .create_physical_plan(&plan, session)
             .await

@@ -5,6 +5,7 @@
 //! would round, shorten or refuse, become their final text or bytes; and types PostgreSQL does not
 //! have become text.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, StringArray};
@@ -14,7 +15,7 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_pg::datatypes::field_into_pg_type;
+use arrow_pg::datatypes::{PG_CHAR_KEY, PG_OID_ALIAS_KEY, field_into_pg_type};
 use pgwire::api::Type;
 use pgwire::api::results::FieldFormat;
 
@@ -31,7 +32,7 @@ pub(super) struct Column {
     /// `atttypmod`: precision and scale of a numeric, otherwise -1.
     pub modifier: i32,
     shape: Shape,
-    metadata: std::collections::HashMap<String, String>,
+    metadata: HashMap<String, String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ enum Shape {
 impl Column {
     /// Works out how a field is written.
     pub fn of(field: &Field) -> Self {
-        let shape = shape(field);
+        let (shape, metadata) = (shape(field), own_metadata(field));
         let pg_type = match &shape {
             Shape::Numeric => Type::NUMERIC,
             Shape::Float if unpacked(field.data_type()) == &DataType::Float64 => Type::FLOAT8,
@@ -57,13 +58,13 @@ impl Column {
             Shape::Timestamp(true) => Type::TIMESTAMPTZ,
             Shape::Timestamp(false) => Type::TIMESTAMP,
             Shape::Native(native) => {
-                let field = Arc::new(field.clone().with_data_type(native.clone()));
-                field_into_pg_type(&field).unwrap_or(Type::TEXT)
+                let field = field.clone().with_data_type(native.clone()).with_metadata(metadata.clone());
+                field_into_pg_type(&Arc::new(field)).unwrap_or(Type::TEXT)
             }
             Shape::Text => Type::TEXT,
         };
         let modifier = modifier(unpacked(field.data_type()));
-        Self { name: field.name().clone(), pg_type, modifier, shape, metadata: field.metadata().clone() }
+        Self { name: field.name().clone(), pg_type, modifier, shape, metadata }
     }
 
     /// `typlen`: bytes of a fixed-width value, otherwise -1.
@@ -110,6 +111,18 @@ impl Column {
             Shape::Text => display_text(array, &FormatOptions::default()),
         }
     }
+}
+
+/// What is said of a field that is true of its type: `oid::text` still has what was said of the number.
+fn own_metadata(field: &Field) -> HashMap<String, String> {
+    let mut metadata = field.metadata().clone();
+    if !unpacked(field.data_type()).is_integer() {
+        metadata.remove(PG_OID_ALIAS_KEY);
+    }
+    if !unpacked(field.data_type()).is_string() {
+        metadata.remove(PG_CHAR_KEY);
+    }
+    metadata
 }
 
 /// The type of the values, seen through encodings that only save space.

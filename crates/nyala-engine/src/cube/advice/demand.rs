@@ -57,9 +57,12 @@ pub(crate) async fn advise(
     if star.entries.is_empty() {
         return Ok((None, unserved));
     }
-    let columns = planner.columns(&star).await?;
-    let compiled = match planner.compile(&star, &columns).await {
-        Ok(compiled) => compiled,
+    let together = match planner.columns(&star).await {
+        Ok(columns) => planner.compile(&star, &columns).await.map(|compiled| (columns, compiled)),
+        Err(error) => Err(error),
+    };
+    let (columns, compiled) = match together {
+        Ok(together) => together,
         Err(error) => {
             // Each can be, but not all together: two columns may be called the same, for instance.
             unserved.extend(star.entries.into_iter().map(|entry| (entry, error.to_string())));

@@ -27,7 +27,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveRef;
 use crate::query::session::Session;
 use crate::scan::decode_schema;
-use crate::session::{check_overflow_in, round_in};
+use crate::session::{check_overflow_in, round_casts_in};
 
 /// Rows are gathered until they have about this size: few frames, and little memory.
 const STATEMENT_BYTES: usize = 8 << 20;
@@ -255,7 +255,7 @@ fn default(state: &SessionState, text: &str, field: &Field) -> Result<Arc<dyn Ph
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    let expression = round_in(simplifier.coerce(expression, &nothing)?, &nothing)?;
+    let expression = round_casts_in(simplifier.coerce(expression, &nothing)?, &nothing)?;
     let expression = check_overflow_in(expression, &nothing)?;
     let expression = simplifier.simplify(expression)?;
     Ok(state.create_physical_expr(expression, &nothing)?)

@@ -26,7 +26,7 @@ use crate::query::engine::Engine;
 use crate::query::explain::AbortOnDrop;
 use crate::query::parameters::bind;
 use crate::query::planning::{Unoptimized, logical_plan};
-use crate::session::{Settings, check_overflow_in};
+use crate::session::{Settings, check_overflow_in, round_casts_in};
 use crate::statement::{LiveNames, Statement, show_versions};
 
 /// The columns that a statement gives back, planned.
@@ -224,7 +224,8 @@ fn value(
     };
     if !expression.column_refs().into_iter().any(is_version) {
         let checked = check_overflow_in(expression.clone(), input)?;
-        return Ok(Value::Computed(state.create_physical_expr(checked, input)?));
+        let rounded = round_casts_in(checked, input)?;
+        return Ok(Value::Computed(state.create_physical_expr(rounded, input)?));
     }
     match expression.clone().unalias() {
         Expr::Column(_) => Ok(Value::NewVersion),
