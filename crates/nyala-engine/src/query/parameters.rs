@@ -27,7 +27,7 @@ pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
         types.insert(number, data_type);
     }
     for (number, data_type) in list_types(plan)? {
-        types.entry(number).and_modify(|known| *known = known.take().or_else(|| Some(data_type)));
+        types.entry(number).and_modify(|known| *known = known.take().or(Some(data_type)));
     }
     Ok(in_order(types))
 }

@@ -69,7 +69,7 @@ fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             is_constant(low) && is_constant(high) && hide(expr, schema)
         }
         Expr::InList(InList { expr, list, .. }) if is_constant(expr) => {
-            list.iter_mut().fold(false, |hidden, item| hide(item, schema) || hidden)
+            list.iter_mut().map(|item| hide(item, schema)).filter(|hidden| *hidden).count() > 0
         }
         Expr::InList(InList { expr, list, .. }) => list.iter().all(is_constant) && hide(expr, schema),
         Expr::Case(Case { expr: Some(expr), .. }) => hide(expr, schema),

@@ -5,6 +5,7 @@ pub(in crate::query) mod line;
 pub(in crate::query) mod memory;
 pub(in crate::query) mod threads;
 
+mod jobs;
 mod process;
 
 pub(in crate::query) use process::{Memory, runtime, thread_count};

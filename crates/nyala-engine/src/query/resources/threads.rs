@@ -5,19 +5,16 @@
 //! a store to list its files: a store that does not answer delays only who reads it. Execution runs on a runtime of its own, so that a busy
 //! query never delays an accepted connection or a health check.
 
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use thread_priority::{ThreadPriority, ThreadPriorityValue};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
+use super::jobs::Jobs;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::be_patient;
 
@@ -29,16 +26,10 @@ const EXECUTION_STACK_BYTES: usize = 16 << 20;
 /// Of threads that give way to others; 50 is what threads have, 0 the least.
 const PATIENT_PRIORITY: u8 = 35;
 
-/// Planning one statement, to the end. It never panics.
-type Job = BoxFuture<'static, ()>;
-
-/// Jobs that no thread has begun. A thread that has nothing to compute holds the lock while it waits for one.
-type Jobs = tokio::sync::Mutex<UnboundedReceiver<Job>>;
-
 /// Threads for planning and for execution.
 #[derive(Debug)]
 pub(in crate::query) struct Threads {
-    planning: UnboundedSender<Job>,
+    planning: Arc<Jobs>,
     runtimes: Vec<Runtime>,
     handle: Handle,
     patient: Handle,
@@ -64,23 +55,22 @@ impl Threads {
         let execution = runtime("nyala-query", count, || ())?;
         let patient = runtime("nyala-patient", count, give_way)?;
         let loading = runtime("nyala-load", 1, || ())?;
-        let (planning, jobs) = unbounded_channel();
-        let jobs = Arc::new(Jobs::new(jobs));
-        for _ in 0..count {
-            let (jobs, handle) = (Arc::clone(&jobs), execution.handle().clone());
-            std::thread::Builder::new()
-                .name("nyala-plan".to_owned())
-                .stack_size(PLANNING_STACK_BYTES)
-                .spawn(move || handle.block_on(work(&jobs)))
-                .map_err(failed)?;
-        }
-        Ok(Self {
-            planning,
+        let threads = Self {
+            planning: Arc::new(Jobs::default()),
             handle: execution.handle().clone(),
             patient: patient.handle().clone(),
             loading: loading.handle().clone(),
             runtimes: vec![execution, patient, loading],
-        })
+        };
+        for _ in 0..count {
+            let (jobs, handle) = (Arc::clone(&threads.planning), threads.handle.clone());
+            std::thread::Builder::new()
+                .name("nyala-plan".to_owned())
+                .stack_size(PLANNING_STACK_BYTES)
+                .spawn(move || handle.block_on(jobs.work()))
+                .map_err(failed)?;
+        }
+        Ok(threads)
     }
 
     /// The runtime of small queries, and of what waits more than it computes.
@@ -122,7 +112,7 @@ impl Threads {
             let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
-        self.planning.send(job.boxed()).map_err(|_| gone())?;
+        self.planning.push(job.boxed());
         receiver.await.map_err(|_| gone())?
     }
 
@@ -133,8 +123,7 @@ impl Threads {
                 tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
             }
         };
-        // The other side is gone only when the engine is.
-        let _ = self.planning.send(job.boxed());
+        self.planning.push(job.boxed());
     }
 }
 
@@ -152,24 +141,6 @@ fn give_way() {
     }
 }
 
-/// Does jobs until there will be no more: goes on with those that waited, and begins another when all others wait.
-async fn work(jobs: &Jobs) {
-    let mut begun = FuturesUnordered::new();
-    loop {
-        let mut waiting: Option<BoxFuture<'_, Option<Job>>> = None;
-        let next = poll_fn(|context| {
-            // Who computes does not stand before the jobs that come meanwhile: another thread may have nothing to do.
-            waiting = None;
-            while let Poll::Ready(Some(())) = begun.poll_next_unpin(context) {}
-            waiting.insert(async { jobs.lock().await.recv().await }.boxed()).poll_unpin(context)
-        });
-        match next.await {
-            Some(job) => begun.push(job),
-            None => return,
-        }
-    }
-}
-
 /// A panic below us is an error of one statement, never the end of the process or of its answer.
 pub(in crate::query) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
@@ -179,6 +150,7 @@ pub(in crate::query) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryE
 
 impl Drop for Threads {
     fn drop(&mut self) {
+        self.planning.close();
         self.runtimes.drain(..).for_each(stop);
     }
 }
