@@ -312,6 +312,7 @@ async fn casts_are_not_left_out_where_they_change_what_is_equal() {
         ),
         ("SELECT sum(id) FROM t WHERE n::int IN (SELECT 40000 UNION ALL SELECT 2)", "110"),
         ("SELECT sum(id) FROM t WHERE price::int IN (SELECT 2)", "1110"),
+        ("SELECT sum(id) FROM t WHERE price::int BETWEEN 2 AND n + 1", "11110"),
         (
             "SELECT sum(id) FROM t WHERE EXISTS (SELECT 1 FROM (VALUES (2)) v (whole) WHERE t.price::int = whole)",
             "1110",

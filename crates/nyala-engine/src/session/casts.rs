@@ -66,7 +66,8 @@ fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             (is_constant(right) && hide(left, schema)) || (is_constant(left) && hide(right, schema))
         }
         Expr::Between(Between { expr, low, high, .. }) => {
-            is_constant(low) && is_constant(high) && hide(expr, schema)
+            // It becomes two comparisons.
+            (is_constant(low) || is_constant(high)) && hide(expr, schema)
         }
         Expr::InList(InList { expr, list, .. }) if is_constant(expr) => {
             list.iter_mut().map(|item| hide(item, schema)).filter(|hidden| *hidden).count() > 0
