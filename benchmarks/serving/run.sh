@@ -3,7 +3,7 @@
 # heavy queries, little memory, and a soak. Nothing else should run meanwhile.
 #
 # usage: run.sh DATA_DIR OUT_DIR [SCENARIO…]     (NYALA names the binary; scenarios: clients local prepared planning
-#                                                 again beside memory soak; default: all but soak; SOAK is how long it takes,
+#                                                 again beside neighbours quota memory soak; default: all but quota and soak; SOAK is how long it takes,
 #                                                 ROUNDS how often each number of clients is measured, and TIMES how
 #                                                 long, as options of `nyala bench`: --duration 6s)
 set -euo pipefail
@@ -17,7 +17,7 @@ fi
 data=$1 out=$2
 shift 2
 scenarios=("$@")
-[ $# -gt 0 ] || scenarios=(clients local prepared planning again beside memory)
+[ $# -gt 0 ] || scenarios=(clients local prepared planning again beside neighbours memory)
 mkdir -p "$out"
 postgres=127.0.0.1:5611 http=127.0.0.1:8611
 url=postgres://$postgres/nyala
@@ -39,7 +39,7 @@ stop() {
   [ -z "$server" ] || wait "$server" 2>/dev/null || true
   server=""
 }
-trap 'stop; rm -rf -- "$socket"' EXIT
+trap 'idle; stop; rm -rf -- "$socket"' EXIT
 
 bench() { # NAME ARGUMENT…: a run of the mix, kept under a name
   local name=$1
@@ -51,6 +51,19 @@ bench() { # NAME ARGUMENT…: a run of the mix, kept under a name
 warm() { "$nyala" bench ssb --url "$url" --clients 16 --duration 5s --warmup 10s --ceiling 0s >/dev/null; }
 
 sql() { "$nyala" sql --url "$url" -c "$1"; }
+
+neighbours=()
+busy() { # N: so many other programs compute without pause
+  for _ in $(seq "$1"); do
+    sh -c 'while :; do :; done' &
+    neighbours+=($!)
+  done
+}
+
+idle() {
+  [ ${#neighbours[@]} -eq 0 ] || kill "${neighbours[@]}" 2>/dev/null || true
+  neighbours=()
+}
 
 changes() { # cubes come, change and go without pause; what was done when is kept beside the run
   local n=0 statement ok
@@ -114,6 +127,27 @@ for scenario in "${scenarios[@]}"; do
       bench beside --clients 50 --rate 1000 --beside "$here/heavy.sql" --rounds "${ROUNDS:-5}" --duration 10s \
         --ceiling 0s
       bench beside-closed --clients 50 --beside "$here/heavy.sql" --rounds "${ROUNDS:-5}" --duration 10s --ceiling 0s
+      ;;
+    neighbours) # queries on tables, and dashboards, alone and beside two programs that compute without pause
+      start && warm
+      tables="$url?options=-c%20nyala.use_cubes%3Doff"
+      url=$tables bench tables-quiet --clients 1 --duration 20s --ceiling 0s
+      busy 2
+      url=$tables bench tables-neighbours --clients 1 --duration 40s --ceiling 0s
+      bench dashboards-neighbours --clients 50 --rate 1000 --duration 10s --ceiling 0s
+      bench analyst-neighbours --clients 50 --rate 1000 --beside "$here/heavy.sql" --duration 10s --ceiling 0s
+      idle
+      bench dashboards-quiet --clients 50 --rate 1000 --duration 10s --ceiling 0s
+      ;;
+    quota) # the same within half a processor; needs a writable control group (version 1) of the processor
+      group=/sys/fs/cgroup/cpu/nyala-bench
+      mkdir -p "$group" && echo 50000 >"$group/cpu.cfs_quota_us"
+      start && echo "$server" >"$group/cgroup.procs" && warm
+      url="$url?options=-c%20nyala.use_cubes%3Doff" bench tables-quota --clients 1 --duration 40s --ceiling 0s
+      bench dashboards-quota --clients 50 --rate 500 --duration 10s --ceiling 0s
+      bench analyst-quota --clients 50 --rate 500 --beside "$here/heavy.sql" --duration 10s --ceiling 0s
+      stop
+      rmdir "$group"
       ;;
     memory) # 1 GiB for everything, and 150 clients beside four analysts
       start NYALA_QUERY__MEMORY_LIMIT_BYTES=$((1 << 30))

@@ -3,6 +3,9 @@
 //! Planning a query allocates and frees thousands of small objects on several threads, and a server with many
 //! clients must not keep what they freed. `benchmarks/serving/allocators.sh` compares the three: with jemalloc queries from
 //! cuboids cost the least CPU, in a little more than half the memory that mimalloc keeps in huge pages.
+//!
+//! jemalloc alone tells what each thread allocated, without which the process cannot know which statement to end when memory
+//! runs out.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
@@ -11,3 +14,49 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[cfg(all(feature = "mimalloc", not(feature = "jemalloc")))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Has statements hold what their threads allocate.
+#[cfg(feature = "jemalloc")]
+pub(crate) fn count_by_thread() {
+    nyala_runtime::count_bytes_with(by_thread::bytes);
+}
+
+/// This allocator does not tell.
+#[cfg(not(feature = "jemalloc"))]
+pub(crate) fn count_by_thread() {}
+
+#[cfg(feature = "jemalloc")]
+mod by_thread {
+    use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
+
+    thread_local! {
+        /// Where jemalloc counts for this thread; none if it was built without statistics.
+        static COUNTS: Option<(ThreadLocal<u64>, ThreadLocal<u64>)> =
+            allocatedp::read().ok().zip(deallocatedp::read().ok());
+    }
+
+    /// Bytes that this thread allocated less those that it freed.
+    pub(super) fn bytes() -> i64 {
+        let count = |counts: &Option<(ThreadLocal<u64>, ThreadLocal<u64>)>| {
+            counts
+                .as_ref()
+                .map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()).cast_signed())
+        };
+        COUNTS.try_with(count).unwrap_or(0)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::bytes;
+
+        #[test]
+        fn what_a_thread_allocates_and_frees_is_counted_at_once() {
+            let before = bytes();
+            let held = vec![1_u8; 1 << 20];
+            let more = bytes() - before;
+            assert!((1 << 20..2 << 20).contains(&more), "{more}");
+            drop(held);
+            assert!(bytes() - before < 1 << 16);
+        }
+    }
+}

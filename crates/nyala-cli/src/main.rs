@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use nyala_runtime::{ThreadClass, join_class};
 
 use crate::args::{Args, Command};
 
@@ -38,6 +39,7 @@ const EVENTS_WHEN_BUSY: usize = 16;
 
 fn main() -> ExitCode {
     nyala_server::tls::install_provider();
+    allocator::count_by_thread();
     let args = Args::parse();
     log::init(&args.command);
     match run(args.command) {
@@ -58,6 +60,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         .max_io_events_per_tick(EVENTS)
         .max_io_events_per_busy_tick(EVENTS_WHEN_BUSY)
         .enable_all()
+        .on_thread_start(|| join_class(ThreadClass::Serving))
         .build()?;
     let result = runtime.block_on(dispatch(command));
     // What still runs has had its time to end; a blocked read must not keep the process.

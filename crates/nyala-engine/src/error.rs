@@ -11,6 +11,7 @@ use std::fmt;
 use arrow::error::ArrowError;
 use datafusion::common::DataFusionError;
 use nyala_catalog::CatalogError;
+use nyala_runtime::{Ended, Reason};
 use nyala_storage::StorageError;
 
 use self::foreign::{from_arrow, from_datafusion};
@@ -134,6 +135,16 @@ impl QueryError {
 impl From<QueryError> for DataFusionError {
     fn from(error: QueryError) -> Self {
         DataFusionError::External(Box::new(error))
+    }
+}
+
+impl From<Ended> for QueryError {
+    fn from(ended: Ended) -> Self {
+        match ended.0 {
+            Reason::Cancelled => Self::cancelled(),
+            Reason::Memory { .. } => Self::new(ErrorKind::ResourcesExhausted, ended.to_string())
+                .hint("ask for less at a time, or run it when others do not"),
+        }
     }
 }
 

@@ -101,6 +101,9 @@ pub struct QueryConfig {
     /// machine's, or of what its control group may use if that is less. What `cache` leaves of it is
     /// divided in halves for queries and for builds, which spill or fail beyond theirs. Default 0.
     pub memory_limit_bytes: usize,
+    /// Memory that the process may occupy, in bytes; 0 means the machine's, or what its control group may use if
+    /// that is less. When it is nearly reached, the statement that holds the most is ended. Default 0.
+    pub process_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     pub spill_limit_bytes: u64,
     /// Rows a batch holds. Larger batches cost memory, smaller ones time. Default 8192.
@@ -280,6 +283,7 @@ impl Default for QueryConfig {
         Self {
             threads: 0,
             memory_limit_bytes: 0,
+            process_limit_bytes: 0,
             spill_limit_bytes: 100 << 30,
             batch_rows: 8192,
             max_statement_bytes: 1 << 20,
@@ -366,6 +370,12 @@ impl Config {
             "query.memory_limit_bytes",
             "0 or at least 16777216",
             &query.memory_limit_bytes,
+        )?;
+        check(
+            query.process_limit_bytes == 0 || query.process_limit_bytes >= 256 << 20,
+            "query.process_limit_bytes",
+            "0 or at least 268435456",
+            &query.process_limit_bytes,
         )?;
         check(
             query.max_statement_bytes > 0,

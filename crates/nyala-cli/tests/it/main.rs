@@ -13,6 +13,7 @@ mod access;
 mod alter;
 mod bench;
 mod cancel;
+mod cancel_operators;
 mod check_cube;
 mod clients;
 mod crash;

@@ -16,6 +16,9 @@ const ENDLESS: &str = "SELECT a.n + b.n + c.n FROM big a, big b, big c";
 /// Would take hours and gives its only row at the end.
 const HEAVY: &str = "SELECT count(*) FROM big a, big b, big c WHERE a.n + b.n + c.n > 7";
 
+/// Compares more pairs of rows than a short query does, for a moment.
+const LARGE: &str = "SELECT sum(a.n + b.n) FROM big a, big b WHERE a.n + b.n = 39998";
+
 async fn engine(change: impl FnOnce(&mut Config)) -> TestEngine {
     let test = TestEngine::with_config(change).await;
     test.table("big", &[batch!("n" => Int64Array::from_iter_values(0..20_000))]).await;
@@ -62,16 +65,16 @@ async fn large_queries_wait_in_line_and_small_ones_pass() {
     let (first, second, third) = (session(&test), session(&test), session(&test));
     let holding = rows(&first, HEAVY).await.unwrap();
     until(&test, RUNNING, "1").await;
-    let waiting = tokio::spawn(async move { rows(&second, "SELECT sum(n) FROM big").await?.collect().await });
+    let waiting = tokio::spawn(async move { rows(&second, LARGE).await?.collect().await });
     until(&test, QUEUED, "1").await;
     assert_eq!(value(&test, "SELECT count(*) FROM system.queries WHERE state = 'queued'").await, "1");
-    let refused = rows(&third, "SELECT sum(n) AS s FROM big").await.unwrap_err();
+    let refused = rows(&third, LARGE).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::TooManyQueries, "{refused}");
     assert!(refused.message.contains("resource group `default`"), "{refused}");
     assert_eq!(value(&test, "SELECT 1").await, "1");
     drop(holding);
     let batches = waiting.await.unwrap().unwrap();
-    assert_eq!(crate::harness::rows_of(&batches), [["199990000"]]);
+    assert_eq!(crate::harness::rows_of(&batches), [["39998"]]);
     until(&test, RUNNING, "0").await;
 }
 
@@ -84,12 +87,25 @@ async fn who_waits_too_long_is_told_so() {
     .await;
     let (first, second) = (session(&test), session(&test));
     let _holding = rows(&first, HEAVY).await.unwrap();
-    let error = rows(&second, "SELECT sum(n) AS s FROM big").await.unwrap_err();
+    let error = rows(&second, LARGE).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::TooManyQueries);
     // A deadline ends waiting too.
     second.set("statement_timeout", "20").unwrap();
-    assert_eq!(rows(&second, "SELECT sum(n) AS s FROM big").await.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(rows(&second, LARGE).await.unwrap_err().kind, ErrorKind::Timeout);
     assert_eq!(value(&test, QUEUED).await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_queries_wait_for_short_ones_only() {
+    let test = engine(one_slot).await;
+    let (first, second) = (session(&test), session(&test));
+    let holding = rows(&first, HEAVY).await.unwrap();
+    let waiting = tokio::spawn(async move { rows(&second, LARGE).await?.collect().await });
+    until(&test, QUEUED, "1").await;
+    assert_eq!(value(&test, "SELECT sum(n) FROM big").await, "199990000");
+    assert_eq!(value(&test, QUEUED).await, "1", "the long one waits still");
+    drop(holding);
+    waiting.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -97,10 +113,10 @@ async fn one_user_cannot_take_all_slots() {
     let test = engine(|config| config.admission.user_slots = 1).await;
     let (first, second) = (session(&test), session(&test));
     let holding = rows(&first, HEAVY).await.unwrap();
-    let waiting = tokio::spawn(async move { rows(&second, "SELECT sum(n) FROM big").await?.collect().await });
+    let waiting = tokio::spawn(async move { rows(&second, LARGE).await?.collect().await });
     until(&test, QUEUED, "1").await;
     // Who asks here is another user.
-    assert_eq!(value(&test, "SELECT sum(n) FROM big").await, "199990000");
+    assert_eq!(value(&test, LARGE).await, "39998");
     assert_eq!(value(&test, QUEUED).await, "1");
     drop(holding);
     waiting.await.unwrap().unwrap();
@@ -390,7 +406,7 @@ async fn explain_analyze_waits_for_a_slot() {
     .await;
     let (first, second) = (session(&test), session(&test));
     let holding = rows(&first, HEAVY).await.unwrap();
-    let sum = "SELECT sum(n) AS s FROM big";
+    let sum = LARGE;
     let refused = rows(&second, &format!("EXPLAIN ANALYZE {sum}")).await.unwrap_err();
     assert_eq!(refused.kind, ErrorKind::TooManyQueries, "{refused}");
     drop(rows(&second, &format!("EXPLAIN {sum}")).await.unwrap());

@@ -17,10 +17,11 @@ const MAX_FILE_BYTES: u64 = 1_000_000;
 const CRATES: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("catalog", &["model"]),
-    ("storage", &["model"]),
-    ("engine", &["model", "catalog", "storage"]),
+    ("runtime", &[]),
+    ("storage", &["model", "runtime"]),
+    ("engine", &["model", "runtime", "catalog", "storage"]),
     ("server", &["model", "catalog", "engine"]),
-    ("cli", &["model", "catalog", "storage", "engine", "server"]),
+    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server"]),
 ];
 
 /// Which modules of the engine each of its modules may use.

@@ -3,6 +3,7 @@
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use nyala_model::suggest::nearest;
+use nyala_runtime::Ended;
 use nyala_storage::object::refusal;
 use parquet::errors::ParquetError;
 
@@ -58,6 +59,9 @@ fn find_known(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option
     while let Some(current) = source {
         if let Some(ours) = current.downcast_ref::<QueryError>() {
             return Some(ours.clone());
+        }
+        if let Some(ended) = current.downcast_ref::<Ended>() {
+            return Some((*ended).into());
         }
         if let Some(inner) = current.downcast_ref::<DataFusionError>() {
             return Some(from_datafusion(inner));

@@ -1,4 +1,4 @@
-//! What a query is to the others that run: whether it takes a slot, and on which threads it computes.
+//! Cost class of a plan: whether it takes a slot, and on which threads it computes.
 
 use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -13,6 +13,7 @@ use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::planning::Plans;
+use super::resources::admission::Queue;
 use crate::error::Result;
 use crate::live::LiveScanExec;
 use crate::scan::{CuboidTable, HotCuboidExec};
@@ -23,6 +24,8 @@ const LITTLE_PAIRS: u64 = 1 << 26;
 const FEW_MATCHES: u64 = 1 << 30;
 /// Rows that a leaf is taken to have that does not tell.
 const USUAL_ROWS: u64 = 1 << 12;
+/// Rows that a query reads of tables in some tenths of a second.
+const SHORT_ROWS: u64 = 1 << 22;
 
 /// From the least to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,19 +34,34 @@ pub(super) enum Burden {
     Little,
     /// It reads little, and may make much of it: at low priority.
     Joins,
-    /// It takes a slot.
-    Much,
+    /// It reads tables, and few rows: it takes a slot for short queries.
+    Short,
+    /// It takes a slot for long queries.
+    Long,
+}
+
+impl Burden {
+    /// The slots that it takes one of.
+    pub(super) fn queue(self) -> Option<Queue> {
+        match self {
+            Self::Little | Self::Joins => None,
+            Self::Short => Some(Queue::Short),
+            Self::Long => Some(Queue::Long),
+        }
+    }
 }
 
 impl Plans {
     /// Cells are few beside rows, and dashboards wait for them: also while they still come from files.
     pub(super) fn burden(&self) -> Result<Burden> {
-        if !self.reads_cuboids_only()? && !reads_little(self.physical.as_ref()) {
-            return Ok(Burden::Much);
-        }
+        let plan = self.physical.as_ref();
         let mut burden = Burden::Little;
-        most_rows(self.physical.as_ref(), &mut burden);
-        Ok(burden)
+        most_rows(plan, &mut burden);
+        if self.reads_cuboids_only()? || reads_little(plan) {
+            return Ok(burden);
+        }
+        let is_short = burden == Burden::Little && rows_read(plan) <= SHORT_ROWS;
+        Ok(if is_short { Burden::Short } else { Burden::Long })
     }
 
     pub(super) fn reads_cuboids_only(&self) -> Result<bool> {
@@ -87,7 +105,7 @@ fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
     let pairs = || children.iter().fold(1_u64, |pairs, rows| pairs.saturating_mul((*rows).max(1)));
     if plan.is::<CrossJoinExec>() || plan.is::<NestedLoopJoinExec>() {
         if pairs() > LITTLE_PAIRS {
-            *burden = Burden::Much;
+            *burden = Burden::Long;
         }
         return pairs();
     }
@@ -104,11 +122,24 @@ fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
     }
 }
 
-fn leaf_rows(plan: &dyn ExecutionPlan) -> u64 {
-    if plan.is::<PlaceholderRowExec>() || plan.is::<EmptyExec>() {
-        return 1;
+/// How many rows all leaves give, roughly. One that does not tell may give any number.
+fn rows_read(plan: &dyn ExecutionPlan) -> u64 {
+    let children = plan.children();
+    if children.is_empty() {
+        return known_rows(plan).unwrap_or(u64::MAX);
     }
-    let known = plan.statistics_from_inputs(&[], &StatisticsArgs::new()).ok();
-    let rows = known.and_then(|statistics| statistics.num_rows.get_value().copied());
-    rows.map_or(USUAL_ROWS, |rows| u64::try_from(rows).unwrap_or(u64::MAX))
+    children.into_iter().fold(0, |rows, child| rows_read(child.as_ref()).saturating_add(rows))
+}
+
+fn leaf_rows(plan: &dyn ExecutionPlan) -> u64 {
+    known_rows(plan).unwrap_or(USUAL_ROWS)
+}
+
+fn known_rows(plan: &dyn ExecutionPlan) -> Option<u64> {
+    if plan.is::<PlaceholderRowExec>() || plan.is::<EmptyExec>() {
+        return Some(1);
+    }
+    let known = plan.statistics_from_inputs(&[], &StatisticsArgs::new()).ok()?;
+    let rows = known.num_rows.get_value()?;
+    Some(u64::try_from(*rows).unwrap_or(u64::MAX))
 }

@@ -24,7 +24,7 @@ use super::live;
 use super::plans::PlanCache;
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
-use super::resources::{Memory, runtime, thread_count};
+use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
 use super::results::ResultCache;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
@@ -55,6 +55,8 @@ pub struct Engine {
     pub(super) folders: live::Folders,
     pub(super) file_checks: FileChecks,
     pub(super) threads: Threads,
+    /// Ends large statements before the system ends the process.
+    _guard: MemoryGuard,
     pub(super) counters: Arc<Counters>,
     pub(super) registry: Arc<Registry>,
     pub(super) admission: Admission,
@@ -99,6 +101,7 @@ impl Engine {
         end_lost_jobs(&catalog).await?;
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;
+        let guard = MemoryGuard::start(process_limit_bytes(&config.query), threads.works());
         let memory = Memory::divide(config);
         let live = Arc::new(LiveStores::start(
             &config.data_dir,
@@ -133,6 +136,7 @@ impl Engine {
             file_checks: FileChecks::default(),
             background,
             threads,
+            _guard: guard,
             counters: Arc::default(),
             registry: Arc::new(Registry::new(millis(config.query.slow_ms))),
             admission: Admission::new(&config.admission, partitions),

@@ -6,6 +6,7 @@ use arrow::array::StringArray;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::format::ExplainFormat;
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
@@ -13,14 +14,13 @@ use futures::StreamExt;
 
 use super::activity::{Phase, Running};
 use super::answer::Answer;
-use super::burden::Burden;
 use super::planning::{Plans, logical_plan, plan_query};
-use super::resources::line::Slot;
 use super::resources::memory;
+use super::resources::task::Task;
 use super::run::ready;
 use super::session::Session;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::{Settings, patient};
+use crate::session::{Settings, in_small_batches};
 
 /// Columns of the answer.
 pub(super) fn schema() -> SchemaRef {
@@ -61,15 +61,15 @@ pub(super) async fn run(
         let (plan, entry) = (Arc::clone(&plans.physical), running.entry());
         entry.follows(&plan, false, None);
         let group = session.group(settings)?;
-        let slot = match plans.burden()? {
-            Burden::Little | Burden::Joins => None,
-            Burden::Much => Some(group.admit(entry).await?),
+        let slot = match plans.burden()?.queue() {
+            Some(queue) => Some(group.admit(queue, entry).await?),
+            None => None,
         };
-        let config = patient(task.session_config().clone());
+        let config = in_small_batches(task.session_config().clone());
         let task = memory::of_query(&task, config, entry, &group);
         entry.enter(Phase::Running);
-        let finished = engine.threads.patient().spawn(run_to_end(plan, task, slot));
-        AbortOnDrop(finished).join().await?;
+        let scope = running.scope().holding(slot);
+        Task::spawn(&engine.threads, scope, run_to_end(plan, task)).join().await?;
         rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
     } else {
         if verbose {
@@ -112,43 +112,12 @@ fn show_metrics(plans: &Plans, verbose: bool) -> String {
     DisplayableExecutionPlan::with_metrics(plans.physical.as_ref()).indent(verbose).to_string()
 }
 
-async fn run_to_end(
-    plan: Arc<dyn ExecutionPlan>,
-    task: Arc<datafusion::execution::TaskContext>,
-    _slot: Option<Slot>,
-) -> Result<()> {
+async fn run_to_end(plan: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> Result<()> {
     let mut stream = execute_stream(plan, task)?;
     while let Some(batch) = stream.next().await {
         batch?;
     }
     Ok(())
-}
-
-/// Stops the task when the statement is cancelled.
-pub(super) struct AbortOnDrop<T>(pub(super) tokio::task::JoinHandle<Result<T>>);
-
-impl<T> AbortOnDrop<T> {
-    pub(super) async fn join(mut self) -> Result<T> {
-        self.joined().await
-    }
-
-    /// The same for one that may be stopped instead.
-    pub(super) async fn joined(&mut self) -> Result<T> {
-        (&mut self.0).await.map_err(QueryError::internal)?
-    }
-
-    /// Stops it, and waits until it has given back what it held.
-    pub(super) async fn stop(mut self) {
-        self.0.abort();
-        // It was stopped or had ended; both are fine.
-        let _ = (&mut self.0).await;
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 fn answer(rows: Vec<(&str, String)>, running: Running) -> Result<Answer> {

@@ -27,7 +27,7 @@ use super::twins;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::{Settings, SnapshotContext, patient};
+use crate::session::{Settings, SnapshotContext, in_small_batches};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -137,7 +137,7 @@ pub(super) async fn run(
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
     let config = match burden {
         Burden::Little => task.session_config().clone(),
-        Burden::Joins | Burden::Much => patient(task.session_config().clone()),
+        Burden::Joins | Burden::Short | Burden::Long => in_small_batches(task.session_config().clone()),
     };
     let start = Start {
         source,
@@ -147,14 +147,14 @@ pub(super) async fn run(
         plan: plans.physical,
         task: memory::of_query(&task, config, running.entry(), &group),
     };
-    match burden {
-        Burden::Little => Ok(start.on(engine.threads.execution(), running)),
-        Burden::Joins => Ok(start.on(engine.threads.patient(), running)),
-        Burden::Much => {
-            let slot = Some(group.admit(running.entry()).await?);
-            Ok(Start { slot, ..start }.on(engine.threads.patient(), running))
-        }
+    if burden == Burden::Little {
+        return Ok(start.small(&engine.threads, running));
     }
+    let slot = match burden.queue() {
+        Some(queue) => Some(group.admit(queue, running.entry()).await?),
+        None => None,
+    };
+    Ok(Start { slot, ..start }.large(&engine.threads, running))
 }
 
 /// Where an answer comes from, if the session wants answers again and this one does not change by itself.

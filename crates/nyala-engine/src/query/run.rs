@@ -22,7 +22,7 @@ use super::activity::{Entry, Phase, Running, fail};
 use super::answer::{Answer, Batches, RowStream};
 use super::history::Recording;
 use super::resources::line::Slot;
-use super::resources::threads::from_panic;
+use super::resources::threads::{Threads, from_panic};
 use super::results::Source;
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -151,24 +151,36 @@ pub(super) struct Start {
     pub(super) task: Arc<TaskContext>,
     pub(super) deadline: Deadline,
     pub(super) recording: Recording,
-    /// Given back when the work has really ended, not when nobody wants it any more.
+    /// Given back when no task computes the plan any more, which may be after the client has gone.
     pub(super) slot: Option<Slot>,
     /// For an answer that may be given again.
     pub(super) source: Option<Source>,
 }
 
 impl Start {
-    /// Starts the plan on `handle`.
-    pub(super) fn on(self, handle: &Handle, mut running: Running) -> Answer {
+    /// Starts the plan on the threads of small queries.
+    pub(super) fn small(self, threads: &Threads, running: Running) -> Answer {
+        self.start(running, threads.execution())
+    }
+
+    /// Starts the plan on the threads of large queries.
+    pub(super) fn large(self, threads: &Threads, running: Running) -> Answer {
+        let handle = threads.large_for(running.entry().account());
+        self.start(running, handle)
+    }
+
+    fn start(mut self, mut running: Running, handle: &Handle) -> Answer {
         let schema = self.plan.schema();
         let (sender, receiver) = channel(BATCHES_AHEAD);
         let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
         entry.enter(Phase::Running);
         let (deadline, source) = (self.deadline.clone(), self.source.clone());
+        let scope = running.scope().holding(self.slot.take());
         running.compute(handle.spawn(async move {
-            let work = AssertUnwindSafe(self.pump(&sender, &counters, &entry));
+            let work = AssertUnwindSafe(scope.run(self.pump(&sender, &counters, &entry)));
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
             entry.has_computed();
+            // The slot is free by now: a client that reads nothing must not keep it.
             if let Err(error) = done {
                 fail(&counters, &entry, &error);
                 let _ = sender.send(Err(error)).await;
@@ -195,7 +207,7 @@ impl Start {
         counters: &Counters,
         entry: &Entry,
     ) -> Result<()> {
-        let _slot = self.slot;
+        let account = entry.account();
         let mut stream = execute_stream(self.plan, self.task)?;
         while let Some(batch) = stream.next().await {
             let batch = batch?;
@@ -208,6 +220,8 @@ impl Start {
             }
             self.recording.add_rows(rows);
             entry.add_rows(rows);
+            // Freed by the client's connection.
+            account.hand_over(batch.get_array_memory_size());
             if let Err(full) = sender.try_send(Ok(batch)) {
                 if !entry.goes_on() {
                     entry.enter(Phase::Sending);
@@ -218,6 +232,7 @@ impl Start {
                         return Ok(());
                     },
                     error = self.deadline.reached() => return Err(error),
+                    ended = account.ended() => return Err(ended.into()),
                 }
                 self.recording.leave_out(waited.elapsed());
                 entry.enter(Phase::Running);

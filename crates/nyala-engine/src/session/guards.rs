@@ -25,8 +25,8 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
 
-use super::give_way::GiveWayExec;
 use super::overflow::input_schema;
+use super::yielding::YieldExec;
 use crate::conversion::always_fits;
 
 /// The function that stands where a value is not known yet.
@@ -236,14 +236,14 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     }
     let plan = replace_children_if_necessary(plan, children)?;
     if is_fenced {
-        return Ok(Transformed::yes(Arc::new(GiveWayExec::new(plan))));
+        return Ok(Transformed::yes(Arc::new(YieldExec::new(plan))));
     }
     Ok(Transformed::new_transformed(plan, changed))
 }
 
 /// Takes a fence away; no other such operator is in the plan yet. A filter gives the columns that are needed above it.
 fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
-    if let (true, [child]) = (node.is::<GiveWayExec>(), &node.children()[..]) {
+    if let (true, [child]) = (node.is::<YieldExec>(), &node.children()[..]) {
         return Ok(Transformed::yes(Arc::clone(child)));
     }
     let embedded = match node.downcast_ref::<ProjectionExec>() {

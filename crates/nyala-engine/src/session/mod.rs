@@ -6,13 +6,13 @@ mod bytes;
 mod casts;
 mod constants;
 mod context;
-mod cooperative;
 mod cubes;
 mod extension;
 mod filter_in_scan;
-mod give_way;
 mod groups_in_scan;
 mod guards;
+mod insert_yields;
+mod interruptible;
 mod lists;
 mod overflow;
 mod physical;
@@ -23,18 +23,20 @@ mod settings;
 mod tables;
 mod texts;
 mod times;
+mod windows;
+mod yielding;
 
 pub(crate) use base::BaseState;
 pub(crate) use bytes::bytes_of_text;
 pub(crate) use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
-pub(crate) use give_way::{be_patient, patient};
 pub(crate) use guards::PARAMETER;
 pub(crate) use lists::lists_may_overlap;
 pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use rounding::round_casts_in;
 pub(crate) use settings::{NAMES as SETTING_NAMES, Settings};
+pub(crate) use yielding::in_small_batches;
 
 /// The one database that clients see.
 pub(crate) const DATABASE: &str = "nyala";

@@ -18,10 +18,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::casts::HideCasts;
-use super::cooperative::GivesWay;
 use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
 use super::guards::BehindFilters;
+use super::insert_yields::InsertYields;
 use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -48,7 +48,7 @@ impl PhysicalRules {
             })
             .collect();
         all.push(Arc::new(HideCasts));
-        all.push(Arc::new(GivesWay));
+        all.push(Arc::new(InsertYields));
         Self {
             all,
             few: vec![Arc::new(LimitPushdown::new()), Arc::new(FilterInScan), Arc::new(GroupsInScan)],

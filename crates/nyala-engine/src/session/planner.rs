@@ -12,6 +12,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use super::guards::conditions_first;
 use super::overflow::check_overflow;
 use super::rounding::round_casts;
+use super::windows::interruptible_windows;
 use crate::cube::FinishAggregatePlanner;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
@@ -26,6 +27,7 @@ impl QueryPlanner for NyalaPlanner {
         session: &dyn Session,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
         let plan = round_casts(check_overflow(conditions_first(plan.clone())?)?)?;
+        let plan = interruptible_windows(plan)?;
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
             .create_physical_plan(&plan, session)
             .await

@@ -58,13 +58,11 @@ mod files;
 mod labels;
 mod log;
 mod meta;
-mod metronome;
 mod space;
 mod store;
 mod table;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod unit;
 pub mod vfs;
 mod write;

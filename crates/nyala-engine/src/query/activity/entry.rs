@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_runtime::{Reason, Work};
 use tokio_util::sync::CancellationToken;
 
 use crate::cube::build::now_ms;
@@ -57,9 +58,9 @@ pub(in crate::query) struct End {
     pub(in crate::query) took: Duration,
 }
 
-/// What there is of a statement only while it runs: operators hold memory for as long as their plan exists.
+/// Parts of a statement that exist only while it runs: operators hold memory for as long as their plan exists.
 #[derive(Debug, Default)]
-struct Work {
+struct Live {
     plan: Option<Arc<dyn ExecutionPlan>>,
     /// Ends this statement and nothing else of its session.
     cancel: Option<CancellationToken>,
@@ -85,8 +86,10 @@ pub(in crate::query) struct Entry {
     builds: AtomicBool,
     given_again: AtomicBool,
     goes_on: AtomicBool,
+    ending: AtomicBool,
+    account: OnceLock<Arc<Work>>,
     answered_from: OnceLock<Arc<str>>,
-    work: Mutex<Work>,
+    live: Mutex<Live>,
     end: OnceLock<End>,
 }
 
@@ -109,8 +112,10 @@ impl Entry {
             builds: AtomicBool::new(false),
             given_again: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            account: OnceLock::new(),
             answered_from: OnceLock::new(),
-            work: Mutex::new(Work { plan: None, cancel: Some(cancel) }),
+            live: Mutex::new(Live { plan: None, cancel: Some(cancel) }),
             end: OnceLock::new(),
         }
     }
@@ -151,8 +156,30 @@ impl Entry {
         self.peak_memory_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
 
+    /// Most memory that it held: what its operators reserved, or what its threads allocated if that was more.
     pub(in crate::query) fn peak_memory_bytes(&self) -> usize {
-        self.peak_memory_bytes.load(Ordering::Relaxed)
+        let allocated = self.account.get().map_or(0, |account| account.peak_bytes());
+        self.peak_memory_bytes.load(Ordering::Relaxed).max(usize::try_from(allocated).unwrap_or(usize::MAX))
+    }
+
+    /// What its threads use, from the first that computes it.
+    pub(in crate::query) fn account(&self) -> &Arc<Work> {
+        self.account.get_or_init(Arc::default)
+    }
+
+    /// Has what computes it end. It is listed until that has.
+    pub(super) fn end_work(&self) {
+        if let Some(account) = self.account.get() {
+            self.ending.store(true, Ordering::Relaxed);
+            account.end(Reason::Cancelled);
+        }
+        // Operators keep the tasks that they spawned, and those keep the statement listed.
+        self.forget_plan();
+    }
+
+    /// Whether its client is gone or has its answer, and something computes it still.
+    pub(in crate::query) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
     }
 
     /// What computes it, for the watchdog.
@@ -163,7 +190,7 @@ impl Entry {
         from: Option<Arc<str>>,
     ) {
         self.ready_plan.store(ready, Ordering::Relaxed);
-        self.work().plan = Some(Arc::clone(plan));
+        self.live().plan = Some(Arc::clone(plan));
         self.comes_from(from);
     }
 
@@ -176,7 +203,7 @@ impl Entry {
     }
 
     pub(in crate::query) fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
-        self.work().plan.clone()
+        self.live().plan.clone()
     }
 
     /// A job does its work, and is watched too.
@@ -212,18 +239,22 @@ impl Entry {
         if !self.goes_on() {
             self.enter(Phase::Sending);
         }
-        let plan = self.work().plan.take();
+        self.forget_plan();
+    }
+
+    fn forget_plan(&self) {
+        let plan = self.live().plan.take();
         // After the lock.
         drop(plan);
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// It does not run any more.
     pub(super) fn forget_work(&self) {
-        let work = std::mem::take(&mut *self.work());
+        let work = std::mem::take(&mut *self.live());
         // After the lock.
         drop(work);
     }
@@ -238,7 +269,7 @@ impl Entry {
 
     /// Ends it from outside; false if it has ended.
     pub(in crate::query) fn kill(&self) -> bool {
-        let Some(cancel) = self.work().cancel.clone() else { return false };
+        let Some(cancel) = self.live().cancel.clone() else { return false };
         self.killed.store(true, Ordering::Relaxed);
         cancel.cancel();
         true

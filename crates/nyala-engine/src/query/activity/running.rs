@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use nyala_runtime::Scope;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,11 @@ impl Running {
         entry.enter(Phase::Sending);
     }
 
+    /// Where its tasks compute. It is listed until the last of them is gone.
+    pub(in crate::query) fn scope(&self) -> Scope {
+        Scope::new(Arc::clone(self.entry().account())).holding(Arc::clone(&self.listed))
+    }
+
     /// Is aborted when this is dropped.
     pub(in crate::query) fn compute(&mut self, task: JoinHandle<()>) {
         self.task = Some(task);
@@ -81,6 +87,7 @@ impl Running {
         if let Some(task) = &self.task {
             task.abort();
         }
+        self.entry().end_work();
     }
 }
 

@@ -150,6 +150,7 @@ fn work_of(plan: &dyn ExecutionPlan) -> u64 {
 
 fn describe(entry: &Entry, still: Duration) -> Stuck {
     let waits_for = match entry.phase() {
+        _ if entry.is_ending() => "its threads to end",
         Phase::Planning => "planning",
         Phase::Queued => "a slot",
         Phase::Running => "an operator",

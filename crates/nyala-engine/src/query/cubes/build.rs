@@ -6,6 +6,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentRange};
+use nyala_runtime::Scope;
 use tokio::sync::Mutex;
 
 use super::bounds::bounds;
@@ -17,7 +18,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
 use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
-use crate::query::explain::AbortOnDrop;
+use crate::query::resources::task::Task;
 use crate::session::{Settings, SnapshotContext};
 use crate::statement::{BuildAction, BuildCube};
 
@@ -121,7 +122,7 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
         let _left = left;
         maker.make_all(works).await
     };
-    let mut work = AbortOnDrop(engine.threads.patient().spawn(work));
+    let mut work = Task::spawn(&engine.threads, Scope::new(Arc::default()), work);
     let outcome = tokio::select! {
         biased;
         () = progress.cancelled() => {

@@ -12,6 +12,7 @@ use datafusion::physical_plan::collect;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
+use nyala_runtime::Scope;
 
 use super::build::pin;
 use super::segments::missing_cube;
@@ -21,8 +22,8 @@ use crate::live::Pins;
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::engine::Engine;
-use crate::query::explain::AbortOnDrop;
 use crate::query::planning::simplify_context;
+use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
 use crate::scan::{FileProblem, check_file};
 use crate::session::Settings;
@@ -89,7 +90,7 @@ pub(in crate::query) async fn run(
     }
     findings.extend(files(engine, &cube).await?);
     findings.extend(sources(&cube));
-    let runner = Runner { engine, settings, pins };
+    let runner = Runner { engine, settings, pins, scope: running.scope() };
     findings.extend(runner.answers(&cube, sample.unwrap_or(DEFAULT_SAMPLE)).await?);
     show(&findings, running)
 }
@@ -164,6 +165,7 @@ struct Runner<'a> {
     engine: &'a Arc<Engine>,
     settings: &'a Settings,
     pins: Arc<Pins>,
+    scope: Scope,
 }
 
 impl Runner<'_> {
@@ -250,7 +252,7 @@ impl Runner<'_> {
         };
         let (plan, report) = self.engine.threads.plan(work).await?;
         let work = async move { Ok(collect(plan, task).await?) };
-        Ok((AbortOnDrop(self.engine.threads.patient().spawn(work)).join().await?, report))
+        Ok((Task::spawn(&self.engine.threads, self.scope.clone(), work).join().await?, report))
     }
 }
 

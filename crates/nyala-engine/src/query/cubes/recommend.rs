@@ -15,7 +15,7 @@ use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::ddl::name_of;
 use crate::query::engine::Engine;
-use crate::query::explain::AbortOnDrop;
+use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
 use crate::session::Settings;
 use crate::statement::{RecommendFor, StatementLimits, folded};
@@ -57,7 +57,7 @@ pub(in crate::query) async fn run(
     let open = history.into_iter().filter(|entry| !is_served(entry, &snapshot)).collect();
     let (state, limits) = (context.state(settings), *engine.limits());
     let work = async move { lines(open, &snapshot, &state, &limits).await };
-    let lines = AbortOnDrop(engine.threads.patient().spawn(work)).join().await?;
+    let lines = Task::spawn(&engine.threads, running.scope(), work).join().await?;
     show(&lines, total_us, running)
 }
 

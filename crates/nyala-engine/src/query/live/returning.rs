@@ -23,9 +23,9 @@ use tokio::runtime::Handle;
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::ROW_VERSION;
 use crate::query::engine::Engine;
-use crate::query::explain::AbortOnDrop;
 use crate::query::parameters::bind;
 use crate::query::planning::{Unoptimized, logical_plan};
+use crate::query::resources::task::Task;
 use crate::session::{Settings, check_overflow_in, round_casts_in};
 use crate::statement::{LiveNames, Statement, show_versions};
 
@@ -169,7 +169,7 @@ impl GivenBack {
     pub(super) async fn of(back: Option<&Arc<Self>>, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
         let Some(back) = back.cloned() else { return Ok(None) };
         let (threads, rows) = (back.threads.clone(), rows.clone());
-        AbortOnDrop(threads.spawn(async move { back.compute(&rows) })).join().await.map(Some)
+        Task::spawn_on(&threads, async move { back.compute(&rows) }).join().await.map(Some)
     }
 
     /// The answer if nothing was written.

@@ -3,6 +3,9 @@
 //! A query from cuboids is over before it could be queued, and needs little memory: it is always
 //! admitted. Any other query that reads files takes a slot of its resource group, or waits for one in line, for a while
 //! and if not too many wait already. So what large queries hold is bounded, whoever sends how many.
+//!
+//! Short queries and long ones have as many slots each and wait apart: a query that takes a tenth of a second is never kept behind
+//! one that takes minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +24,15 @@ use crate::query::session::SessionOptions;
 /// The group of whoever is in no other.
 const DEFAULT_GROUP: &str = "default";
 
+/// Which slots a query waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum Queue {
+    /// It reads few rows.
+    Short,
+    /// Any other.
+    Long,
+}
+
 /// The resource groups.
 #[derive(Debug)]
 pub(in crate::query) struct Admission {
@@ -33,12 +45,13 @@ pub(in crate::query) struct Admission {
 pub(in crate::query) struct Group {
     pub(in crate::query) name: String,
     config: GroupConfig,
-    /// Slots there are.
+    /// Slots there are for long queries, and as many again for short ones.
     pub(in crate::query) size: usize,
     /// The keys of the configuration that bound it, for who is refused.
     limits: &'static str,
     refused: AtomicU64,
-    line: Arc<Line>,
+    short: Arc<Line>,
+    long: Arc<Line>,
     lane: usize,
 }
 
@@ -48,8 +61,11 @@ impl Admission {
         let mut configs = config.groups.clone();
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
         let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
-        let lanes = configs.values().map(|config| (config.weight.max(1), size(config)));
-        let line = Line::new(lanes, config.slots, config.user_slots);
+        let line = || {
+            let lanes = configs.values().map(|config| (config.weight.max(1), size(config)));
+            Line::new(lanes, config.slots, config.user_slots)
+        };
+        let (short, long) = (line(), line());
         let limits = match (config.slots, config.user_slots) {
             (0, 0) => "`slots` of the group",
             (_, 0) => "`slots` of the group and of [admission], which bounds all groups",
@@ -57,8 +73,9 @@ impl Admission {
             (_, _) => "`slots` of the group, and `slots` and `user_slots` of [admission]",
         };
         let groups = configs.into_iter().enumerate().map(|(lane, (name, config))| {
-            let (size, line, refused) = (size(&config), Arc::clone(&line), AtomicU64::new(0));
-            (name.clone(), Arc::new(Group { name, config, size, limits, refused, line, lane }))
+            let (short, long) = (Arc::clone(&short), Arc::clone(&long));
+            let (size, refused) = (size(&config), AtomicU64::new(0));
+            (name.clone(), Arc::new(Group { name, config, size, limits, refused, short, long, lane }))
         });
         Self { groups: groups.collect() }
     }
@@ -128,13 +145,18 @@ impl Group {
 
     /// How many of its queries compute, and how many wait.
     pub(in crate::query) fn count(&self) -> (usize, usize) {
-        self.line.count(self.lane)
+        let (short, long) = (self.short.count(self.lane), self.long.count(self.lane));
+        (short.0 + long.0, short.1 + long.1)
     }
 
     /// A slot, as soon as there is one. Going away while waiting leaves nothing behind.
-    pub(in crate::query) async fn admit(&self, entry: &Entry) -> Result<Slot> {
+    pub(in crate::query) async fn admit(&self, queue: Queue, entry: &Entry) -> Result<Slot> {
         let most = self.config.queue_length;
-        let place = self.line.enter(self.lane, &entry.owner.user, most);
+        let line = match queue {
+            Queue::Short => &self.short,
+            Queue::Long => &self.long,
+        };
+        let place = line.enter(self.lane, &entry.owner.user, most);
         let mut place = place.ok_or_else(|| {
             self.too_many(format!("{most} wait for a slot of resource group `{}` already", self.name))
         })?;

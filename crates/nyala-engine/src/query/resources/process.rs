@@ -103,6 +103,15 @@ impl Memory {
     }
 }
 
+/// What the whole process may occupy, in bytes.
+pub(in crate::query) fn process_limit_bytes(config: &QueryConfig) -> u64 {
+    let machine = machine_memory_bytes() as u64;
+    match config.process_limit_bytes {
+        0 => machine,
+        bytes => machine.min(bytes as u64),
+    }
+}
+
 fn memory_limit_bytes(config: &QueryConfig) -> usize {
     match config.memory_limit_bytes {
         0 => machine_memory_bytes() / 100 * DEFAULT_MEMORY_PERCENT,

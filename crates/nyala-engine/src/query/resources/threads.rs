@@ -10,21 +10,20 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
-use thread_priority::{ThreadPriority, ThreadPriorityValue};
+use nyala_runtime::{Scope, ThreadClass, Work, join_class};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
+use super::guard::Works;
 use super::jobs::Jobs;
+use super::tracer;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::be_patient;
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
 /// Room for evaluating the deepest expressions that planning lets through.
 const EXECUTION_STACK_BYTES: usize = 16 << 20;
-
-/// Of threads that give way to others; 50 is what threads have, 0 the least.
-const PATIENT_PRIORITY: u8 = 35;
 
 /// Threads for planning and for execution.
 #[derive(Debug)]
@@ -32,8 +31,9 @@ pub(in crate::query) struct Threads {
     planning: Arc<Jobs>,
     runtimes: Vec<Runtime>,
     handle: Handle,
-    patient: Handle,
+    large: Handle,
     loading: Handle,
+    works: Arc<Works>,
 }
 
 impl Threads {
@@ -52,22 +52,27 @@ impl Threads {
                 .build()
                 .map_err(failed)
         };
-        let execution = runtime("nyala-query", count, || ())?;
-        let patient = runtime("nyala-patient", count, give_way)?;
+        tracer::install();
+        let execution = runtime("nyala-query", count, || join_class(ThreadClass::Serving))?;
+        let large = runtime("nyala-large", count, || join_class(ThreadClass::Large))?;
         let loading = runtime("nyala-load", 1, || ())?;
         let threads = Self {
             planning: Arc::new(Jobs::default()),
             handle: execution.handle().clone(),
-            patient: patient.handle().clone(),
+            large: large.handle().clone(),
             loading: loading.handle().clone(),
-            runtimes: vec![execution, patient, loading],
+            works: Arc::default(),
+            runtimes: vec![execution, large, loading],
         };
         for _ in 0..count {
             let (jobs, handle) = (Arc::clone(&threads.planning), threads.handle.clone());
             std::thread::Builder::new()
                 .name("nyala-plan".to_owned())
                 .stack_size(PLANNING_STACK_BYTES)
-                .spawn(move || handle.block_on(jobs.work()))
+                .spawn(move || {
+                    join_class(ThreadClass::Serving);
+                    handle.block_on(jobs.work());
+                })
                 .map_err(failed)?;
         }
         Ok(threads)
@@ -84,16 +89,31 @@ impl Threads {
         &self.loading
     }
 
-    /// The runtime of builds and of queries that take long anyway. The system lets its threads compute when the
-    /// others have nothing to do, and for a small share of the time when they have: so a dashboard
-    /// beside a large join is hardly slower, and the join hardly too.
-    pub(in crate::query) fn patient(&self) -> &Handle {
-        &self.patient
+    /// Runs `work` in `scope` on the threads of builds and of queries that take long anyway. Between two of their batches these
+    /// yield to threads that serve clients, if any waits for a processor: so a dashboard beside a large join is hardly slower, and
+    /// the join hardly too.
+    pub(in crate::query) fn spawn_large<F>(&self, scope: Scope, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.large_for(scope.work()).spawn(scope.run(work))
+    }
+
+    /// The same for work that enters its scope itself.
+    pub(in crate::query) fn large_for(&self, account: &Arc<Work>) -> &Handle {
+        self.works.add(account);
+        &self.large
+    }
+
+    /// Accounts of what runs on these threads.
+    pub(in crate::query) fn works(&self) -> &Arc<Works> {
+        &self.works
     }
 
     /// All runtimes, by the name of their threads.
     pub(in crate::query) fn runtimes(&self) -> [(&'static str, &Handle); 3] {
-        [("nyala-query", &self.handle), ("nyala-patient", &self.patient), ("nyala-load", &self.loading)]
+        [("nyala-query", &self.handle), ("nyala-large", &self.large), ("nyala-load", &self.loading)]
     }
 
     /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer.
@@ -124,20 +144,6 @@ impl Threads {
             }
         };
         self.planning.push(job.boxed());
-    }
-}
-
-/// Lowers the priority of this thread, to about nice 5, and makes it look up often. Either alone is worse: a thread of nice 10
-/// that keeps the processor to the next tick makes dashboards wait longer, and one that looks up gets half as much.
-///
-/// Linux's `SCHED_IDLE` would keep the p95 of dashboards beside a large join as it is without one, but 50 clients that ask
-/// without pause leave such a join hardly any time then: it ended one twentieth as often.
-fn give_way() {
-    be_patient();
-    let lower = ThreadPriorityValue::try_from(PATIENT_PRIORITY).map(ThreadPriority::Crossplatform);
-    let lowered = lower.ok().map(|lower| lower.set_for_current());
-    if !matches!(lowered, Some(Ok(()))) {
-        tracing::debug!("threads of large queries keep their priority");
     }
 }
 
@@ -250,7 +256,7 @@ mod tests {
     async fn threads_may_end_while_others_serve() {
         for _ in 0..100 {
             let threads = Threads::start(4).unwrap();
-            let work = threads.patient().spawn(async { 7 });
+            let work = threads.spawn_large(Scope::new(Arc::default()), async { 7 });
             assert_eq!(work.await.unwrap(), 7);
             drop(threads);
         }

@@ -46,7 +46,7 @@ pub(super) fn queries(engine: &Engine) -> Result<RecordBatch> {
     let each = || entries.iter();
     let mut columns = vec![
         numbers(each().map(|entry| Some(entry.id))),
-        texts(each().map(|entry| Some(entry.phase().name()))),
+        texts(each().map(|entry| Some(if entry.is_ending() { "ending" } else { entry.phase().name() }))),
     ];
     columns.extend(common_columns(&entries));
     columns.extend([

@@ -11,7 +11,6 @@ use super::upkeep::Effort;
 use super::{Environment, LiveTable, Progress, StoreOptions};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableSpec;
-use crate::oplog::turn::Turn;
 
 /// A folder of live tables, open. Dropping it commits what is queued and ends its threads; [`Self::close`]
 /// writes a checkpoint too, so that the next start has no log to read.
@@ -110,7 +109,7 @@ impl DiskStore {
 
     /// Reads all values into memory now.
     pub fn load_values(&self) {
-        self.inner.load_all(true, Turn::Fair);
+        self.inner.load_all(true);
     }
 
     /// Commits what is queued, seals the log, writes a checkpoint, and closes the store. Who still holds one of its tables can

@@ -11,7 +11,6 @@ use super::inner::{Inner, Status};
 use super::queue::lock;
 use super::upkeep::Effort;
 use crate::oplog::error::{OplogError, Result};
-use crate::oplog::turn::Turn;
 
 /// How often it is looked whether something is due.
 const UPKEEP: Duration = Duration::from_millis(100);
@@ -88,7 +87,7 @@ impl Threads {
         })?;
         let own = inner.clone();
         threads.spawn("nyala-values", move || {
-            guarded(&own, || own.load_all(own.options.load_values, Turn::Last));
+            guarded(&own, || own.load_all(own.options.load_values));
         })?;
         Ok(threads)
     }

@@ -9,7 +9,6 @@ use super::progress::Phase;
 use super::workers::hand_out;
 use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
-use crate::oplog::turn::Turn;
 use crate::oplog::unit::{Base, Resident, Unit};
 
 /// Rows in files, and whose they are.
@@ -18,11 +17,9 @@ type Place = (Arc<SharedTable>, Arc<Base>);
 impl Inner {
     /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
     /// all else. A table whose files are damaged says so from then on.
-    pub(super) fn load_all(&self, values: bool, turn: Turn) {
+    pub(super) fn load_all(&self, values: bool) {
         let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
-        let _beats = if bases.is_empty() { None } else { turn.metronome() };
-        let workers = (self.options.recovery_threads.min(bases.len()), turn);
-        hand_out(workers, bases.iter(), |(table, base)| {
+        hand_out(self.options.recovery_threads.min(bases.len()), bases.iter(), |(table, base)| {
             let key = base.schema.key.iter().try_for_each(|position| base.preload(*position));
             note_damage(table, base, key.and_then(|()| base.load_keys().map(drop)));
         });
@@ -35,12 +32,12 @@ impl Inner {
             });
         }
         if values && !bases.is_empty() {
-            self.load_values(&bases, (self.options.value_threads(), turn));
+            self.load_values(&bases, self.options.value_threads());
         }
         self.progress.enter(Phase::Ready);
     }
 
-    fn load_values(&self, bases: &[Place], workers: (usize, Turn)) {
+    fn load_values(&self, bases: &[Place], threads: usize) {
         let reading = AtomicU64::new(0);
         let columns = bases.iter().flat_map(|(table, base)| {
             base.reads().into_iter().map(move |(position, bytes)| (table, base, position, bytes))
@@ -51,7 +48,7 @@ impl Inner {
             reading.fetch_add(if room { *bytes } else { 0 }, Relaxed);
             room
         });
-        hand_out(workers, columns, |(table, base, position, bytes)| {
+        hand_out(threads, columns, |(table, base, position, bytes)| {
             note_damage(table, base, base.preload(position));
             reading.fetch_sub(bytes, Relaxed);
             self.progress.bytes_done.fetch_add(bytes, Relaxed);

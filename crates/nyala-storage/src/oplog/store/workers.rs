@@ -5,7 +5,6 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::queue::lock;
-use crate::oplog::turn::Turn;
 
 /// Runs `work` on every item, on so many threads; results are in the order of the items.
 pub(super) fn in_parallel<I: Sync, T: Send>(
@@ -35,8 +34,8 @@ pub(super) fn in_parallel<I: Sync, T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// For so long an item waits at most for a thread: then who hands out works too, at low priority, about nice 10. So a machine
-/// that is never idle gets on all the same, and one thread that is stuck on a slow disk does not hold up all that follows.
+/// For so long an item waits at most for a thread: then the thread that hands out works too, so that
+/// one that is stuck on a slow disk does not hold up all that follows.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
 
 /// What is handed out: an item at a time.
@@ -50,19 +49,13 @@ struct Offered<I> {
     ended: bool,
 }
 
-/// Runs `work` on every item, on so many threads. An item is asked for when a thread has taken the one before. The caller's
-/// own thread gives way to others for good if it had to help.
-pub(super) fn hand_out<I: Send>(
-    (threads, turn): (usize, Turn),
-    items: impl Iterator<Item = I>,
-    work: impl Fn(I) + Sync,
-) {
+/// Runs `work` on every item, on so many threads. An item is asked for when a thread has taken the one before.
+pub(super) fn hand_out<I: Send>(threads: usize, items: impl Iterator<Item = I>, work: impl Fn(I) + Sync) {
     let state = Mutex::new(Offered { item: None, ended: false });
     let counter = Counter { state, changed: Condvar::new() };
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                turn.give_way();
                 while let Some(item) = counter.take() {
                     work(item);
                 }
@@ -71,7 +64,6 @@ pub(super) fn hand_out<I: Send>(
         let _ending = Ending(&counter);
         for item in items {
             if let Some(item) = counter.offer(item) {
-                turn.give_way_to_most();
                 work(item);
             }
         }
@@ -137,12 +129,12 @@ mod tests {
 
     #[test]
     fn every_item_is_worked_on_once_and_asked_for_when_a_thread_is_free() {
-        for (threads, turn) in [(1, Turn::Fair), (3, Turn::Last)] {
+        for threads in [1, 3] {
             let (under_way, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
             let items = (0..100).inspect(|_| {
                 most.fetch_max(under_way.fetch_add(1, Relaxed), Relaxed);
             });
-            hand_out((threads, turn), items, |item| {
+            hand_out(threads, items, |item| {
                 lock(&done).push(item);
                 under_way.fetch_sub(1, Relaxed);
             });
@@ -154,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_even_if_the_threads_whose_turn_it_is_never_end_theirs() {
+    fn work_is_done_even_if_the_threads_never_end_theirs() {
         let (done, free) = (AtomicUsize::new(0), Mutex::new(()));
         let stuck = lock(&free);
         let items =
@@ -162,7 +154,7 @@ mod tests {
         let mut stuck = Some(stuck);
         let items = items.chain(std::iter::once(4).inspect(|_| drop(stuck.take())));
         let caller = std::thread::current().id();
-        hand_out((1, Turn::Fair), items, |_| {
+        hand_out(1, items, |_| {
             if std::thread::current().id() != caller {
                 drop(lock(&free));
             }
@@ -174,35 +166,8 @@ mod tests {
     #[test]
     fn a_panic_is_passed_on_and_nobody_waits_for_ever() {
         for threads in [1, 3] {
-            let panics = || hand_out((threads, Turn::Fair), 0..10, |_| panic!("as it should"));
+            let panics = || hand_out(threads, 0..10, |_| panic!("as it should"));
             std::panic::catch_unwind(panics).unwrap_err();
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn threads_whose_turn_is_last_give_way() {
-        let caller = std::thread::current().id();
-        let of_workers = |turn| {
-            let found = Mutex::new(None);
-            let items = std::iter::repeat(()).take_while(|()| lock(&found).is_none());
-            hand_out((1, turn), items, |()| {
-                if std::thread::current().id() != caller {
-                    *lock(&found) = Some(policy());
-                }
-            });
-            found.into_inner().unwrap().unwrap()
-        };
-        const IDLE: &str = "5";
-        assert_eq!(of_workers(Turn::Fair), policy());
-        assert_eq!(of_workers(Turn::Last), IDLE);
-    }
-
-    /// How the system schedules this thread: the 41st field of what it tells, the second of which is a name in brackets.
-    #[cfg(target_os = "linux")]
-    fn policy() -> String {
-        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
-        let (_, fields) = stat.rsplit_once(')').unwrap();
-        fields.split_whitespace().nth(38).unwrap().to_owned()
     }
 }

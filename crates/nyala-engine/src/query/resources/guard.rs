@@ -1,0 +1,185 @@
+//! Ends the statement that holds the most when the process nears its memory limit, before the system ends the process.
+//!
+//! The pool of queries counts what operators reserve. What kernels allocate in between, and what operators forget to
+//! count, is in the [accounts](Work) of statements only. The guard compares what the process occupies with what it may, and acts
+//! on accounts: a statement notices between two batches, rows or pairs at which its operators ask.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use nyala_runtime::{Reason, Work, resident_bytes};
+
+use super::pressure::{available_bytes, is_stalled};
+
+/// So much is kept free, in parts of the limit, and at least and at most so many bytes.
+const RESERVE_PART: u64 = 8;
+const MIN_RESERVE_BYTES: u64 = 64 << 20;
+const MAX_RESERVE_BYTES: u64 = 1 << 30;
+/// A statement that holds less is not ended: it would not help.
+const MIN_HELD_BYTES: u64 = 16 << 20;
+/// Fastest that a process fills memory, in bytes a second: the guard looks again before it could have used what was free.
+const FILLED_PER_SECOND: u64 = 4 << 30;
+const MIN_PAUSE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// How long a statement that was told to end may take before the next one is.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Accounts of everything large that runs.
+#[derive(Debug, Default)]
+pub(in crate::query) struct Works(Mutex<Vec<Weak<Work>>>);
+
+impl Works {
+    /// Adds an account until nothing holds it any more.
+    pub(super) fn add(&self, work: &Arc<Work>) {
+        let mut works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        works.retain(|known| known.strong_count() > 0);
+        if !works.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(work))) {
+            works.push(Arc::downgrade(work));
+        }
+    }
+
+    /// Of those that need not end yet, the one that holds the most.
+    fn largest(&self) -> Option<Arc<Work>> {
+        let works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = works.iter().filter_map(Weak::upgrade).filter(|work| work.check().is_ok());
+        running.max_by_key(|work| work.bytes()).filter(|work| work.bytes() >= MIN_HELD_BYTES)
+    }
+}
+
+/// A thread that watches the process for as long as this is kept.
+#[derive(Debug)]
+pub(in crate::query) struct MemoryGuard {
+    ended: Arc<AtomicBool>,
+    thread: Option<Thread>,
+}
+
+impl MemoryGuard {
+    /// Watches that the process keeps within `limit` bytes, and the machine within what it has.
+    pub(in crate::query) fn start(limit: u64, works: &Arc<Works>) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let watch = Watch { limit, works: Arc::clone(works), told: None, ended: Arc::clone(&ended) };
+        let thread = std::thread::Builder::new().name("nyala-memory".to_owned()).spawn(move || watch.run());
+        let thread = match thread {
+            Ok(handle) => Some(handle.thread().clone()),
+            Err(error) => {
+                tracing::warn!(%error, "statements are not watched for the memory limit of the process");
+                None
+            }
+        };
+        Self { ended, thread }
+    }
+}
+
+impl Drop for MemoryGuard {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
+    }
+}
+
+struct Watch {
+    limit: u64,
+    works: Arc<Works>,
+    /// The statement that was told to end last, and when.
+    told: Option<(Weak<Work>, Instant)>,
+    ended: Arc<AtomicBool>,
+}
+
+impl Watch {
+    fn run(mut self) {
+        while !self.ended.load(Ordering::Relaxed) {
+            let Some(resident) = resident_bytes() else { return };
+            let pause = self.look(resident, available_bytes(Path::new("/proc/meminfo")));
+            std::thread::park_timeout(pause);
+        }
+    }
+
+    /// Acts if little is free; gives how long it may look away.
+    fn look(&mut self, resident: u64, available: Option<u64>) -> Duration {
+        let free = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
+        let reserve = (self.limit / RESERVE_PART).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
+        let stalled = free < reserve.saturating_mul(2) && is_stalled(Path::new("/"));
+        if free < reserve || stalled {
+            self.end_largest();
+            return MIN_PAUSE;
+        }
+        let above = free - reserve;
+        Duration::from_millis(above / (FILLED_PER_SECOND / 1000)).clamp(MIN_PAUSE, MAX_PAUSE)
+    }
+
+    fn end_largest(&mut self) {
+        let waits = |(work, at): &(Weak<Work>, Instant)| work.strong_count() > 0 && at.elapsed() < PATIENCE;
+        if self.told.as_ref().is_some_and(waits) {
+            return;
+        }
+        let Some(work) = self.works.largest() else { return };
+        let (held, limit) = (work.bytes(), self.limit);
+        tracing::warn!(held, limit, "the process nears its memory limit; its largest statement is ended");
+        work.end(Reason::Memory { held, limit });
+        self.told = Some((Arc::downgrade(&work), Instant::now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn watch(works: &Arc<Works>) -> Watch {
+        Watch { limit: 4 << 30, works: Arc::clone(works), told: None, ended: Arc::default() }
+    }
+
+    /// An account that holds so many MiB.
+    fn holding(works: &Works, mib: i64) -> Arc<Work> {
+        let work = Arc::new(Work::default());
+        work.allocated(mib << 20);
+        works.add(&work);
+        work
+    }
+
+    #[test]
+    fn the_largest_statement_ends_when_little_is_free() {
+        let works = Arc::new(Works::default());
+        let (small, large) = (holding(&works, 100), holding(&works, 900));
+        let mut watch = watch(&works);
+        assert_eq!(watch.look(1 << 30, None), MAX_PAUSE);
+        assert!(large.check().is_ok());
+        assert_eq!(watch.look((4 << 30) - (100 << 20), None), MIN_PAUSE);
+        assert!(large.check().is_err() && small.check().is_ok());
+        watch.look((4 << 30) - (100 << 20), None);
+        assert!(small.check().is_ok(), "the large one may need a moment");
+        drop(large);
+        watch.look((4 << 30) - (100 << 20), None);
+        assert!(small.check().is_err(), "that was not enough");
+    }
+
+    #[test]
+    fn statements_that_hold_little_go_on() {
+        let works = Arc::new(Works::default());
+        let small = holding(&works, 1);
+        watch(&works).look(4 << 30, Some(0));
+        assert!(small.check().is_ok());
+    }
+
+    #[test]
+    fn the_machine_counts_as_well_as_the_limit() {
+        let works = Arc::new(Works::default());
+        let large = holding(&works, 900);
+        watch(&works).look(1 << 30, Some(10 << 20));
+        assert!(large.check().is_err());
+    }
+
+    #[test]
+    fn the_guard_looks_more_often_the_less_is_free() {
+        let works = Arc::new(Works::default());
+        let mut watch = watch(&works);
+        let pause = |watch: &mut Watch, free: u64| watch.look((4 << 30) - free, None);
+        assert_eq!(pause(&mut watch, 600 << 20), Duration::from_millis(21));
+        assert_eq!(pause(&mut watch, 513 << 20), MIN_PAUSE);
+    }
+}

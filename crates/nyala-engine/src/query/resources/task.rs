@@ -1,0 +1,68 @@
+//! A large piece of work of one statement, which ends with it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use nyala_runtime::{Reason, Scope, Work};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::threads::Threads;
+use crate::error::{QueryError, Result};
+
+/// Work on the threads of large statements. Dropping this ends it: at once where it waits, and where it computes at the next
+/// batch, row or pair at which its operators ask.
+pub(in crate::query) struct Task<T> {
+    handle: JoinHandle<Result<T>>,
+    account: Arc<Work>,
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Begins small `work` on `handle`, for the scope of a statement that is not large.
+    pub(in crate::query) fn spawn_on(
+        handle: &Handle,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Self {
+        Self { handle: handle.spawn(work), account: Arc::default() }
+    }
+
+    /// Begins `work` in `scope`.
+    pub(in crate::query) fn spawn(
+        threads: &Threads,
+        scope: Scope,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Self {
+        let account = Arc::clone(scope.work());
+        Self { handle: threads.spawn_large(scope, work), account }
+    }
+
+    /// Its outcome.
+    pub(in crate::query) async fn join(mut self) -> Result<T> {
+        self.joined().await
+    }
+
+    /// The same for work that may be stopped instead.
+    pub(in crate::query) async fn joined(&mut self) -> Result<T> {
+        (&mut self.handle).await.map_err(QueryError::internal)?
+    }
+
+    /// Stops it, and waits until it has given back what it held.
+    pub(in crate::query) async fn stop(mut self) {
+        self.end();
+        // It was stopped or had ended; both are fine.
+        let _ = (&mut self.handle).await;
+    }
+}
+
+impl<T> Task<T> {
+    fn end(&self) {
+        self.account.end(Reason::Cancelled);
+        self.handle.abort();
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

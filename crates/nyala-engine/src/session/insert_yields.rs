@@ -1,0 +1,125 @@
+//! Where plans yield, and where they ask whether their statement must end.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder, SortMergeJoinExec,
+};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
+use datafusion::physical_plan::unnest::UnnestExec;
+
+use super::interruptible::InterruptibleExpr;
+use super::yielding::YieldExec;
+
+/// First slice of rows that an operator may compare with, or repeat for, any number of others.
+const ONE_ROW: usize = 1;
+/// The same where most rows meet few others, found by hash.
+const SOME_ROWS: usize = 64;
+
+/// Makes operators yield that read, and those that turn one batch into many.
+///
+/// DataFusion counts work at the leaves of a plan, and a task ends between two polls only. A join may compare one batch of its
+/// input with millions of rows, for hours, and give none of them: the operators above it never get to ask, and those below are
+/// not asked. So a join
+/// - gets its probe side in slices, as small as they must be for it to look up in time,
+/// - asks in its filter, for each few thousand pairs, whether the statement must end, which one slice may keep for seconds,
+/// - yields between the batches that it gives, which may be billions for one of its input.
+#[derive(Debug)]
+pub(super) struct InsertYields;
+
+impl PhysicalOptimizerRule for InsertYields {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_up(|node| {
+            if is_leaf(node.as_ref()) {
+                return Ok(Transformed::yes(yielding(node)));
+            }
+            Ok(match multiplier(&node)? {
+                Some(node) => Transformed::yes(yielding(node)),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "insert_yields"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn yielding(node: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    Arc::new(YieldExec::new(node))
+}
+
+fn is_leaf(node: &dyn ExecutionPlan) -> bool {
+    node.children().is_empty() && !node.is::<PlaceholderRowExec>() && !node.is::<EmptyExec>()
+}
+
+/// An operator that may make much of one batch, with slices as its input and a filter that asks; none for any other operator.
+fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let node = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        let filter = join.filter().map(interruptible);
+        let join = NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?;
+        with_slices(Arc::new(join), 1, ONE_ROW)?
+    } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        let join = match join.filter() {
+            Some(filter) => join.builder().with_filter(Some(interruptible(filter))).build_exec()?,
+            None => Arc::clone(node),
+        };
+        with_slices(join, 1, SOME_ROWS)?
+    } else if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
+        sort_merge(join)?
+    } else if node.is::<CrossJoinExec>() {
+        with_slices(Arc::clone(node), 1, ONE_ROW)?
+    } else if node.is::<UnnestExec>() {
+        with_slices(Arc::clone(node), 0, ONE_ROW)?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(node))
+}
+
+fn sort_merge(join: &SortMergeJoinExec) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(Arc::new(SortMergeJoinExec::try_new(
+        Arc::clone(join.left()),
+        Arc::clone(join.right()),
+        join.on().to_vec(),
+        join.filter().as_ref().map(interruptible),
+        join.join_type(),
+        join.sort_options().to_vec(),
+        join.null_equality(),
+    )?))
+}
+
+/// The operator with slices of its input number `probe`.
+fn with_slices(
+    node: Arc<dyn ExecutionPlan>,
+    probe: usize,
+    first_rows: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut children: Vec<_> = node.children().into_iter().cloned().collect();
+    if let Some(child) = children.get_mut(probe) {
+        *child = Arc::new(YieldExec::slicing(Arc::clone(child), first_rows));
+    }
+    replace_children_if_necessary(node, children)
+}
+
+fn interruptible(filter: &JoinFilter) -> JoinFilter {
+    let expression = Arc::new(InterruptibleExpr::new(Arc::clone(filter.expression())));
+    JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}

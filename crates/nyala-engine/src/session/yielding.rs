@@ -1,0 +1,283 @@
+//! An operator that passes rows on, and between two batches ends with its statement or lets others compute.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Statistics, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::prelude::SessionConfig;
+use futures::{Stream, StreamExt};
+use nyala_runtime::{check, turn_is_over, yield_to_waiting};
+
+/// Rows of a batch of a large statement. It yields between two batches, so that they must not take long; half of DataFusion's
+/// usual size costs such a statement 3 % of its time.
+const MAX_ROWS: usize = 4096;
+/// A slice whose consumer takes longer than this is followed by a smaller one.
+const SLOW: Duration = Duration::from_millis(2);
+/// A slice whose consumer takes less than this is followed by a larger one.
+const FAST: Duration = Duration::from_micros(500);
+/// By what a slice grows or shrinks, in rows.
+const FACTOR: usize = 4;
+
+/// The configuration of a statement that runs on the threads of large ones.
+pub(crate) fn in_small_batches(config: SessionConfig) -> SessionConfig {
+    let rows = config.batch_size().min(MAX_ROWS);
+    config.with_batch_size(rows)
+}
+
+/// Passes batches on. Between two of them it
+/// - fails if the statement must end, so that operators above it end in the middle of a poll,
+/// - lets other tasks of its threads run, if it has computed for a turn,
+/// - lets threads that serve clients have the processor, if they wait for it.
+#[derive(Debug)]
+pub(super) struct YieldExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// Rows of the first slice, if batches are to be cut.
+    first_slice: Option<usize>,
+    properties: Arc<PlanProperties>,
+}
+
+impl YieldExec {
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let properties = PlanProperties::clone(input.properties());
+        let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
+        Self { input, first_slice: None, properties }
+    }
+
+    /// Cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares it with
+    /// millions of others and gives none, and whole where it does not. Begins with `first_rows`.
+    pub(super) fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
+        // One that only yields is part of one that slices.
+        let input = match input.downcast_ref::<Self>() {
+            Some(inner) => Arc::clone(&inner.input),
+            None => input,
+        };
+        Self { first_slice: Some(first_rows), ..Self::new(input) }
+    }
+}
+
+impl DisplayAs for YieldExec {
+    fn fmt_as(&self, _format: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.first_slice.is_some() { "YieldExec: slices" } else { "YieldExec" })
+    }
+}
+
+impl ExecutionPlan for YieldExec {
+    fn name(&self) -> &str {
+        "YieldExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let [input] = children.as_slice() else {
+            return internal_err!("it has one input, not {}", children.len());
+        };
+        Ok(Arc::new(Self { first_slice: self.first_slice, ..Self::new(Arc::clone(input)) }))
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let rows = self.input.execute(partition, task)?;
+        let yields: SendableRecordBatchStream = match self.first_slice {
+            Some(first_rows) => {
+                Box::pin(Yields { schema: rows.schema(), rows: Slices::new(rows, first_rows) })
+            }
+            None => Box::pin(Yields { schema: rows.schema(), rows }),
+        };
+        Ok(make_cooperative(yields))
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition)]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _arguments: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else {
+            return internal_err!("it has one input, not {}", inputs.len());
+        };
+        Ok(Arc::clone(input))
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        true
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}
+
+/// Fails if the statement that the calling thread computes must end.
+pub(super) fn check_statement() -> Result<()> {
+    check().map_err(|ended| DataFusionError::External(Box::new(ended)))
+}
+
+struct Yields<S> {
+    schema: SchemaRef,
+    rows: S,
+}
+
+impl<S: Stream<Item = Result<RecordBatch>> + Unpin> Stream for Yields<S> {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        check_statement()?;
+        yield_to_waiting();
+        if turn_is_over() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.rows.poll_next_unpin(context)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.rows.size_hint()
+    }
+}
+
+impl<S: Stream<Item = Result<RecordBatch>> + Unpin> RecordBatchStream for Yields<S> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Batches, cut by how long the operator above takes for them.
+struct Slices {
+    rows: SendableRecordBatchStream,
+    /// The rest of the last batch.
+    rest: Option<RecordBatch>,
+    /// Rows of the next slice.
+    size: usize,
+    given: Option<Instant>,
+}
+
+impl Slices {
+    fn new(rows: SendableRecordBatchStream, first_rows: usize) -> Self {
+        Self { rows, rest: None, size: first_rows, given: None }
+    }
+
+    /// Chooses the size of the next slice. What the operator above needed is the time until it asks again.
+    fn adapt(&mut self) {
+        let Some(needed) = self.given.take().map(|given| given.elapsed()) else { return };
+        if needed > SLOW {
+            self.size = (self.size / FACTOR).max(1);
+        } else if needed < FAST {
+            self.size = self.size.saturating_mul(FACTOR).min(MAX_ROWS);
+        }
+    }
+
+    /// The next rows of `batch`, the others kept.
+    fn cut(&mut self, batch: RecordBatch) -> RecordBatch {
+        let size = self.size.min(batch.num_rows());
+        // Most batches are of this size, and whole ones are not to be copied or cut.
+        if size == batch.num_rows() || self.size == MAX_ROWS {
+            return batch;
+        }
+        self.rest = Some(batch.slice(size, batch.num_rows() - size));
+        batch.slice(0, size)
+    }
+}
+
+impl Stream for Slices {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.adapt();
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => match ready!(self.rows.poll_next_unpin(context)) {
+                Some(Ok(batch)) => batch,
+                other => return Poll::Ready(other),
+            },
+        };
+        let slice = self.cut(batch);
+        self.given = Some(Instant::now());
+        Poll::Ready(Some(Ok(slice)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::{AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+
+    use super::*;
+
+    #[test]
+    fn large_statements_compute_few_rows_at_a_time() {
+        for (configured, expected) in [(8192, MAX_ROWS), (100, 100)] {
+            assert_eq!(
+                in_small_batches(SessionConfig::new().with_batch_size(configured)).batch_size(),
+                expected
+            );
+        }
+    }
+
+    fn slices(batches: &[std::ops::Range<i64>], first_rows: usize) -> Slices {
+        let batch = |rows: &std::ops::Range<i64>| {
+            let column = Arc::new(Int64Array::from_iter_values(rows.clone())) as _;
+            RecordBatch::try_from_iter([("n", column)]).unwrap()
+        };
+        let batches: Vec<RecordBatch> = batches.iter().map(batch).collect();
+        let schema = batches.first().unwrap().schema();
+        let stream = futures::stream::iter(batches.into_iter().map(Ok));
+        Slices::new(Box::pin(RecordBatchStreamAdapter::new(schema, stream)), first_rows)
+    }
+
+    #[tokio::test]
+    async fn slices_grow_where_rows_are_cheap_and_hold_every_row_in_order() {
+        let all: Vec<RecordBatch> = slices(&[0..3000, 3000..10_000], 1).map(Result::unwrap).collect().await;
+        let sizes: Vec<usize> = all.iter().map(RecordBatch::num_rows).collect();
+        assert_eq!(sizes.first(), Some(&1));
+        assert!(sizes.len() < 40, "{sizes:?}");
+        let rows = all.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec());
+        assert!(rows.eq(0..10_000));
+    }
+
+    #[tokio::test]
+    async fn slices_shrink_where_a_row_takes_long() {
+        let mut rows = slices(&[0..4000], 1024);
+        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1024);
+        std::thread::sleep(SLOW * 2);
+        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 256);
+        std::thread::sleep(SLOW * 2);
+        assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 64);
+    }
+}

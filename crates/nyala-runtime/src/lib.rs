@@ -1,0 +1,15 @@
+//! What a statement uses of the process: which thread computes it, for how long at a time, how much memory it holds there, and
+//! how it is told to end.
+//!
+//! It deliberately knows neither queries nor operators nor storage: those say in which [`Scope`] they compute, ask between two
+//! batches whether they must end or yield, and decide themselves which statement has to.
+
+mod memory;
+mod scope;
+mod waiting;
+mod work;
+
+pub use memory::{ThreadBytes, count_bytes_with, resident_bytes};
+pub use scope::{Scope, check, settle, turn_is_over};
+pub use waiting::{ThreadClass, join_class, yield_to_waiting};
+pub use work::{Ended, Reason, Work};
