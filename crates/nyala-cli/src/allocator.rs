@@ -15,19 +15,23 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Has statements hold what their threads allocate.
+/// Has the process know what its threads, and all of them, allocate.
 #[cfg(feature = "jemalloc")]
-pub(crate) fn count_by_thread() {
-    nyala_runtime::count_bytes_with(by_thread::bytes);
+pub(crate) fn count() {
+    nyala_runtime::count_bytes_with(nyala_runtime::Allocator {
+        thread_bytes: counts::of_thread,
+        active_bytes: counts::active,
+    });
 }
 
 /// This allocator does not tell.
 #[cfg(not(feature = "jemalloc"))]
-pub(crate) fn count_by_thread() {}
+pub(crate) fn count() {}
 
 #[cfg(feature = "jemalloc")]
-mod by_thread {
+mod counts {
     use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
+    use tikv_jemalloc_ctl::{epoch, stats};
 
     thread_local! {
         /// Where jemalloc counts for this thread; none if it was built without statistics.
@@ -36,7 +40,7 @@ mod by_thread {
     }
 
     /// Bytes that this thread allocated less those that it freed.
-    pub(super) fn bytes() -> i64 {
+    pub(super) fn of_thread() -> i64 {
         let count = |counts: &Option<(ThreadLocal<u64>, ThreadLocal<u64>)>| {
             counts
                 .as_ref()
@@ -45,18 +49,26 @@ mod by_thread {
         COUNTS.try_with(count).unwrap_or(0)
     }
 
+    /// Bytes in pages that hold something.
+    pub(super) fn active() -> Option<u64> {
+        // What is read are the counts as of the last epoch.
+        epoch::advance().ok()?;
+        stats::active::read().ok().map(|bytes| bytes as u64)
+    }
+
     #[cfg(test)]
     mod tests {
-        use super::bytes;
+        use super::{active, of_thread};
 
         #[test]
         fn what_a_thread_allocates_and_frees_is_counted_at_once() {
-            let before = bytes();
+            let (before, all_before) = (of_thread(), active());
             let held = vec![1_u8; 1 << 20];
-            let more = bytes() - before;
+            let more = of_thread() - before;
             assert!((1 << 20..2 << 20).contains(&more), "{more}");
+            assert!(active() >= all_before && active() >= Some(1 << 20));
             drop(held);
-            assert!(bytes() - before < 1 << 16);
+            assert!(of_thread() - before < 1 << 16);
         }
     }
 }

@@ -39,7 +39,7 @@ const EVENTS_WHEN_BUSY: usize = 16;
 
 fn main() -> ExitCode {
     nyala_server::tls::install_provider();
-    allocator::count_by_thread();
+    allocator::count();
     let args = Args::parse();
     log::init(&args.command);
     match run(args.command) {

@@ -9,7 +9,7 @@ mod scope;
 mod waiting;
 mod work;
 
-pub use memory::{ThreadBytes, count_bytes_with, resident_bytes};
+pub use memory::{Allocator, active_bytes, count_bytes_with, resident_bytes};
 pub use scope::{Scope, check, settle, turn_is_over};
 pub use waiting::{ThreadClass, join_class, yield_to_waiting};
 pub use work::{Ended, Reason, Work};

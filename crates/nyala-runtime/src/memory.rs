@@ -2,21 +2,34 @@
 
 use std::sync::OnceLock;
 
-/// Bytes that the calling thread allocated so far less those it freed, whoever allocated them.
-pub type ThreadBytes = fn() -> i64;
+/// What the allocator of a binary counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Allocator {
+    /// Bytes that the calling thread allocated so far less those it freed, whoever allocated them.
+    pub thread_bytes: fn() -> i64,
+    /// Bytes in pages that hold something. The process occupies more: pages that were freed are given back to the system seconds later,
+    /// and used again before new ones are.
+    pub active_bytes: fn() -> Option<u64>,
+}
 
-static THREAD_BYTES: OnceLock<ThreadBytes> = OnceLock::new();
+static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
 
 /// Says how the allocator of this binary counts. Without it, statements hold nothing as far as is known. The first caller counts.
 ///
-/// The allocator keeps the count anyway, for each thread without locks, so that an allocation costs no more than before:
-/// the difference over a poll is what the polled statement allocated.
-pub fn count_bytes_with(thread_bytes: ThreadBytes) {
-    let _ = THREAD_BYTES.set(thread_bytes);
+/// The allocator keeps the count of each thread anyway, without locks, so that an allocation costs no more than before: the
+/// difference over a poll is what the polled statement allocated.
+pub fn count_bytes_with(allocator: Allocator) {
+    let _ = ALLOCATOR.set(allocator);
 }
 
 pub(crate) fn thread_bytes() -> i64 {
-    THREAD_BYTES.get().map_or(0, |count| count())
+    ALLOCATOR.get().map_or(0, |allocator| (allocator.thread_bytes)())
+}
+
+/// Bytes of memory that the process cannot do without: of what it [occupies](resident_bytes), what holds something. None where
+/// the allocator does not tell.
+pub fn active_bytes() -> Option<u64> {
+    ALLOCATOR.get().and_then(|allocator| (allocator.active_bytes)())
 }
 
 /// Bytes of memory that the process occupies, without pages of files, which the system takes back when it needs them. None where

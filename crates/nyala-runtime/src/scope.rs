@@ -168,7 +168,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::memory::count_bytes_with;
+    use crate::memory::{Allocator, count_bytes_with};
     use crate::work::Reason;
 
     thread_local! {
@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_count_for_the_statement_that_is_polled() {
-        count_bytes_with(|| BYTES.get());
+        count_bytes_with(Allocator { thread_bytes: || BYTES.get(), active_bytes: || None });
         let (outer, inner) = (Arc::new(Work::default()), Arc::new(Work::default()));
         allocate(1000);
         let within = Arc::clone(&inner);

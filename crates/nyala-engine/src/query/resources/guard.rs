@@ -3,6 +3,9 @@
 //! The pool of queries counts what operators reserve. What kernels allocate in between, and what operators forget to
 //! count, is in the [accounts](Work) of statements only. The guard compares what the process occupies with what it may, and acts
 //! on accounts: a statement notices between two batches, rows or pairs at which its operators ask.
+//!
+//! Memory that was freed counts as occupied until the allocator gives it back some seconds later, but it is used again first. So
+//! what counts is what holds something, as long as the process is not close to its limit with all it occupies.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use nyala_runtime::{Reason, Work, resident_bytes};
+use nyala_runtime::{Reason, Work, active_bytes, resident_bytes};
 
 use super::pressure::{available_bytes, is_stalled};
 
@@ -18,8 +21,10 @@ use super::pressure::{available_bytes, is_stalled};
 const RESERVE_PART: u64 = 8;
 const MIN_RESERVE_BYTES: u64 = 64 << 20;
 const MAX_RESERVE_BYTES: u64 = 1 << 30;
-/// A statement that holds less is not ended: it would not help.
-const MIN_HELD_BYTES: u64 = 16 << 20;
+/// With less than this part of the reserve free, also memory counts that the allocator keeps.
+const CRITICAL_PART: u64 = 4;
+/// A statement that holds less, in parts of the limit, is not ended: it would not help.
+const MIN_HELD_PART: u64 = 128;
 /// Fastest that a process fills memory, in bytes a second: the guard looks again before it could have used what was free.
 const FILLED_PER_SECOND: u64 = 4 << 30;
 const MIN_PAUSE: Duration = Duration::from_millis(5);
@@ -42,10 +47,10 @@ impl Works {
     }
 
     /// Of those that need not end yet, the one that holds the most.
-    fn largest(&self) -> Option<Arc<Work>> {
+    fn largest(&self, min_bytes: u64) -> Option<Arc<Work>> {
         let works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running = works.iter().filter_map(Weak::upgrade).filter(|work| work.check().is_ok());
-        running.max_by_key(|work| work.bytes()).filter(|work| work.bytes() >= MIN_HELD_BYTES)
+        running.max_by_key(|work| work.bytes()).filter(|work| work.bytes() >= min_bytes)
     }
 }
 
@@ -94,15 +99,19 @@ impl Watch {
     fn run(mut self) {
         while !self.ended.load(Ordering::Relaxed) {
             let Some(resident) = resident_bytes() else { return };
-            let pause = self.look(resident, available_bytes(Path::new("/proc/meminfo")));
+            let active = if resident > self.limit / 2 { active_bytes() } else { None };
+            let pause = self.look((resident, active), available_bytes(Path::new("/proc/meminfo")));
             std::thread::park_timeout(pause);
         }
     }
 
     /// Acts if little is free; gives how long it may look away.
-    fn look(&mut self, resident: u64, available: Option<u64>) -> Duration {
-        let free = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
+    fn look(&mut self, (resident, active): (u64, Option<u64>), available: Option<u64>) -> Duration {
         let reserve = (self.limit / RESERVE_PART).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
+        let unoccupied = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
+        let reusable = resident.saturating_sub(active.unwrap_or(resident));
+        let is_critical = unoccupied < reserve / CRITICAL_PART;
+        let free = if is_critical { unoccupied } else { unoccupied.saturating_add(reusable) };
         let stalled = free < reserve.saturating_mul(2) && is_stalled(Path::new("/"));
         if free < reserve || stalled {
             self.end_largest();
@@ -117,7 +126,7 @@ impl Watch {
         if self.told.as_ref().is_some_and(waits) {
             return;
         }
-        let Some(work) = self.works.largest() else { return };
+        let Some(work) = self.works.largest(self.limit / MIN_HELD_PART) else { return };
         let (held, limit) = (work.bytes(), self.limit);
         tracing::warn!(held, limit, "the process nears its memory limit; its largest statement is ended");
         work.end(Reason::Memory { held, limit });
@@ -147,14 +156,14 @@ mod tests {
         let works = Arc::new(Works::default());
         let (small, large) = (holding(&works, 100), holding(&works, 900));
         let mut watch = watch(&works);
-        assert_eq!(watch.look(1 << 30, None), MAX_PAUSE);
+        assert_eq!(watch.look((1 << 30, None), None), MAX_PAUSE);
         assert!(large.check().is_ok());
-        assert_eq!(watch.look((4 << 30) - (100 << 20), None), MIN_PAUSE);
+        assert_eq!(watch.look(((4 << 30) - (100 << 20), None), None), MIN_PAUSE);
         assert!(large.check().is_err() && small.check().is_ok());
-        watch.look((4 << 30) - (100 << 20), None);
+        watch.look(((4 << 30) - (100 << 20), None), None);
         assert!(small.check().is_ok(), "the large one may need a moment");
         drop(large);
-        watch.look((4 << 30) - (100 << 20), None);
+        watch.look(((4 << 30) - (100 << 20), None), None);
         assert!(small.check().is_err(), "that was not enough");
     }
 
@@ -162,15 +171,26 @@ mod tests {
     fn statements_that_hold_little_go_on() {
         let works = Arc::new(Works::default());
         let small = holding(&works, 1);
-        watch(&works).look(4 << 30, Some(0));
+        watch(&works).look((4 << 30, None), Some(0));
         assert!(small.check().is_ok());
+    }
+
+    #[test]
+    fn freed_memory_counts_only_when_the_limit_is_close() {
+        let works = Arc::new(Works::default());
+        let large = holding(&works, 900);
+        let mut watch = watch(&works);
+        watch.look(((4 << 30) - (300 << 20), Some(1 << 30)), None);
+        assert!(large.check().is_ok(), "what was freed is used again");
+        watch.look(((4 << 30) - (100 << 20), Some(1 << 30)), None);
+        assert!(large.check().is_err());
     }
 
     #[test]
     fn the_machine_counts_as_well_as_the_limit() {
         let works = Arc::new(Works::default());
         let large = holding(&works, 900);
-        watch(&works).look(1 << 30, Some(10 << 20));
+        watch(&works).look((1 << 30, None), Some(10 << 20));
         assert!(large.check().is_err());
     }
 
@@ -178,7 +198,7 @@ mod tests {
     fn the_guard_looks_more_often_the_less_is_free() {
         let works = Arc::new(Works::default());
         let mut watch = watch(&works);
-        let pause = |watch: &mut Watch, free: u64| watch.look((4 << 30) - free, None);
+        let pause = |watch: &mut Watch, free: u64| watch.look(((4 << 30) - free, None), None);
         assert_eq!(pause(&mut watch, 600 << 20), Duration::from_millis(21));
         assert_eq!(pause(&mut watch, 513 << 20), MIN_PAUSE);
     }
