@@ -52,8 +52,14 @@ pub struct ServerConfig {
     pub http_listen: SocketAddr,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     pub max_body_bytes: usize,
-    /// Connections beyond this are refused with a clear error. Default 1000.
+    /// Clients that are logged in at each door; further ones are refused with a clear error. Default 1000.
     pub max_connections: usize,
+    /// Connections to each door whose clients have not logged in. When one more comes, the oldest is closed. Default 1024.
+    pub max_pending_connections: usize,
+    /// Those of one address. Clients that open many connections at once need as many. Default 256.
+    pub max_pending_per_address: usize,
+    /// How long a client may take to log in, in milliseconds. Default 10000.
+    pub login_timeout_ms: u64,
     /// How long a stop waits for running queries, in milliseconds. Default 10000.
     pub shutdown_grace_ms: u64,
     /// Who is let in. Default: anybody.
@@ -269,6 +275,9 @@ impl Default for ServerConfig {
             http_listen: SocketAddr::from(([127, 0, 0, 1], 8090)),
             max_body_bytes: 16 << 20,
             max_connections: 1000,
+            max_pending_connections: 1024,
+            max_pending_per_address: 256,
+            login_timeout_ms: 10_000,
             shutdown_grace_ms: 10_000,
             authentication: Authentication::None,
             audit_log: PathBuf::new(),
@@ -348,21 +357,43 @@ pub struct InvalidConfig {
     pub value: String,
 }
 
+/// Refuses a value that breaks its rule.
+fn check(
+    holds: bool,
+    key: &'static str,
+    rule: &'static str,
+    value: &dyn ToString,
+) -> Result<(), InvalidConfig> {
+    if holds { Ok(()) } else { Err(InvalidConfig { key, rule, value: value.to_string() }) }
+}
+
+impl ServerConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        let at_least_one = [
+            (self.max_connections, "server.max_connections"),
+            (self.max_pending_connections, "server.max_pending_connections"),
+            (self.max_pending_per_address, "server.max_pending_per_address"),
+        ];
+        for (value, key) in at_least_one {
+            check(value > 0, key, "at least 1", &value)?;
+        }
+        let timeout = self.login_timeout_ms;
+        check(
+            (100..=600_000).contains(&timeout),
+            "server.login_timeout_ms",
+            "between 100 and 600000",
+            &timeout,
+        )?;
+        check(self.max_body_bytes >= 1024, "server.max_body_bytes", "at least 1024", &self.max_body_bytes)
+    }
+}
+
 impl Config {
     /// Checks every value against its rule; the first that breaks one is reported.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        let check = |holds: bool, key, rule, value: &dyn ToString| {
-            if holds { Ok(()) } else { Err(InvalidConfig { key, rule, value: value.to_string() }) }
-        };
-        let (server, query, build, cache) = (&self.server, &self.query, &self.build, &self.cache);
+        let (query, build, cache) = (&self.query, &self.build, &self.cache);
         check(!self.data_dir.as_os_str().is_empty(), "data_dir", "a folder", &"")?;
-        check(server.max_connections > 0, "server.max_connections", "at least 1", &server.max_connections)?;
-        check(
-            server.max_body_bytes >= 1024,
-            "server.max_body_bytes",
-            "at least 1024",
-            &server.max_body_bytes,
-        )?;
+        self.server.validate()?;
         check(query.threads <= 1024, "query.threads", "at most 1024", &query.threads)?;
         check(query.batch_rows >= 16, "query.batch_rows", "at least 16", &query.batch_rows)?;
         check(

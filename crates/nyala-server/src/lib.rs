@@ -7,6 +7,7 @@
 pub mod auth;
 mod keepalive;
 pub mod metrics;
+mod pending;
 pub mod pgwire;
 pub mod profile;
 pub mod rest;

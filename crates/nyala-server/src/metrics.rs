@@ -171,6 +171,7 @@ fn describe() {
     describe_builds();
     describe_gauge!("nyala_catalog_version", "Version of the catalog snapshot new queries read.");
     describe_gauge!("process_resident_memory_bytes", Unit::Bytes, "Resident memory of the process.");
+    describe_counter!("nyala_http_refused_total", "HTTP connections refused by the limit.");
     describe_counter!("nyala_http_requests_total", "API requests by HTTP status.");
     describe_histogram!(
         "nyala_http_request_seconds",

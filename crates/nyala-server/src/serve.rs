@@ -167,7 +167,7 @@ async fn open_doors(
     let readiness = shared.readiness.clone();
 
     let mut doors = JoinSet::new();
-    let connections = Connections::new(http, server.max_connections, tls.clone());
+    let connections = Connections::new(http, server, tls.clone());
     let limits = server.clone();
     doors.spawn(pgwire::serve(Arc::clone(&engine), authenticator, postgres, limits, tls, shutdown.clone()));
     doors.spawn(rest::serve(connections, rest::router(shared), shutdown.clone()));

@@ -22,6 +22,7 @@ mod disk_store;
 mod encryption;
 mod export;
 mod functions;
+mod half_open;
 mod harness;
 mod history;
 mod hot;

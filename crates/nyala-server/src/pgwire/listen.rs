@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
 
 use crate::keepalive::notice_death;
+use crate::pending::Origin;
 
 /// Whoever may enter the folder may connect, as PostgreSQL has it: who that is, the folder says.
 const MODE: u32 = 0o777;
@@ -33,6 +34,20 @@ pub(super) enum Peer {
     Network(SocketAddr),
     /// On this machine; the process, if it can be seen from here.
     Local(Option<i32>),
+}
+
+impl Peer {
+    /// What the connection is bounded with until its client has logged in.
+    pub(super) fn origin(self, socket: &Socket) -> Origin {
+        match (self, socket) {
+            (Self::Network(address), _) => Origin::of(address),
+            // A user that cannot be seen shares a bound with others of that kind.
+            (Self::Local(_), Socket::Local(socket)) => {
+                Origin::User(socket.peer_cred().map_or(u32::MAX, |credentials| credentials.uid()))
+            }
+            (Self::Local(_), Socket::Network(_)) => Origin::User(u32::MAX),
+        }
+    }
 }
 
 /// A connection, not encrypted yet.

@@ -1,13 +1,16 @@
 //! Accepts connections, bounds their number, and sees them off when the server stops.
+//!
+//! A connection is one of [`PendingConnections`] until its client has logged in, and only then takes a place of
+//! `server.max_connections`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nyala_engine::{Engine, Identity, SessionOptions};
+use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::cancel::CancelMap;
@@ -18,13 +21,8 @@ use super::login::login;
 use super::startup::{Head, Opening, StartupParameters, encrypt, open};
 use super::stream::{Input, Output, split};
 use crate::auth::Authenticator;
+use crate::pending::{Ended, Pending, PendingConnections};
 use crate::tls::Tls;
-
-/// How long a client may take to say what it wants.
-const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Sockets beyond the limit that are still heard, to be told so, or to cancel something.
-const SPARE_SOCKETS: usize = 64;
 
 /// How long to wait when the system has no socket to give.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -41,8 +39,8 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) {
     describe_metrics();
-    let most_sockets = limits.max_connections.saturating_add(SPARE_SOCKETS);
     let slots = Semaphore::new(limits.max_connections.min(Semaphore::MAX_PERMITS));
+    let pending = PendingConnections::new("postgres", &limits);
     let cancels = Arc::default();
     let door =
         Arc::new(Door { engine, authenticator, cancels, slots, limits, tls, shutdown: shutdown.clone() });
@@ -53,12 +51,14 @@ pub async fn serve(
             () = shutdown.cancelled() => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) if connections.len() < most_sockets => {
-                    connections.spawn(Arc::clone(&door).attend(socket, peer));
+                Ok((socket, peer)) => {
+                    let place = pending.admit(peer.origin(&socket)).await;
+                    connections.spawn(Arc::clone(&door).attend(socket, peer, place));
                 }
-                Ok((_, peer)) => tracing::warn!(%peer, "too many sockets; closing a new one unheard"),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
+                    // Most likely there are no file descriptors.
+                    pending.evict_oldest();
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -71,7 +71,10 @@ pub async fn serve(
 }
 
 fn describe_metrics() {
-    ::metrics::describe_gauge!("nyala_postgres_connections", "PostgreSQL connections open.");
+    ::metrics::describe_gauge!(
+        "nyala_postgres_connections",
+        "PostgreSQL connections whose clients have logged in."
+    );
     ::metrics::describe_counter!("nyala_postgres_statements_total", "PostgreSQL statements by result.");
     ::metrics::describe_counter!(
         "nyala_postgres_refused_total",
@@ -107,22 +110,49 @@ struct Opened {
     private: bool,
 }
 
+/// A client that has logged in, with its place.
+struct Admitted<'a> {
+    start: StartupParameters,
+    options: SessionOptions,
+    input: Input,
+    output: Output,
+    _slot: SemaphorePermit<'a>,
+}
+
+/// Floods are counted rather than told line by line.
+fn log_ended(ended: Ended, peer: Peer) {
+    match ended {
+        Ended::Evicted => tracing::debug!(%peer, "closed a connection without login: newer ones came"),
+        Ended::Late => {
+            tracing::debug!(%peer, "closed a connection without login: `server.login_timeout_ms` is over")
+        }
+    }
+}
+
 impl Door {
     /// Serves one socket to its end.
-    async fn attend(self: Arc<Self>, socket: Socket, peer: Peer) {
-        let opened = tokio::select! {
+    async fn attend(self: Arc<Self>, socket: Socket, peer: Peer, pending: Pending) {
+        let admitted = tokio::select! {
             () = self.shutdown.cancelled() => return,
-            opened = timeout(STARTUP_TIMEOUT, self.open(socket)) => opened,
+            // The socket is closed with what is dropped here.
+            ended = pending.ended() => return log_ended(ended, peer),
+            admitted = self.admit(socket, peer) => admitted,
         };
-        let Ok(opened) = opened else {
-            return tracing::info!(%peer, "no start-up message within {} s", STARTUP_TIMEOUT.as_secs());
-        };
-        let Ok(Opened { opening, mut input, mut output, private }) = opened else {
-            return tracing::debug!(%peer, "connection closed before start-up");
+        drop(pending);
+        if let Some(admitted) = admitted {
+            self.serve(admitted, peer).await;
+        }
+    }
+
+    /// Hears what a client wants, and who it is; none if it got its answer, or left.
+    async fn admit(&self, socket: Socket, peer: Peer) -> Option<Admitted<'_>> {
+        let Ok(Opened { opening, mut input, mut output, private }) = self.open(socket).await else {
+            tracing::debug!(%peer, "connection closed before start-up");
+            return None;
         };
         match opening {
             Ok(Opening::Session(start)) if private || self.admits_plaintext() => {
-                self.session(start, input, output, peer).await;
+                return self.log_in(start, input, output, peer).await;
             }
             Ok(Opening::Session(_)) => {
                 tracing::info!(%peer, "refused a connection without encryption");
@@ -142,6 +172,7 @@ impl Door {
             }
             Err(Stop::Gone) => tracing::debug!(%peer, "connection closed before start-up"),
         }
+        None
     }
 
     async fn open(&self, socket: Socket) -> Result<Opened, Stop> {
@@ -156,39 +187,47 @@ impl Door {
         self.tls.is_none() || self.limits.tls.allow_plaintext
     }
 
-    async fn session(&self, start: StartupParameters, mut input: Input, mut output: Output, peer: Peer) {
-        let Ok(_slot) = self.slots.try_acquire() else {
-            ::metrics::counter!("nyala_postgres_refused_total").increment(1);
-            tracing::warn!(%peer, limit = self.limits.max_connections, "connection limit reached");
-            return refuse(self.too_many(), &mut output).await;
-        };
-        let _open = OpenConnection::count();
+    async fn log_in(
+        &self,
+        start: StartupParameters,
+        mut input: Input,
+        mut output: Output,
+        peer: Peer,
+    ) -> Option<Admitted<'_>> {
         let mut options = options_of(&start, peer);
-        match self.login(&start.user, &mut input, &mut output).await {
+        match login(&self.authenticator, &start.user, &mut input, &mut output).await {
             Ok(identity) => options.identity = identity,
-            Err(Stop::Gone) => return tracing::debug!(%peer, "connection closed during the login"),
+            Err(Stop::Gone) => {
+                tracing::debug!(%peer, "connection closed during the login");
+                return None;
+            }
             Err(Stop::Failure(failure)) => {
                 tracing::info!(%peer, user = start.user, "refused a login: {}", failure.message);
                 self.engine.audit_login(&options, Some(&failure.message));
-                return refuse(failure, &mut output).await;
+                refuse(failure, &mut output).await;
+                return None;
             }
         }
+        let Ok(slot) = self.slots.try_acquire() else {
+            ::metrics::counter!("nyala_postgres_refused_total").increment(1);
+            tracing::warn!(%peer, limit = self.limits.max_connections, "connection limit reached");
+            refuse(self.too_many(), &mut output).await;
+            return None;
+        };
         self.engine.audit_login(&options, None);
+        Some(Admitted { start, options, input, output, _slot: slot })
+    }
+
+    /// Serves a client that has logged in until it leaves.
+    async fn serve(&self, admitted: Admitted<'_>, peer: Peer) {
+        let Admitted { start, options, input, output, _slot } = admitted;
+        let _open = OpenConnection::count();
         let session = self.engine.session(options);
         let registration = self.cancels.register(Arc::clone(&session));
         tracing::debug!(%peer, user = start.user, database = start.database, "connection opened");
         let connection = Connection::new(session, registration.key, input, output, &start);
         connection.run(start, self.limits.max_body_bytes, self.shutdown.clone()).await;
         tracing::debug!(%peer, "connection closed");
-    }
-
-    async fn login(&self, user: &str, input: &mut Input, output: &mut Output) -> Result<Identity, Stop> {
-        tokio::select! {
-            () = self.shutdown.cancelled() => Err(Stop::Gone),
-            identity = timeout(STARTUP_TIMEOUT, login(&self.authenticator, user, input, output)) => {
-                identity.unwrap_or(Err(Stop::Gone))
-            }
-        }
     }
 
     fn too_many(&self) -> Failure {

@@ -24,7 +24,9 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Its answers say when to try again.
 const TOO_MANY_QUERIES: &str = "too_many_queries";
-/// Seconds until a query that found no slot should try again.
+/// As do those of this one.
+pub(super) const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
+/// Seconds until a client that found no slot, or no place, should try again.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
 /// Status and code of each kind of error.
@@ -112,7 +114,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let error = Inner { code: self.code, message: &self.message, hint: self.hint.as_deref() };
         let body = Json(Envelope { error });
-        if self.code == TOO_MANY_QUERIES {
+        if matches!(self.code, TOO_MANY_QUERIES | TOO_MANY_CONNECTIONS) {
             let later = [(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS))];
             return (self.status, later, body).into_response();
         }

@@ -1,15 +1,18 @@
 //! Lets in who shows a password or a token, and gives tokens.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use nyala_engine::SessionOptions;
 use serde_json::{Value, json};
 
+use super::errors::TOO_MANY_CONNECTIONS;
+use super::place::{Full, Place};
 use super::{ApiError, Peer, Shared};
 use crate::auth::{Credentials, Refusal};
 
@@ -24,6 +27,9 @@ pub(super) async fn require(
     let options = options_of(credentials.as_ref(), request.headers(), peer);
     match shared.authenticator.identify(credentials).await {
         Ok(identity) => {
+            if let Err(full) = take_place(request.extensions_mut(), peer) {
+                return full.into_response();
+            }
             request.extensions_mut().insert(identity);
             next.run(request).await
         }
@@ -39,16 +45,18 @@ pub(super) async fn require(
 pub(super) async fn token(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
-    headers: HeaderMap,
+    request: Request,
 ) -> Result<Json<Value>, Response> {
+    let (mut head, _) = request.into_parts();
     if shared.authenticator.is_open() {
         let message = "there is no authentication, and so there are no tokens";
         return Err(ApiError::new(StatusCode::NOT_FOUND, "no_authentication", message).into_response());
     }
-    let credentials = credentials(&headers);
-    let options = options_of(credentials.as_ref(), &headers, peer);
+    let credentials = credentials(&head.headers);
+    let options = options_of(credentials.as_ref(), &head.headers, peer);
     match shared.authenticator.token(credentials).await {
         Ok((token, lifetime)) => {
+            take_place(&mut head.extensions, peer).map_err(IntoResponse::into_response)?;
             shared.engine.audit_login(&options, None);
             Ok(Json(json!({"token": token, "type": "Bearer", "expires_in": lifetime.as_secs()})))
         }
@@ -58,6 +66,19 @@ pub(super) async fn token(
             Err(refuse(refusal))
         }
     }
+}
+
+/// Whoever is let in takes one of the places for connections, unless this connection has one.
+fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError> {
+    // Only requests of connections without a place bring one to take.
+    let Some(place) = request.remove::<Arc<Place>>() else { return Ok(()) };
+    place.take().map_err(|Full| {
+        ::metrics::counter!("nyala_http_refused_total").increment(1);
+        tracing::warn!(%peer, "refused an HTTP connection: `server.max_connections` are open");
+        let message = "the server has as many connections as it may";
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS, message)
+            .hint("reuse connections, or raise `server.max_connections`")
+    })
 }
 
 fn credentials(headers: &HeaderMap) -> Option<Credentials> {

@@ -10,6 +10,7 @@ mod health;
 mod jobs;
 mod login;
 mod origin;
+mod place;
 mod profiles;
 mod queries;
 mod query;

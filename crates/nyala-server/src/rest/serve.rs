@@ -2,12 +2,16 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request};
+use axum::http::{HeaderValue, Version, header};
 use axum::response::Response;
 use axum::routing::future::RouteFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Either};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -16,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::connections::{Connection, Connections, Peer};
+use super::place::Place;
 
 /// How long a client may take to send the head of a request, from the end of the request before. Each connection
 /// holds one of the places that there are for all. Proxies and pools close theirs after 60 and 90 seconds: whoever closes first
@@ -35,9 +40,8 @@ pub async fn serve(mut connections: Connections, router: Router, shutdown: Cance
             biased;
             () = shutdown.cancelled() => break,
             Some(_) = open.join_next() => {}
-            (connection, peer) = connections.accept() => {
-                let routes = Routes { router: router.clone(), peer: Peer(peer) };
-                open.spawn(answer(builder.clone(), connection, routes, shutdown.clone()));
+            connection = connections.accept() => {
+                open.spawn(answer(builder.clone(), connection, router.clone(), shutdown.clone()));
             }
         }
     }
@@ -50,15 +54,25 @@ pub async fn serve(mut connections: Connections, router: Router, shutdown: Cance
 async fn answer(
     builder: Builder<TokioExecutor>,
     connection: Connection,
-    routes: Routes,
+    router: Router,
     shutdown: CancellationToken,
 ) {
-    let mut served = pin!(builder.serve_connection(TokioIo::new(connection), routes));
+    let Connection { stream, peer, place } = connection;
+    let mut ended = pin!(place.ended());
+    let routes = Routes { router, peer: Peer(peer), place };
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), routes));
     let done = tokio::select! {
         done = served.as_mut() => done,
+        // The socket is closed with what is dropped here.
+        ended = ended.as_mut() => {
+            return tracing::debug!(%peer, ?ended, "closed a connection without a request that was let in");
+        }
         () = shutdown.cancelled() => {
             served.as_mut().graceful_shutdown();
-            served.await
+            tokio::select! {
+                done = served => done,
+                _ = ended => return,
+            }
         }
     };
     if let Err(error) = done {
@@ -71,16 +85,35 @@ async fn answer(
 struct Routes {
     router: Router,
     peer: Peer,
+    place: Arc<Place>,
 }
 
 impl hyper::service::Service<hyper::Request<Incoming>> for Routes {
     type Response = Response;
     type Error = Infallible;
-    type Future = RouteFuture<Infallible>;
+    type Future = Either<RouteFuture<Infallible>, BoxFuture<'static, Result<Response, Infallible>>>;
 
     fn call(&self, request: hyper::Request<Incoming>) -> Self::Future {
+        let version = request.version();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        self.router.clone().call(request)
+        if self.place.is_taken() {
+            return Either::Left(self.router.clone().call(request));
+        }
+        request.extensions_mut().insert(Arc::clone(&self.place));
+        let (place, answer) = (Arc::clone(&self.place), self.router.clone().call(request));
+        Either::Right(
+            answer.map(move |answer| answer.map(|answer| last_one(answer, version, &place))).boxed(),
+        )
     }
+}
+
+/// Tells a client that its connection ends with this answer, unless it has a place by now: it would be ended soon anyway,
+/// maybe while the next request is on its way.
+fn last_one(mut answer: Response, version: Version, place: &Place) -> Response {
+    // HTTP/2 has no such header. A client of it is told when the connection is closed.
+    if version <= Version::HTTP_11 && !place.is_taken() {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
