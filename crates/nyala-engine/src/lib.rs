@@ -30,7 +30,7 @@ pub use cube::build::BuildStats;
 pub use error::{ErrorKind, QueryError};
 pub use query::{
     Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, GroupStats, Ingest, Ingested, Loading,
-    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions,
+    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, SettingValue,
 };
 pub use scan::HotStats;
 pub use session::SessionExtension;

@@ -15,6 +15,14 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
+/// The candidate with the fewest edits from `wanted`, however many those are; none if there are no candidates.
+pub fn closest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_lowercase();
+    candidates
+        .into_iter()
+        .min_by_key(|candidate| strsim::damerau_levenshtein(&wanted, &candidate.to_lowercase()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;

@@ -58,6 +58,7 @@ mod s3;
 mod segments;
 mod server;
 mod serving;
+mod settings;
 mod slt;
 mod star;
 mod statements;

@@ -110,10 +110,8 @@ impl Session {
             self.authorize_query(inner.clone(), settings).await?;
             return explain::run(self, explain, inner, settings, running).await;
         }
-        if let Some(name) = show::setting_name(statement)
-            && let Some(value) = self.setting(&name)
-        {
-            return show::setting(&name, &value, running);
+        if let Some(name) = show::setting_name(statement) {
+            return show::setting(&name, settings, running);
         }
         let parts = self.current(whole.parts(), settings).await?;
         self.run_plan(&parts, parameters, settings, deadline, running).await

@@ -35,5 +35,5 @@ pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
 pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use results::ResultCacheStats;
-pub use session::{Session, SessionOptions};
+pub use session::{Session, SessionOptions, SettingValue};
 pub use stats::{EngineStats, GroupStats};

@@ -101,9 +101,9 @@ impl Session {
         match &statement.kind {
             Kind::Nyala(statement) => Some(show::schema(statement)),
             Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
-            Kind::DataFusion(_) => show::setting_name(statement)
-                .filter(|n| self.setting(n).is_some())
-                .map(|name| Some(show::setting_schema(&name))),
+            Kind::DataFusion(_) => {
+                show::setting_name(statement).map(|name| Some(show::setting_schema(&name)))
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use super::resources::admission::Group;
 use super::run::Deadline;
 use crate::access::Identity;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::Settings;
+use crate::session::{SETTINGS, Settings, unknown_setting};
 use crate::statement::{Statement, parse};
 
 /// Who a session belongs to, for logs and limits.
@@ -26,6 +26,28 @@ pub struct SessionOptions {
     pub client: String,
     /// What it may do.
     pub identity: Identity,
+}
+
+/// A setting, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingValue {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, as text.
+    pub value: String,
+    /// What it does.
+    pub description: &'static str,
+}
+
+/// Every setting with its value, by name.
+pub(super) fn setting_values(settings: &Settings) -> Vec<SettingValue> {
+    let all = SETTINGS.iter();
+    let shown = all.map(|definition| SettingValue {
+        name: definition.name,
+        value: settings.value(definition),
+        description: definition.description,
+    });
+    shown.collect()
 }
 
 /// Longest name of a client that is kept, in bytes: the log of statements keeps thousands.
@@ -128,8 +150,10 @@ impl Session {
         Ok(())
     }
 
-    /// Settings by the names that people use, but for those of DataFusion.
-    pub const SETTINGS: &[&str] = &crate::session::SETTING_NAMES;
+    /// Every setting of a session with its value, by name.
+    pub fn setting_values(&self) -> Vec<SettingValue> {
+        setting_values(&self.settings())
+    }
 
     /// The value of a setting, as text; none if there is no such setting.
     pub fn setting(&self, name: &str) -> Option<String> {
@@ -154,9 +178,7 @@ impl Session {
     pub(super) fn reset_one(&self, name: &str) -> Result<()> {
         match self.at_first().get(name) {
             Some(value) => self.set(name, &value),
-            None => {
-                Err(QueryError::new(ErrorKind::UndefinedObject, format!("setting `{name}` does not exist")))
-            }
+            None => Err(unknown_setting(name)),
         }
     }
 

@@ -13,9 +13,11 @@ use super::answer::Answer;
 use super::cubes::{analyze, check, recommend, segments};
 use super::engine::Engine;
 use super::run::ready;
+use super::system::{all_settings, settings_schema};
 use super::{history, roles};
 use crate::cube::build::now_ms;
 use crate::error::Result;
+use crate::session::{Settings, unknown_setting};
 use crate::statement::{Nyala, Statement};
 
 /// Columns of an answer; none for statements without rows.
@@ -180,13 +182,27 @@ pub(super) fn setting_name(statement: &Statement) -> Option<String> {
     }
 }
 
+/// The name of all settings together.
+const ALL: &str = "all";
+
 /// Columns of `SHOW name`.
 pub(super) fn setting_schema(name: &str) -> SchemaRef {
-    Arc::new(Schema::new(vec![text(name)]))
+    match name {
+        ALL => settings_schema(),
+        name => Arc::new(Schema::new(vec![text(name)])),
+    }
 }
 
-pub(super) fn setting(name: &str, value: &str, running: Running) -> Result<Answer> {
-    answer(setting_schema(name), vec![texts(std::iter::once(Some(value)))], running)
+/// The answer to `SHOW name`.
+///
+/// # Errors
+/// There is no such setting.
+pub(super) fn setting(name: &str, settings: &Settings, running: Running) -> Result<Answer> {
+    if name == ALL {
+        return Ok(rows(all_settings(settings)?, running));
+    }
+    let value = settings.get(name).ok_or_else(|| unknown_setting(name))?;
+    answer(setting_schema(name), vec![texts(std::iter::once(Some(value.as_str())))], running)
 }
 
 pub(super) fn answer(schema: SchemaRef, columns: Vec<ArrayRef>, running: Running) -> Result<Answer> {

@@ -203,6 +203,7 @@ impl SnapshotContext {
 fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
     let config = state.config_mut();
     config.set_extension(Arc::new(Pins::default()));
+    config.set_extension(Arc::new(settings.clone()));
     let options = config.options_mut();
     *options = settings.options().clone();
     options.catalog.default_schema = settings.schema().to_string();

@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 
-use nyala_engine::Session;
-
 use super::command::Assignment;
 use super::connection::{Connection, Reply};
 use super::errors::{Failure, Stop, sqlstate};
@@ -35,8 +33,8 @@ impl SessionFacts for Connection {
     }
 
     fn settings(&self) -> Vec<(String, String)> {
-        let engine = Session::SETTINGS.iter();
-        let engine = engine.filter_map(|name| Some(((*name).to_owned(), self.session.setting(name)?)));
+        let engine = self.session.setting_values();
+        let engine = engine.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
         let mut all: Vec<(String, String)> = self.settings.all().chain(engine).collect();
         all.sort();
         all
@@ -128,8 +126,11 @@ impl Connection {
     }
 
     pub(super) fn show_all(&self) -> Result<Reply, Stop> {
+        let engine = self.session.setting_values();
+        let described = |name: &String| engine.iter().find(|setting| setting.name == name);
         let (names, values): (Vec<String>, Vec<String>) = self.settings().into_iter().unzip();
-        let descriptions = vec![String::new(); names.len()];
+        let descriptions = names.iter().map(|name| described(name).map_or("", |setting| setting.description));
+        let descriptions = descriptions.map(str::to_owned).collect();
         let names_and_values = vec![names, values, descriptions];
         ready_rows(&["name", "setting", "description"], names_and_values, RowsTag::Plain("SHOW"))
     }

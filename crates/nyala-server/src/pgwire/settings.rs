@@ -45,6 +45,9 @@ const fn setting(name: &'static str, default: &'static str, rule: Rule, reported
     Definition { name, default, rule, reported }
 }
 
+/// Longest time, in milliseconds: PostgreSQL's.
+const MAX_TIME_MS: u128 = i32::MAX as u128;
+
 const IDLE_IN_TRANSACTION: &str = "idle_in_transaction_session_timeout";
 /// The name of the setting.
 pub(super) const IDLE_SESSION: &str = "idle_session_timeout";
@@ -74,7 +77,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("lc_ctype", "C", Rule::Fixed, false),
     setting("lc_messages", "C", Rule::Any, false),
     setting("lc_monetary", "C", Rule::Any, false),
-    setting("lock_timeout", "0", Rule::Any, false),
+    setting("lock_timeout", "0", Rule::Time, false),
     setting("max_identifier_length", "63", Rule::Fixed, false),
     setting("max_index_keys", "32", Rule::Fixed, false),
     setting("password_encryption", "scram-sha-256", Rule::Fixed, false),
@@ -258,7 +261,10 @@ impl Definition {
         let accepted = match self.rule {
             Rule::Fixed => return Err(self.fixed()),
             Rule::Any => Some(value.to_owned()),
-            Rule::Time => parse_time(&lower).map(|time| time.as_millis().to_string()),
+            Rule::Time => {
+                let ms = parse_time(&lower).map(|time| time.as_millis());
+                ms.filter(|ms| *ms <= MAX_TIME_MS).map(|ms| ms.to_string())
+            }
             Rule::Boolean => boolean(&lower).map(str::to_owned),
             Rule::Integer(low, high) => {
                 lower.parse::<i64>().ok().filter(|n| (low..=high).contains(n)).map(|n| n.to_string())
@@ -280,7 +286,9 @@ impl Definition {
         let hint = match self.rule {
             Rule::Integer(low, high) => format!("a number from {low} to {high} is accepted"),
             Rule::OneOf(values) => format!("accepted are: {}", values.join(", ")),
-            Rule::Time => "a time such as `500`, `30s` or `5min` is accepted".to_owned(),
+            Rule::Time => {
+                format!("a time such as `500`, `30s` or `5min`, from 0 to {MAX_TIME_MS} ms, is accepted")
+            }
             Rule::Utf8 => "only UTF8 is accepted".to_owned(),
             Rule::IsoDate => "only ISO is accepted".to_owned(),
             Rule::Boolean | Rule::Any | Rule::Fixed => "accepted are: on, off".to_owned(),
@@ -353,6 +361,8 @@ mod tests {
         assert_eq!(check("datestyle", "German"), "22023");
         assert_eq!(check("standard_conforming_strings", "off"), "22023");
         assert_eq!(check("idle_session_timeout", "soon"), "22023");
+        assert_eq!(check("idle_session_timeout", "25d"), "22023");
+        assert_eq!(check("lock_timeout", "-1"), "22023");
         assert_eq!(check("server_version", "16"), "55P02");
         assert_eq!(check("no_such_setting", "1"), "42704");
     }

@@ -15,6 +15,7 @@ use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
+pub(super) use self::resources::{settings as all_settings, settings_schema};
 use self::table::{SystemTable, Table};
 use super::engine::Engine;
 use crate::session::{DATABASE, SessionExtension};

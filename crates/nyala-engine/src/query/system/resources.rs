@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
-use datafusion::config::ConfigOptions;
 
 use crate::error::Result;
 use crate::query::engine::Engine;
+use crate::query::session::setting_values;
 use crate::query::show::{batch, number, numbers, text, texts};
+use crate::session::Settings;
 
 pub(super) fn caches_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
@@ -63,25 +64,17 @@ pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
     batch(groups_schema(), columns)
 }
 
-pub(super) fn settings_schema() -> SchemaRef {
+pub(in crate::query) fn settings_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![text("name"), text("value"), text("description")]))
 }
 
 /// The settings of the session that asks.
-pub(super) fn settings(options: &ConfigOptions) -> Result<RecordBatch> {
-    let mut entries = options.entries();
-    entries.retain(|entry| !entry.key.starts_with("datafusion.runtime."));
-    entries.sort_by(|a, b| a.key.cmp(&b.key));
-    for entry in &mut entries {
-        // Extensions name their settings without their own name.
-        if !entry.key.starts_with("datafusion.") {
-            entry.key = format!("nyala.{}", entry.key);
-        }
-    }
+pub(in crate::query) fn settings(settings: &Settings) -> Result<RecordBatch> {
+    let all = setting_values(settings);
     let columns: Vec<ArrayRef> = vec![
-        texts(entries.iter().map(|entry| Some(entry.key.as_str()))),
-        texts(entries.iter().map(|entry| entry.value.as_deref())),
-        texts(entries.iter().map(|entry| Some(entry.description))),
+        texts(all.iter().map(|setting| Some(setting.name))),
+        texts(all.iter().map(|setting| Some(setting.value.as_str()))),
+        texts(all.iter().map(|setting| Some(setting.description))),
     ];
     batch(settings_schema(), columns)
 }

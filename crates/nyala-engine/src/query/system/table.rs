@@ -16,6 +16,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::cubes::segments;
 use crate::query::engine::Engine;
 use crate::query::{history, show};
+use crate::session::Settings;
 
 /// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,11 @@ impl Table {
             Self::Recovery => live::recovery(engine),
             Self::ResourceGroups => resources::groups(engine),
             Self::Segments => segments::segments(engine, None),
-            Self::Settings => resources::settings(session.config_options()),
+            Self::Settings => {
+                let settings = session.config().get_extension::<Settings>();
+                let settings = settings.ok_or_else(|| QueryError::internal("a statement has no settings"))?;
+                resources::settings(&settings)
+            }
             Self::Stuck => activity::stuck(engine),
             Self::Tasks => activity::tasks(engine),
         }
