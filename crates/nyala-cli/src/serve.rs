@@ -15,7 +15,7 @@ use crate::{config, greeting, stop};
 
 /// Opens the data folder and serves it until asked to stop.
 pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
-    let config = config::load(&args.config, &args.flags())?.config;
+    let config = config::load(&args.config, &args.flags())?.into_config();
     let opened = open(&config, "nyala serve").await?;
     run(&config, &opened, "SELECT 1").await
 }

@@ -150,10 +150,17 @@ impl From<Ended> for QueryError {
 
 impl From<StorageError> for QueryError {
     fn from(error: StorageError) -> Self {
-        let kind = match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&StorageError> for QueryError {
+    fn from(error: &StorageError) -> Self {
+        let kind = match error {
             StorageError::InvalidLocation { .. } | StorageError::NotAllowed { .. } => {
                 ErrorKind::InvalidDefinition
             }
+            StorageError::OwnFiles { .. } => ErrorKind::PermissionDenied,
             StorageError::Open { .. }
             | StorageError::NoBucket { .. }
             | StorageError::Refused { .. }

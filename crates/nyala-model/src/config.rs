@@ -28,6 +28,10 @@ pub struct Config {
     pub live: LiveConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
+    /// Files of the server besides those that keys name, which no table may read: the one that this was read from, logs.
+    /// No key.
+    #[serde(skip)]
+    pub own_files: Vec<PathBuf>,
 }
 
 /// Live tables.
@@ -218,7 +222,7 @@ pub struct CacheConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
     /// URL prefixes that tables may lie under, such as `file:///data/` or `s3://bucket/`. Empty means
-    /// any. Default empty.
+    /// any but the server's own files, which no prefix allows. Default empty.
     pub allowed_locations: Vec<String>,
     /// Access to `s3://` locations.
     pub s3: S3Config,
@@ -263,6 +267,7 @@ impl Default for Config {
             cache: CacheConfig::default(),
             live: LiveConfig::default(),
             storage: StorageConfig::default(),
+            own_files: Vec::new(),
         }
     }
 }

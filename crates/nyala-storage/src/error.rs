@@ -19,6 +19,15 @@ pub enum StorageError {
         /// The location's URL.
         location: String,
     },
+    /// A location leads to files of the server itself, by whatever way.
+    #[error(
+        "`{}` leads to files of the server itself or of the operating system, which no table may read",
+        path.display()
+    )]
+    OwnFiles {
+        /// The path, as it was asked for.
+        path: PathBuf,
+    },
     /// The object store could not be set up.
     #[error("cannot open `{location}`: {source}; check `storage.s3` and the `AWS_…` environment")]
     Open {

@@ -21,10 +21,21 @@ const DEFAULT_FILE: &str = "nyala.toml";
 pub struct Loaded {
     /// The effective configuration, checked.
     pub config: Config,
+    /// The file that was read.
+    file: Option<PathBuf>,
     layers: Figment,
 }
 
 impl Loaded {
+    /// The configuration for a server, which also knows the files that it must not show: the one that was read, and those that
+    /// its log is written to.
+    pub fn into_config(self) -> Config {
+        // The file names are those of Linux; elsewhere there are none.
+        let logs = ["/proc/self/fd/1", "/proc/self/fd/2"].map(std::fs::read_link);
+        let logs = logs.into_iter().flatten().filter(|log| log.is_file());
+        Config { own_files: self.file.into_iter().chain(logs).collect(), ..self.config }
+    }
+
     /// Where the value of a key comes from: `default`, a file, a variable or a flag.
     pub fn origin(&self, key: &str) -> String {
         origin(self.layers.find_metadata(key))
@@ -80,7 +91,7 @@ pub(super) fn layered(
         layers = layers.merge(flag.layer(&defaults)?);
     }
     let config: Config = layers.extract().map_err(explain)?;
-    let loaded = Loaded { config, layers };
+    let loaded = Loaded { config, file: file.map(Path::to_owned), layers };
     loaded.config.validate().map_err(|invalid| anyhow!("{invalid} (from {})", loaded.origin(invalid.key)))?;
     Ok(loaded)
 }

@@ -18,7 +18,7 @@ const EXAMPLE: &str = "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates 
 
 /// Runs the demo.
 pub async fn command(args: DemoArgs) -> Result<()> {
-    let config = config::load(&args.config, &[Flag::data_dir(&args.data_dir)])?.config;
+    let config = config::load(&args.config, &[Flag::data_dir(&args.data_dir)])?.into_config();
     let opened = open(&config, "nyala demo").await?;
     let result = run(&args, &config, &opened).await;
     opened.close().await;

@@ -7,20 +7,21 @@ use datafusion::object_store::path::Path;
 use datafusion::object_store::{ObjectStore, ObjectStoreExt as _};
 use futures::{StreamExt as _, TryStreamExt as _};
 use nyala_model::config::StorageConfig;
-use nyala_storage::object::{Location, open, refusal};
+use nyala_storage::object::{AllowedLocation, Location, LocationRules, OwnPaths, refusal};
 
 /// A folder in an object store (a local disk is one, too) that gets one folder for each table.
 #[derive(Clone)]
 pub struct Target {
     store: Arc<dyn ObjectStore>,
-    location: Location,
+    location: AllowedLocation,
 }
 
 impl Target {
     /// Opens the location `out`. Nothing is read or written yet.
     pub fn open(out: &str, storage: &StorageConfig) -> anyhow::Result<Self> {
-        let location = Location::parse(out)?.into_folder();
-        let store = open(&location, storage)?;
+        let rules = Arc::new(LocationRules::new(storage, OwnPaths::none()));
+        let location = rules.check(Location::parse(out)?.into_folder())?;
+        let store = rules.open(&location, storage)?;
         Ok(Self { store, location })
     }
 

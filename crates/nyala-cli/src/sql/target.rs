@@ -16,7 +16,7 @@ pub async fn connect(args: &SqlArgs) -> Result<Client> {
         return Ok(Client::Remote(Box::new(Remote::connect(url, args.ca.as_deref()).await?)));
     }
     let flags: Vec<Flag> = args.data_dir.iter().map(|dir| Flag::data_dir(dir)).collect();
-    let config = config::load(&args.config, &flags)?.config;
+    let config = config::load(&args.config, &flags)?.into_config();
     let opened = Embedded::open(&config).await.map_err(|error| match error.downcast_ref::<StorageError>() {
         Some(StorageError::InUse { .. }) => {
             let url = format!("postgres://{}/nyala", config.server.postgres_listen);

@@ -38,6 +38,7 @@ mod loads;
 mod local_socket;
 mod oracle;
 mod overflow;
+mod own_files;
 mod plans;
 mod plans_random;
 mod process;

@@ -4,6 +4,7 @@ use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
 use nyala_model::suggest::nearest;
 use nyala_runtime::Ended;
+use nyala_storage::StorageError;
 use nyala_storage::object::refusal;
 use parquet::errors::ParquetError;
 
@@ -175,6 +176,9 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
             QueryError::new(ErrorKind::Unreadable, format!("file `{path}` does not exist"))
                 .hint("the table's files changed while they were read, or were deleted; check its location")
         }
+        object_store::Error::PermissionDenied { source, .. } if source.is::<StorageError>() => source
+            .downcast_ref::<StorageError>()
+            .map_or_else(|| unreadable(&error.to_string()), QueryError::from),
         object_store::Error::Generic { source, .. } => match find_io(source.as_ref()) {
             Some(io) => from_io(io),
             // What a store in the network answers, or does not answer, after its own attempts.

@@ -2,7 +2,6 @@
 //! names: not against its text, where names may mean anything.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 
 use datafusion::common::TableReference;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -12,7 +11,7 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
 use datafusion::sql::sqlparser::ast::{Query, visit_relations};
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
-use nyala_storage::object::Location;
+use nyala_storage::object::{Location, real_path};
 
 use super::ddl::{name_of, schema_name, table_name};
 use super::engine::Engine;
@@ -26,7 +25,10 @@ use crate::session::{DATABASE, Settings, SnapshotContext};
 use crate::statement::{AlterAction, LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
-const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", "pg_catalog"];
+const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", PG_CATALOG];
+const PG_CATALOG: &str = "pg_catalog";
+/// Tables of PostgreSQL's that only superusers read, there and here: they are about passwords.
+const ABOUT_PASSWORDS: [&str; 3] = ["pg_authid", "pg_shadow", "pg_user_mapping"];
 /// Tables of the system that show what others ask, or where files are.
 const FOR_SUPERUSERS: [&str; 6] = ["disk_stores", "queries", "query_history", "query_log", "stuck", "tasks"];
 
@@ -50,10 +52,10 @@ pub(super) fn reading(engine: &Engine, identity: &Identity, tables: &[QualifiedN
     if identity.may_everything(&catalog) {
         return Ok(());
     }
-    tables.iter().try_for_each(|table| match table.schema == SYSTEM_SCHEMA {
-        true if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
-        true => identity.require_superuser(&catalog, &format!("reading `{table}`")),
-        false => identity.require(&catalog, Privilege::Select, &Securable::Object(table.clone())),
+    tables.iter().try_for_each(|table| match table.schema.as_str() {
+        SYSTEM_SCHEMA if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
+        SYSTEM_SCHEMA | PG_CATALOG => identity.require_superuser(&catalog, &format!("reading `{table}`")),
+        _ => identity.require(&catalog, Privilege::Select, &Securable::Object(table.clone())),
     })
 }
 
@@ -76,7 +78,7 @@ pub(super) fn tables_of(
     Ok(tables)
 }
 
-/// The table that is read; none for what describes the database, and for functions that give rows. Whatever else
+/// The table that is read; none for what everybody may know of the database, and for functions that give rows. Whatever else
 /// there may be is taken for a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
     if let Some(name) = table_of(scan).or_else(|| changes_of(scan)) {
@@ -90,7 +92,8 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
     let is_function =
         scan.table_name.schema().is_none() && context.is_table_function(name.trim_end_matches("()"));
     let resolved = scan.table_name.clone().resolve(DATABASE, settings.schema());
-    let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref());
+    let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref())
+        && !ABOUT_PASSWORDS.contains(&resolved.table.as_ref());
     (!is_function && !is_system)
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
 }
@@ -234,8 +237,8 @@ fn adds(action: &AlterAction) -> bool {
     }
 }
 
-/// Refuses the server's own files, and folders that hold them: cuboids and logs have rows of tables that were perhaps not
-/// granted, and the catalog has what passwords are checked with.
+/// Leaves the data folder to superusers, what others than the server put there too. What is the server's own is refused to
+/// them as well, when it is opened.
 fn reads_files(
     engine: &Engine,
     identity: &Identity,
@@ -245,7 +248,7 @@ fn reads_files(
     let Some(wanted) = Location::parse(location)?.local_path() else { return Ok(()) };
     let wanted = real_path(&wanted);
     let stores = catalog.disk_stores.values().map(|store| engine.data_dir.join(&store.folder));
-    // They may be links to other disks.
+    // These may be links to other disks.
     let folders = ["", "cubes", "tmp"].map(|folder| engine.data_dir.join(folder));
     let mut own = stores.chain(folders).map(|own| real_path(&own));
     match own.any(|own| wanted.starts_with(&own) || own.starts_with(&wanted)) {
@@ -254,12 +257,6 @@ fn reads_files(
         }
         false => Ok(()),
     }
-}
-
-/// The path without symbolic links, as far as it exists.
-fn real_path(path: &Path) -> PathBuf {
-    let real = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
-    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }
 
 fn builds(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -> Result<()> {

@@ -118,7 +118,7 @@ async fn create_table(
     };
     let state = engine.context().state(settings);
     let stores = Arc::clone(engine.stores());
-    let work = async move { describe_table(request, &state, stores.config()).await };
+    let work = async move { describe_table(request, &state, &stores).await };
     let table = engine.threads.plan(work).await?;
     let change = Change::CreateTable { table, if_not_exists: create.if_not_exists };
     commit(engine, change, "CREATE TABLE").await

@@ -96,7 +96,7 @@ impl Engine {
     ) -> Result<Arc<Self>> {
         let system = Arc::new(SystemSchema::default());
         extensions.insert(0, Arc::clone(&system) as _);
-        let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone())?);
+        let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone(), own_files(config))?);
         remove_leftovers(&catalog, &config.data_dir)?;
         end_lost_jobs(&catalog).await?;
         let partitions = thread_count(&config.query);
@@ -268,4 +268,10 @@ async fn end_lost_jobs(catalog: &Catalog) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Files of the server that lie outside of its data folder.
+fn own_files(config: &Config) -> Vec<PathBuf> {
+    let (audit, tls) = (&config.server.audit_log, &config.server.tls);
+    [audit, &tls.certificate, &tls.key].into_iter().chain(&config.own_files).cloned().collect()
 }

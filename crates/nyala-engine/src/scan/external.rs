@@ -18,10 +18,10 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_model::config::StorageConfig;
 use nyala_model::{ExternalSource, FileFormat, TableEntry};
-use nyala_storage::object::{Location, check_allowed};
+use nyala_storage::object::Location;
 
+use super::stores::Stores;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A table over files, known by its catalog entry so that cubes recognise it under any alias.
@@ -38,10 +38,10 @@ impl ExternalTable {
         entry: Arc<TableEntry>,
         source: &ExternalSource,
         state: &SessionState,
-        config: &StorageConfig,
+        stores: &Stores,
     ) -> Result<Self> {
-        let location = Location::parse(&source.location)?;
-        check_allowed(&location, config)?;
+        let location = stores.check(&source.location)?;
+        stores.open(&location)?;
         let schema = decode_schema(&entry)?;
         let options = listing_options(source, &schema, state)?;
         let file_schema = file_schema(&schema, &source.partition_columns);

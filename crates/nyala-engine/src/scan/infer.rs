@@ -10,11 +10,11 @@ use datafusion::datasource::listing::{ListingOptions, ListingTableUrl};
 use datafusion::execution::SessionState;
 use futures::{FutureExt, StreamExt};
 use nyala_catalog::NewTable;
-use nyala_model::config::StorageConfig;
 use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableSource};
-use nyala_storage::object::{Location, check_allowed};
+use nyala_storage::object::Location;
 
 use super::external::{base_options, listing_url};
+use super::stores::Stores;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// What a user asked for.
@@ -34,11 +34,11 @@ pub(crate) struct TableRequest {
 pub(crate) async fn describe_table(
     request: TableRequest,
     state: &SessionState,
-    config: &StorageConfig,
+    stores: &Stores,
 ) -> Result<NewTable> {
     let format = parse_format(&request.file_type)?;
-    let location = Location::parse(&request.location)?;
-    check_allowed(&location, config)?;
+    let location = stores.check(&request.location)?;
+    stores.open(&location)?;
     let options = format_options(format, request.options);
     let listing = base_options(format, options.clone(), state)?;
     let url = listing_url(&location, format)?;

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock};
 
 use datafusion::common::DataFusionError;
 use datafusion::execution::object_store::ObjectStoreRegistry;
+use nyala_model::CatalogSnapshot;
 use nyala_model::config::StorageConfig;
-use nyala_storage::object::{Location, open};
+use nyala_storage::object::{AllowedLocation, Location, LocationRules, OwnPaths};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use url::Url;
@@ -18,15 +19,19 @@ use crate::error::{ErrorKind, QueryError, Result};
 /// Where the node's own files lie, whatever its data folder is called today.
 pub(crate) const DATA_STORE: &str = "nyala://data/";
 
-/// Opens each store once and keeps it. Every read of a query goes through here.
+/// Opens each store once and keeps it. Every read of a query goes through here, and only to stores of locations that were
+/// checked.
 pub(crate) struct Stores {
+    data_dir: PathBuf,
     config: StorageConfig,
+    rules: Arc<LocationRules>,
     opened: RwLock<HashMap<String, Arc<dyn ObjectStore>>>,
 }
 
 impl Stores {
-    /// Registers the data folder; everything else is opened on demand.
-    pub(crate) fn new(data_dir: &Path, config: StorageConfig) -> Result<Self> {
+    /// Registers the data folder; everything else is opened on demand. `own_files` are files of the server that lie
+    /// elsewhere.
+    pub(crate) fn new(data_dir: &Path, config: StorageConfig, own_files: Vec<PathBuf>) -> Result<Self> {
         let data = LocalFileSystem::new_with_prefix(data_dir).map_err(|error| {
             QueryError::new(
                 ErrorKind::Unreadable,
@@ -34,12 +39,39 @@ impl Stores {
             )
         })?;
         let opened = HashMap::from([("nyala://data".to_owned(), Arc::new(data) as _)]);
-        Ok(Self { config, opened: RwLock::new(opened) })
+        let rules = Arc::new(LocationRules::new(&config, OwnPaths::new(data_dir, own_files)));
+        Ok(Self { data_dir: data_dir.to_owned(), config, rules, opened: RwLock::new(opened) })
     }
 
-    /// The storage configuration, for checking locations before they are used.
-    pub(crate) fn config(&self) -> &StorageConfig {
-        &self.config
+    /// From now on the folders of these disk stores are the server's own.
+    pub(crate) fn know_disk_stores(&self, snapshot: &CatalogSnapshot) {
+        let folders = snapshot.disk_stores.values().map(|store| self.data_dir.join(&store.folder));
+        self.rules.own().set_stores(folders);
+    }
+
+    /// Checks a location of files that are to be read.
+    pub(crate) fn check(&self, location: &str) -> Result<AllowedLocation> {
+        Ok(self.rules.check(Location::parse(location)?)?)
+    }
+
+    /// Checks the folder of a disk store.
+    pub(crate) fn check_store(&self, folder: &str) -> Result<AllowedLocation> {
+        Ok(self.rules.check_store(Location::parse(folder)?.into_folder())?)
+    }
+
+    /// Has the store of a location be found from now on.
+    pub(crate) fn open(&self, location: &AllowedLocation) -> Result<()> {
+        let key = key(location.url());
+        if self.find(&key)?.is_none() {
+            // Stores are opened without I/O, so the lock is never held across a wait.
+            let store = self.rules.open(location, &self.config)?;
+            self.opened.write().map_err(|_| poisoned())?.insert(key, store);
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &str) -> Result<Option<Arc<dyn ObjectStore>>> {
+        Ok(self.opened.read().map_err(|_| poisoned())?.get(key).cloned())
     }
 
     /// The node's own folder.
@@ -58,19 +90,15 @@ impl ObjectStoreRegistry for Stores {
         self.opened.write().ok()?.insert(key(url), store)
     }
 
-    /// Stores are opened without I/O, so the lock is never held across a wait.
     fn get_store(&self, url: &Url) -> datafusion::error::Result<Arc<dyn ObjectStore>> {
-        let key = key(url);
-        let poisoned = || QueryError::internal("the registry of stores was left half-changed");
-        if let Some(store) = self.opened.read().map_err(|_| poisoned())?.get(&key) {
-            return Ok(Arc::clone(store));
-        }
-        let anywhere = StorageConfig { allowed_locations: Vec::new(), ..self.config.clone() };
-        let location = Location::parse(url.as_str()).map_err(QueryError::from)?;
-        let store = open(&location, &anywhere).map_err(QueryError::from)?;
-        self.opened.write().map_err(|_| poisoned())?.insert(key, Arc::clone(&store));
-        Ok(store)
+        let store = self.find(&key(url))?;
+        let unchecked = || QueryError::internal(format!("the store of `{}` was not opened", key(url)));
+        Ok(store.ok_or_else(unchecked)?)
     }
+}
+
+fn poisoned() -> QueryError {
+    QueryError::internal("the registry of stores was left half-changed")
 }
 
 impl fmt::Debug for Stores {

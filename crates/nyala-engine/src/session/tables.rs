@@ -37,7 +37,7 @@ fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionSt
     let shared = Arc::clone(entry);
     match &entry.source {
         TableSource::External(files) => {
-            let table = ExternalTable::open(shared, files, state, source.stores.config())?;
+            let table = ExternalTable::open(shared, files, state, &source.stores)?;
             Ok(Table::External(Arc::new(table)))
         }
         TableSource::Live(live) => {

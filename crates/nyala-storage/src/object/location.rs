@@ -1,9 +1,12 @@
 //! Where files lie: a local path or a prefix in a bucket, in one canonical form.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path as FsPath, PathBuf};
 
 use object_store::path::Path;
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::StorageError;
@@ -17,16 +20,18 @@ pub struct Location {
 
 impl Location {
     /// Understands `s3://bucket/prefix`, `file:///path` and plain paths (relative ones from the
-    /// working folder). A path that exists and is a folder gets its trailing slash.
+    /// working folder). Only in a URL `%` begins an encoded byte. A path that exists and is a folder gets its trailing slash.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
-        let invalid = |reason: String| StorageError::InvalidLocation { location: text.to_owned(), reason };
+        let invalid =
+            |reason: String| StorageError::InvalidLocation { location: without_credentials(text), reason };
         if text.trim().is_empty() {
             return Err(invalid("it is empty".into()));
         }
         match text.split_once("://") {
             None => Self::from_file(FsPath::new(text)).map_err(invalid),
             Some(("file", path)) if path.starts_with('/') => {
-                Self::from_file(FsPath::new(path)).map_err(invalid)
+                let decoded = OsString::from_vec(percent_decode_str(path).collect());
+                Self::from_file(FsPath::new(&decoded)).map_err(invalid)
             }
             Some(("file", _)) => Err(invalid("a `file` URL needs an absolute path".into())),
             Some(("s3", _)) => Self::from_s3(text).map_err(invalid),
@@ -48,6 +53,9 @@ impl Location {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         if url.host_str().is_none_or(str::is_empty) {
             return Err("an `s3` URL needs a bucket".into());
+        }
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() {
+            return Err("credentials are configured in `storage.s3`, and stand in no location".into());
         }
         let path = Path::from_url_path(url.path()).map_err(|error| error.to_string())?;
         Ok(Self { url, path })
@@ -84,6 +92,16 @@ impl Location {
     }
 }
 
+/// The text without what stands before the server's name, or behind the path: errors are told to many.
+fn without_credentials(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
+    match rest.rsplit_once('@') {
+        Some((_, place)) => format!("{scheme}://…@{place}{query}"),
+        None => format!("{scheme}://{rest}{query}"),
+    }
+}
+
 /// Resolves `.` and `..` without touching the disk, so that an allowed prefix cannot be escaped.
 fn normalize(path: &FsPath) -> PathBuf {
     let mut normal = PathBuf::new();
@@ -116,7 +134,11 @@ mod tests {
         check("/a/b.parquet", "file:///a/b.parquet");
         check("/a/../../b/./c/", "file:///b/c/");
         check("file:///a b/c", "file:///a%20b/c");
+        check("file:///a%20b/%2E%2E/c", "file:///c");
+        check("/a%20b", "file:///a%2520b");
+        check("file:///a%2520b", "file:///a%2520b");
         check("s3://bucket/a/b/", "s3://bucket/a/b/");
+        check("s3://bucket/a/%2e%2E/b/", "s3://bucket/b/");
         assert!(Location::parse("relative").unwrap().url().path().ends_with("/relative"));
     }
 
@@ -130,5 +152,7 @@ mod tests {
         check("gopher://x/y", "scheme `gopher`");
         check("s3:///key", "bucket");
         check("file://host/x", "absolute path");
+        check("s3://key:secret@bucket/x", "location `s3://…@bucket/x` is");
+        check("s3://bucket/x?X-Amz-Signature=secret", "location `s3://bucket/x?…` is");
     }
 }

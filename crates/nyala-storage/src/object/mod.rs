@@ -1,9 +1,13 @@
 //! Locations and the object stores behind them.
 
+mod files;
 mod location;
 mod open;
+mod own;
 mod refusal;
+mod rules;
 
 pub use location::Location;
-pub use open::{check_allowed, open};
+pub use own::{OwnPaths, real_path};
 pub use refusal::refusal;
+pub use rules::{AllowedLocation, LocationRules};

@@ -4,32 +4,21 @@ use std::sync::Arc;
 
 use nyala_model::config::{S3Config, StorageConfig};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::local::LocalFileSystem;
 use object_store::{ClientOptions, ObjectStore};
 
-use super::Location;
+use super::files::GuardedFiles;
+use super::{AllowedLocation, Location, LocationRules};
 use crate::StorageError;
 
-/// Refuses locations outside the configured prefixes. With none configured everything is allowed.
-pub fn check_allowed(location: &Location, config: &StorageConfig) -> Result<(), StorageError> {
-    let url = location.url().as_str();
-    let covers = |prefix: &String| {
-        let folder = prefix.trim_end_matches('/');
-        url == folder || url.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
-    };
-    if config.allowed_locations.is_empty() || config.allowed_locations.iter().any(covers) {
-        Ok(())
-    } else {
-        Err(StorageError::NotAllowed { location: url.to_owned() })
-    }
-}
-
-/// Opens the store that holds `location`, after checking that it is allowed. Nothing is read yet.
-pub fn open(location: &Location, config: &StorageConfig) -> Result<Arc<dyn ObjectStore>, StorageError> {
-    check_allowed(location, config)?;
+/// Opens the store that holds `location`. Nothing is read yet.
+pub(super) fn open(
+    location: &AllowedLocation,
+    rules: Arc<LocationRules>,
+    config: &StorageConfig,
+) -> Result<Arc<dyn ObjectStore>, StorageError> {
     match location.url().scheme() {
         "s3" => open_s3(location, &config.s3),
-        _ => Ok(Arc::new(LocalFileSystem::new())),
+        _ => Ok(Arc::new(GuardedFiles::new(rules))),
     }
 }
 
@@ -52,22 +41,4 @@ fn open_s3(location: &Location, config: &S3Config) -> Result<Arc<dyn ObjectStore
     let store =
         builder.build().map_err(|source| StorageError::Open { location: location.to_string(), source })?;
     Ok(Arc::new(store))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn prefixes_end_at_folder_borders() {
-        let config =
-            StorageConfig { allowed_locations: vec!["file:///data".into()], ..StorageConfig::default() };
-        let allowed = |path: &str| check_allowed(&Location::parse(path).unwrap(), &config).is_ok();
-        assert!(allowed("/data/x.parquet"));
-        assert!(allowed("/data"));
-        assert!(!allowed("/database/x.parquet"));
-        assert!(!allowed("/data/../etc/passwd"));
-        assert!(!allowed("s3://data/x"));
-    }
 }

@@ -59,7 +59,7 @@ pub(super) async fn run(
     let stores = Arc::clone(engine.stores());
     let wanted = Arc::clone(ingest.schema());
     let plan = async move {
-        let described = describe_table(request, &state, stores.config()).await?;
+        let described = describe_table(request, &state, &stores).await?;
         let entry = Arc::new(TableEntry {
             id: TableId(0),
             name: QualifiedName::new("", "file"),
@@ -70,7 +70,7 @@ pub(super) async fn run(
         let TableSource::External(source) = &entry.source else {
             return Err(QueryError::internal("a file is no external table"));
         };
-        let table = ExternalTable::open(Arc::clone(&entry), source, &state, stores.config())?;
+        let table = ExternalTable::open(Arc::clone(&entry), source, &state, &stores)?;
         let file = TableReference::bare("file");
         let scan = LogicalPlanBuilder::scan(file.clone(), provider_as_source(Arc::new(table)), None)?;
         let known = Arc::clone(scan.schema());

@@ -7,7 +7,6 @@ use std::time::Duration;
 use datafusion::sql::sqlparser::ast::Ident;
 use nyala_catalog::{CatalogError, Change};
 use nyala_model::DiskStoreEntry;
-use nyala_storage::object::{Location, check_allowed};
 use nyala_storage::oplog::{DiskStore, OplogError};
 
 use super::lost::drop_lost_segments;
@@ -184,8 +183,7 @@ fn default_folder(name: &str) -> String {
 
 /// A folder as it is recorded: absolute, and one that may be used.
 fn check_folder(engine: &Engine, text: &str) -> Result<String> {
-    let location = Location::parse(text)?.into_folder();
-    check_allowed(&location, engine.stores().config())?;
+    let location = engine.stores().check_store(text)?;
     let path = location.local_path().ok_or_else(|| {
         QueryError::new(ErrorKind::InvalidDefinition, format!("`{text}` is not a folder of this machine"))
             .hint("a disk store lies on a local disk")

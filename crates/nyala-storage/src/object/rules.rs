@@ -1,0 +1,291 @@
+//! Which locations may be used: the check, and the type that says that it was made.
+
+use std::ops::Deref;
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+
+use nyala_model::config::StorageConfig;
+
+use super::own::{OwnPaths, Wish, is_of_system, real_path};
+use super::{Location, open};
+use crate::StorageError;
+
+/// A location that may be used. Only [`LocationRules`] makes one, and only of one is a store opened:
+///
+/// ```compile_fail
+/// let location = nyala_storage::object::Location::parse("/etc/").unwrap();
+/// let allowed = nyala_storage::object::AllowedLocation(location);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllowedLocation(Location);
+
+impl Deref for AllowedLocation {
+    type Target = Location;
+
+    fn deref(&self) -> &Location {
+        &self.0
+    }
+}
+
+/// Which locations may be used: those under the configured prefixes, and never the server's own files.
+#[derive(Debug)]
+pub struct LocationRules {
+    allowed: Vec<Prefix>,
+    own: OwnPaths,
+}
+
+/// A configured prefix, in the form that locations have.
+#[derive(Debug)]
+struct Prefix {
+    url: String,
+    /// If it is of this machine.
+    path: Option<PathBuf>,
+}
+
+impl Prefix {
+    fn of(text: &str) -> Self {
+        // What is no location allows nothing but what begins with it.
+        let location = Location::parse(text).ok();
+        let url = location.as_ref().map_or(text, |location| location.url().as_str());
+        Self {
+            url: url.trim_end_matches('/').to_owned(),
+            path: location.as_ref().and_then(Location::local_path),
+        }
+    }
+
+    fn covers(&self, url: &str) -> bool {
+        url.strip_prefix(&self.url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Whether a path without links lies under it. It may be a link itself.
+    fn covers_path(&self, real: &FsPath) -> bool {
+        self.path.as_ref().is_some_and(|path| real.starts_with(path) || real.starts_with(real_path(path)))
+    }
+}
+
+impl LocationRules {
+    /// The rules of a configuration. With no prefix configured everything is allowed that is not the server's own.
+    pub fn new(config: &StorageConfig, own: OwnPaths) -> Self {
+        Self { allowed: config.allowed_locations.iter().map(|prefix| Prefix::of(prefix)).collect(), own }
+    }
+
+    /// The server's own files.
+    pub fn own(&self) -> &OwnPaths {
+        &self.own
+    }
+
+    /// Checks a location of files that are to be read. Links may be changed afterwards, so each file is checked again when it
+    /// is opened, by [`super::open`]'s store.
+    ///
+    /// # Errors
+    /// [`StorageError::NotAllowed`] outside of the prefixes, [`StorageError::OwnFiles`] for what is the server's.
+    pub fn check(&self, location: Location) -> Result<AllowedLocation, StorageError> {
+        self.check_prefix(&location)?;
+        let Some(path) = location.local_path() else { return Ok(AllowedLocation(location)) };
+        let real = self.check_path(&path)?;
+        if location.is_folder() && self.own.lies_in(&real) {
+            return Err(StorageError::OwnFiles { path });
+        }
+        Ok(AllowedLocation(location))
+    }
+
+    /// Checks the folder of a disk store, which may not exist yet.
+    ///
+    /// # Errors
+    /// As of [`Self::check`].
+    pub fn check_store(&self, folder: Location) -> Result<AllowedLocation, StorageError> {
+        self.check_prefix(&folder)?;
+        let Some(path) = folder.local_path() else { return Ok(AllowedLocation(folder)) };
+        let real = real_path(&path);
+        self.check_real_prefix(&path, &real)?;
+        if is_of_system(&path) || self.own.has_folder(&real, Wish::Store) || self.own.has_file(&real, None) {
+            return Err(StorageError::OwnFiles { path });
+        }
+        Ok(AllowedLocation(folder))
+    }
+
+    /// Opens the store that holds a location. Nothing is read yet.
+    ///
+    /// # Errors
+    /// S3 cannot be set up as it is configured.
+    pub fn open(
+        self: &Arc<Self>,
+        location: &AllowedLocation,
+        config: &StorageConfig,
+    ) -> Result<Arc<dyn object_store::ObjectStore>, StorageError> {
+        open::open(location, Arc::clone(self), config)
+    }
+
+    fn check_prefix(&self, location: &Location) -> Result<(), StorageError> {
+        let url = location.url().as_str();
+        match self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers(url)) {
+            true => Ok(()),
+            false => Err(StorageError::NotAllowed { location: url.to_owned() }),
+        }
+    }
+
+    /// Checks a local file or folder, as it is found now, and gives its path without links.
+    pub(super) fn check_path(&self, path: &FsPath) -> Result<PathBuf, StorageError> {
+        let own = || StorageError::OwnFiles { path: path.to_owned() };
+        if is_of_system(path) {
+            return Err(own());
+        }
+        let real = real_path(path);
+        self.check_real_prefix(path, &real)?;
+        let metadata = real.metadata().ok();
+        let folder = match metadata.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+            true => Some(real.as_path()),
+            false => real.parent(),
+        };
+        if folder.is_some_and(|folder| self.own.has_folder(folder, Wish::Table))
+            || self.own.has_file(&real, metadata.as_ref())
+        {
+            return Err(own());
+        }
+        Ok(real)
+    }
+
+    /// Checks a folder in which files are listed, and gives its path without links.
+    pub(super) fn check_folder(&self, folder: &FsPath) -> Result<PathBuf, StorageError> {
+        let real = real_path(folder);
+        self.check_real_prefix(folder, &real)?;
+        match is_of_system(folder) || self.own.has_folder(&real, Wish::Table) {
+            true => Err(StorageError::OwnFiles { path: folder.to_owned() }),
+            false => Ok(real),
+        }
+    }
+
+    /// Refuses a link that leads out of the allowed prefixes.
+    fn check_real_prefix(&self, path: &FsPath, real: &FsPath) -> Result<(), StorageError> {
+        match self.allowed.is_empty() || self.allowed.iter().any(|prefix| prefix.covers_path(real)) {
+            true => Ok(()),
+            false => Err(StorageError::NotAllowed { location: path.display().to_string() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn rules(allowed: &[&str], own: OwnPaths) -> LocationRules {
+        let allowed_locations = allowed.iter().map(|prefix| (*prefix).to_owned()).collect();
+        LocationRules::new(&StorageConfig { allowed_locations, ..StorageConfig::default() }, own)
+    }
+
+    fn allows(rules: &LocationRules, path: &str) -> bool {
+        rules.check(Location::parse(path).unwrap()).is_ok()
+    }
+
+    #[test]
+    fn prefixes_end_at_folder_borders() {
+        let rules = rules(&["file:///data"], OwnPaths::none());
+        for (path, expected) in [
+            ("/data/x.parquet", true),
+            ("/data", true),
+            ("/database/x.parquet", false),
+            ("/data/../etc/passwd", false),
+            ("s3://data/x", false),
+        ] {
+            assert_eq!(allows(&rules, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn links_do_not_lead_out_of_an_allowed_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("data/inner")).unwrap();
+        fs::create_dir_all(at("other")).unwrap();
+        symlink(at("data"), at("link")).unwrap();
+        symlink(at("other"), at("data/out")).unwrap();
+        symlink(at("data/inner"), at("data/in")).unwrap();
+        let url = |name: &str| format!("file://{}", at(name).display());
+        for prefix in ["data", "link"] {
+            let rules = rules(&[&url(prefix)], OwnPaths::none());
+            for (name, expected) in [("inner/", true), ("in/", true), ("out/", false), ("out/x.csv", false)] {
+                assert_eq!(allows(&rules, &url(&format!("{prefix}/{name}"))), expected, "{prefix}/{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_servers_own_files_are_found_by_any_spelling() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["db/cubes/1", "db/stores/main", "db/ssb", "store", "data/sub"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for name in ["db/catalog.sqlite", "nyala.toml", "data/audit.json", "db/ssb/a.parquet", "data/a.csv"] {
+            fs::write(at(name), "x").unwrap();
+        }
+        symlink(at("db"), at("data/link")).unwrap();
+        symlink(at("nyala.toml"), at("data/config.csv")).unwrap();
+        fs::hard_link(at("nyala.toml"), at("data/hard.csv")).unwrap();
+        symlink("/proc/self/cwd", at("data/cwd")).unwrap();
+        symlink("/proc/self", at("data/self")).unwrap();
+        let own = OwnPaths::new(
+            folder.path().join("db").as_path(),
+            [at("nyala.toml"), at("data/audit.json")].map(PathBuf::from),
+        );
+        own.set_stores([PathBuf::from(at("store"))]);
+        let rules = rules(&[], own);
+        for own in [
+            "db",
+            "db/",
+            "db/catalog.sqlite",
+            "db/later.csv",
+            "db/cubes/",
+            "db/cubes/1/0.parquet",
+            "db/tmp/",
+            "db/stores/main/",
+            "store/",
+            "store/x.parquet",
+            "nyala.toml",
+            "data/../nyala.toml",
+            "data/audit.json",
+            "data/link/",
+            "data/link/cubes/",
+            "data/link/catalog.sqlite",
+            "data/config.csv",
+            "data/hard.csv",
+            "data/self/environ",
+            "",
+            "data/link/../db/cubes/",
+        ] {
+            assert!(!allows(&rules, &at(own)), "{own}");
+        }
+        for system in [
+            "/proc/self/environ",
+            "/proc/self/cwd/x.csv",
+            "/proc/",
+            "/sys/kernel/",
+            "/dev/stdin",
+            "/dev/fd/0",
+            "/",
+        ] {
+            assert!(!allows(&rules, system), "{system}");
+        }
+        for other in
+            ["data/a.csv", "data/sub/", "db/ssb/", "db/ssb/a.parquet", "data/cwd/x.csv", "data/later.csv"]
+        {
+            assert!(allows(&rules, &at(other)), "{other}");
+        }
+        assert!(allows(&rules, "/dev/shm/x.csv"));
+        let store = |path: &str| rules.check_store(Location::parse(path).unwrap().into_folder()).is_ok();
+        for (name, expected) in [
+            ("db/stores/main", true),
+            ("new", true),
+            ("db", false),
+            ("db/cubes/x", false),
+            ("data/link/tmp/y", false),
+        ] {
+            assert_eq!(store(&at(name)), expected, "{name}");
+        }
+        assert!(!store("/proc/x"));
+    }
+}
