@@ -34,4 +34,4 @@ pub use query::{
 };
 pub use scan::HotStats;
 pub use session::SessionExtension;
-pub use statement::Statement;
+pub use statement::{Statement, hide_values};

@@ -56,6 +56,7 @@ mod returning;
 mod rewrite;
 mod rewrite_joins;
 mod s3;
+mod secrets;
 mod segments;
 mod server;
 mod serving;

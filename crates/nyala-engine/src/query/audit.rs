@@ -14,6 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::engine::Engine;
 use super::session::SessionOptions;
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::statement::{error_of, without_secrets};
 
 /// Longest part of a statement that is kept, in characters.
 const STATEMENT_CHARS: usize = 10_000;
@@ -157,9 +158,10 @@ impl Engine {
         if self.audit.0.is_none() {
             return;
         }
-        let text = statement().chars().take(STATEMENT_CHARS).collect();
-        let error = outcome.as_ref().err().map(|error| error.message.as_str());
-        self.audit.record(&line(options, event, Some(text), error));
+        let whole = statement();
+        let text = without_secrets(&whole).chars().take(STATEMENT_CHARS).collect();
+        let error = outcome.as_ref().err().map(|error| error_of(&whole, error));
+        self.audit.record(&line(options, event, Some(text), error.as_deref()));
     }
 }
 

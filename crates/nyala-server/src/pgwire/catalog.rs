@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::ipc::writer::FileWriter;
 use arrow::record_batch::RecordBatch;
 use arrow_pg::datatypes::PG_CHAR_KEY;
@@ -59,6 +60,8 @@ impl PgCatalog {
     fn load(&self) -> Result<Shared> {
         let mut tables = PgCatalogStaticTables::try_new()?;
         tables.pg_type = Arc::new(with_letters(&tables.pg_type, "typtype")?);
+        // It was copied from a server with its passwords.
+        tables.pg_authid = Arc::new(with_nulls(&tables.pg_authid, "rolpassword")?);
         let tables = Arc::new(tables);
         let schema = PgCatalogSchemaProvider::try_new(self.current.clone(), Arc::clone(&tables), Roles)?;
         Ok(Shared { tables, schema: Arc::new(schema) })
@@ -75,11 +78,36 @@ fn with_letters(table: &ArrowTable, column: &str) -> Result<ArrowTable> {
         };
         field.as_ref().clone().with_metadata(metadata)
     });
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    table_of(Arc::new(Schema::new(fields.collect::<Vec<_>>())), table, |_, values| Arc::clone(values))
+}
+
+/// The table with no value in a column.
+fn with_nulls(table: &ArrowTable, column: &str) -> Result<ArrowTable> {
+    let schema = table.schema();
+    let fields = schema.fields().iter().map(|field| {
+        let nullable = field.is_nullable() || field.name() == column;
+        field.as_ref().clone().with_nullable(nullable)
+    });
+    table_of(Arc::new(Schema::new(fields.collect::<Vec<_>>())), table, |field, values| {
+        match field.name() == column {
+            true => new_null_array(values.data_type(), values.len()),
+            false => Arc::clone(values),
+        }
+    })
+}
+
+/// A table of other columns.
+fn table_of(
+    schema: SchemaRef,
+    table: &ArrowTable,
+    column: impl Fn(&Field, &ArrayRef) -> ArrayRef,
+) -> Result<ArrowTable> {
     // Its only maker reads a file.
     let mut file = FileWriter::try_new(Vec::new(), &schema)?;
     for batch in table.data() {
-        file.write(&RecordBatch::try_new(Arc::clone(&schema), batch.columns().to_vec())?)?;
+        let columns =
+            schema.fields().iter().zip(batch.columns()).map(|(field, values)| column(field, values));
+        file.write(&RecordBatch::try_new(Arc::clone(&schema), columns.collect())?)?;
     }
     ArrowTable::from_ipc_data(file.into_inner()?)
 }

@@ -232,7 +232,8 @@ impl Connection {
             Stop::Failure(failure) if !failure.is_fatal() => failure,
             stop => return Err(stop),
         };
-        tracing::debug!(sqlstate = failure.sqlstate, "statement failed: {}", failure.message);
+        // The message may quote the statement, which may hold a password; `system.query_log` has it as it may be shown.
+        tracing::debug!(sqlstate = failure.sqlstate, "statement failed");
         let was_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
         if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
         self.transaction.fail();

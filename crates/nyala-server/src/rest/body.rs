@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use axum::body::{Body, Bytes};
 use futures::{StreamExt, stream};
-use nyala_engine::{ErrorKind, QueryError, RowStream};
+use nyala_engine::{ErrorKind, QueryError, RowStream, hide_values};
 
 use super::formats::{Encode, Format, Summary};
 
@@ -41,7 +41,11 @@ pub(super) async fn of_rows(rows: RowStream, format: Format, started: Instant) -
         match producer.next_chunk().await {
             Ok(chunk) => Ok(chunk.map(|chunk| (Bytes::from(chunk), producer))),
             Err(error) => {
-                tracing::warn!(error = %error, rows = producer.row_count, "query failed while its result was being sent");
+                tracing::warn!(
+                    error = hide_values(&error.message),
+                    rows = producer.row_count,
+                    "query failed while its result was being sent"
+                );
                 Err(error)
             }
         }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{ErrorKind, QueryError};
+use nyala_engine::{ErrorKind, QueryError, hide_values};
 use serde::Serialize;
 
 /// An error response: `{"error":{"code":"…","message":"…","hint":"…"}}` under its status.
@@ -91,7 +91,7 @@ impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         let (status, code) = status(error.kind);
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %error, "query failed for a reason that is ours");
+            tracing::error!(error = hide_values(&error.message), "query failed for a reason that is ours");
         }
         Self { status, code, message: error.message, hint: error.hint }
     }

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cube::build::now_ms;
 use crate::query::session::SessionOptions;
+use crate::statement::LoggedText;
 
 /// Longest text that is kept of a statement, in bytes.
 pub(in crate::query) const TEXT_BYTES: usize = 4096;
@@ -70,7 +71,8 @@ struct Live {
 #[derive(Debug)]
 pub(in crate::query) struct Entry {
     pub(in crate::query) id: u64,
-    pub(in crate::query) text: Arc<str>,
+    /// Its text, which shows no secrets.
+    pub(in crate::query) text: LoggedText,
     pub(in crate::query) owner: Arc<SessionOptions>,
     pub(in crate::query) begun: Instant,
     pub(in crate::query) begun_ms: u64,
@@ -95,10 +97,9 @@ pub(in crate::query) struct Entry {
 
 impl Entry {
     pub(super) fn new(id: u64, text: &str, owner: Arc<SessionOptions>, cancel: CancellationToken) -> Self {
-        let cut = text.floor_char_boundary(TEXT_BYTES);
         Self {
             id,
-            text: text.get(..cut).unwrap_or_default().into(),
+            text: LoggedText::of(text, TEXT_BYTES),
             owner,
             begun: Instant::now(),
             begun_ms: now_ms(),

@@ -159,8 +159,10 @@ impl Drop for Preparing {
 pub(in crate::query) fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
     if entry.end().is_none() {
         counters.failed.fetch_add(1, Ordering::Relaxed);
-        let cut = error.message.floor_char_boundary(TEXT_BYTES);
-        entry.end_with(Status::Failed(error.message.get(..cut).unwrap_or_default().to_owned()));
+        let mut message = entry.text.error(error);
+        message.truncate(message.floor_char_boundary(TEXT_BYTES));
+        message.shrink_to_fit();
+        entry.end_with(Status::Failed(message));
     }
 }
 

@@ -16,7 +16,7 @@ use crate::query::prepared::{Parts, Prepared};
 use crate::query::run::{Deadline, Start};
 use crate::query::session::Session;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{Kind, lift, parse};
+use crate::statement::{Kind, error_of, lift, parse, without_secrets};
 
 /// What a query was planned to, when it had no template.
 pub(in crate::query) struct Made {
@@ -146,7 +146,8 @@ impl Engine {
                     let known = match engine.template_of(&text, &settings, &context, &made).await {
                         Ok(template) => Known::Ready(Arc::new(template)),
                         Err(error) => {
-                            tracing::debug!(text, %error, "a query keeps being planned anew");
+                            let (text, error) = (without_secrets(&text), error_of(&text, &error));
+                            tracing::debug!(%text, error, "a query keeps being planned anew");
                             Known::Unfit
                         }
                     };

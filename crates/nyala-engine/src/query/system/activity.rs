@@ -24,11 +24,12 @@ fn common() -> Vec<Field> {
 }
 
 fn common_columns(entries: &[Arc<Entry>]) -> Vec<ArrayRef> {
+    let shown: Vec<String> = entries.iter().map(|entry| entry.text.to_string()).collect();
     vec![
         texts(entries.iter().map(|entry| Some(entry.owner.user.as_str()))),
         texts(entries.iter().map(|entry| Some(entry.owner.application.as_str()))),
         texts(entries.iter().map(|entry| Some(entry.owner.client.as_str()))),
-        texts(entries.iter().map(|entry| Some(entry.text.as_ref()))),
+        texts(shown.iter().map(|text| Some(text.as_str()))),
         times(entries.iter().map(|entry| Some(entry.begun_ms))),
     ]
 }
