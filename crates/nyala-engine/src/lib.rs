@@ -33,5 +33,11 @@ pub use query::{
     PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, SettingValue,
 };
 pub use scan::HotStats;
+pub use scan::bounds as parquet_bounds;
 pub use session::SessionExtension;
 pub use statement::{Statement, hide_values};
+
+/// Counts what the decoders allocate, for the tests that fuzz them.
+#[cfg(test)]
+#[global_allocator]
+static MEMORY: nyala_fuzz::Memory = nyala_fuzz::memory();

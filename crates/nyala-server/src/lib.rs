@@ -14,3 +14,8 @@ pub mod rest;
 mod rows;
 pub mod serve;
 pub mod tls;
+
+/// Counts what the decoders allocate, for the tests that fuzz them.
+#[cfg(test)]
+#[global_allocator]
+static MEMORY: nyala_fuzz::Memory = nyala_fuzz::memory();

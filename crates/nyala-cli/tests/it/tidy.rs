@@ -16,12 +16,13 @@ const MAX_FILE_BYTES: u64 = 1_000_000;
 /// Which of our crates each crate may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("fuzz", &[]),
     ("catalog", &["model"]),
     ("runtime", &[]),
     ("storage", &["model", "runtime"]),
-    ("engine", &["model", "runtime", "catalog", "storage"]),
-    ("server", &["model", "catalog", "engine"]),
-    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server"]),
+    ("engine", &["model", "runtime", "catalog", "storage", "fuzz"]),
+    ("server", &["model", "catalog", "engine", "fuzz"]),
+    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "fuzz"]),
 ];
 
 /// Which modules of the engine each of its modules may use.

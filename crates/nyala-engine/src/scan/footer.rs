@@ -6,6 +6,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::file::metadata::ParquetMetaDataReader;
 
+use super::bounds::check_footer;
 use crate::error::QueryError;
 
 /// Length of the footer's length and of the magic number after it, in bytes.
@@ -45,6 +46,7 @@ pub(crate) async fn check_file(
         return Err(no_parquet());
     }
     let footer = store.get_range(&path, footer_from..tail_from).await.map_err(of_store)?;
+    check_footer(&footer).map_err(|damage| unreadable(damage.to_string()))?;
     let metadata =
         ParquetMetaDataReader::decode_metadata(&footer).map_err(|error| unreadable(error.to_string()))?;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! From bytes to rows: external tables, cuboids in memory and in files, and the stores they lie in.
 
+pub mod bounds;
 mod cuboid;
 mod external;
 mod files;

@@ -23,6 +23,9 @@ mod spelling;
 mod versions;
 mod writing;
 
+#[cfg(test)]
+mod fuzz;
+
 pub use alter::{AlterAction, AlterCube};
 pub(crate) use ast::Kind;
 pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};

@@ -51,7 +51,7 @@ async fn send(output: &mut Output, message: Authentication) -> Result<(), Stop> 
 }
 
 /// Mechanism, length, and the first message of the mechanism.
-fn initial_response(mut body: Bytes) -> Result<String, Failure> {
+pub(super) fn initial_response(mut body: Bytes) -> Result<String, Failure> {
     let malformed = || Failure::protocol("malformed SASL response");
     let end = body.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
     let mechanism = body.split_to(end);

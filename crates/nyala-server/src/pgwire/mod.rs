@@ -52,6 +52,10 @@ mod text_functions;
 mod transaction;
 mod walk;
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod fuzz;
+
 pub use catalog::PgCatalog;
 pub use listen::{Listener, LocalSocket};
 pub use server::serve;

@@ -16,6 +16,9 @@ use datafusion::common::ScalarValue;
 const GROUP: usize = 4;
 const NEGATIVE: u16 = 0x4000;
 
+/// Groups before or behind the point that are read; a float has 77 at most.
+const MAX_GROUPS: usize = 128;
+
 /// Digits that a 128-bit decimal holds.
 const MAX_PRECISION: usize = 38;
 
@@ -58,18 +61,23 @@ pub(super) fn write_binary(text: &str, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The plain decimal text of a binary value. None for NaN, infinities and malformed bytes.
+/// The plain decimal text of a binary value. None for NaN, infinities and malformed bytes, and for values that no type here holds:
+/// eight bytes may stand for 131,072 digits.
 pub(super) fn read_binary(mut bytes: &[u8]) -> Option<String> {
     let count = usize::from(bytes.try_get_u16().ok()?);
     let weight = bytes.try_get_i16().ok()?;
     let sign = bytes.try_get_u16().ok()?;
-    let scale = usize::from(bytes.try_get_u16().ok()?);
+    // What is beyond changes neither a decimal nor a float.
+    let scale = usize::from(bytes.try_get_u16().ok()?).min(MAX_GROUPS * GROUP);
     if bytes.len() != count * 2 || !matches!(sign, 0 | NEGATIVE) {
         return None;
     }
     let mut groups = Vec::with_capacity(count);
     while let Ok(group) = bytes.try_get_u16() {
         groups.push(group);
+    }
+    if usize::try_from(weight).is_ok_and(|weight| weight > MAX_GROUPS) {
+        return groups.iter().all(|group| *group == 0).then(|| "0".to_owned());
     }
     let group = |position: i32| -> u16 {
         usize::try_from(i32::from(weight) - position).ok().and_then(|i| groups.get(i).copied()).unwrap_or(0)
@@ -149,6 +157,8 @@ mod tests {
         assert_eq!(read_binary(&[]), None);
         assert_eq!(read_binary(&[0, 9, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(read_binary(&[0, 0, 0, 0, 0xc0, 0, 0, 0]), None);
+        assert_eq!(read_binary(&[0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1]), None, "131,072 digits");
+        assert_eq!(read_binary(&[0, 0, 0x7f, 0xff, 0, 0, 0, 0]).as_deref(), Some("0"));
         assert_eq!(write_binary("1e5", &mut Vec::new()), None);
         assert_eq!(parse("12x"), None);
         assert_eq!(parse(""), None);

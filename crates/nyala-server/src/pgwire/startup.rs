@@ -173,6 +173,12 @@ fn parameters(mut pairs: BTreeMap<String, String>) -> Result<StartupParameters, 
     Ok(StartupParameters { user, database, settings })
 }
 
+/// What the body of a start-up message says.
+#[cfg(test)]
+pub(super) fn parse(body: &[u8]) -> Result<StartupParameters, Failure> {
+    pairs(body).and_then(parameters)
+}
+
 /// Takes `-c name=value` and `--name=value` apart. A backslash keeps the blank after it.
 fn command_line(options: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut settings = Vec::new();
@@ -228,7 +234,7 @@ mod tests {
     #[test]
     fn malformed_start_up_messages_are_errors() {
         for body in [&b""[..], b"user", b"user\0", b"user\0ann", b"user\0ann\0x\0\0", b"\xff\0a\0\0"] {
-            let startup = pairs(body).and_then(parameters);
+            let startup = parse(body);
             assert!(startup.is_err(), "{body:?} gave {startup:?}");
         }
         assert!(command_line("-c").is_err());

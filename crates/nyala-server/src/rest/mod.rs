@@ -3,6 +3,7 @@
 mod body;
 mod caller;
 mod changes;
+mod compressed;
 mod connections;
 mod errors;
 pub mod formats;

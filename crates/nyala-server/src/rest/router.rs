@@ -14,7 +14,8 @@ use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
 use super::{
-    ApiError, Readiness, changes, health, jobs, login, origin, profiles, queries, query, rows, whole,
+    ApiError, Readiness, changes, compressed, health, jobs, login, origin, profiles, queries, query, rows,
+    whole,
 };
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
@@ -67,6 +68,7 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/tables/{table}/changes", get(changes::follow))
         .route("/api/v1/jobs", get(jobs::list))
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
+        .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
         .route_layer(from_fn_with_state(shared.clone(), login::require))
         // Whoever wants a token shows a password to it.
         .route("/api/v1/token", post(login::token))

@@ -9,7 +9,7 @@ use nyala_engine::Ingested;
 use serde::{Deserialize, Serialize};
 
 use super::caller::Caller;
-use super::{ApiError, Shared};
+use super::{ApiError, Shared, compressed};
 use crate::rows::{Dialect, Load, LoadRequest, Reject, RowFormat};
 
 /// Formats by their media types.
@@ -72,11 +72,10 @@ pub(super) async fn load(
     let mut bytes = body.into_data_stream();
     while let Some(piece) = load.client(bytes.next()).await? {
         let piece = piece.map_err(|error| {
-            ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", format!("the body broke off: {error}"))
-                .hint(match whole {
-                    true => "no row was written; load all again",
-                    false => "rows before may have been written; load all again, which replaces them",
-                })
+            compressed::unreadable(&error).hint(match whole {
+                true => "no row was written; load all again",
+                false => "rows before may have been written; load all again, which replaces them",
+            })
         })?;
         load.push(&piece).await?;
     }

@@ -1,14 +1,16 @@
 //! One load, from its first byte to its last row.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use nyala_engine::{Ingest, Ingested, Loading, QueryError, Session};
+use nyala_engine::{ErrorKind, Ingest, Ingested, Loading, QueryError, Session};
 
-use super::columnar::{ArrowStream, ParquetFile};
+use super::arrow::ArrowStream;
 use super::dialect::Dialect;
 use super::ndjson::NdJson;
+use super::parquet_file::ParquetFile;
 use super::rejects::{Reject, Rejects};
 use super::texts::Texts;
 
@@ -60,18 +62,38 @@ pub(crate) trait Decode: Send {
 
 /// Where the rows go, which is known before their columns are.
 pub(crate) struct Target {
-    session: Arc<Session>,
-    table: String,
+    table: Table,
     /// Columns that the statement names.
     named: Vec<String>,
     label: Option<String>,
     ingest: Option<Ingest>,
 }
 
+/// What has the columns.
+enum Table {
+    Live {
+        session: Arc<Session>,
+        name: String,
+    },
+    /// A table of a test of decoders, which needs no engine.
+    #[cfg(test)]
+    MadeUp(SchemaRef),
+}
+
 impl Target {
+    /// A table of these columns, into which nothing is written.
+    #[cfg(test)]
+    pub(crate) fn made_up(schema: SchemaRef) -> Self {
+        Self { table: Table::MadeUp(schema), named: Vec::new(), label: None, ingest: None }
+    }
+
     /// The rows have columns of these names, or if there are none, those of the statement, or all. Said again for every
     /// batch, and the same each time.
     pub(crate) fn columns(&mut self, names: &[String]) -> Result<SchemaRef, QueryError> {
+        #[cfg(test)]
+        if let Table::MadeUp(schema) = &self.table {
+            return made_up_columns(schema, names);
+        }
         let ingest = match self.ingest.take() {
             Some(ingest) => ingest,
             // The statement's list counts, where there is one: a header is only passed over then.
@@ -84,8 +106,20 @@ impl Target {
     }
 
     fn begin(&self, columns: &[String]) -> Result<Ingest, QueryError> {
-        self.session.ingest(&self.table, columns, self.label.as_deref())
+        match &self.table {
+            Table::Live { session, name } => session.ingest(name, columns, self.label.as_deref()),
+            #[cfg(test)]
+            Table::MadeUp(_) => Err(QueryError::internal("a table that is made up takes no rows")),
+        }
     }
+}
+
+#[cfg(test)]
+fn made_up_columns(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef, QueryError> {
+    let all: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let names = if names.is_empty() { &all } else { names };
+    let indices = names.iter().map(|name| schema.index_of(name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(Arc::new(schema.project(&indices)?))
 }
 
 /// What is asked for.
@@ -137,7 +171,8 @@ impl Load {
         let LoadRequest { text, table, columns: named, decoder, max_rejects, label } = request;
         let mut loading = session.begin_load(text)?;
         let whole = label.is_some();
-        let target = Target { session, table, named, label, ingest: None };
+        let table = Table::Live { session, name: table };
+        let target = Target { table, named, label, ingest: None };
         // Also what may not be done is found out before a row is read.
         let begun = loading.within(async {
             let mut ingest = target.begin(&target.named)?;
@@ -206,8 +241,8 @@ impl Load {
     ) -> Result<usize, QueryError> {
         let mut parts = self.parts.take().ok_or_else(|| QueryError::internal("a load was lost"))?;
         let work = tokio::task::spawn_blocking(move || {
-            let batches = decode(&mut parts);
-            (parts, batches)
+            let batches = catch_unwind(AssertUnwindSafe(|| decode(&mut parts)));
+            (parts, batches.unwrap_or_else(|_| Err(undecodable())))
         });
         let pushed = self.loading.within(async {
             let (mut parts, batches) = work.await.map_err(QueryError::internal)?;
@@ -226,4 +261,10 @@ impl Load {
         self.parts = Some(parts);
         Ok(count)
     }
+}
+
+/// What is said when a decoder panics: checks come before each, but those of others may have thought of less.
+fn undecodable() -> QueryError {
+    QueryError::new(ErrorKind::Data, "the body cannot be decoded: it is damaged, or of another format")
+        .hint("check how it was written, and report it if other programs read it")
 }

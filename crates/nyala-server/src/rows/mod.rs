@@ -2,16 +2,24 @@
 //!
 //! ```text
 //! bytes ──▶ Decode (CSV, text, NDJSON, Arrow, Parquet; a door's own) ──▶ batches ──▶ Ingest
+//!             │                 nothing is allocated by a length that has not been compared with what is there
 //!             └── rows that cannot be read ──▶ Rejects: counted, the first shown, refused beyond a limit
 //! ```
 
-mod columnar;
+mod arrow;
+mod conform;
 mod dialect;
 mod load;
 mod ndjson;
+mod parquet_check;
+mod parquet_file;
+mod plain;
 mod rejects;
 mod split;
 mod texts;
+
+#[cfg(test)]
+mod fuzz;
 
 pub(crate) use dialect::Dialect;
 pub(crate) use load::{Decode, Load, LoadRequest, RowFormat, Target};

@@ -28,8 +28,10 @@ impl Decode for NdJson {
         target: &mut Target,
         rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError> {
+        // What was there before has no end of a line.
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map(|end| self.rest.len() + end);
         self.rest.extend_from_slice(bytes);
-        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+        let Some(end) = end else {
             if self.rest.len() > MAX_LINE_BYTES {
                 let message = format!("line {}: more than {} MiB", self.lines + 1, MAX_LINE_BYTES >> 20);
                 return Err(QueryError::new(ErrorKind::LimitExceeded, message));

@@ -32,7 +32,7 @@ pub(crate) struct Rejects {
 
 impl Rejects {
     /// So many rows may be left out of a load that is done as a `whole`, or not.
-    pub(super) fn at_most(most: u64, whole: bool) -> Self {
+    pub(crate) fn at_most(most: u64, whole: bool) -> Self {
         Self { most, whole, count: 0, shown: Vec::new() }
     }
 

@@ -1,0 +1,20 @@
+//! Mutants of statements, shown to the limits and the parser, and to what finds ready plans.
+
+use nyala_fuzz::{Target, corpus};
+use nyala_model::config::QueryConfig;
+
+use super::{StatementLimits, lift, parse};
+use crate::MEMORY;
+
+#[test]
+fn statements() {
+    let limits = StatementLimits::from(&QueryConfig::default());
+    Target { name: "sql", memory: &MEMORY }.run(&corpus::statements(), |text| {
+        let text = String::from_utf8_lossy(text);
+        let _ = lift(&text);
+        for statement in parse(&text, &limits).unwrap_or_default() {
+            // What is parsed is also shown, in lists and in the audit log.
+            let _ = statement.to_string();
+        }
+    });
+}

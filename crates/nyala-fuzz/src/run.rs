@@ -1,0 +1,87 @@
+//! The loop: mutants of a corpus, one after the other, to a decoder.
+
+use std::alloc::System;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cap::Cap;
+
+use crate::mutate::mutant;
+use crate::random::Random;
+
+/// The allocator of a test binary that fuzzes: `#[global_allocator] static MEMORY: Memory = memory();`.
+pub type Memory = Cap<System>;
+
+/// An allocation beyond this fails, and with it the process, as it would under the limit of a container.
+const LIMIT_BYTES: usize = 4 << 30;
+/// A decoder may hold so much more than the binary held before.
+const MAX_BYTES: usize = 256 << 20;
+/// An ordinary run ends after so many mutants or this time, whichever comes first.
+const CASES: u64 = 2_000;
+const TIME: Duration = Duration::from_millis(800);
+
+/// Targets run one after the other, so that what one allocates is not taken for what another does.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// An allocator that counts.
+pub const fn memory() -> Memory {
+    Cap::new(System, LIMIT_BYTES)
+}
+
+/// A decoder that is fuzzed.
+///
+/// `NYALA_FUZZ=N` shows N mutants to each decoder, `NYALA_FUZZ_SECONDS=S` runs each for S seconds, `NYALA_SEED=N` begins with
+/// mutant N, and `NYALA_FUZZ_TRACE=1` tells each number before it is tried, for a mutant that ends the process.
+#[derive(Debug)]
+pub struct Target {
+    /// As failures name it.
+    pub name: &'static str,
+    /// The allocator of this binary.
+    pub memory: &'static Memory,
+}
+
+impl Target {
+    /// Shows the bodies as they are, then mutants of them, to `decode`, which must neither panic nor allocate too much.
+    pub fn run(&self, bodies: &[Vec<u8>], mut decode: impl FnMut(&[u8])) {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        bodies.iter().for_each(|body| decode(body));
+        let first = number("NYALA_SEED").unwrap_or(1);
+        let cases = number("NYALA_FUZZ");
+        let seconds = number("NYALA_FUZZ_SECONDS").map(Duration::from_secs);
+        let time = seconds.or(cases.is_none().then_some(TIME));
+        let cases = cases.unwrap_or(if seconds.is_some() { u64::MAX } else { CASES });
+        let trace = number("NYALA_FUZZ_TRACE").is_some();
+        let started = Instant::now();
+        for seed in (first..).take(usize::try_from(cases).unwrap_or(usize::MAX)) {
+            if time.is_some_and(|time| started.elapsed() > time) {
+                return;
+            }
+            if trace {
+                eprintln!("{} NYALA_SEED={seed}", self.name);
+            }
+            // Numbers that follow one another give seeds that do not.
+            let body = mutant(&mut Random(seed.wrapping_mul(0xD134_2543_DE82_EF95)), bodies);
+            self.case(seed, &body, &mut decode);
+        }
+    }
+
+    fn case(&self, seed: u64, body: &[u8], decode: &mut impl FnMut(&[u8])) {
+        let (before, peak) = (self.memory.allocated(), self.memory.max_allocated());
+        let decoded = catch_unwind(AssertUnwindSafe(|| decode(body)));
+        let again =
+            || format!("again with NYALA_SEED={seed} NYALA_FUZZ=1; {} bytes {:.200?}", body.len(), body);
+        if let Err(panic) = decoded {
+            eprintln!("{} panicked: {}", self.name, again());
+            resume_unwind(panic);
+        }
+        // A peak that is older than this mutant says nothing about it.
+        let most = Some(self.memory.max_allocated()).filter(|most| *most > peak).unwrap_or_default();
+        let most = most.saturating_sub(before);
+        assert!(most <= MAX_BYTES, "{} allocated {} MiB: {}", self.name, most >> 20, again());
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok())
+}

@@ -1,0 +1,141 @@
+//! Messages to batches.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::convert::fb_to_schema;
+use arrow::ipc::reader::{RecordBatchDecoder, read_dictionary};
+use arrow::ipc::{DictionaryBatch, MessageHeader, MetadataVersion};
+use nyala_engine::QueryError;
+
+use super::super::conform::conform;
+use super::super::load::{Decode, Target};
+use super::super::rejects::Rejects;
+use super::frames::{Frame, Frames, message};
+use super::layout::check_batch;
+use super::refusal::{malformed, too_large};
+use super::schema::check_schema;
+
+/// A batch is held until it is whole; a longer one is refused.
+const MAX_BATCH_BYTES: usize = 256 << 20;
+
+/// An Arrow IPC stream.
+pub(crate) struct ArrowStream {
+    frames: Frames,
+    schema: Option<SchemaRef>,
+    dictionaries: HashMap<i64, ArrayRef>,
+    limit_bytes: usize,
+}
+
+impl Default for ArrowStream {
+    fn default() -> Self {
+        Self::of_batches(MAX_BATCH_BYTES)
+    }
+}
+
+impl ArrowStream {
+    /// A stream of batches that have at most so many bytes each; its dictionaries have so many together.
+    pub(crate) fn of_batches(limit_bytes: usize) -> Self {
+        Self { frames: Frames::new(limit_bytes), schema: None, dictionaries: HashMap::new(), limit_bytes }
+    }
+
+    /// The batches that are whole by now.
+    fn batches(&mut self, mut bytes: &[u8]) -> Result<Vec<RecordBatch>, QueryError> {
+        let mut batches = Vec::new();
+        while let Some(frame) = self.frames.next(&mut bytes)? {
+            // What the checks let pass may still be more than arrow-ipc has thought of.
+            let taken = catch_unwind(AssertUnwindSafe(|| self.take(&frame)));
+            batches.extend(taken.map_err(|_| malformed("a message cannot be decoded"))??);
+        }
+        Ok(batches)
+    }
+
+    fn take(&mut self, frame: &Frame) -> Result<Option<RecordBatch>, QueryError> {
+        let message = message(&frame.metadata)?;
+        let missing = || malformed("a message has no content");
+        match message.header_type() {
+            MessageHeader::Schema if self.schema.is_some() => Err(malformed("it has two schemas")),
+            MessageHeader::Schema => {
+                let schema = message.header_as_schema().ok_or_else(missing)?;
+                check_schema(&schema)?;
+                self.schema = Some(Arc::new(fb_to_schema(schema)));
+                Ok(None)
+            }
+            MessageHeader::DictionaryBatch => {
+                let batch = message.header_as_dictionary_batch().ok_or_else(missing)?;
+                self.dictionary(batch, frame, message.version()).map(|()| None)
+            }
+            MessageHeader::RecordBatch => {
+                let (batch, schema) = (message.header_as_record_batch().ok_or_else(missing)?, self.schema()?);
+                let columns = schema.fields().iter().map(|field| field.data_type());
+                check_batch(batch, columns, &frame.body, self.limit_bytes)?;
+                let version = message.version();
+                let decoder =
+                    RecordBatchDecoder::try_new(&frame.body, batch, schema, &self.dictionaries, &version);
+                decoder.and_then(RecordBatchDecoder::read_record_batch).map(Some).map_err(unreadable)
+            }
+            MessageHeader::NONE => Ok(None),
+            other => Err(malformed(format!("messages of type {other:?} are not expected"))),
+        }
+    }
+
+    fn schema(&self) -> Result<SchemaRef, QueryError> {
+        self.schema.clone().ok_or_else(|| malformed("it does not begin with a schema"))
+    }
+
+    /// Keeps the values of a dictionary.
+    fn dictionary(
+        &mut self,
+        dictionary: DictionaryBatch<'_>,
+        frame: &Frame,
+        version: MetadataVersion,
+    ) -> Result<(), QueryError> {
+        let schema = self.schema()?;
+        let batch = dictionary.data().ok_or_else(|| malformed("a dictionary has no values"))?;
+        #[allow(deprecated)] // The only way to find the field of a dictionary.
+        let fields = schema.fields_with_dict_id(dictionary.id());
+        let Some(DataType::Dictionary(_, values)) = fields.first().map(|field| field.data_type()) else {
+            return Err(malformed(format!("no column has the dictionary {}", dictionary.id())));
+        };
+        check_batch(batch, std::iter::once(values.as_ref()), &frame.body, self.limit_bytes)?;
+        let known = &mut self.dictionaries;
+        read_dictionary(&frame.body, dictionary, &schema, known, &version).map_err(unreadable)?;
+        let bytes =
+            known.values().map(|values| values.get_array_memory_size()).fold(0, usize::saturating_add);
+        if bytes > self.limit_bytes { Err(too_large(self.limit_bytes)) } else { Ok(()) }
+    }
+}
+
+impl Decode for ArrowStream {
+    fn decode(
+        &mut self,
+        bytes: &[u8],
+        target: &mut Target,
+        _rejects: &mut Rejects,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
+        self.batches(bytes)?.iter().map(|batch| conform(batch, target)).collect()
+    }
+
+    fn finish(
+        &mut self,
+        _target: &mut Target,
+        _rejects: &mut Rejects,
+    ) -> Result<Vec<RecordBatch>, QueryError> {
+        match self.frames.is_between_messages() {
+            true => Ok(Vec::new()),
+            false => Err(malformed("it ends within a message")),
+        }
+    }
+}
+
+fn unreadable(error: ArrowError) -> QueryError {
+    malformed(error)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

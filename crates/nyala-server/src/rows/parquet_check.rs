@@ -1,0 +1,162 @@
+//! Checks a Parquet file from its footer to its pages, before the reader allocates what it says.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use axum::body::Bytes;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use nyala_engine::parquet_bounds::{ChunkPages, check_delta_lengths, check_footer, check_pages};
+use nyala_engine::{ErrorKind, QueryError};
+use parquet::arrow::ARROW_SCHEMA_META_KEY;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::basic::Type;
+use parquet::column::page::{Page, PageReader};
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::serialized_reader::SerializedPageReader;
+use parquet::schema::types::ColumnDescriptor;
+
+use super::arrow::check_arrow_schema;
+use super::parquet_file::{BATCH_ROWS, unreadable};
+
+/// What follows the footer: its length, and `PAR1`.
+const TAIL_BYTES: usize = 8;
+/// What the reader may hold at once: a page and a dictionary of each column, or a batch of rows.
+const MAX_HELD_BYTES: usize = 256 << 20;
+/// Values of a column of lists in one row group. One row may be all of them.
+const MAX_LIST_VALUES: usize = 16 << 20;
+const MAX_COLUMNS: usize = 10_000;
+
+/// The metadata of a file whose every page may be read. Texts and bytes are read as views: values of a dictionary
+/// would each be copied otherwise, a megabyte a row.
+pub(super) fn checked_metadata(file: &Bytes) -> Result<ArrowReaderMetadata, QueryError> {
+    let footer = footer_of(file).ok_or_else(|| unreadable("it does not end as Parquet files do"))?;
+    check_footer(footer).map_err(unreadable)?;
+    let metadata = Arc::new(ParquetMetaDataReader::decode_metadata(footer).map_err(unreadable)?);
+    check_columns(&metadata)?;
+    check_chunks(&metadata, file)?;
+    check_arrow_types(&metadata)?;
+    let options = ArrowReaderOptions::new();
+    let read = ArrowReaderMetadata::try_new(Arc::clone(&metadata), options.clone()).map_err(unreadable)?;
+    let fields: Vec<FieldRef> = read.schema().fields().iter().map(viewed).collect();
+    let schema = Schema::new_with_metadata(fields, read.schema().metadata().clone());
+    ArrowReaderMetadata::try_new(metadata, options.with_schema(Arc::new(schema))).map_err(unreadable)
+}
+
+fn footer_of(file: &[u8]) -> Option<&[u8]> {
+    let (front, tail) = file.split_at_checked(file.len().checked_sub(TAIL_BYTES)?)?;
+    let (length, magic) = tail.split_first_chunk::<4>()?;
+    let from = front.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
+    if magic == b"PAR1" { front.get(from..) } else { None }
+}
+
+fn too_large(what: &str) -> QueryError {
+    QueryError::new(ErrorKind::LimitExceeded, format!("a Parquet file with {what}"))
+        .hint("write smaller pages and row groups, or send an Arrow stream")
+}
+
+/// Refuses more columns, or wider ones, than a batch may have.
+fn check_columns(metadata: &ParquetMetaData) -> Result<(), QueryError> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    if columns.len() > MAX_COLUMNS {
+        return Err(too_large(&format!("more than {MAX_COLUMNS} columns")));
+    }
+    let width = |column: &Arc<ColumnDescriptor>| match column.physical_type() {
+        Type::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).unwrap_or_default(),
+        _ => 16,
+    };
+    let row: usize = columns.iter().map(width).fold(0, usize::saturating_add);
+    match row.saturating_mul(BATCH_ROWS) > MAX_HELD_BYTES {
+        true => Err(too_large("rows that are too wide")),
+        false => Ok(()),
+    }
+}
+
+/// Checks the pages of all columns.
+fn check_chunks(metadata: &ParquetMetaData, file: &Bytes) -> Result<(), QueryError> {
+    for group in metadata.row_groups() {
+        let mut held = 0_usize;
+        for chunk in group.columns() {
+            let pages = check_chunk(chunk, file)?;
+            held = held.saturating_add(pages.held_bytes);
+            if chunk.column_descr().max_rep_level() > 0 && pages.values > MAX_LIST_VALUES {
+                return Err(too_large(&format!(
+                    "more than {MAX_LIST_VALUES} values in lists of a row group"
+                )));
+            }
+            if pages.has_delta_lengths {
+                let rows = usize::try_from(group.num_rows()).map_err(unreadable)?;
+                check_lengths(chunk, file, rows)?;
+            }
+        }
+        if held > MAX_HELD_BYTES {
+            return Err(too_large(&format!("pages of more than {} MiB", MAX_HELD_BYTES >> 20)));
+        }
+    }
+    Ok(())
+}
+
+fn check_chunk(chunk: &ColumnChunkMetaData, file: &Bytes) -> Result<ChunkPages, QueryError> {
+    let outside = || unreadable("a column lies outside of it");
+    let start = chunk.dictionary_page_offset().unwrap_or_else(|| chunk.data_page_offset());
+    let start = usize::try_from(start).map_err(|_| outside())?;
+    let length = usize::try_from(chunk.compressed_size()).map_err(|_| outside())?;
+    let end = start.checked_add(length).ok_or_else(outside)?;
+    check_pages(file.get(start..end).ok_or_else(outside)?).map_err(unreadable)
+}
+
+/// Checks the counts that are within what is compressed.
+fn check_lengths(chunk: &ColumnChunkMetaData, file: &Bytes, rows: usize) -> Result<(), QueryError> {
+    let mut pages =
+        SerializedPageReader::new(Arc::new(file.clone()), chunk, rows, None).map_err(unreadable)?;
+    while let Some(page) = pages.get_next_page().map_err(unreadable)? {
+        let values = match &page {
+            Page::DictionaryPage { .. } => continue,
+            Page::DataPage { buf, .. } => after_levels(buf, chunk.column_descr()),
+            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                let levels = (*def_levels_byte_len as usize).saturating_add(*rep_levels_byte_len as usize);
+                buf.get(levels..)
+            }
+        };
+        let values = values.ok_or_else(|| unreadable("a page is shorter than its levels"))?;
+        check_delta_lengths(values, page.encoding(), page.num_values() as usize).map_err(unreadable)?;
+    }
+    Ok(())
+}
+
+/// What follows the levels of a page of the first kind, each list of them after its length.
+fn after_levels<'a>(mut page: &'a [u8], column: &ColumnDescriptor) -> Option<&'a [u8]> {
+    for most in [column.max_rep_level(), column.max_def_level()] {
+        if most > 0 {
+            let (length, levels) = page.split_first_chunk::<4>()?;
+            page = levels.get(u32::from_le_bytes(*length) as usize..)?;
+        }
+    }
+    Some(page)
+}
+
+/// Programs that use Arrow write its types into the file, as text.
+fn check_arrow_types(metadata: &ParquetMetaData) -> Result<(), QueryError> {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    for text in pairs.filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref())
+    {
+        let bytes = STANDARD.decode(text).map_err(unreadable)?;
+        check_arrow_schema(&bytes).map_err(|error| unreadable(error.message))?;
+    }
+    Ok(())
+}
+
+/// The same column with views in the place of texts and bytes.
+fn viewed(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        DataType::List(item) => DataType::List(viewed(item)),
+        DataType::LargeList(item) => DataType::LargeList(viewed(item)),
+        DataType::FixedSizeList(item, size) => DataType::FixedSizeList(viewed(item), *size),
+        DataType::Map(entries, sorted) => DataType::Map(viewed(entries), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}
