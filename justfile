@@ -20,6 +20,14 @@ test *arguments:
 quick *arguments:
     cargo test --release --workspace --config quick.toml {{arguments}}
 
+# Shows mutants to every decoder, each for this many seconds; `NYALA_FUZZ=10000000` instead counts them
+fuzz seconds="60":
+    NYALA_FUZZ_SECONDS={{seconds}} cargo test --release -p nyala-cli -p nyala-server -p nyala-engine --lib fuzz -- --test-threads=1 --nocapture
+
+# Sends damaged bodies of every format to a running server
+mutants count="100000":
+    NYALA_MUTANTS={{count}} cargo test --release -p nyala-cli --test it mutants
+
 # What needs a binary that takes profiles; its dependencies make a second build of DataFusion
 test-profiling:
     cargo test --release --workspace --features profiling profile

@@ -44,8 +44,8 @@ pub struct Target {
 impl Target {
     /// Shows the bodies as they are, then mutants of them, to `decode`, which must neither panic nor allocate too much.
     pub fn run(&self, bodies: &[Vec<u8>], mut decode: impl FnMut(&[u8])) {
+        bodies.iter().for_each(|body| self.check(body, &mut decode));
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        bodies.iter().for_each(|body| decode(body));
         let first = number("NYALA_SEED").unwrap_or(1);
         let cases = number("NYALA_FUZZ");
         let seconds = number("NYALA_FUZZ_SECONDS").map(Duration::from_secs);
@@ -62,15 +62,20 @@ impl Target {
             }
             // Numbers that follow one another give seeds that do not.
             let body = mutant(&mut Random(seed.wrapping_mul(0xD134_2543_DE82_EF95)), bodies);
-            self.case(seed, &body, &mut decode);
+            let again = || format!("again with NYALA_SEED={seed} NYALA_FUZZ=1; {}", shown(&body));
+            self.case(&body, &again, &mut decode);
         }
     }
 
-    fn case(&self, seed: u64, body: &[u8], decode: &mut impl FnMut(&[u8])) {
+    /// Shows one body to `decode`, which must neither panic nor allocate too much.
+    pub fn check(&self, body: &[u8], mut decode: impl FnMut(&[u8])) {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.case(body, &|| shown(body), &mut decode);
+    }
+
+    fn case(&self, body: &[u8], again: &dyn Fn() -> String, decode: &mut impl FnMut(&[u8])) {
         let (before, peak) = (self.memory.allocated(), self.memory.max_allocated());
         let decoded = catch_unwind(AssertUnwindSafe(|| decode(body)));
-        let again =
-            || format!("again with NYALA_SEED={seed} NYALA_FUZZ=1; {} bytes {:.200?}", body.len(), body);
         if let Err(panic) = decoded {
             eprintln!("{} panicked: {}", self.name, again());
             resume_unwind(panic);
@@ -80,6 +85,10 @@ impl Target {
         let most = most.saturating_sub(before);
         assert!(most <= MAX_BYTES, "{} allocated {} MiB: {}", self.name, most >> 20, again());
     }
+}
+
+fn shown(body: &[u8]) -> String {
+    format!("{} bytes {:?}", body.len(), body.get(..100).unwrap_or(body))
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -36,6 +36,7 @@ mod live_recovery;
 mod live_scan;
 mod loads;
 mod local_socket;
+mod mutants;
 mod oracle;
 mod overflow;
 mod own_files;

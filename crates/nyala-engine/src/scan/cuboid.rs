@@ -10,7 +10,6 @@ use datafusion::common::config::{ConfigOptions, ParquetOptions, TableParquetOpti
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::{TableProvider, TableType};
@@ -21,7 +20,7 @@ use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
 use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, NoValues, Source};
-use super::reader::IndexedReaderFactory;
+use super::reader::SoundReaderFactory;
 use super::stores::DATA_STORE;
 
 /// The cells of one cuboid in one segment.
@@ -84,9 +83,7 @@ impl CuboidTable {
         };
         let source = ParquetSource::new(Arc::clone(&self.schema))
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(IndexedReaderFactory::new(
-                CachedParquetFileReaderFactory::new(store, metadata),
-            ));
+            .with_parquet_file_reader_factory(SoundReaderFactory::new(store, metadata));
         let scan = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_group(self.files())
             .with_projection_indices(projection)?

@@ -21,6 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_model::{ExternalSource, FileFormat, TableEntry};
 use nyala_storage::object::Location;
 
+use super::parquet_format::SoundParquet;
 use super::stores::Stores;
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -129,6 +130,7 @@ pub(super) fn base_options(
     state: &SessionState,
 ) -> Result<ListingOptions> {
     let name = format_name(format);
+    let is_parquet = format == FileFormat::Parquet;
     let factory = state
         .get_file_format_factory(name)
         .ok_or_else(|| QueryError::internal(format!("format `{name}` is not registered")))?;
@@ -136,6 +138,7 @@ pub(super) fn base_options(
         let error = QueryError::from(error);
         QueryError::new(ErrorKind::InvalidDefinition, format!("invalid format option: {}", error.message))
     })?;
+    let format = if is_parquet { Arc::new(SoundParquet::new(format)) } else { format };
     Ok(ListingOptions::new(format).with_file_extension(""))
 }
 

@@ -7,6 +7,7 @@ mod files;
 mod footer;
 mod hot;
 mod infer;
+mod parquet_format;
 mod reader;
 mod stores;
 

@@ -1,4 +1,4 @@
-//! Opening cuboid files without reading their footers again.
+//! Reading Parquet files that may be damaged, without reading their footers again.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,29 +7,39 @@ use bytes::Bytes;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
 use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
+use datafusion::execution::cache::cache_manager::FileMetadataCache;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
-use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
+use parquet::errors::Result;
+use parquet::file::metadata::ParquetMetaData;
 
-/// Gives the page index together with the footer, from the cache after the first time.
+use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
+
+/// Gives the page index together with the footer, from the cache after the first time, and only pages that are what their
+/// headers say.
 ///
 /// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by
 /// it; but it takes an index that comes with the footer, and cuboids always prune.
 #[derive(Debug)]
-pub(super) struct IndexedReaderFactory {
-    cached: CachedParquetFileReaderFactory,
+pub(super) struct SoundReaderFactory {
+    reader: CachedParquetFileReaderFactory,
+    store: Arc<dyn ObjectStore>,
+    cache: Arc<FileMetadataCache>,
 }
 
-impl IndexedReaderFactory {
-    pub(super) fn new(cached: CachedParquetFileReaderFactory) -> Arc<Self> {
-        Arc::new(Self { cached })
+impl SoundReaderFactory {
+    /// Readers of files in `store`.
+    pub(super) fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>) -> Arc<Self> {
+        let reader = CachedParquetFileReaderFactory::new(Arc::clone(&store), Arc::clone(&cache));
+        Arc::new(Self { reader, store, cache })
     }
 }
 
-impl ParquetFileReaderFactory for IndexedReaderFactory {
+impl ParquetFileReaderFactory for SoundReaderFactory {
     fn create_reader(
         &self,
         partition: usize,
@@ -37,32 +47,74 @@ impl ParquetFileReaderFactory for IndexedReaderFactory {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> datafusion::error::Result<Box<dyn AsyncFileReader + Send>> {
-        let reader = self.cached.create_reader(partition, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(IndexedReader { reader }))
+        let object = file.object_meta.clone();
+        let reader = self.reader.create_reader(partition, file, metadata_size_hint, metrics)?;
+        let (store, cache) = (Arc::clone(&self.store), Arc::clone(&self.cache));
+        Ok(Box::new(SoundReader { reader, store, cache, object, metadata: None }))
     }
 }
 
-struct IndexedReader {
+struct SoundReader {
     reader: Box<dyn AsyncFileReader + Send>,
+    store: Arc<dyn ObjectStore>,
+    cache: Arc<FileMetadataCache>,
+    object: ObjectMeta,
+    /// Once it was asked for, which is before any page is.
+    metadata: Option<Arc<ParquetMetaData>>,
 }
 
-impl AsyncFileReader for IndexedReader {
-    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
-        self.reader.get_bytes(range)
+impl SoundReader {
+    /// A store gives room for a range before it looks how long the file is.
+    fn check_range(&self, range: &Range<u64>) -> Result<()> {
+        match range.start <= range.end && range.end <= self.object.size {
+            true => Ok(()),
+            false => Err(DamagedFile("it points to what lies outside of it").into()),
+        }
     }
 
-    fn get_byte_ranges(
-        &mut self,
-        ranges: Vec<Range<u64>>,
-    ) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
-        self.reader.get_byte_ranges(ranges)
+    /// Checks what lies within a column's pages; other parts of a file were checked before.
+    fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<()> {
+        let groups = self.metadata.iter().flat_map(|metadata| metadata.row_groups());
+        for column in groups.flat_map(|group| group.columns()) {
+            let chunk = chunk_of(column, self.object.size)?;
+            if chunk.start <= range.start && range.end <= chunk.end {
+                let enough = usize::try_from(column.num_values()).unwrap_or(usize::MAX);
+                check_pages(bytes, enough)?;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsyncFileReader for SoundReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
+        async move {
+            self.check_range(&range)?;
+            self.reader.get_bytes(range).await
+        }
+        .boxed()
+    }
+
+    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
+        async move {
+            ranges.iter().try_for_each(|range| self.check_range(range))?;
+            let parts = self.reader.get_byte_ranges(ranges.clone()).await?;
+            ranges.iter().zip(&parts).try_for_each(|(range, bytes)| self.check(range, bytes))?;
+            Ok(parts)
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
-        options: Option<&'a ArrowReaderOptions>,
-    ) -> BoxFuture<'a, parquet::errors::Result<Arc<ParquetMetaData>>> {
-        let options = options.cloned().unwrap_or_default().with_page_index_policy(PageIndexPolicy::Optional);
-        async move { self.reader.get_metadata(Some(&options)).await }.boxed()
+        _options: Option<&'a ArrowReaderOptions>,
+    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
+        async move {
+            let metadata = sound_metadata(self.store.as_ref(), &self.object, self.cache.as_ref()).await?;
+            self.metadata = Some(Arc::clone(&metadata));
+            Ok(metadata)
+        }
+        .boxed()
     }
 }

@@ -42,7 +42,7 @@ impl Decode for BinaryRows {
         _rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError> {
         self.rest.extend_from_slice(bytes);
-        let bytes = std::mem::take(&mut self.rest);
+        let mut bytes = std::mem::take(&mut self.rest);
         let (mut input, mut batches) = (bytes.as_slice(), Vec::new());
         if !self.begun {
             self.begun = header(&mut input)?;
@@ -65,7 +65,9 @@ impl Decode for BinaryRows {
             let message = format!("row {}: more than {} MiB", self.rows + 1, MAX_ROW_BYTES >> 20);
             return Err(QueryError::new(ErrorKind::LimitExceeded, message));
         }
-        self.rest = input.to_vec();
+        let given = bytes.len() - input.len();
+        bytes.drain(..given);
+        self.rest = bytes;
         Ok(batches)
     }
 

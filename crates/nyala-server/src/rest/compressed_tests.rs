@@ -92,7 +92,7 @@ fn one_coding_is_named() {
 }
 
 #[test]
-fn bodies() {
+fn fuzz_bodies() {
     let runtime = Builder::new_current_thread().build().unwrap();
     for coding in CODERS {
         let small = runtime.block_on(compressed(coding, &rows()[..2000]));

@@ -1,7 +1,10 @@
 //! Newline-delimited JSON: one object a line.
 
+use std::sync::Arc;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 use nyala_engine::{ErrorKind, QueryError};
 
@@ -10,6 +13,9 @@ use super::rejects::{Reject, Rejects, shorten};
 
 /// Lines are decoded together up to about this size.
 const BLOCK_BYTES: usize = 1 << 20;
+/// Rows of a batch, and values of one, that the decoder makes room for.
+const MAX_BATCH_ROWS: usize = 8192;
+const MAX_ROOM: usize = 1 << 20;
 /// A longer line is none.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
@@ -82,6 +88,9 @@ impl NdJson {
     ) -> Result<Vec<RecordBatch>, QueryError> {
         let mut batches = Vec::new();
         for (line, at) in block.split(|byte| *byte == b'\n').zip(self.lines + 1..) {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
             match decode(line, schema) {
                 Ok(batch) => batches.extend(batch),
                 Err(error) => {
@@ -93,15 +102,61 @@ impl NdJson {
     }
 }
 
-fn decode(block: &[u8], schema: &SchemaRef) -> Result<Option<RecordBatch>, arrow::error::ArrowError> {
+fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
+    let lines = 1 + block.iter().filter(|byte| **byte == b'\n').count();
     // A name that the table does not have is a mistake, not something to pass over.
-    let rows = 1 + block.iter().filter(|byte| **byte == b'\n').count();
-    let builder = ReaderBuilder::new(schema.clone()).with_strict_mode(true).with_batch_size(rows);
-    let mut decoder = builder.build_decoder()?;
-    let read = decoder.decode(block)?;
-    // Several objects on one line are more rows than lines.
-    if !block.get(read..).unwrap_or_default().trim_ascii().is_empty() {
-        return Err(arrow::error::ArrowError::JsonError("more than one object on a line".to_owned()));
+    let builder = ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true);
+    let mut decoder = builder.with_batch_size(lines.min(batch_rows(schema))).build_decoder()?;
+    let (mut left, mut rows, mut batches) = (block, 0, Vec::new());
+    while !left.is_empty() {
+        let read = decoder.decode(left)?;
+        left = left.get(read..).unwrap_or_default();
+        let Some(batch) = decoder.flush()? else { break };
+        rows += batch.num_rows();
+        batches.push(batch);
     }
-    decoder.flush()
+    match rows > lines || !left.trim_ascii().is_empty() {
+        true => Err(ArrowError::JsonError("more than one object on a line".to_owned())),
+        false => Ok(batches),
+    }
+}
+
+/// The decoder makes room for so many rows before it has seen any, even if all lines are empty.
+fn batch_rows(schema: &SchemaRef) -> usize {
+    (MAX_ROOM / schema.fields().len().max(1)).clamp(1, MAX_BATCH_ROWS)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use arrow::datatypes::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::MEMORY;
+
+    fn wide(columns: usize) -> SchemaRef {
+        let column = |index| Field::new(format!("c{index}"), DataType::Int64, true);
+        Arc::new(Schema::new((0..columns).map(column).collect::<Vec<_>>()))
+    }
+
+    fn rows(lines: &str, columns: usize) -> Result<Vec<usize>, QueryError> {
+        let (mut target, mut rejects) = (Target::made_up(wide(columns)), Rejects::at_most(0, false));
+        let batches = NdJson::default().decode(lines.as_bytes(), &mut target, &mut rejects)?;
+        Ok(batches.iter().map(RecordBatch::num_rows).collect())
+    }
+
+    #[test]
+    fn lines_are_no_reason_to_make_room_for_wide_rows() {
+        let empty = "\n".repeat(500_000);
+        let fuzz = nyala_fuzz::Target { name: "empty lines", memory: &MEMORY };
+        fuzz.check(empty.as_bytes(), |_| assert!(rows(&empty, 2000).unwrap().is_empty()));
+    }
+
+    #[test]
+    fn rows_come_in_batches_and_one_on_each_line() {
+        let many = rows(&"{\"c0\": 1}\n".repeat(20_000), 3).unwrap();
+        assert!(many.len() > 1 && many.iter().sum::<usize>() == 20_000, "{many:?}");
+        assert!(rows("{\"c0\": 1} {\"c0\": 2}\n", 3).is_err());
+        assert!(rows(&"{\"c0\": 1}{\"c0\": 2}\n".repeat(9000), 3).is_err());
+    }
 }

@@ -102,7 +102,7 @@ fn check_chunk(chunk: &ColumnChunkMetaData, file: &Bytes) -> Result<ChunkPages, 
     let start = usize::try_from(start).map_err(|_| outside())?;
     let length = usize::try_from(chunk.compressed_size()).map_err(|_| outside())?;
     let end = start.checked_add(length).ok_or_else(outside)?;
-    check_pages(file.get(start..end).ok_or_else(outside)?).map_err(unreadable)
+    check_pages(file.get(start..end).ok_or_else(outside)?, usize::MAX).map_err(unreadable)
 }
 
 /// Checks the counts that are within what is compressed.

@@ -9,6 +9,10 @@ use super::dialect::Dialect;
 /// A record that is longer has an open quote, or is none.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
+/// No table has so many columns. Fields take more room than the delimiters between them, so the rest of such a record is not
+/// taken apart.
+const MAX_FIELDS: usize = 1 << 16;
+
 /// A field: its bytes, or none for no value.
 pub(super) type Field<'a> = Option<Cow<'a, [u8]>>;
 
@@ -21,15 +25,27 @@ pub(super) struct Splitter {
     dialect: Dialect,
     /// The beginning of a record whose end has not come.
     rest: Vec<u8>,
+    /// Where the search for its end goes on.
+    seen: Seen,
     /// Line on which the next record begins.
     line: u64,
     /// Whether `\.` was read, after which nothing counts.
     ended: bool,
 }
 
+/// How far a record has been looked at without finding its end. A long one comes in many pieces, and each is looked at once.
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    bytes: usize,
+    /// Whether the next byte is within quotes.
+    quoted: bool,
+    /// Whether the next byte is escaped.
+    skip: bool,
+}
+
 impl Splitter {
     pub(super) fn new(dialect: Dialect) -> Self {
-        Self { dialect, rest: Vec::new(), line: 1, ended: false }
+        Self { dialect, rest: Vec::new(), seen: Seen::default(), line: 1, ended: false }
     }
 
     /// Gives each record that is whole, with the line it begins on.
@@ -48,7 +64,9 @@ impl Splitter {
             return Err(QueryError::new(ErrorKind::LimitExceeded, message)
                 .hint("look for a quote that is not closed"));
         }
-        self.rest = left.to_vec();
+        let given = gathered.len() - left.len();
+        gathered.drain(..given);
+        self.rest = gathered;
         Ok(())
     }
 
@@ -67,10 +85,9 @@ impl Splitter {
     }
 
     /// Length of the first record with its line break, if that has come.
-    fn record(&self, bytes: &[u8]) -> Option<usize> {
-        let mut skip = false;
-        let mut quoted = false;
-        for (at, byte) in bytes.iter().enumerate() {
+    fn record(&mut self, bytes: &[u8]) -> Option<usize> {
+        let Seen { bytes: seen, mut quoted, mut skip } = std::mem::take(&mut self.seen);
+        for (at, byte) in bytes.iter().enumerate().skip(seen) {
             match self.dialect.quote {
                 // A backslash keeps the line break behind it in the field.
                 None if skip => skip = false,
@@ -84,6 +101,7 @@ impl Splitter {
                 _ => {}
             }
         }
+        self.seen = Seen { bytes: bytes.len(), quoted, skip };
         None
     }
 
@@ -110,6 +128,9 @@ impl Splitter {
                 byte if quoted && byte == self.dialect.escape && byte != quote => skip = true,
                 byte if byte == quote => quoted = !quoted,
                 byte if byte == self.dialect.delimiter && !quoted => {
+                    if fields.len() >= MAX_FIELDS {
+                        break;
+                    }
                     fields.push(self.quoted_field(record.get(start..at).unwrap_or_default(), quote));
                     start = at + 1;
                 }
@@ -149,6 +170,9 @@ impl Splitter {
                 _ if skip => skip = false,
                 b'\\' => skip = true,
                 byte if byte == self.dialect.delimiter => {
+                    if fields.len() >= MAX_FIELDS {
+                        break;
+                    }
                     fields.push(self.escaped_field(record.get(start..at).unwrap_or_default()));
                     start = at + 1;
                 }
@@ -251,6 +275,23 @@ mod tests {
         check(&csv, text, &[(1, &[Some("a \"b\""), Some("x,\ny")]), (3, &[Some("last"), Some("1")])]);
         let other = Dialect { escape: b'\\', delimiter: b';', ..Dialect::csv() };
         check(&other, "\"a\\\"b;\";c\n", &[(1, &[Some("a\"b;"), Some("c")])]);
+    }
+
+    #[test]
+    fn a_record_of_delimiters_has_no_more_fields_than_a_table_could() {
+        for (dialect, delimiter) in [(Dialect::csv(), ","), (Dialect::text(), "\t")] {
+            let record = format!("{}\na\n", delimiter.repeat(20 << 20));
+            let mut found = Vec::new();
+            let fuzz = nyala_fuzz::Target { name: "delimiters", memory: &crate::MEMORY };
+            fuzz.check(record.as_bytes(), |bytes| {
+                let mut each = |_: u64, fields: Vec<Field<'_>>| {
+                    found.push(fields.len());
+                    Ok(())
+                };
+                Splitter::new(dialect.clone()).push(bytes, &mut each).unwrap();
+            });
+            assert_eq!(found, [MAX_FIELDS + 1, 1]);
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 mod damage;
 mod delta;
 mod footer;
+mod metadata;
 mod pages;
 mod thrift;
 
@@ -22,4 +23,5 @@ mod tests;
 pub use damage::DamagedFile;
 pub use delta::check_delta_lengths;
 pub use footer::{check_footer, check_index};
+pub(crate) use metadata::{chunk_of, sound_metadata};
 pub use pages::{ChunkPages, check_pages};

@@ -20,13 +20,13 @@ pub struct ChunkPages {
     pub has_delta_lengths: bool,
 }
 
-/// Walks over whole pages, from header to header.
+/// Walks over whole pages, from header to header, until they have `enough` values: some writers leave a gap behind the last.
 ///
 /// # Errors
 /// A page that is longer than what is there, that becomes too large, or a dictionary of more values than bytes.
-pub fn check_pages(mut pages: &[u8]) -> Result<ChunkPages, DamagedFile> {
+pub fn check_pages(mut pages: &[u8], enough: usize) -> Result<ChunkPages, DamagedFile> {
     let (mut found, mut dictionary_bytes, mut largest) = (ChunkPages::default(), 0_usize, 0_usize);
-    while !pages.is_empty() {
+    while !pages.is_empty() && found.values < enough {
         let mut rest = Thrift(pages);
         let header = Header::read(&mut rest).ok_or(DamagedFile("the header of a page is not whole"))?;
         let (compressed, bytes) = header.sizes().ok_or(DamagedFile("a page has a negative length"))?;

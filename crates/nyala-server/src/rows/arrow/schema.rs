@@ -40,7 +40,7 @@ fn check_field(field: &Field<'_>, depth: usize, count: &mut usize) -> Result<(),
     }
     if field.type_type() == Type::Union {
         let message = format!("column `{}` is a union", field.name().unwrap_or_default());
-        return Err(QueryError::new(ErrorKind::Unsupported, message).hint("send one column for each type"));
+        return Err(QueryError::new(ErrorKind::Data, message).hint("send one column for each type"));
     }
     let possible = has_possible_type(field) && has_possible_keys(field) && has_its_children(field);
     if !possible {
