@@ -128,6 +128,22 @@ impl Catalog {
     pub async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
         self.shared.store.query_history().await
     }
+
+    /// Writes a copy of everything, as of one moment, to a file that does not exist. Changes go on meanwhile.
+    pub async fn copy_to(&self, path: &Path) -> Result<(), CatalogError> {
+        self.shared.store.copy_to(path).await
+    }
+
+    /// Whether this catalog was put in the place of a newer one, and nobody has dealt with what that left behind: then
+    /// folders that it does not know may be of the newer one.
+    pub async fn restored(&self) -> Result<bool, CatalogError> {
+        self.shared.store.restored().await
+    }
+
+    /// What a newer catalog left behind was dealt with.
+    pub async fn forget_restored(&self) -> Result<(), CatalogError> {
+        self.shared.store.forget_restored().await
+    }
 }
 
 impl Shared {

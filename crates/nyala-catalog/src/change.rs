@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nyala_model::access::{Grant, PasswordEntry, RoleEntry};
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, DiskStoreEntry, QualifiedName,
-    SegmentId, SegmentRange, SourceFiles, TableEntry, TableId, TableSource,
+    SegmentDamage, SegmentId, SegmentRange, SourceFiles, TableEntry, TableId, TableSource,
 };
 
 /// One change of the catalog: made in one transaction, as a whole or not at all.
@@ -139,8 +139,8 @@ pub enum Change {
         /// The cuboid, whose files must be complete and durable.
         cuboid: CuboidEntry,
     },
-    /// Makes a `Building` segment `Ready` and removes the `Ready` ones of its cube whose rows it holds.
-    /// Refused if it shares rows with one that has others besides.
+    /// Makes a `Building` segment `Ready` and removes the `Ready` ones of its cube whose rows it holds, and those
+    /// `Damaged` it shares rows with. Refused if it shares rows with a `Ready` one that has others besides.
     PublishSegment {
         /// The segment.
         segment: SegmentId,
@@ -152,6 +152,13 @@ pub enum Change {
         droppable_joins: Vec<usize>,
         /// Smallest and largest key among the rows, if the cube is partitioned.
         key_bounds: Option<(i64, i64)>,
+    },
+    /// Takes a `Ready` segment out of use: a file of it is not as it was written. One in another state stays as it is.
+    MarkDamaged {
+        /// The segment.
+        segment: SegmentId,
+        /// What was found.
+        damage: SegmentDamage,
     },
     /// Forgets a segment in any state. Its files are not touched.
     DropSegment {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nyala_model::access::RoleEntry;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, QualifiedName,
-    SegmentEntry, SegmentId, SegmentState, TableEntry,
+    SegmentDamage, SegmentEntry, SegmentId, SegmentState, TableEntry,
 };
 
 /// One row added, changed or removed. Everything an edit names has been found to exist.
@@ -50,6 +50,7 @@ pub(crate) enum Edit {
         droppable_joins: Vec<usize>,
         key_bounds: Option<(i64, i64)>,
     },
+    SetDamaged(Arc<CubeEntry>, SegmentId, SegmentDamage),
     /// Its cuboids go with it.
     RemoveSegment(Arc<CubeEntry>, SegmentId),
     /// A role of the same name is replaced.
@@ -115,6 +116,12 @@ impl Edit {
                     entry.built_at_ms = *built_at_ms;
                     entry.droppable_joins.clone_from(droppable_joins);
                     entry.key_bounds = *key_bounds;
+                });
+            }
+            Self::SetDamaged(cube, id, damage) => {
+                edit_segment(snapshot, &cube.name, *id, |segment| {
+                    segment.state = SegmentState::Damaged;
+                    segment.damage = Some(damage.clone());
                 });
             }
             Self::RemoveSegment(cube, id) => {

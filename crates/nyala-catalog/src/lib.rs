@@ -17,6 +17,7 @@
 //! A second database needs a [`CatalogStore`] that loads a snapshot and writes edits; the rules and
 //! the conformance suite are written once, for all of them.
 
+pub mod backups;
 mod catalog;
 mod change;
 mod edit;
@@ -33,7 +34,7 @@ mod conformance;
 pub use catalog::Catalog;
 pub use change::{Change, Committed, Granted, NewTable, RoleChange};
 pub use error::CatalogError;
-pub use sqlite::SqliteStore;
+pub use sqlite::{Restored, SqliteStore, restore};
 pub use store::{Applied, CatalogStore};
 
 /// The schema that always exists and cannot be dropped.

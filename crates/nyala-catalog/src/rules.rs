@@ -89,6 +89,12 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
                 key_bounds: *key_bounds,
             })
         }
+        Change::MarkDamaged { segment, damage } => {
+            let (cube, segment) = find_segment(base, *segment)?;
+            let ready = segment.state == SegmentState::Ready;
+            let marked = || Edit::SetDamaged(Arc::clone(cube), segment.id, damage.clone());
+            Ok(ready.then(marked).into_iter().collect())
+        }
         Change::DropSegment { segment } => {
             let (cube, segment) = find_segment(base, *segment)?;
             Ok(vec![Edit::RemoveSegment(Arc::clone(cube), segment.id)])
@@ -198,8 +204,10 @@ fn alter_cube(
     for segment in &cube.segments {
         match segment.state {
             SegmentState::Ready => carry_cuboids(cube, segment, definition, moves, &mut edits),
-            SegmentState::Building if cube.definition.same_cells(definition) => {}
-            SegmentState::Building => edits.push(Edit::RemoveSegment(Arc::clone(cube), segment.id)),
+            _ if cube.definition.same_cells(definition) => {}
+            SegmentState::Building | SegmentState::Damaged => {
+                edits.push(Edit::RemoveSegment(Arc::clone(cube), segment.id))
+            }
         }
     }
     edits.push(Edit::SetDefinition {
@@ -247,6 +255,7 @@ fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[So
         droppable_joins: Vec::new(),
         key_bounds: None,
         cuboids: Vec::new(),
+        damage: None,
     }
 }
 
@@ -291,7 +300,12 @@ fn publish_segment(
     if let Some(other) = kept.iter().find(|other| other.range.overlaps(segment.range)) {
         return Err(CatalogError::SegmentsOverlap { segment: segment.id, other: other.id });
     }
-    let removals = replaced.into_iter().map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
+    let damaged = cube
+        .segments
+        .iter()
+        .filter(|other| other.state == SegmentState::Damaged && other.range.overlaps(segment.range));
+    let removals =
+        replaced.into_iter().chain(damaged).map(|other| Edit::RemoveSegment(Arc::clone(cube), other.id));
     Ok(removals.chain([ready(Arc::clone(cube), segment.id)]).collect())
 }
 
@@ -362,7 +376,7 @@ fn find_building_segment(
     let (cube, segment) = find_segment(base, id)?;
     match segment.state {
         SegmentState::Building => Ok((cube, segment)),
-        SegmentState::Ready => Err(CatalogError::SegmentReady { segment: id }),
+        SegmentState::Ready | SegmentState::Damaged => Err(CatalogError::SegmentReady { segment: id }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a database must offer to hold the catalog.
 
 use std::fmt::Debug;
+use std::path::Path;
 
 use async_trait::async_trait;
 use nyala_model::{
@@ -54,6 +55,15 @@ pub trait CatalogStore: Send + Sync + Debug {
 
     /// The whole history, the query asked last first.
     async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
+
+    /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.
+    async fn copy_to(&self, path: &Path) -> Result<(), CatalogError>;
+
+    /// Whether this catalog was put in the place of a newer one, and nobody has dealt with what that left behind.
+    async fn restored(&self) -> Result<bool, CatalogError>;
+
+    /// What a newer catalog left behind was dealt with.
+    async fn forget_restored(&self) -> Result<(), CatalogError>;
 }
 
 /// What a store reports of a change.

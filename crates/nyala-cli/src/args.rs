@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchArgs;
+use crate::catalog::CatalogArgs;
 use crate::config::Flag;
 use crate::disk_store::DiskStoreArgs;
 use crate::generate::GenerateArgs;
@@ -33,6 +34,8 @@ pub enum Command {
     Gen(GenArgs),
     /// Loads a server with queries of many clients and reports throughput and latencies
     Bench(BenchArgs),
+    /// Lists copies of a catalog, and puts one in its place when it is lost or damaged
+    Catalog(CatalogArgs),
     /// Verifies, saves and repairs the folder of a disk store that no server has open
     DiskStore(DiskStoreArgs),
     /// Prints the effective configuration and where each value comes from

@@ -7,6 +7,7 @@ mod allocator;
 mod args;
 mod bench;
 mod build_progress;
+mod catalog;
 mod config;
 mod demo;
 mod disk_store;
@@ -78,6 +79,7 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
             generate::command(args.generate, storage).await
         }
         Command::Bench(args) => bench::command(args).await,
+        Command::Catalog(args) => catalog::command(&args).await,
         Command::DiskStore(args) => disk_store::command(&args),
         Command::Config(args) => config::command(&args),
         Command::Completions(args) => args::completions(args.shell),

@@ -37,6 +37,7 @@ pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
     let data_dir = DataDir::lock(&config.data_dir, &holder)?;
     // From here on the absolute path counts, so that nothing depends on the current folder.
     let config = Config { data_dir: data_dir.path().to_owned(), ..config.clone() };
+    data_dir.check_catalog()?;
     let catalog = Catalog::open_sqlite(&data_dir.catalog_file())
         .await
         .with_context(|| format!("cannot open the catalog of data folder `{}`", data_dir.path().display()))?;

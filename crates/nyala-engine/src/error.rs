@@ -75,6 +75,8 @@ pub enum ErrorKind {
     Timeout,
     /// A file is missing, corrupt or out of reach: repair the source.
     Unreadable,
+    /// A file of Nyala's own is not as it was written: run the statement again, and see to the disk.
+    Corrupt,
     /// It was not granted: ask whoever may grant it.
     PermissionDenied,
     /// Something else needs the object or works on it: wait, or end that first.
@@ -167,6 +169,7 @@ impl From<&StorageError> for QueryError {
             | StorageError::Unavailable { .. }
             | StorageError::Unreachable { .. }
             | StorageError::DataDir { .. } => ErrorKind::Unreadable,
+            StorageError::CatalogLost { .. } => ErrorKind::Corrupt,
             StorageError::InUse { .. } => ErrorKind::InUse,
         };
         let transient = matches!(error, StorageError::Unavailable { .. } | StorageError::Unreachable { .. });
@@ -189,6 +192,7 @@ impl From<CatalogError> for QueryError {
             CatalogError::WrongKind { .. }
             | CatalogError::Protected { .. }
             | CatalogError::RoleCircle { .. } => ErrorKind::InvalidDefinition,
+            CatalogError::Corrupt { .. } => ErrorKind::Corrupt,
             _ => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

@@ -115,6 +115,17 @@ pub enum SegmentState {
     Building,
     /// Complete; queries may be answered from it.
     Ready,
+    /// One of its files is not as it was written; no query may read it, and a build makes its rows anew.
+    Damaged,
+}
+
+/// What was found wrong with a file of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentDamage {
+    /// Name of the file, relative to the segment's location; empty if it is about all files.
+    pub file: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// The rows a segment was made from, by the column its cube is partitioned by.
@@ -208,6 +219,8 @@ pub struct SegmentEntry {
     pub key_bounds: Option<(i64, i64)>,
     /// Finished cuboids.
     pub cuboids: Vec<CuboidEntry>,
+    /// What is wrong with it, if it is [`SegmentState::Damaged`].
+    pub damage: Option<SegmentDamage>,
 }
 
 /// One grouping set of one segment, on disk.
@@ -238,6 +251,10 @@ pub struct CuboidFile {
     pub rows: u64,
     /// Size of the file.
     pub bytes: u64,
+    /// Where its tail begins: page index and footer, which has the checksums of all blocks before it.
+    pub tail_from: u64,
+    /// CRC-32C of the tail.
+    pub tail_crc: u32,
 }
 
 /// One immutable, versioned view of everything the catalog holds. A query reads exactly one.

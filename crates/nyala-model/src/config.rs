@@ -18,6 +18,8 @@ pub struct Config {
     pub query: QueryConfig,
     /// Who may compute at once.
     pub admission: AdmissionConfig,
+    /// Copies of the catalog.
+    pub catalog: CatalogConfig,
     /// How cubes are built.
     pub build: BuildConfig,
     /// How cubes are kept current.
@@ -170,6 +172,18 @@ pub struct GroupConfig {
     pub roles: Vec<String>,
 }
 
+/// Copies of the catalog, which are made in the background when it has changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CatalogConfig {
+    /// How many copies are kept in `catalog-backups` of the data folder; the oldest goes when one is added. 0 makes none.
+    /// Default 8.
+    pub backups: usize,
+    /// A copy is made at most so often, in milliseconds. Changes since the last one are lost with the catalog's file.
+    /// Default 60000.
+    pub backup_every_ms: u64,
+}
+
 /// How cubes are built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -262,6 +276,7 @@ impl Default for Config {
             server: ServerConfig::default(),
             query: QueryConfig::default(),
             admission: AdmissionConfig::default(),
+            catalog: CatalogConfig::default(),
             build: BuildConfig::default(),
             cubes: CubesConfig::default(),
             cache: CacheConfig::default(),
@@ -307,6 +322,12 @@ impl Default for QueryConfig {
             slow_ms: 10_000,
             stuck_after_ms: 60_000,
         }
+    }
+}
+
+impl Default for CatalogConfig {
+    fn default() -> Self {
+        Self { backups: 8, backup_every_ms: 60_000 }
     }
 }
 
@@ -434,6 +455,10 @@ impl Config {
         for group in self.admission.groups.values() {
             check(group.weight > 0, "admission.groups.NAME.weight", "at least 1", &group.weight)?;
         }
+        let catalog = &self.catalog;
+        check(catalog.backups <= 1000, "catalog.backups", "at most 1000", &catalog.backups)?;
+        let every = catalog.backup_every_ms;
+        check(every >= 1000, "catalog.backup_every_ms", "at least 1000", &every)?;
         check(build.batch_rows >= 16, "build.batch_rows", "at least 16", &build.batch_rows)?;
         check(build.row_group_rows >= 1024, "build.row_group_rows", "at least 1024", &build.row_group_rows)?;
         check(build.page_rows >= 128, "build.page_rows", "at least 128", &build.page_rows)?;

@@ -23,7 +23,8 @@ pub mod upkeep;
 
 pub use catalog::{
     CatalogSnapshot, CuboidEntry, CuboidFile, DiskStoreEntry, ExternalSource, FileFormat, LiveRows,
-    LiveSource, SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry, TableSource,
+    LiveSource, SegmentDamage, SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry,
+    TableSource,
 };
 pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes};
 pub use coverage::KeySet;

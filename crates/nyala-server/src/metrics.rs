@@ -99,6 +99,7 @@ fn set_engine(stats: EngineStats) {
     gauge!("nyala_stuck").set(stats.stuck as f64);
     gauge!("nyala_memory_reserved_bytes").set(stats.memory_reserved_bytes as f64);
     gauge!("nyala_catalog_version").set(stats.catalog_version as f64);
+    gauge!("nyala_damaged_segments").set(stats.damaged_segments as f64);
     set_hot_cuboids(stats.hot_cuboids);
     set_plans(stats.plans);
     set_results(stats.results);
@@ -164,6 +165,10 @@ fn describe() {
         "nyala_memory_reserved_bytes",
         Unit::Bytes,
         "Memory that running queries and builds hold."
+    );
+    describe_gauge!(
+        "nyala_damaged_segments",
+        "Segments of cubes out of use because a file of them is damaged: `SHOW SEGMENTS` names it."
     );
     describe_hot_cuboids();
     describe_plans();

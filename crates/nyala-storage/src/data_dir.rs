@@ -7,6 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::StorageError;
 
+/// Folder of cuboids, within the data folder.
+pub const CUBES: &str = "cubes";
+/// Folder of disk stores that were given no other, within the data folder.
+pub const STORES: &str = "stores";
+/// Folder of the catalog's copies, within the data folder.
+pub const CATALOG_BACKUPS: &str = "catalog-backups";
+/// Folder of what a restoration replaced or does not know, within the data folder.
+pub const SET_ASIDE: &str = "set-aside";
+
 /// Deletes a folder with everything in it, half-written files included. One that is not there is fine.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(folder) {
@@ -40,8 +49,11 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// ```text
 /// data-dir/
 ///   nyala.lock        locked while a process works here; says which
-///   catalog.sqlite    what exists
+///   catalog.sqlite    what exists, with files of SQLite and a mark of how much there is in it
+///   catalog-backups/  copies of it
 ///   cubes/<cube>/<segment>/<cuboid>-<n>.parquet
+///   stores/<store>/   disk stores, unless they were given other folders
+///   set-aside/        what a restoration replaced or does not know
 ///   tmp/              spill files, emptied at start
 /// ```
 #[derive(Debug)]
@@ -75,6 +87,25 @@ impl DataDir {
         Ok(Self { path, _lock: lock })
     }
 
+    /// Refuses a folder that has contents but no catalog: what would be opened is an empty database.
+    ///
+    /// # Errors
+    /// [`StorageError::CatalogLost`], or [`StorageError::DataDir`] if the folder cannot be read.
+    pub fn check_catalog(&self) -> Result<(), StorageError> {
+        let failed = |source| StorageError::DataDir { path: self.path.clone(), source };
+        let file = self.catalog_file();
+        if std::fs::metadata(&file).is_ok_and(|found| found.len() > 0) {
+            return Ok(());
+        }
+        for name in [CUBES, STORES, CATALOG_BACKUPS] {
+            let folder = self.path.join(name);
+            if !is_empty(&folder).map_err(failed)? {
+                return Err(StorageError::CatalogLost { file, folder });
+            }
+        }
+        Ok(())
+    }
+
     /// The folder, absolute.
     pub fn path(&self) -> &Path {
         &self.path
@@ -83,6 +114,14 @@ impl DataDir {
     /// The catalog's file.
     pub fn catalog_file(&self) -> PathBuf {
         self.path.join("catalog.sqlite")
+    }
+}
+
+/// Whether there is nothing in a folder, or no such folder.
+fn is_empty(folder: &Path) -> io::Result<bool> {
+    match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        entries => Ok(entries?.next().is_none()),
     }
 }
 
@@ -114,6 +153,23 @@ mod tests {
         assert!(second.contains("in use by `nyala serve` (process 1)"), "{second}");
         drop(first);
         DataDir::lock(&folder, "third").unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_with_contents_needs_its_catalog() {
+        let folder = std::env::temp_dir().join(format!("nyala-lost-{}", std::process::id()));
+        let dir = DataDir::lock(&folder, "test").unwrap();
+        dir.check_catalog().unwrap();
+        std::fs::create_dir_all(folder.join("stores/main")).unwrap();
+        for write in [None, Some("")] {
+            write.into_iter().for_each(|text| std::fs::write(dir.catalog_file(), text).unwrap());
+            let error = dir.check_catalog().unwrap_err().to_string();
+            assert!(error.contains("catalog.sqlite` is missing or empty"), "{error}");
+            assert!(error.contains("nyala catalog restore"), "{error}");
+        }
+        std::fs::write(dir.catalog_file(), "SQLite").unwrap();
+        dir.check_catalog().unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -78,6 +78,18 @@ pub enum StorageError {
         /// What the other process wrote about itself.
         holder: String,
     },
+    /// There are cubes, disk stores or copies of a catalog, but no catalog.
+    #[error(
+        "catalog file `{}` is missing or empty, but `{}` has contents; run `nyala catalog restore`, which puts its newest \
+         backup there, or move the folder away to start with an empty database",
+        file.display(), folder.display()
+    )]
+    CatalogLost {
+        /// The catalog's file.
+        file: PathBuf,
+        /// What there is without it.
+        folder: PathBuf,
+    },
     /// The data folder cannot be created or written.
     #[error("cannot use data folder `{}`: {source}", path.display())]
     DataDir {

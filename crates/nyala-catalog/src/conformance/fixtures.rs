@@ -240,7 +240,13 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
 
 /// A cuboid of one file over the dimensions in `bits`.
 pub(crate) fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
-    let file = CuboidFile { name: format!("{bits}-{rows}.parquet"), rows, bytes: rows * 8 };
+    let file = CuboidFile {
+        name: format!("{bits}-{rows}.parquet"),
+        rows,
+        bytes: rows * 8,
+        tail_from: rows,
+        tail_crc: u32::MAX,
+    };
     CuboidEntry {
         dimensions: DimensionSet::from_bits(bits),
         rows,

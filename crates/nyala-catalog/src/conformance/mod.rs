@@ -34,6 +34,7 @@ macro_rules! conformance_tests {
                 a_building_segment_survives_a_reopen,
                 publishing_replaces_ready_segments_only,
                 a_range_replaces_what_it_holds,
+                a_damaged_segment_gives_way_to_what_shares_rows_with_it,
                 a_ready_segment_is_immutable,
                 a_cuboid_is_replaced_where_it_stands,
                 dropped_segments_are_gone,

@@ -1,6 +1,6 @@
 //! The life of a segment: begun, filled, published, replaced.
 
-use nyala_model::{CubeId, KeyRange, SegmentEntry, SegmentId, SegmentRange, SegmentState};
+use nyala_model::{CubeId, KeyRange, SegmentDamage, SegmentEntry, SegmentId, SegmentRange, SegmentState};
 
 use super::fixtures::*;
 use crate::Change;
@@ -19,6 +19,7 @@ pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
         droppable_joins: vec![],
         key_bounds: None,
         cuboids: vec![],
+        damage: None,
     };
     assert_eq!(subject.cube("revenue").segments, std::slice::from_ref(&building));
     subject.make(add(segment, 1, 10)).await;
@@ -83,6 +84,34 @@ pub(crate) async fn a_range_replaces_what_it_holds(backend: &dyn Backend) {
     let message = format!("segment `{askew}` shares rows with segment `{merged}`, which has others besides");
     subject.refuse(publish(askew), &message).await;
     assert_eq!(ids(&subject, "revenue"), [ready[2], ready[3], merged, askew]);
+}
+
+pub(crate) async fn a_damaged_segment_gives_way_to_what_shares_rows_with_it(backend: &dyn Backend) {
+    let subject = with_cube(backend).await;
+    let keys = |from, to| SegmentRange::Keys(KeyRange { from, to });
+    let (wide, other) = (
+        subject.begin_range("revenue", keys(0, 30)).await,
+        subject.begin_range("revenue", keys(30, 40)).await,
+    );
+    let damage = |reason: &str| SegmentDamage { file: "1-0.parquet".to_owned(), reason: reason.to_owned() };
+    let mark = |segment, reason| Change::MarkDamaged { segment, damage: damage(reason) };
+    subject.make(publish(wide)).await;
+    subject.make(mark(wide, "first")).await;
+    subject.make(publish(other)).await;
+    for segment in &subject.cube("revenue").segments {
+        let damaged = segment.id == wide;
+        let state = if damaged { SegmentState::Damaged } else { SegmentState::Ready };
+        assert_eq!((segment.state, segment.damage.clone()), (state, damaged.then(|| damage("first"))));
+    }
+    let part = subject.begin_range("revenue", keys(10, 20)).await;
+    subject.make(publish(part)).await;
+    assert_eq!(ids(&subject, "revenue"), [other, part]);
+    subject
+        .refuse(
+            mark(wide, "gone"),
+            &format!("segment `{wide}` does not exist; SHOW SEGMENTS lists what does"),
+        )
+        .await;
 }
 
 pub(crate) async fn a_ready_segment_is_immutable(backend: &dyn Backend) {

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use nyala_model::access::RoleEntry;
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentEntry, SegmentId,
-    SegmentState, SnapshotVersion, TableEntry,
+    CatalogSnapshot, CubeEntry, CuboidEntry, DimensionSet, DiskStoreEntry, SegmentDamage, SegmentEntry,
+    SegmentId, SegmentState, SnapshotVersion, TableEntry,
 };
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection};
 use sqlx::{Connection, Error, SqlitePool};
 
 use super::load;
 use super::row::{to_json, to_word};
+use super::seal::{Key, count_write, seal};
 use crate::change::Change;
 use crate::edit::Edit;
 use crate::error::CatalogError;
@@ -24,7 +25,7 @@ pub(super) async fn apply(
     writer: &SqlitePool,
     base: &CatalogSnapshot,
     change: &Change,
-) -> Result<Applied, CatalogError> {
+) -> Result<(Applied, Option<u64>), CatalogError> {
     let mut connection = writer.acquire().await?;
     let result = transact(&mut connection, base, change).await;
     if let Err(CatalogError::Store(_)) = result {
@@ -40,7 +41,7 @@ async fn transact(
     connection: &mut SqliteConnection,
     base: &CatalogSnapshot,
     change: &Change,
-) -> Result<Applied, CatalogError> {
+) -> Result<(Applied, Option<u64>), CatalogError> {
     // IMMEDIATE takes the write lock before the first read: what the rules see is what they change.
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let base = match load::version(&mut transaction).await? {
@@ -52,11 +53,14 @@ async fn transact(
     for edit in &decision.edits {
         write(&mut transaction, edit).await?;
     }
+    let mut writes = None;
     if changed {
         execute(&mut transaction, set_version(decision.next.version)).await?;
+        seal(&mut transaction, &Key::name("nyala_meta", "key", "snapshot_version")).await?;
+        writes = Some(count_write(&mut transaction).await?);
     }
     transaction.commit().await?;
-    Ok(Applied { snapshot: decision.next, segment: decision.segment, changed })
+    Ok((Applied { snapshot: decision.next, segment: decision.segment, changed }, writes))
 }
 
 async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Error> {
@@ -84,11 +88,42 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
         Edit::SetReady { segment, source_rows, built_at_ms, droppable_joins, key_bounds, .. } => {
             set_ready(*segment, *source_rows, *built_at_ms, droppable_joins, *key_bounds)?
         }
+        Edit::SetDamaged(_, segment, damage) => set_damaged(*segment, damage)?,
         Edit::RemoveSegment(_, segment) => by_id("DELETE FROM segments WHERE id = ?", segment.0),
         Edit::PutRole(role) => put_role(role)?,
         Edit::RemoveRole(name) => sqlx::query("DELETE FROM roles WHERE name = ?").bind(name),
     };
-    execute(connection, statement).await
+    execute(connection, statement).await?;
+    match written(edit) {
+        Some(row) => seal(connection, &row).await,
+        None => Ok(()),
+    }
+}
+
+/// The row that an edit leaves; none if it removes one.
+fn written(edit: &Edit) -> Option<Key> {
+    let cuboid = |segment: &SegmentId, cuboid: &CuboidEntry| {
+        Key::id("cuboids", "segment_id", segment.0).and("dimensions", cuboid.dimensions.bits())
+    };
+    Some(match edit {
+        Edit::AddSchema(name) => Key::name("schemas", "name", name),
+        Edit::AddTable(table) | Edit::SetTable(table) => Key::id("tables", "id", table.id.0),
+        Edit::PutDiskStore(store) => Key::name("disk_stores", "name", &store.name),
+        Edit::AddCube(cube) | Edit::SetDefinition { cube, .. } => Key::id("cubes", "id", cube.id.0),
+        Edit::AddSegment(_, segment) => Key::id("segments", "id", segment.id.0),
+        Edit::SetReady { segment, .. } | Edit::SetDamaged(_, segment, _) => {
+            Key::id("segments", "id", segment.0)
+        }
+        Edit::PutCuboid(_, segment, entry) | Edit::MoveCuboid(_, segment, _, entry) => cuboid(segment, entry),
+        Edit::PutRole(role) => Key::name("roles", "name", &role.name),
+        Edit::RemoveSchema(_)
+        | Edit::RemoveTable(_)
+        | Edit::RemoveDiskStore(_)
+        | Edit::RemoveCube(_)
+        | Edit::RemoveCuboid(..)
+        | Edit::RemoveSegment(..)
+        | Edit::RemoveRole(_) => return None,
+    })
 }
 
 /// Every edit touches exactly one row of its own; anything else means that memory and file differ.
@@ -190,6 +225,14 @@ fn put_disk_store(store: &DiskStoreEntry) -> Result<Statement<'_>, Error> {
     let upsert = "INSERT INTO disk_stores (name, entry) VALUES (?, ?) \
                   ON CONFLICT (name) DO UPDATE SET entry = excluded.entry";
     Ok(sqlx::query(upsert).bind(&store.name).bind(to_json(store)?))
+}
+
+fn set_damaged<'q>(segment: SegmentId, damage: &SegmentDamage) -> Result<Statement<'q>, Error> {
+    let update = "UPDATE segments SET state = ?, damage = ? WHERE id = ?";
+    Ok(sqlx::query(update)
+        .bind(to_word(&SegmentState::Damaged)?)
+        .bind(to_json(&Some(damage))?)
+        .bind(segment.0.cast_signed()))
 }
 
 fn set_ready<'q>(

@@ -5,20 +5,17 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection, Error, Row, SqlitePool};
 
 use super::row::{json, to_json, unsigned};
+use super::seal::{Key, checked, count_write, seal};
+use super::store::give_back;
 
 pub(super) async fn record(
     writer: &SqlitePool,
     entries: &[QueryHistoryEntry],
     keep: u32,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut connection = writer.acquire().await?;
-    let result = transact(&mut connection, entries, keep).await;
-    if result.is_err() {
-        // SQLite may have rolled back by itself, as on a full disk, and then every later BEGIN on this connection would be
-        // refused: also those of changes.
-        connection.close_on_drop();
-    }
-    result
+    let recorded = transact(&mut connection, entries, keep).await;
+    give_back(connection, recorded)
 }
 
 /// Leaving early drops the transaction, which rolls it back.
@@ -26,10 +23,10 @@ async fn transact(
     connection: &mut SqliteConnection,
     entries: &[QueryHistoryEntry],
     keep: u32,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     for entry in entries {
-        sqlx::query("INSERT OR REPLACE INTO query_history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        sqlx::query("INSERT OR REPLACE INTO query_history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, -1)")
             .bind(&entry.id)
             .bind(to_json(&entry.shape)?)
             .bind(entry.asked.cast_signed())
@@ -43,16 +40,20 @@ async fn transact(
             .bind(entry.last_asked_ms.cast_signed())
             .execute(&mut *transaction)
             .await?;
+        seal(&mut transaction, &Key::name("query_history", "id", &entry.id)).await?;
     }
     let forget = "DELETE FROM query_history WHERE id NOT IN \
                   (SELECT id FROM query_history ORDER BY last_asked_ms DESC, id LIMIT ?)";
     sqlx::query(forget).bind(keep).execute(&mut *transaction).await?;
-    transaction.commit().await
+    let writes = count_write(&mut transaction).await?;
+    transaction.commit().await?;
+    Ok(writes)
 }
 
 pub(super) async fn list(readers: &SqlitePool) -> Result<Vec<QueryHistoryEntry>, Error> {
     let select = "SELECT * FROM query_history ORDER BY last_asked_ms DESC, id";
-    sqlx::query(select).fetch_all(readers).await?.iter().map(entry).collect()
+    let rows = sqlx::query(select).fetch_all(readers).await?;
+    checked("query_history", rows)?.iter().map(entry).collect()
 }
 
 fn entry(row: &SqliteRow) -> Result<QueryHistoryEntry, Error> {

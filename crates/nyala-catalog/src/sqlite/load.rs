@@ -12,6 +12,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Error, Row, SqlitePool};
 
 use super::row::{json, number, unsigned, word};
+use super::seal::{check, checked};
 
 /// Reads everything in one transaction, which sees one version however many writers commit meanwhile.
 pub(super) async fn load(readers: &SqlitePool) -> Result<CatalogSnapshot, Error> {
@@ -38,21 +39,21 @@ pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<Catalo
 }
 
 pub(super) async fn version(connection: &mut SqliteConnection) -> Result<SnapshotVersion, Error> {
-    let row = sqlx::query("SELECT value FROM nyala_meta WHERE key = 'snapshot_version'")
-        .fetch_one(connection)
-        .await?;
+    let select = "SELECT * FROM nyala_meta WHERE key = 'snapshot_version'";
+    let row = sqlx::query(select).fetch_one(connection).await?;
+    check("nyala_meta", &row)?;
     unsigned(&row, "value").map(SnapshotVersion)
 }
 
 async fn schemas(connection: &mut SqliteConnection) -> Result<BTreeSet<String>, Error> {
-    let rows = sqlx::query("SELECT name FROM schemas").fetch_all(connection).await?;
+    let rows = checked("schemas", sqlx::query("SELECT * FROM schemas").fetch_all(connection).await?)?;
     rows.iter().map(|row| row.try_get("name")).collect()
 }
 
 async fn tables(
     connection: &mut SqliteConnection,
 ) -> Result<BTreeMap<QualifiedName, Arc<TableEntry>>, Error> {
-    let rows = sqlx::query("SELECT * FROM tables").fetch_all(connection).await?;
+    let rows = checked("tables", sqlx::query("SELECT * FROM tables").fetch_all(connection).await?)?;
     let tables = rows.iter().map(table);
     tables.map(|table| table.map(|table| (table.name.clone(), Arc::new(table)))).collect()
 }
@@ -60,20 +61,20 @@ async fn tables(
 async fn disk_stores(
     connection: &mut SqliteConnection,
 ) -> Result<BTreeMap<String, Arc<DiskStoreEntry>>, Error> {
-    let rows = sqlx::query("SELECT entry FROM disk_stores").fetch_all(connection).await?;
+    let rows = checked("disk_stores", sqlx::query("SELECT * FROM disk_stores").fetch_all(connection).await?)?;
     let stores = rows.iter().map(|row| json::<DiskStoreEntry>(row, "entry"));
     stores.map(|store| store.map(|store| (store.name.clone(), Arc::new(store)))).collect()
 }
 
 async fn cubes(connection: &mut SqliteConnection) -> Result<BTreeMap<QualifiedName, Arc<CubeEntry>>, Error> {
     let mut segments = segments(connection).await?;
-    let rows = sqlx::query("SELECT * FROM cubes").fetch_all(connection).await?;
+    let rows = checked("cubes", sqlx::query("SELECT * FROM cubes").fetch_all(connection).await?)?;
     let cubes = rows.iter().map(|row| cube(row, &mut segments));
     cubes.map(|cube| cube.map(|cube| (cube.name.clone(), Arc::new(cube)))).collect()
 }
 
 async fn roles(connection: &mut SqliteConnection) -> Result<Roles, Error> {
-    let rows = sqlx::query("SELECT entry FROM roles").fetch_all(connection).await?;
+    let rows = checked("roles", sqlx::query("SELECT * FROM roles").fetch_all(connection).await?)?;
     let roles = rows.iter().map(|row| json::<RoleEntry>(row, "entry"));
     roles.map(|role| role.map(|role| (role.name.clone(), Arc::new(role)))).collect()
 }
@@ -82,6 +83,7 @@ async fn roles(connection: &mut SqliteConnection) -> Result<Roles, Error> {
 async fn segments(connection: &mut SqliteConnection) -> Result<BTreeMap<u64, Vec<SegmentEntry>>, Error> {
     let mut cuboids = cuboids(connection).await?;
     let rows = sqlx::query("SELECT * FROM segments ORDER BY id").fetch_all(connection).await?;
+    let rows = checked("segments", rows)?;
     let mut segments: BTreeMap<u64, Vec<SegmentEntry>> = BTreeMap::new();
     for row in &rows {
         segments.entry(unsigned(row, "cube_id")?).or_default().push(segment(row, &mut cuboids)?);
@@ -92,6 +94,7 @@ async fn segments(connection: &mut SqliteConnection) -> Result<BTreeMap<u64, Vec
 /// Cuboids by segment, in the order in which they were finished.
 async fn cuboids(connection: &mut SqliteConnection) -> Result<BTreeMap<u64, Vec<CuboidEntry>>, Error> {
     let rows = sqlx::query("SELECT * FROM cuboids ORDER BY id").fetch_all(connection).await?;
+    let rows = checked("cuboids", rows)?;
     let mut cuboids: BTreeMap<u64, Vec<CuboidEntry>> = BTreeMap::new();
     for row in &rows {
         cuboids.entry(unsigned(row, "segment_id")?).or_default().push(cuboid(row)?);
@@ -133,6 +136,7 @@ fn segment(row: &SqliteRow, cuboids: &mut BTreeMap<u64, Vec<CuboidEntry>>) -> Re
         built_at_ms: unsigned(row, "built_at_ms")?,
         droppable_joins: json(row, "droppable_joins")?,
         cuboids: cuboids.remove(&id).unwrap_or_default(),
+        damage: json(row, "damage")?,
     })
 }
 

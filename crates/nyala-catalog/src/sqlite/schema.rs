@@ -1,14 +1,16 @@
 //! The tables, and how an older file gets them.
 
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection, Row};
+use sqlx::{Column, Connection, Row};
 
 use super::row::number;
+use super::seal;
 use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that have it would not get the edit.
-const STEPS: [&str; 7] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7];
+const STEPS: [&str; 9] =
+    [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7, FORMAT_8, FORMAT_9];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement looks into are JSON.
@@ -161,9 +163,32 @@ CREATE TABLE disk_stores (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Files of cuboids have checksums, which are recorded here. Those of before have none and are not read any more.
+const FORMAT_8: &str = r#"
+ALTER TABLE segments ADD COLUMN damage TEXT NOT NULL DEFAULT 'null';
+DELETE FROM cuboids;
+DELETE FROM segments WHERE state <> 'ready';
+UPDATE segments SET state = 'damaged', damage = '{"file":"","reason":"it was built before files had checksums"}';
+"#;
+
+/// Rows have checksums, which are computed after the last step, and transactions that write are counted.
+const FORMAT_9: &str = "
+ALTER TABLE nyala_meta ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE schemas ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE tables ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE disk_stores ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE cubes ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE segments ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE cuboids ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE roles ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE jobs ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+ALTER TABLE query_history ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
+INSERT INTO nyala_meta (key, value) VALUES ('writes', 0), ('restored_at_ms', 0);
+";
+
 /// What SQLite finds wrong with the file, or that it belongs to another program.
 pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
-    let row = sqlx::query("PRAGMA quick_check(1)").fetch_one(&mut *connection).await?;
+    let row = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&mut *connection).await?;
     let verdict: String = row.try_get(0)?;
     if verdict != "ok" {
         return Ok(Some(verdict));
@@ -171,6 +196,9 @@ pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Opt
     let foreign = !has_tables(connection, "nyala_meta").await? && has_tables(connection, "%").await?;
     Ok(foreign.then(|| "it holds the tables of another program".to_owned()))
 }
+
+/// Formats from this one on have a [`mark`](super::mark).
+pub(super) const FIRST_WITH_MARK: u32 = 9;
 
 /// Takes every missing step in one transaction, or refuses a file that a newer version has written.
 pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), CatalogError> {
@@ -187,18 +215,23 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Cat
             .bind(known)
             .execute(&mut *transaction)
             .await?;
+        seal::seal_all(&mut transaction).await?;
+        seal::count_write(&mut transaction).await?;
         tracing::info!(found, known, "brought catalog to the current format");
     }
     Ok(transaction.commit().await?)
 }
 
-async fn format(connection: &mut SqliteConnection) -> Result<u32, sqlx::Error> {
+/// The format of the file.
+pub(super) async fn format(connection: &mut SqliteConnection) -> Result<u32, sqlx::Error> {
     if !has_tables(connection, "nyala_meta").await? {
         return Ok(0);
     }
-    let row = sqlx::query("SELECT value FROM nyala_meta WHERE key = 'schema_version'")
-        .fetch_one(connection)
-        .await?;
+    let select = "SELECT * FROM nyala_meta WHERE key = 'schema_version'";
+    let row = sqlx::query(select).fetch_one(connection).await?;
+    if row.columns().iter().any(|column| column.name() == "checksum") {
+        seal::check("nyala_meta", &row)?;
+    }
     number(&row, "value")
 }
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,10 +11,11 @@ use nyala_model::{
     CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SnapshotVersion,
 };
 use sqlx::SqlitePool;
-use sqlx::pool::PoolOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use super::{apply, history, jobs, load, schema};
+use super::mark::{self, Found, Mark};
+use super::{apply, copy, history, jobs, load, restore, schema, seal};
 use crate::change::Change;
 use crate::error::{CatalogError, is_busy, is_damage, is_disk_full};
 use crate::store::{Applied, CatalogStore};
@@ -31,6 +33,7 @@ const READERS: u32 = 2;
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
+    mark: OnceLock<Mark>,
     pub(super) writer: SqlitePool,
     readers: SqlitePool,
 }
@@ -43,39 +46,126 @@ impl SqliteStore {
     /// [`CatalogError::Open`], [`CatalogError::Corrupt`] or [`CatalogError::Newer`], each with the next
     /// step.
     pub async fn open(path: &Path) -> Result<Self, CatalogError> {
+        let cannot_open = |source| CatalogError::Open { path: path.to_owned(), source };
         create_folder(path)?;
-        create_file(path).map_err(|source| CatalogError::Open { path: path.to_owned(), source })?;
+        let found = mark::read(path).map_err(cannot_open)?;
+        let is_new = is_empty(path).map_err(cannot_open)?;
+        if is_new && !matches!(found, Found::Missing | Found::Writes(0)) {
+            return Err(lost(path));
+        }
+        create_file(path).map_err(cannot_open)?;
+        let store = Self::over(path, path);
+        let prepared = store.prepare(found).await;
+        store.opened(prepared).await
+    }
+
+    /// Opens a copy of a catalog that is to be changed, whatever its mark says. Errors name the file `shown`.
+    pub(super) async fn open_copy(path: &Path, shown: &Path) -> Result<Self, CatalogError> {
+        let store = Self::over(path, shown);
+        let verified = store.verify(path).await;
+        store.opened(verified).await
+    }
+
+    /// Pools connect at first use, so that every error comes out of what is done first.
+    fn over(path: &Path, shown: &Path) -> Self {
         let options = SqliteConnectOptions::new()
             .filename(path)
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT);
-        // Pools connect at first use, so that every error comes out of `prepare`.
         let writer = options.clone().journal_mode(SqliteJournalMode::Wal).create_if_missing(true);
-        let store = Self {
-            path: path.to_owned(),
+        Self {
+            path: shown.to_owned(),
+            mark: OnceLock::new(),
             writer: pool(1).connect_lazy_with(writer),
             readers: pool(READERS).connect_lazy_with(options.pragma("query_only", "ON")),
-        };
-        match store.prepare().await.map_err(|error| store.explain(error)) {
-            Err(CatalogError::Store(error)) if !is_busy(&error) => Err(store.cannot_open(keep_kind(error))),
-            result => result.map(|()| store),
         }
     }
 
-    async fn prepare(&self) -> Result<(), CatalogError> {
-        if !may_be_sqlite(&self.path).map_err(|source| self.cannot_open(source))? {
+    async fn opened(self, outcome: Result<(), CatalogError>) -> Result<Self, CatalogError> {
+        let Err(error) = outcome.map_err(|error| self.explain(error)) else { return Ok(self) };
+        // The file may be looked at, or moved, as soon as this returns.
+        self.close().await;
+        Err(match error {
+            CatalogError::Store(error) if !is_busy(&error) => self.cannot_open(keep_kind(error)),
+            error => error,
+        })
+    }
+
+    /// Ends all connections; the last takes what is in the log of changes into the file.
+    pub(super) async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+
+    /// `found` is what the mark said before anything was opened.
+    async fn prepare(&self, found: Found) -> Result<(), CatalogError> {
+        self.verify(&self.path).await?;
+        let mut connection = self.writer.acquire().await?;
+        let format = schema::format(&mut connection).await?;
+        let cannot_open = |source| self.cannot_open(source);
+        let found = match found {
+            // Older formats have none. It is there before the first change is.
+            Found::Missing if format < schema::FIRST_WITH_MARK => {
+                Mark::open(&self.path, 0).map_err(cannot_open)?;
+                Found::Writes(0)
+            }
+            // Another process may have made both meanwhile.
+            Found::Missing => mark::read(&self.path).map_err(cannot_open)?,
+            found => found,
+        };
+        schema::migrate(&mut connection).await?;
+        let writes = seal::writes(&mut connection).await?;
+        drop(connection);
+        match found {
+            Found::Writes(marked) if marked > writes => {
+                let lost = marked - writes;
+                return Err(self.damaged(&format!("the last {lost} of its changes are missing")));
+            }
+            Found::Writes(_) => {}
+            Found::Missing => return Err(self.unmarked("is missing")),
+            Found::Damaged => return Err(self.unmarked("is damaged")),
+        }
+        let mark = Mark::open(&self.path, 0).map_err(cannot_open)?;
+        mark.write(writes).await;
+        // Only this function sets it.
+        let _ = self.mark.set(mark);
+        Ok(())
+    }
+
+    /// Whether `path` is a whole SQLite database and no other program's.
+    async fn verify(&self, path: &Path) -> Result<(), CatalogError> {
+        if !may_be_sqlite(path).map_err(|source| self.cannot_open(source))? {
             return Err(self.damaged("it does not begin as a SQLite database"));
         }
         let mut connection = self.writer.acquire().await?;
-        if let Some(damage) = schema::find_damage(&mut connection).await? {
-            return Err(self.damaged(&damage));
+        match schema::find_damage(&mut connection).await? {
+            Some(damage) => Err(self.damaged(&damage)),
+            None => Ok(()),
         }
-        schema::migrate(&mut connection).await
+    }
+
+    /// Before a change is acknowledged it is recorded that it was made.
+    async fn record(&self, writes: u64) {
+        if let Some(mark) = self.mark.get() {
+            mark.write(writes).await;
+        }
+    }
+
+    /// Whether the last change is in the file cannot be told.
+    fn unmarked(&self, what: &str) -> CatalogError {
+        let what = format!(
+            "file `{}`, which tells whether catalog file `{}` is whole, {what}; run `nyala catalog restore --from {}` \
+             to go on with the catalog as it is, or `nyala catalog restore` for its newest backup",
+            mark::path_of(&self.path).display(),
+            self.path.display(),
+            self.path.display(),
+        );
+        CatalogError::Corrupt { what }
     }
 
     /// Adds the file's name and the next step to an error that means the file is damaged.
-    fn explain(&self, error: CatalogError) -> CatalogError {
+    pub(super) fn explain(&self, error: CatalogError) -> CatalogError {
         match error {
             CatalogError::Store(error) if is_damage(&error) => self.damaged(&error.to_string()),
             error => error,
@@ -88,8 +178,8 @@ impl SqliteStore {
 
     fn damaged(&self, reason: &str) -> CatalogError {
         let what = format!(
-            "catalog file `{}` is damaged or not a catalog: {reason}; restore it from a backup, or move it \
-             away together with its `-wal` file to start with an empty catalog",
+            "catalog file `{}` is damaged or not a catalog: {reason}; run `nyala catalog restore`, which puts its \
+             newest backup in its place and sets it aside",
             self.path.display()
         );
         CatalogError::Corrupt { what }
@@ -107,7 +197,12 @@ impl CatalogStore for SqliteStore {
     }
 
     async fn apply(&self, base: &CatalogSnapshot, change: &Change) -> Result<Applied, CatalogError> {
-        apply::apply(&self.writer, base, change).await.map_err(|error| self.explain(error))
+        let applied = apply::apply(&self.writer, base, change).await.map_err(|error| self.explain(error));
+        let (applied, writes) = applied?;
+        if let Some(writes) = writes {
+            self.record(writes).await;
+        }
+        Ok(applied)
     }
 
     async fn create_job(
@@ -118,15 +213,21 @@ impl CatalogStore for SqliteStore {
         now_ms: u64,
     ) -> Result<JobId, CatalogError> {
         let created = jobs::create(&self.writer, kind, cube, cuboids_total, now_ms).await;
-        created.map_err(|error| self.explain(error.into()))
+        let (job, writes) = created.map_err(|error| self.explain(error.into()))?;
+        self.record(writes).await;
+        Ok(job)
     }
 
     async fn update_job(&self, job: &JobEntry) -> Result<(), CatalogError> {
-        jobs::update(&self.writer, job).await.map_err(|error| self.explain(error))
+        let writes = jobs::update(&self.writer, job).await.map_err(|error| self.explain(error))?;
+        self.record(writes).await;
+        Ok(())
     }
 
     async fn forget_jobs(&self, keep: u32) -> Result<(), CatalogError> {
-        jobs::forget(&self.writer, keep).await.map_err(|error| self.explain(error.into()))
+        let writes = jobs::forget(&self.writer, keep).await.map_err(|error| self.explain(error.into()))?;
+        self.record(writes).await;
+        Ok(())
     }
 
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError> {
@@ -134,12 +235,57 @@ impl CatalogStore for SqliteStore {
     }
 
     async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
-        history::record(&self.writer, entries, keep).await.map_err(|error| self.explain(error.into()))
+        let recorded = history::record(&self.writer, entries, keep).await;
+        let writes = recorded.map_err(|error| self.explain(error.into()))?;
+        self.record(writes).await;
+        Ok(())
     }
 
     async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
         history::list(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
+
+    async fn copy_to(&self, path: &Path) -> Result<(), CatalogError> {
+        copy::copy(&self.path, path).await.map_err(|error| self.explain(error))
+    }
+
+    async fn restored(&self) -> Result<bool, CatalogError> {
+        restore::was_restored(&self.readers).await.map_err(|error| self.explain(error.into()))
+    }
+
+    async fn forget_restored(&self) -> Result<(), CatalogError> {
+        let forgotten = restore::forget_restored(&self.writer).await;
+        let writes = forgotten.map_err(|error| self.explain(error.into()))?;
+        self.record(writes).await;
+        Ok(())
+    }
+}
+
+/// Whether there is no such file, or nothing in it.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(found.is_file() && found.len() == 0),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// A connection whose transaction failed is closed: on a full disk SQLite rolls back by itself, which sqlx does not notice,
+/// and every later BEGIN on it would be refused.
+pub(super) fn give_back<T, E>(mut connection: PoolConnection<Sqlite>, done: Result<T, E>) -> Result<T, E> {
+    if done.is_err() {
+        connection.close_on_drop();
+    }
+    done
+}
+
+fn lost(path: &Path) -> CatalogError {
+    let what = format!(
+        "catalog file `{}` is missing or empty, but it had contents; run `nyala catalog restore`, which puts its \
+         newest backup there",
+        path.display()
+    );
+    CatalogError::Corrupt { what }
 }
 
 fn create_folder(path: &Path) -> Result<(), CatalogError> {
@@ -152,7 +298,7 @@ fn create_folder(path: &Path) -> Result<(), CatalogError> {
 
 /// Makes the file, if there is none, for its owner alone: it has what passwords are checked with. SQLite takes an empty file
 /// for a new database, and gives those beside it the same mode.
-fn create_file(path: &Path) -> io::Result<()> {
+pub(super) fn create_file(path: &Path) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]

@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use base64::Engine as _;
 use nyala_catalog::Catalog;
 use nyala_engine::{Answer, Engine, ErrorKind, QueryError, Session, SessionOptions};
+use nyala_model::CuboidFile;
 use nyala_model::config::Config;
 use nyala_storage::StorageError;
 use nyala_storage::data_dir::DataDir;
 use parquet::arrow::ArrowWriter;
+use parquet::file::metadata::KeyValue;
 use tempfile::TempDir;
 
 /// An opened engine. The folder lives as long as it.
@@ -200,6 +203,29 @@ pub fn write_parquet(path: &Path, batches: &[RecordBatch]) {
         writer.write(batch).unwrap();
     }
     writer.close().unwrap();
+}
+
+/// A file of a cuboid with the checksums that `docs/formats/cuboid.md` asks for.
+pub fn write_cuboid(folder: &Path, name: &str, batches: &[RecordBatch]) -> CuboidFile {
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batches[0].schema(), None).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.flush().unwrap();
+    let pages = writer.inner().clone();
+    let sums: Vec<u8> =
+        pages.chunks(16 << 10).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect();
+    let blocks = base64::engine::general_purpose::STANDARD.encode(sums);
+    writer.append_key_value_metadata(KeyValue::new("nyala.blocks".to_owned(), blocks));
+    writer.close().unwrap();
+    assert!(bytes.starts_with(&pages));
+    std::fs::write(folder.join(name), &bytes).unwrap();
+    CuboidFile {
+        name: name.to_owned(),
+        rows: batches.iter().map(|batch| batch.num_rows() as u64).sum(),
+        bytes: bytes.len() as u64,
+        tail_from: pages.len() as u64,
+        tail_crc: crc32c::crc32c(&bytes[pages.len()..]),
+    }
 }
 
 /// A batch from named columns.

@@ -14,7 +14,7 @@ use nyala_model::{CubeDefinition, CubeEntry, CuboidFile, DimensionMoves};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::batch;
-use crate::harness::{TestEngine, write_parquet};
+use crate::harness::{TestEngine, write_cuboid, write_parquet};
 use crate::program::{PATIENCE, eventually};
 
 fn rows(count: i64) -> RecordBatch {
@@ -127,10 +127,7 @@ fn tampered(folder: &Path, file: &CuboidFile) -> CuboidFile {
     let read = std::fs::File::open(folder.join(&file.name)).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(read).unwrap().build().unwrap();
     let batches: Vec<RecordBatch> = reader.map(|batch| with_another_version(&batch.unwrap())).collect();
-    let name = format!("other-{}", file.name);
-    write_parquet(&folder.join(&name), &batches);
-    let bytes = std::fs::metadata(folder.join(&name)).unwrap().len();
-    CuboidFile { name, bytes, ..file.clone() }
+    write_cuboid(folder, &format!("other-{}", file.name), &batches)
 }
 
 fn with_another_version(batch: &RecordBatch) -> RecordBatch {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use nyala_model::{
-    CubeEntry, KeySet, QualifiedName, SegmentEntry, SegmentId, SegmentRange, SegmentState, SourceFiles,
+    CubeEntry, KeySet, QualifiedName, SegmentDamage, SegmentEntry, SegmentId, SegmentRange, SegmentState,
+    SourceFiles,
 };
 use nyala_storage::oplog::Version;
 
@@ -44,7 +45,11 @@ impl Coverage {
     pub(crate) fn judge(entry: &CubeEntry, compiled: &CompiledCube, listings: &Listings) -> Self {
         let mut coverage = Self::default();
         let is_live = !live_tables(compiled).is_empty();
-        for segment in entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready) {
+        for segment in entry.segments.iter().filter(|segment| segment.state != SegmentState::Building) {
+            if let Some(damage) = &segment.damage {
+                coverage.stale.push((segment.id, show_damage(damage)));
+                continue;
+            }
             match staleness(segment, entry, compiled, listings) {
                 None if is_live => coverage.undecided.push(segment.id),
                 None => coverage.usable.push(segment.id),
@@ -153,6 +158,14 @@ impl Coverage {
     }
 }
 
+/// What is wrong with a segment that answers nothing.
+pub(crate) fn show_damage(damage: &SegmentDamage) -> String {
+    match damage.file.as_str() {
+        "" => damage.reason.clone(),
+        file => format!("file `{file}` is damaged: {}", damage.reason),
+    }
+}
+
 fn keys_of(range: SegmentRange) -> KeySet {
     match range {
         SegmentRange::Keys(keys) | SegmentRange::Written(keys) => keys.into(),
@@ -230,6 +243,7 @@ mod tests {
             droppable_joins: Vec::new(),
             key_bounds: None,
             cuboids: Vec::new(),
+            damage: None,
         }
     }
 

@@ -36,7 +36,7 @@ pub(crate) use advice::{Advice, advise, stars};
 pub(crate) use alter::alter;
 pub(crate) use block::table_of;
 pub(crate) use compile::{CompiledCube, compile};
-pub(crate) use coverage::{Coverage, Listings, fingerprints};
+pub(crate) use coverage::{Coverage, Listings, fingerprints, show_damage};
 pub(crate) use definition::check_states;
 pub(crate) use definition::define;
 pub(crate) use finish::FinishAggregatePlanner;

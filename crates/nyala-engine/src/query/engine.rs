@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::activity::{self, Registry};
 use super::answer::{Answer, Completion};
 use super::audit::Audit;
+use super::catalog_copies::{self, CatalogCopies};
+use super::cubes::damage;
 use super::cubes::freshness::{self, FileChecks};
 use super::history::History;
 use super::live;
@@ -32,7 +34,7 @@ use super::system::SystemSchema;
 use crate::cube::build::{Background, Builds, remove_leftovers};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveStores;
-use crate::scan::{HotCuboids, Stores};
+use crate::scan::{DamageReports, HotCuboids, Stores};
 use crate::session::{BaseState, ContextSource, SessionExtension, SnapshotContext};
 use crate::statement::StatementLimits;
 
@@ -54,6 +56,8 @@ pub struct Engine {
     /// Of disk stores that are being opened or closed.
     pub(super) folders: live::Folders,
     pub(super) file_checks: FileChecks,
+    pub(super) damage: Arc<DamageReports>,
+    pub(super) catalog_copies: CatalogCopies,
     pub(super) threads: Threads,
     /// Ends large statements before the system ends the process.
     _guard: MemoryGuard,
@@ -97,7 +101,7 @@ impl Engine {
         let system = Arc::new(SystemSchema::default());
         extensions.insert(0, Arc::clone(&system) as _);
         let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone(), own_files(config))?);
-        remove_leftovers(&catalog, &config.data_dir)?;
+        remove_leftovers(&catalog, &config.data_dir).await?;
         end_lost_jobs(&catalog).await?;
         let partitions = thread_count(&config.query);
         let threads = Threads::start(partitions)?;
@@ -110,8 +114,15 @@ impl Engine {
         ));
         let runtime = runtime(&config.data_dir, &config.query, &memory, &stores)?;
         let hot = HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone());
-        let base =
-            BaseState::new(&runtime, hot.as_ref(), (config.query.batch_rows, partitions), &extensions)?;
+        let (reports, found_damage) = DamageReports::new();
+        let damage = Arc::new(reports);
+        let base = BaseState::new(
+            &runtime,
+            hot.as_ref(),
+            &damage,
+            (config.query.batch_rows, partitions),
+            &extensions,
+        )?;
         let limits = StatementLimits::from(&config.query);
         let source = ContextSource { live, runtime, stores, hot, extensions, limits, base };
         let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
@@ -134,6 +145,8 @@ impl Engine {
             stores_change: Mutex::new(()),
             folders: live::Folders::default(),
             file_checks: FileChecks::default(),
+            damage,
+            catalog_copies: CatalogCopies::new(&config.catalog, &config.data_dir),
             background,
             threads,
             _guard: guard,
@@ -153,7 +166,9 @@ impl Engine {
         if let Some(after) = millis(config.query.stuck_after_ms) {
             engine.threads.execution().spawn(activity::watch(Arc::downgrade(&engine), after));
         }
+        damage::watch(&engine, found_damage);
         live::forget_leftovers_later(&engine);
+        catalog_copies::watch(&engine);
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
     }
@@ -190,6 +205,9 @@ impl Engine {
         let live = Arc::clone(self.live());
         // Fails only if closing panicked; then the next start recovers what was not closed in order.
         let _ = tokio::task::spawn_blocking(move || live.close_all()).await;
+        if tokio::time::timeout(AFTER_CANCEL, self.catalog_copies.refresh(&self.catalog)).await.is_err() {
+            tracing::warn!("the newest copy of the catalog is not made: there was no time left");
+        }
     }
 
     /// The snapshot that a query beginning now reads.
@@ -208,6 +226,11 @@ impl Engine {
     /// The disk stores of live tables.
     pub(super) fn live(&self) -> &Arc<LiveStores> {
         &self.source.live
+    }
+
+    /// Where it is told which files of cuboids are damaged.
+    pub(super) fn damage_reports(&self) -> &DamageReports {
+        &self.damage
     }
 
     /// Opens the catalog's newest snapshot for queries that begin from now on.

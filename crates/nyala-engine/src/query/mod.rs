@@ -5,6 +5,7 @@ mod answer;
 mod audit;
 mod authorize;
 mod burden;
+mod catalog_copies;
 mod cubes;
 mod ddl;
 mod engine;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nyala_model::{CatalogSnapshot, SegmentState};
+
 use super::activity::PhaseTimes;
 use super::engine::Engine;
 use super::live::{self, DiskStoreStats};
@@ -31,6 +33,8 @@ pub struct EngineStats {
     pub stuck: u64,
     /// Version of the catalog snapshot that new queries see.
     pub catalog_version: u64,
+    /// Segments out of use because a file of them is damaged.
+    pub damaged_segments: u64,
     /// What the cache of hot cuboids did.
     pub hot_cuboids: HotStats,
     /// What the cache of plans did.
@@ -54,6 +58,11 @@ pub struct GroupStats {
     pub queued: usize,
     /// Queries that were refused since the start, because too many waited or they waited too long.
     pub refused: u64,
+}
+
+fn damaged_segments(snapshot: &CatalogSnapshot) -> u64 {
+    let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
+    segments.filter(|segment| segment.state == SegmentState::Damaged).count() as u64
 }
 
 impl Engine {
@@ -92,6 +101,7 @@ impl Engine {
                 + self.frugal_runtime.memory_pool.reserved(),
             stuck: self.registry.stuck().len() as u64,
             catalog_version: self.context().snapshot().version.0,
+            damaged_segments: damaged_segments(self.context().snapshot()),
             builds: self.builds.stats(),
             hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
             plans: self.plans.stats(),

@@ -19,8 +19,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
 use nyala_model::CuboidEntry;
 
+use super::damage::DamageReports;
 use super::hot::{Conditions, CuboidKey, HotCuboidExec, HotCuboids, HotScan, NoValues, Source};
-use super::reader::SoundReaderFactory;
+use super::reader::CheckedReaderFactory;
 use super::stores::DATA_STORE;
 
 /// The cells of one cuboid in one segment.
@@ -76,14 +77,18 @@ impl CuboidTable {
         let url = ObjectStoreUrl::parse(DATA_STORE)?;
         let runtime = state.runtime_env();
         let store = runtime.object_store(&url)?;
-        let metadata = runtime.cache_manager.get_file_metadata_cache();
+        let factory = CheckedReaderFactory {
+            store,
+            footers: runtime.cache_manager.get_file_metadata_cache(),
+            reports: state.config().get_extension::<DamageReports>(),
+        };
         let options = TableParquetOptions {
             global: reading_options(state.config_options()),
             ..TableParquetOptions::default()
         };
         let source = ParquetSource::new(Arc::clone(&self.schema))
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(SoundReaderFactory::new(store, metadata));
+            .with_parquet_file_reader_factory(Arc::new(factory));
         let scan = FileScanConfigBuilder::new(url, Arc::new(source))
             .with_file_group(self.files())
             .with_projection_indices(projection)?
@@ -178,7 +183,7 @@ impl CuboidTable {
         let files = self.parts.iter().flat_map(|part| {
             part.cuboid.files.iter().map(|file| {
                 let path = format!("{}{}", part.folder, file.name);
-                let file = PartitionedFile::new(path, file.bytes);
+                let file = PartitionedFile::new(path, file.bytes).with_extension(file.clone());
                 // Columns that the file has besides are known only to itself.
                 if part.cuboid.wider { file } else { file.with_arrow_schema(Arc::clone(&self.schema)) }
             })

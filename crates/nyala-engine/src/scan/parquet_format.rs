@@ -20,7 +20,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::bounds::sound_metadata;
-use super::reader::SoundReaderFactory;
+use super::sound_reader::SoundReaderFactory;
 
 /// DataFusion's format. What it asks of a file it finds in the cache of metadata, where only sound ones are put.
 #[derive(Debug)]

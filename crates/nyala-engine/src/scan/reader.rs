@@ -1,120 +1,164 @@
-//! Reading Parquet files that may be damaged, without reading their footers again.
+//! Reading cuboid files: each byte is compared with its checksum, and footers are parsed once.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use datafusion::common::HashMap;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::ParquetFileReaderFactory;
-use datafusion::datasource::physical_plan::parquet::CachedParquetFileReaderFactory;
-use datafusion::execution::cache::cache_manager::FileMetadataCache;
+use datafusion::datasource::physical_plan::parquet::ParquetFileMetrics;
+use datafusion::execution::cache::cache_manager::{CachedFileMetadataEntry, FileMetadata, FileMetadataCache};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_model::CuboidFile;
 use object_store::{ObjectMeta, ObjectStore};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
-use parquet::errors::Result;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
+use super::blocks::Blocks;
+use super::damage::{Damage, DamageReports};
+use super::stored_file::{Footer, StoredFile};
 
-/// Gives the page index together with the footer, from the cache after the first time, and only pages that are what their
-/// headers say.
-///
-/// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by
-/// it; but it takes an index that comes with the footer, and cuboids always prune.
+/// Opens cuboid files. The footer comes with the page index, from the cache after the first time: cuboids always prune,
+/// and DataFusion would read the index anew for every query.
 #[derive(Debug)]
-pub(super) struct SoundReaderFactory {
-    reader: CachedParquetFileReaderFactory,
-    store: Arc<dyn ObjectStore>,
-    cache: Arc<FileMetadataCache>,
+pub(super) struct CheckedReaderFactory {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) footers: Arc<FileMetadataCache>,
+    /// Where damage is told; none in plans that no engine runs.
+    pub(super) reports: Option<Arc<DamageReports>>,
 }
 
-impl SoundReaderFactory {
-    /// Readers of files in `store`.
-    pub(super) fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>) -> Arc<Self> {
-        let reader = CachedParquetFileReaderFactory::new(Arc::clone(&store), Arc::clone(&cache));
-        Arc::new(Self { reader, store, cache })
-    }
-}
-
-impl ParquetFileReaderFactory for SoundReaderFactory {
+impl ParquetFileReaderFactory for CheckedReaderFactory {
     fn create_reader(
         &self,
         partition: usize,
         file: PartitionedFile,
-        metadata_size_hint: Option<usize>,
+        _metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> datafusion::error::Result<Box<dyn AsyncFileReader + Send>> {
-        let object = file.object_meta.clone();
-        let reader = self.reader.create_reader(partition, file, metadata_size_hint, metrics)?;
-        let (store, cache) = (Arc::clone(&self.store), Arc::clone(&self.cache));
-        Ok(Box::new(SoundReader { reader, store, cache, object, metadata: None }))
+        let recorded = file.extension::<CuboidFile>().cloned();
+        let recorded = recorded
+            .ok_or_else(|| datafusion::common::internal_datafusion_err!("a cuboid file has no checksums"))?;
+        Ok(Box::new(CheckedReader {
+            metrics: ParquetFileMetrics::new(partition, file.object_meta.location.as_ref(), metrics),
+            file: StoredFile::new(Arc::clone(&self.store), file.object_meta.location.clone(), recorded),
+            meta: file.object_meta,
+            footers: Arc::clone(&self.footers),
+            reports: self.reports.clone(),
+            footer: None,
+        }))
     }
 }
 
-struct SoundReader {
-    reader: Box<dyn AsyncFileReader + Send>,
-    store: Arc<dyn ObjectStore>,
-    cache: Arc<FileMetadataCache>,
-    object: ObjectMeta,
-    /// Once it was asked for, which is before any page is.
-    metadata: Option<Arc<ParquetMetaData>>,
+struct CheckedReader {
+    file: StoredFile,
+    meta: ObjectMeta,
+    metrics: ParquetFileMetrics,
+    footers: Arc<FileMetadataCache>,
+    reports: Option<Arc<DamageReports>>,
+    footer: Option<Arc<Footer>>,
 }
 
-impl SoundReader {
-    /// A store gives room for a range before it looks how long the file is.
-    fn check_range(&self, range: &Range<u64>) -> Result<()> {
-        match range.start <= range.end && range.end <= self.object.size {
-            true => Ok(()),
-            false => Err(DamagedFile("it points to what lies outside of it").into()),
+impl CheckedReader {
+    async fn footer(&mut self) -> Result<Arc<Footer>, Damage> {
+        if let Some(footer) = &self.footer {
+            return Ok(Arc::clone(footer));
         }
-    }
-
-    /// Checks what lies within a column's pages; other parts of a file were checked before.
-    fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<()> {
-        let groups = self.metadata.iter().flat_map(|metadata| metadata.row_groups());
-        for column in groups.flat_map(|group| group.columns()) {
-            let chunk = chunk_of(column, self.object.size)?;
-            if chunk.start <= range.start && range.end <= chunk.end {
-                let enough = usize::try_from(column.num_values()).unwrap_or(usize::MAX);
-                check_pages(bytes, enough)?;
-                return Ok(());
+        let footer = match self.cached() {
+            Some(footer) => footer,
+            None => {
+                let footer = Arc::new(self.file.read_footer().await?);
+                let entry = CachedFileMetadataEntry::new(self.meta.clone(), Arc::clone(&footer) as _);
+                self.footers.put(&self.meta.location, entry);
+                footer
             }
+        };
+        self.footer = Some(Arc::clone(&footer));
+        Ok(footer)
+    }
+
+    fn cached(&self) -> Option<Arc<Footer>> {
+        let entry = self.footers.get(&self.meta.location).filter(|entry| entry.is_valid_for(&self.meta))?;
+        // The cache gives the trait only, and what it holds is shared.
+        entry.file_metadata.as_any().downcast_ref::<Footer>().map(|footer| Arc::new(footer.clone()))
+    }
+
+    async fn ranges(&mut self, ranges: &[Range<u64>]) -> parquet::errors::Result<Vec<Bytes>> {
+        let read = match self.footer().await {
+            Ok(footer) => self.file.read(&footer.blocks, ranges).await,
+            Err(damage) => Err(damage),
+        };
+        match read {
+            Ok(read) => Ok(read),
+            Err(damage) => Err(self.tell(damage).await),
         }
-        Ok(())
+    }
+
+    /// Waits until the segment is out of use, so that the statement can be run again at once.
+    async fn tell(&self, damage: Damage) -> ParquetError {
+        if let (Some(reports), Damage::Found(reason)) = (&self.reports, &damage) {
+            reports.report(self.file.path(), reason).await;
+        }
+        ParquetError::External(Box::new(damage.into_error(self.file.path())))
     }
 }
 
-impl AsyncFileReader for SoundReader {
-    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
+impl AsyncFileReader for CheckedReader {
+    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
         async move {
-            self.check_range(&range)?;
-            self.reader.get_bytes(range).await
+            let read = self.get_byte_ranges(vec![range]).await?;
+            read.into_iter().next().ok_or_else(|| ParquetError::EOF("nothing was read".to_owned()))
         }
         .boxed()
     }
 
-    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
-        async move {
-            ranges.iter().try_for_each(|range| self.check_range(range))?;
-            let parts = self.reader.get_byte_ranges(ranges.clone()).await?;
-            ranges.iter().zip(&parts).try_for_each(|(range, bytes)| self.check(range, bytes))?;
-            Ok(parts)
-        }
-        .boxed()
+    fn get_byte_ranges(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+    ) -> BoxFuture<'_, parquet::errors::Result<Vec<Bytes>>> {
+        let wanted: u64 = ranges.iter().map(|range| range.end.saturating_sub(range.start)).sum();
+        self.metrics.bytes_scanned.add(usize::try_from(wanted).unwrap_or(usize::MAX));
+        async move { self.ranges(&ranges).await }.boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         _options: Option<&'a ArrowReaderOptions>,
-    ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>>> {
+    ) -> BoxFuture<'a, parquet::errors::Result<Arc<ParquetMetaData>>> {
         async move {
-            let metadata = sound_metadata(self.store.as_ref(), &self.object, self.cache.as_ref()).await?;
-            self.metadata = Some(Arc::clone(&metadata));
-            Ok(metadata)
+            match self.footer().await {
+                Ok(footer) => Ok(Arc::clone(&footer.metadata)),
+                Err(damage) => Err(self.tell(damage).await),
+            }
         }
         .boxed()
+    }
+}
+
+impl Drop for CheckedReader {
+    fn drop(&mut self) {
+        let ratio = &self.metrics.scan_efficiency_ratio;
+        ratio.add_part(self.metrics.bytes_scanned.value());
+        ratio.set_total(usize::try_from(self.meta.size).unwrap_or(usize::MAX));
+    }
+}
+
+impl FileMetadata for Footer {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn memory_size(&self) -> usize {
+        self.metadata.memory_size() + Blocks::memory_bytes(&self.blocks)
+    }
+
+    fn extra_info(&self) -> HashMap<String, String> {
+        HashMap::from([("page_index".to_owned(), self.metadata.offset_index().is_some().to_string())])
     }
 }

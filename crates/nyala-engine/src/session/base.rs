@@ -23,7 +23,7 @@ use super::times::TimesOfOneUnit;
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::error::Result;
 use crate::functions::register;
-use crate::scan::HotCuboids;
+use crate::scan::{DamageReports, HotCuboids};
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
 /// every change of the catalog waits for that.
@@ -31,10 +31,11 @@ use crate::scan::HotCuboids;
 pub(crate) struct BaseState(SessionState);
 
 impl BaseState {
-    /// `hot` is where plans find cuboids that are in memory.
+    /// `hot` is where plans find cuboids that are in memory, `damage` where they tell of files that are not whole.
     pub(crate) fn new(
         runtime: &Arc<RuntimeEnv>,
         hot: Option<&Arc<HotCuboids>>,
+        damage: &Arc<DamageReports>,
         (batch_rows, partitions): (usize, usize),
         extensions: &[Arc<dyn SessionExtension>],
     ) -> Result<Self> {
@@ -43,7 +44,8 @@ impl BaseState {
             .with_create_default_catalog_and_schema(false)
             .with_information_schema(true)
             .with_batch_size(batch_rows)
-            .with_target_partitions(partitions);
+            .with_target_partitions(partitions)
+            .with_extension(Arc::clone(damage));
         if let Some(hot) = hot {
             config = config.with_extension(Arc::clone(hot));
         }

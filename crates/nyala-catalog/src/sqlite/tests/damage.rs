@@ -8,6 +8,7 @@ use nyala_model::{QueryHistoryEntry, QueryShape};
 use tempfile::TempDir;
 
 use crate::conformance::fixtures::{create_table, new_table};
+use crate::sqlite::seal::{Key, seal};
 use crate::{Catalog, CatalogError, Change, SqliteStore};
 
 #[tokio::test]
@@ -60,9 +61,14 @@ async fn a_database_of_another_program_is_left_alone() {
 async fn a_newer_format_is_refused() {
     let (_folder, path) = place();
     Catalog::open_sqlite(&path).await.unwrap();
-    run(&path, "UPDATE nyala_meta SET value = 8 WHERE key = 'schema_version'").await;
+    run(&path, "UPDATE nyala_meta SET value = 99 WHERE key = 'schema_version'").await;
+    let store = SqliteStore::open_copy(&path, &path).await.unwrap();
+    let mut connection = store.writer.acquire().await.unwrap();
+    seal(&mut connection, &Key::name("nyala_meta", "key", "schema_version")).await.unwrap();
+    drop(connection);
+    store.close().await;
     let error = Catalog::open_sqlite(&path).await.unwrap_err();
-    assert!(matches!(error, CatalogError::Newer { found: 8, .. }), "{error}");
+    assert!(matches!(error, CatalogError::Newer { found: 99, .. }), "{error}");
 }
 
 #[tokio::test]
@@ -106,7 +112,7 @@ async fn check_corrupt(path: &Path) -> String {
     assert!(matches!(error, CatalogError::Corrupt { .. }), "{error}");
     let message = error.to_string();
     assert!(message.contains(&path.display().to_string()), "{message}");
-    assert!(message.contains("restore it from a backup"), "{message}");
+    assert!(message.contains("run `nyala catalog restore`"), "{message}");
     message
 }
 

@@ -2,5 +2,7 @@
 
 mod crash;
 mod damage;
+mod flips;
 mod promises;
+mod restore;
 mod upgrade;

@@ -85,8 +85,12 @@ impl NewSegment {
         };
         background.take_up(segment.id);
         let folder = data_dir.join(&segment.location);
-        let whole: Vec<CuboidEntry> =
-            segment.cuboids.into_iter().filter(|cuboid| is_whole(&folder, cuboid)).collect();
+        let mut whole: Vec<CuboidEntry> = Vec::new();
+        for cuboid in segment.cuboids {
+            if is_whole(data_dir, &segment.location, &cuboid).await? {
+                whole.push(cuboid);
+            }
+        }
         remove_unfinished(&folder, &whole);
         tracing::info!(cube = %cube, finished = whole.len(), "a build goes on where it stopped");
         let resumed = Self {
@@ -192,7 +196,7 @@ impl NewSegment {
             entry.map(|entry| entry.segments.clone()).unwrap_or_default()
         };
         let kept = ready(&after);
-        for old in ready(&before).into_iter().filter(|s| s.state == SegmentState::Ready) {
+        for old in ready(&before).into_iter().filter(|s| s.state != SegmentState::Building) {
             if !kept.iter().any(|segment| segment.id == old.id) {
                 retire(self.data_dir.join(&old.location), &self.background);
             }
@@ -320,7 +324,13 @@ mod tests {
                 measures: 0,
                 repeats: false,
                 wider: false,
-                files: vec![CuboidFile { name: FILE.to_owned(), rows: 1, bytes: 5 }],
+                files: vec![CuboidFile {
+                    name: FILE.to_owned(),
+                    rows: 1,
+                    bytes: 5,
+                    tail_from: 0,
+                    tail_crc: 0,
+                }],
             };
             segment.add(&cuboid).await.unwrap();
             segment

@@ -1,26 +1,31 @@
 //! Writes the partitions of a cuboid as Parquet files.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use datafusion::common::DataFusionError;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, CuboidFile, DimensionSet};
+use object_store::ObjectStore;
 use object_store::buffered::BufWriter;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::AsyncArrowWriter;
+use parquet::arrow::async_writer::AsyncFileWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
 use crate::error::{QueryError, Result};
+use crate::scan::{BLOCKS_KEY, FileSums};
 
 /// Where the files of a segment go and how they are encoded.
 #[derive(Debug, Clone)]
@@ -100,11 +105,13 @@ impl Writer {
         let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
         let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
         let path = Path::from(format!("{}{name}", self.folder));
-        let sink = BufWriter::new(Arc::clone(&self.store), path.clone());
+        let sums = Arc::<Mutex<FileSums>>::default();
+        let sink =
+            Checksummed { file: BufWriter::new(Arc::clone(&self.store), path), sums: Arc::clone(&sums) };
         let properties = self.properties(schema, set.len())?;
         let file = AsyncArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))
             .map_err(DataFusionError::from)?;
-        Ok(NewFile { store: Arc::clone(&self.store), path, name, schema: Arc::clone(schema), file, rows: 0 })
+        Ok(NewFile { name, schema: Arc::clone(schema), file, sums, rows: 0 })
     }
 
     /// The cuboid over `set` that these files hold.
@@ -145,11 +152,10 @@ impl WritingCuboid {
 
 /// A file being written; it appears when it is whole.
 pub(super) struct NewFile {
-    store: Arc<dyn ObjectStore>,
-    path: Path,
     name: String,
     schema: SchemaRef,
-    file: AsyncArrowWriter<BufWriter>,
+    file: AsyncArrowWriter<Checksummed>,
+    sums: Arc<Mutex<FileSums>>,
     rows: u64,
 }
 
@@ -168,9 +174,34 @@ impl NewFile {
         Ok(self.file.write(&batch).await.map_err(DataFusionError::from)?)
     }
 
-    pub(super) async fn close(self) -> Result<CuboidFile> {
+    /// The footer gets the checksums of all pages; its own goes to the catalog.
+    pub(super) async fn close(mut self) -> Result<CuboidFile> {
+        self.file.flush().await.map_err(DataFusionError::from)?;
+        let blocks = lock(&self.sums).seal();
+        self.file.append_key_value_metadata(KeyValue::new(BLOCKS_KEY.to_owned(), blocks));
         self.file.close().await.map_err(DataFusionError::from)?;
-        let bytes = self.store.head(&self.path).await.map_err(DataFusionError::from)?.size;
-        Ok(CuboidFile { name: self.name, rows: self.rows, bytes })
+        let (bytes, tail) = lock(&self.sums).ended();
+        Ok(CuboidFile { name: self.name, rows: self.rows, bytes, tail_from: tail.from, tail_crc: tail.crc })
     }
+}
+
+/// Checksums what goes to a file.
+struct Checksummed {
+    file: BufWriter,
+    sums: Arc<Mutex<FileSums>>,
+}
+
+impl AsyncFileWriter for Checksummed {
+    fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, parquet::errors::Result<()>> {
+        lock(&self.sums).add(&bytes);
+        AsyncFileWriter::write(&mut self.file, bytes)
+    }
+
+    fn complete(&mut self) -> BoxFuture<'_, parquet::errors::Result<()>> {
+        self.file.complete()
+    }
+}
+
+fn lock(sums: &Mutex<FileSums>) -> std::sync::MutexGuard<'_, FileSums> {
+    sums.lock().unwrap_or_else(PoisonError::into_inner)
 }

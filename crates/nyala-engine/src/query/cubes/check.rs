@@ -13,10 +13,11 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 use nyala_runtime::Scope;
+use object_store::path::Path;
 
 use super::build::pin;
 use super::segments::missing_cube;
-use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite};
+use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite, show_damage};
 use crate::error::{QueryError, Result};
 use crate::live::Pins;
 use crate::query::activity::Running;
@@ -25,7 +26,7 @@ use crate::query::engine::Engine;
 use crate::query::planning::simplify_context;
 use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
-use crate::scan::{FileProblem, check_file};
+use crate::scan::{Damage, StoredFile};
 use crate::session::Settings;
 
 /// Queries that are compared when nothing else is asked for.
@@ -89,6 +90,8 @@ pub(in crate::query) async fn run(
         findings.push(Finding::new("source", "stale", "it has not been built; run BUILD CUBE"));
     }
     findings.extend(files(engine, &cube).await?);
+    // Without the segments that were found damaged just now.
+    let cube = find(engine, name)?.at(&pins);
     findings.extend(sources(&cube));
     let runner = Runner { engine, settings, pins, scope: running.scope() };
     findings.extend(runner.answers(&cube, sample.unwrap_or(DEFAULT_SAMPLE)).await?);
@@ -110,28 +113,29 @@ fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
 async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
     let store = engine.stores().data()?;
     let mut findings = Vec::new();
-    for segment in ready(cube) {
+    for segment in cube.entry.segments.iter().filter(|segment| segment.state != SegmentState::Building) {
         let all: Vec<_> =
             segment.cuboids.iter().flat_map(|c| c.files.iter().map(move |file| (c, file))).collect();
         let checked = all.iter().map(|(cuboid, file)| {
-            let (store, folder, file) = (Arc::clone(&store), segment.location.clone(), (*file).clone());
-            let cuboid = shown(cube, cuboid);
-            async move { (cuboid, check_file(store.as_ref(), &folder, &file).await) }.boxed()
+            let path = Path::from(format!("{}{}", segment.location, file.name));
+            let (file, cuboid) =
+                (StoredFile::new(Arc::clone(&store), path, (*file).clone()), shown(cube, cuboid));
+            async move { (cuboid, check(engine, &file).await) }.boxed()
         });
-        let checked: Vec<BoxFuture<'static, _>> = checked.collect();
+        let checked: Vec<BoxFuture<'_, _>> = checked.collect();
         let checked: Vec<_> = stream::iter(checked).buffered(FILES_AT_ONCE).collect().await;
         let wrong: Vec<Finding> = checked
             .into_iter()
-            .filter_map(|(cuboid, outcome)| {
-                let (result, detail) = match outcome.err()? {
-                    FileProblem::Unreadable(detail) => ("unreadable", detail),
-                    FileProblem::Differs(detail) => ("differs", detail),
-                };
-                let finding = Finding::new("file", result, detail).of(segment);
+            .filter_map(|(cuboid, problem)| {
+                let finding = Finding::new("file", problem.0?, problem.1).of(segment);
                 Some(Finding { cuboid: Some(cuboid), ..finding })
             })
             .collect();
-        if wrong.is_empty() {
+        if wrong.is_empty()
+            && let Some(damage) = &segment.damage
+        {
+            findings.push(Finding::new("file", "damaged", show_damage(damage)).of(segment));
+        } else if wrong.is_empty() {
             let rows: u64 = segment.cuboids.iter().map(|cuboid| cuboid.rows).sum();
             let detail = format!("{} files with {rows} rows", all.len());
             findings.push(Finding::new("file", "ok", detail).of(segment));
@@ -139,6 +143,22 @@ async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
         findings.extend(wrong);
     }
     Ok(findings)
+}
+
+/// Reads all of a file. Gives what is wrong with it, if something is; then its segment is out of use from now on.
+async fn check(engine: &Engine, file: &StoredFile) -> (Option<&'static str>, String) {
+    let damage = match file.verify().await {
+        Ok(()) => return (None, String::new()),
+        Err(damage) => damage,
+    };
+    let result = match &damage {
+        Damage::Found(reason) => {
+            engine.damage_reports().report(file.path(), reason).await;
+            "damaged"
+        }
+        Damage::Unreadable(_) => "unreadable",
+    };
+    (Some(result), damage.into_error(file.path()).to_string())
 }
 
 /// Whether the files that segments were made from still lie there.

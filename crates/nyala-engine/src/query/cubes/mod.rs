@@ -4,6 +4,7 @@ pub(in crate::query) mod alter;
 pub(in crate::query) mod analyze;
 pub(in crate::query) mod build;
 pub(in crate::query) mod check;
+pub(in crate::query) mod damage;
 pub(in crate::query) mod freshness;
 pub(in crate::query) mod recommend;
 pub(in crate::query) mod segments;

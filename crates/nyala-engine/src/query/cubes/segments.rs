@@ -101,6 +101,7 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
                 (SegmentState::Building, _) if running => "building",
                 // Its process died; building the range again goes on with it.
                 (SegmentState::Building, _) => "interrupted",
+                (SegmentState::Damaged, _) => "damaged",
                 (SegmentState::Ready, Some(_)) => "stale",
                 (SegmentState::Ready, None) if outstanding > 0 => "partial",
                 (SegmentState::Ready, None) => "ready",

@@ -34,7 +34,8 @@ pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
         maker.context.progress.expect(cube.entry.definition.grouping_sets.len());
         match maker.make(&merge).await {
             // Files have changed since it was found due: that is for the next build.
-            Err(error) if error.kind == ErrorKind::Unreadable => {
+            // Or a file is damaged: its segment is made anew before it is merged.
+            Err(error) if matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Corrupt) => {
                 tracing::warn!(cube = %maker.name, %error, "segments are not merged");
                 return Ok(());
             }
@@ -64,7 +65,7 @@ fn outdated(cube: &ReadyCube) -> Vec<SegmentEntry> {
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
     let Some(from) = column.and_then(|column| kept_from(cube, column, None)) else { return Vec::new() };
     let old = |segment: &&SegmentEntry| match segment.range {
-        SegmentRange::Keys(keys) => segment.state == SegmentState::Ready && keys.to <= from,
+        SegmentRange::Keys(keys) => segment.state != SegmentState::Building && keys.to <= from,
         SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => false,
     };
     cube.entry.segments.iter().filter(old).cloned().collect()

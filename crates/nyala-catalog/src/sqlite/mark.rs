@@ -1,0 +1,161 @@
+//! How many transactions a catalog has had at least, in a small file beside it.
+//!
+//! SQLite's log of changes ends, for SQLite, at the first record that is not whole. After a crash a flipped bit there would
+//! give an older catalog without a word, and a lost file an empty one. The mark is written after each transaction and
+//! before it is acknowledged; a catalog that has had fewer is not opened.
+//!
+//! ```text
+//! byte 0    nyala-catalog-mark 1 <writes> <CRC-32C of the text before>   by transactions with even numbers
+//! byte 512  the same                                                     by those with odd ones
+//! ```
+//!
+//! So a write that a power cut tears leaves the mark of before.
+
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crc32c::crc32c;
+
+const TITLE: &str = "nyala-catalog-mark 1";
+const SLOT_BYTES: usize = 512;
+const SLOTS: usize = 2;
+
+/// What a mark says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// There is no such file.
+    Missing,
+    /// It is not as it was written.
+    Damaged,
+    /// So many transactions.
+    Writes(u64),
+}
+
+/// An open mark.
+#[derive(Debug, Clone)]
+pub(super) struct Mark(Arc<Mutex<Open>>);
+
+#[derive(Debug)]
+struct Open {
+    file: File,
+    path: PathBuf,
+    writes: u64,
+}
+
+/// The mark of the catalog in `catalog`.
+pub(super) fn path_of(catalog: &Path) -> PathBuf {
+    let mut name = catalog.as_os_str().to_owned();
+    name.push("-mark");
+    name.into()
+}
+
+/// Reads the mark of a catalog. One good slot is enough: it may be of the transaction before.
+pub(super) fn read(catalog: &Path) -> io::Result<Found> {
+    let bytes = match std::fs::read(path_of(catalog)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+        Err(error) => return Err(error),
+    };
+    let newest = bytes.chunks(SLOT_BYTES).take(SLOTS).filter_map(parse).max();
+    Ok(newest.map_or(Found::Damaged, Found::Writes))
+}
+
+fn parse(slot: &[u8]) -> Option<u64> {
+    let line = std::str::from_utf8(slot).ok()?.split('\n').next()?;
+    let (text, sum) = line.rsplit_once(' ')?;
+    let writes = text.strip_prefix(TITLE)?.trim_start().parse().ok()?;
+    (sum == show_sum(text)).then_some(writes)
+}
+
+fn show_sum(text: &str) -> String {
+    format!("{:08x}", crc32c(text.as_bytes()))
+}
+
+fn slot(writes: u64) -> Vec<u8> {
+    let text = format!("{TITLE} {writes}");
+    let mut bytes = format!("{text} {}\n", show_sum(&text)).into_bytes();
+    bytes.resize(SLOT_BYTES, b' ');
+    bytes
+}
+
+impl Mark {
+    /// Begins a mark, or goes on with one that says no more than `writes`.
+    pub(super) fn open(catalog: &Path, writes: u64) -> io::Result<Self> {
+        let path = path_of(catalog);
+        let is_new = !path.exists();
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&path)?;
+        if is_new {
+            file.write_all(&slot(writes).repeat(SLOTS))?;
+            file.sync_all()?;
+            sync_folder(&path)?;
+        }
+        Ok(Self(Arc::new(Mutex::new(Open { file, path, writes }))))
+    }
+
+    /// Records that there were so many. A mark that stays behind is one that finds less, so a failure is only logged.
+    pub(super) async fn write(&self, writes: u64) {
+        let own = self.clone();
+        let written = tokio::task::spawn_blocking(move || own.write_now(writes)).await;
+        if let Ok(Err((path, error))) = written {
+            tracing::warn!(file = %path.display(), %error, "cannot record how many changes the catalog has had");
+        }
+    }
+
+    fn write_now(&self, writes: u64) -> Result<(), (PathBuf, io::Error)> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if writes <= open.writes {
+            return Ok(());
+        }
+        let at = (writes % SLOTS as u64) * SLOT_BYTES as u64;
+        let written = open.file.seek(SeekFrom::Start(at)).and_then(|_| open.file.write_all(&slot(writes)));
+        let written = written.and_then(|()| open.file.sync_data());
+        written.map_err(|error| (open.path.clone(), error))?;
+        open.writes = writes;
+        Ok(())
+    }
+}
+
+/// Makes the names in the folder of `path` durable.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_takes_the_mark_back_by_one_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = folder.path().join("c");
+        assert_eq!(read(&catalog).unwrap(), Found::Missing);
+        let mark = Mark::open(&catalog, 41).unwrap();
+        assert_eq!(read(&catalog).unwrap(), Found::Writes(41));
+        mark.write_now(42).unwrap();
+        mark.write_now(43).unwrap();
+        mark.write_now(40).unwrap();
+        assert_eq!(read(&catalog).unwrap(), Found::Writes(43), "it never goes back");
+        let whole = std::fs::read(path_of(&catalog)).unwrap();
+        for bit in 0..whole.len() * 8 {
+            let mut flipped = whole.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(path_of(&catalog), &flipped).unwrap();
+            let found = read(&catalog).unwrap();
+            assert!(matches!(found, Found::Writes(42 | 43)), "bit {bit}: {found:?}");
+        }
+        for damaged in [&whole[..0], &whole[..10], &vec![0; 1024]] {
+            std::fs::write(path_of(&catalog), damaged).unwrap();
+            assert_eq!(read(&catalog).unwrap(), Found::Damaged);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Checksums of rows. SQLite has none: it takes a value in which a bit flipped for another value.
+//!
+//! Every row of every table has the CRC-32C of its other columns. A writer computes it from what it reads back within its
+//! transaction; every reader compares it. Rows that vanish as a whole are found by SQLite's integrity check, which runs at
+//! start, and transactions that vanish by the [`mark`](super::mark), which counts them.
+
+use crc32c::crc32c_append;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Column, Error, Row, TypeInfo, ValueRef};
+
+type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
+
+/// The column that has the checksum of the others.
+const CHECKSUM: &str = "checksum";
+
+/// Tables of the catalog, each with the column that tells its rows apart.
+const TABLES: [(&str, &str); 10] = [
+    ("nyala_meta", "key"),
+    ("schemas", "name"),
+    ("tables", "id"),
+    ("disk_stores", "name"),
+    ("cubes", "id"),
+    ("segments", "id"),
+    ("cuboids", "id"),
+    ("roles", "name"),
+    ("jobs", "id"),
+    ("query_history", "id"),
+];
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    table: &'static str,
+    columns: Vec<(&'static str, KeyValue)>,
+}
+
+#[derive(Debug, Clone)]
+enum KeyValue {
+    Number(i64),
+    Text(String),
+}
+
+impl Key {
+    /// The row of `table` with this number.
+    pub(super) fn id(table: &'static str, column: &'static str, value: u64) -> Self {
+        Self { table, columns: vec![(column, KeyValue::Number(value.cast_signed()))] }
+    }
+
+    /// The row of `table` with this name.
+    pub(super) fn name(table: &'static str, column: &'static str, value: &str) -> Self {
+        Self { table, columns: vec![(column, KeyValue::Text(value.to_owned()))] }
+    }
+
+    /// Of these rows the one with this number too.
+    pub(super) fn and(mut self, column: &'static str, value: u64) -> Self {
+        self.columns.push((column, KeyValue::Number(value.cast_signed())));
+        self
+    }
+
+    fn condition(&self) -> String {
+        let equal: Vec<String> = self.columns.iter().map(|(column, _)| format!("{column} = ?")).collect();
+        equal.join(" AND ")
+    }
+
+    fn bind<'q>(&self, query: Query<'q>) -> Query<'q> {
+        self.columns.iter().fold(query, |query, (_, value)| match value {
+            KeyValue::Number(number) => query.bind(*number),
+            KeyValue::Text(text) => query.bind(text.clone()),
+        })
+    }
+}
+
+/// Gives a row that was written its checksum. The caller holds a transaction.
+pub(super) async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result<(), Error> {
+    let (table, condition) = (key.table, key.condition());
+    let select = AssertSqlSafe(format!("SELECT * FROM {table} WHERE {condition}"));
+    let row = key.bind(sqlx::query(select)).fetch_one(&mut *connection).await?;
+    let update = AssertSqlSafe(format!("UPDATE {table} SET {CHECKSUM} = ? WHERE {condition}"));
+    let update = sqlx::query(update).bind(i64::from(checksum(&row)?));
+    match key.bind(update).execute(connection).await?.rows_affected() {
+        1 => Ok(()),
+        _ => Err(Error::RowNotFound),
+    }
+}
+
+/// Gives every row its checksum: after a migration they have others or none.
+pub(super) async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Error> {
+    for (table, column) in TABLES {
+        let select = AssertSqlSafe(format!("SELECT {column} FROM {table}"));
+        for row in sqlx::query(select).fetch_all(&mut *connection).await? {
+            let key = match row.try_get_raw(0)?.type_info().name() {
+                "INTEGER" => Key::id(table, column, row.try_get::<i64, _>(0)?.cast_unsigned()),
+                _ => Key::name(table, column, row.try_get(0)?),
+            };
+            seal(connection, &key).await?;
+        }
+    }
+    Ok(())
+}
+
+/// `rows` of `table`, if all are as they were written.
+pub(super) fn checked(table: &'static str, rows: Vec<SqliteRow>) -> Result<Vec<SqliteRow>, Error> {
+    rows.iter().try_for_each(|row| check(table, row))?;
+    Ok(rows)
+}
+
+/// Fails if the row of `table` is not as it was written.
+pub(super) fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
+    if row.try_get::<i64, _>(CHECKSUM)? == i64::from(checksum(row)?) {
+        return Ok(());
+    }
+    Err(Error::Decode(format!("a row of table `{table}` does not match its checksum").into()))
+}
+
+/// Of all columns but the checksum itself, each with its type and length, so that nothing can move between them.
+fn checksum(row: &SqliteRow) -> Result<u32, Error> {
+    let mut sum = 0;
+    for column in row.columns().iter().filter(|column| column.name() != CHECKSUM) {
+        let at = column.ordinal();
+        let value = row.try_get_raw(at)?;
+        if value.is_null() {
+            sum = crc32c_append(sum, b"n");
+            continue;
+        }
+        let kind = value.type_info().name().to_owned();
+        let (tag, bytes) = match kind.as_str() {
+            "INTEGER" => (b"i", row.try_get_unchecked::<i64, _>(at)?.to_le_bytes().to_vec()),
+            "TEXT" => (b"t", row.try_get_unchecked::<String, _>(at)?.into_bytes()),
+            _ => (b"b", row.try_get_unchecked::<Vec<u8>, _>(at)?),
+        };
+        sum = crc32c_append(sum, tag);
+        sum = crc32c_append(sum, &(bytes.len() as u64).to_le_bytes());
+        sum = crc32c_append(sum, &bytes);
+    }
+    Ok(sum)
+}
+
+/// Counts a transaction that writes; gives how many there were. The caller holds it.
+pub(super) async fn count_write(connection: &mut SqliteConnection) -> Result<u64, Error> {
+    let update = "UPDATE nyala_meta SET value = value + 1 WHERE key = 'writes'";
+    sqlx::query(update).execute(&mut *connection).await?;
+    seal(connection, &Key::name("nyala_meta", "key", "writes")).await?;
+    writes(connection).await
+}
+
+/// How many transactions have written.
+pub(super) async fn writes(connection: &mut SqliteConnection) -> Result<u64, Error> {
+    let row = sqlx::query("SELECT * FROM nyala_meta WHERE key = 'writes'").fetch_one(connection).await?;
+    check("nyala_meta", &row)?;
+    row.try_get::<i64, _>("value").map(i64::cast_unsigned)
+}

@@ -1,0 +1,71 @@
+//! Segments with a damaged file are taken out of use: a task of the engine records what scans find.
+
+use std::sync::{Arc, Weak};
+
+use nyala_catalog::Change;
+use nyala_model::{CatalogSnapshot, CubeEntry, SegmentDamage, SegmentEntry, SegmentState};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::error::Result;
+use crate::query::engine::Engine;
+use crate::scan::FoundDamage;
+
+/// Records what is found until the engine is gone.
+pub(in crate::query) fn watch(engine: &Arc<Engine>, found: UnboundedReceiver<FoundDamage>) {
+    engine.threads.execution().spawn(record_for_ever(Arc::downgrade(engine), engine.stopping.clone(), found));
+}
+
+async fn record_for_ever(
+    engine: Weak<Engine>,
+    stopping: tokio_util::sync::CancellationToken,
+    mut found: UnboundedReceiver<FoundDamage>,
+) {
+    loop {
+        let next = tokio::select! {
+            () = stopping.cancelled() => return,
+            next = found.recv() => next,
+        };
+        let (Some(found), Some(engine)) = (next, engine.upgrade()) else { return };
+        if let Err(error) = record(&engine, &found).await {
+            tracing::error!(file = found.path, %error, "a segment with a damaged file cannot be taken out of use");
+        }
+        // The scan may have been given up meanwhile.
+        let _ = found.recorded.send(());
+    }
+}
+
+/// From here on no statement that begins uses the segment. Its files stay until another takes its place.
+async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
+    let snapshot = engine.catalog().snapshot();
+    let Some((cube, segment, file)) = owner(&snapshot, &found.path) else {
+        tracing::warn!(
+            file = found.path,
+            reason = found.reason,
+            "a file that was replaced meanwhile is damaged"
+        );
+        return Ok(());
+    };
+    if segment.state != SegmentState::Ready {
+        return Ok(());
+    }
+    tracing::error!(
+        cube = %cube.name, segment = segment.id.0, file = found.path, reason = found.reason,
+        "a cuboid file is damaged; its segment answers nothing until it is built again",
+    );
+    let damage = SegmentDamage { file: file.to_owned(), reason: found.reason.clone() };
+    engine.catalog().commit(Change::MarkDamaged { segment: segment.id, damage }).await?;
+    engine.refresh().await
+}
+
+/// The segment that has the file, and the file's name within its folder.
+fn owner<'a>(
+    snapshot: &'a CatalogSnapshot,
+    path: &'a str,
+) -> Option<(&'a CubeEntry, &'a SegmentEntry, &'a str)> {
+    let segments = snapshot.cubes.values().flat_map(|cube| cube.segments.iter().map(move |s| (cube, s)));
+    segments.into_iter().find_map(|(cube, segment)| {
+        let name = path.strip_prefix(segment.location.as_str())?;
+        let listed = segment.cuboids.iter().flat_map(|cuboid| &cuboid.files).any(|file| file.name == name);
+        listed.then_some((cube.as_ref(), segment, name))
+    })
+}
