@@ -205,13 +205,34 @@ pub fn write_parquet(path: &Path, batches: &[RecordBatch]) {
     writer.close().unwrap();
 }
 
+/// Copies a folder with all in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Flips a bit of a file.
+pub fn flip(file: &Path, bit: usize) {
+    let mut bytes = std::fs::read(file).unwrap();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    std::fs::write(file, bytes).unwrap();
+}
+
 /// A file of a cuboid with the checksums that `docs/formats/cuboid.md` asks for.
 pub fn write_cuboid(folder: &Path, name: &str, batches: &[RecordBatch]) -> CuboidFile {
     let mut bytes = Vec::new();
     let mut writer = ArrowWriter::try_new(&mut bytes, batches[0].schema(), None).unwrap();
     batches.iter().for_each(|batch| writer.write(batch).unwrap());
     writer.flush().unwrap();
-    let pages = writer.inner().clone();
+    writer.sync().unwrap();
+    let pages = writer.inner().to_vec();
     let sums: Vec<u8> =
         pages.chunks(16 << 10).flat_map(|block| crc32c::crc32c(block).to_le_bytes()).collect();
     let blocks = base64::engine::general_purpose::STANDARD.encode(sums);

@@ -12,12 +12,15 @@
 mod access;
 mod alter;
 mod bench;
+mod bit_flips;
 mod cancel;
 mod cancel_operators;
+mod catalog_copies;
 mod check_cube;
 mod clients;
 mod crash;
 mod cubes;
+mod damage;
 mod disk_store;
 mod encryption;
 mod export;

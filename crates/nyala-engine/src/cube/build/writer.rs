@@ -1,6 +1,6 @@
 //! Writes the partitions of a cuboid as Parquet files.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -11,13 +11,12 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, CuboidFile, DimensionSet};
 use object_store::ObjectStore;
 use object_store::buffered::BufWriter;
 use object_store::path::Path;
-use parquet::arrow::AsyncArrowWriter;
+use parquet::arrow::ArrowWriter;
 use parquet::arrow::async_writer::AsyncFileWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
@@ -105,13 +104,11 @@ impl Writer {
         let pass = if pass == 1 { String::new() } else { format!("-{pass}") };
         let name = format!("{:x}-{partition}{}{pass}.parquet", set.bits(), self.mark);
         let path = Path::from(format!("{}{name}", self.folder));
-        let sums = Arc::<Mutex<FileSums>>::default();
-        let sink =
-            Checksummed { file: BufWriter::new(Arc::clone(&self.store), path), sums: Arc::clone(&sums) };
+        let sink = BufWriter::new(Arc::clone(&self.store), path);
         let properties = self.properties(schema, set.len())?;
-        let file = AsyncArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))
+        let pages = ArrowWriter::try_new(Vec::new(), Arc::clone(schema), Some(properties))
             .map_err(DataFusionError::from)?;
-        Ok(NewFile { name, schema: Arc::clone(schema), file, sums, rows: 0 })
+        Ok(NewFile { name, schema: Arc::clone(schema), pages, sink, sums: FileSums::default(), rows: 0 })
     }
 
     /// The cuboid over `set` that these files hold.
@@ -154,8 +151,9 @@ impl WritingCuboid {
 pub(super) struct NewFile {
     name: String,
     schema: SchemaRef,
-    file: AsyncArrowWriter<Checksummed>,
-    sums: Arc<Mutex<FileSums>>,
+    pages: ArrowWriter<Vec<u8>>,
+    sink: BufWriter,
+    sums: FileSums,
     rows: u64,
 }
 
@@ -171,37 +169,28 @@ impl NewFile {
     pub(super) async fn add(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         self.rows += batch.num_rows() as u64;
-        Ok(self.file.write(&batch).await.map_err(DataFusionError::from)?)
+        let before = self.pages.flushed_row_groups().len();
+        self.pages.write(&batch).map_err(DataFusionError::from)?;
+        if self.pages.flushed_row_groups().len() == before { Ok(()) } else { self.drain().await }
+    }
+
+    /// Moves what is encoded to the store, and checksums it.
+    async fn drain(&mut self) -> Result<()> {
+        self.pages.sync().map_err(DataFusionError::from)?;
+        let bytes = Bytes::from(std::mem::take(self.pages.inner_mut()));
+        self.sums.add(&bytes);
+        Ok(AsyncFileWriter::write(&mut self.sink, bytes).await.map_err(DataFusionError::from)?)
     }
 
     /// The footer gets the checksums of all pages; its own goes to the catalog.
     pub(super) async fn close(mut self) -> Result<CuboidFile> {
-        self.file.flush().await.map_err(DataFusionError::from)?;
-        let blocks = lock(&self.sums).seal();
-        self.file.append_key_value_metadata(KeyValue::new(BLOCKS_KEY.to_owned(), blocks));
-        self.file.close().await.map_err(DataFusionError::from)?;
-        let (bytes, tail) = lock(&self.sums).ended();
+        self.pages.flush().map_err(DataFusionError::from)?;
+        self.drain().await?;
+        self.pages.append_key_value_metadata(KeyValue::new(BLOCKS_KEY.to_owned(), self.sums.seal()));
+        self.pages.finish().map_err(DataFusionError::from)?;
+        self.drain().await?;
+        self.sink.complete().await.map_err(DataFusionError::from)?;
+        let (bytes, tail) = self.sums.ended();
         Ok(CuboidFile { name: self.name, rows: self.rows, bytes, tail_from: tail.from, tail_crc: tail.crc })
     }
-}
-
-/// Checksums what goes to a file.
-struct Checksummed {
-    file: BufWriter,
-    sums: Arc<Mutex<FileSums>>,
-}
-
-impl AsyncFileWriter for Checksummed {
-    fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, parquet::errors::Result<()>> {
-        lock(&self.sums).add(&bytes);
-        AsyncFileWriter::write(&mut self.file, bytes)
-    }
-
-    fn complete(&mut self) -> BoxFuture<'_, parquet::errors::Result<()>> {
-        self.file.complete()
-    }
-}
-
-fn lock(sums: &Mutex<FileSums>) -> std::sync::MutexGuard<'_, FileSums> {
-    sums.lock().unwrap_or_else(PoisonError::into_inner)
 }
