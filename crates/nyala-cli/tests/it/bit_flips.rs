@@ -22,6 +22,8 @@ use crate::random::Random;
 const FLIPS: usize = 200;
 /// Bytes at both ends of a file that are flipped more often: headers, footers, lengths.
 const ENDS: usize = 64;
+/// What a large file has, has it mostly here.
+const FRONT: usize = 32 << 10;
 
 /// Asked of every folder with a flipped bit: from cubes in files and in memory, from tables, from live tables by scan and by
 /// key, and the listings.
@@ -34,7 +36,7 @@ const QUERIES: [&str; 12] = [
     "SELECT id, owner, balance FROM accounts ORDER BY id",
     "SELECT owner FROM accounts WHERE id = 17",
     "SELECT count(*), sum(n) FROM events",
-    "SHOW TABLES",
+    "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1",
     "SELECT disk_store FROM system.disk_stores ORDER BY disk_store",
     "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' \
      ORDER BY 1, 2",
@@ -257,11 +259,11 @@ async fn filled() -> TestEngine {
     test
 }
 
-/// Bits to flip: some of both ends of every file, the rest anywhere, large files more often.
+/// Bits to flip: some of both ends of every file, then of any file and place, but rather where logs begin than where they are
+/// filled up.
 fn bits(files: &[(PathBuf, usize)], random: &mut Random) -> Vec<(PathBuf, usize)> {
     let flips = std::env::var("NYALA_FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(FLIPS);
     let files: Vec<_> = files.iter().filter(|(_, bytes)| *bytes > 0).collect();
-    let total: usize = files.iter().map(|(_, bytes)| bytes).sum();
     let mut bits = Vec::new();
     for (file, bytes) in &files {
         let end = (*bytes).min(ENDS);
@@ -269,14 +271,9 @@ fn bits(files: &[(PathBuf, usize)], random: &mut Random) -> Vec<(PathBuf, usize)
         bits.push((file.clone(), (bytes - 1 - random.below(end)) * 8 + random.below(8)));
     }
     while bits.len() < flips {
-        let mut at = random.below(total);
-        let found = files.iter().find(|(_, bytes)| {
-            let within = at < *bytes;
-            at = if within { at } else { at - bytes };
-            within
-        });
-        let (file, _) = found.unwrap();
-        bits.push((file.clone(), at * 8 + random.below(8)));
+        let (file, bytes) = random.pick(&files);
+        let within = if random.chance(75) { (*bytes).min(FRONT) } else { *bytes };
+        bits.push((file.clone(), random.below(within * 8)));
     }
     bits
 }
