@@ -17,9 +17,10 @@ use tempfile::TempDir;
 
 use crate::batch;
 use crate::harness::{TestEngine, copy_folder, flip, rows_of};
+use crate::program::{PATIENCE, eventually};
 use crate::random::Random;
 
-const FLIPS: usize = 200;
+const FLIPS: usize = 150;
 /// Bytes at both ends of a file that are flipped more often: headers, footers, lengths.
 const ENDS: usize = 64;
 /// What a large file has, has it mostly here.
@@ -63,6 +64,9 @@ impl Subject {
             let TestEngine { folder, engine, session, .. } = test;
             engine.shutdown(Duration::ZERO).await;
             drop((engine, session));
+            // Connections to the catalog close in the background; the last takes the log of changes away.
+            let log = source.join("catalog.sqlite-wal");
+            eventually("the catalog is closed", PATIENCE, || !log.exists());
             copy_folder(&source, &data);
             folder
         } else {
