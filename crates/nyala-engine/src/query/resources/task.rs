@@ -55,9 +55,12 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T> Task<T> {
+    /// Work that is done leaves the account to what the statement does next.
     fn end(&self) {
-        self.account.end(Reason::Cancelled);
-        self.handle.abort();
+        if !self.handle.is_finished() {
+            self.account.end(Reason::Cancelled);
+            self.handle.abort();
+        }
     }
 }
 
