@@ -154,7 +154,9 @@ pub fn parquet_files() -> Vec<Vec<u8>> {
     let new = || WriterProperties::builder().set_writer_version(WriterVersion::PARQUET_2_0);
     let plain = |encoding| new().set_dictionary_enabled(false).set_encoding(encoding);
     let mut files = Vec::new();
-    for batch in [people(), numbers(), times(), bytes(), dictionaries(), lists()] {
+    // The writer knows no intervals of months, days and nanoseconds.
+    let times = times().project(&[0, 1, 2, 3, 5]).unwrap();
+    for batch in [people(), numbers(), times, bytes(), dictionaries(), lists()] {
         files.push(parquet_file(&batch, old()));
         files.push(parquet_file(&batch, new().set_compression(Compression::SNAPPY)));
         files.push(parquet_file(&batch, old().set_compression(Compression::ZSTD(Default::default()))));

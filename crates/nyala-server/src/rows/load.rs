@@ -241,8 +241,8 @@ impl Load {
     ) -> Result<usize, QueryError> {
         let mut parts = self.parts.take().ok_or_else(|| QueryError::internal("a load was lost"))?;
         let work = tokio::task::spawn_blocking(move || {
-            let batches = catch_unwind(AssertUnwindSafe(|| decode(&mut parts)));
-            (parts, batches.unwrap_or_else(|_| Err(undecodable())))
+            let batches = caught(|| decode(&mut parts));
+            (parts, batches)
         });
         let pushed = self.loading.within(async {
             let (mut parts, batches) = work.await.map_err(QueryError::internal)?;
@@ -263,8 +263,11 @@ impl Load {
     }
 }
 
-/// What is said when a decoder panics: checks come before each, but those of others may have thought of less.
-fn undecodable() -> QueryError {
-    QueryError::new(ErrorKind::Data, "the body cannot be decoded: it is damaged, or of another format")
-        .hint("check how it was written, and report it if other programs read it")
+/// The same, or an error where a library panics: checks come before each decoder, but it may have thought of less than they.
+pub(super) fn caught<T>(decode: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
+        let message = "the body cannot be decoded: it is damaged, or of another format";
+        Err(QueryError::new(ErrorKind::Data, message)
+            .hint("check how it was written, and report it if other programs read it"))
+    })
 }

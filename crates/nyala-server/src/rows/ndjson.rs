@@ -103,7 +103,8 @@ impl NdJson {
 }
 
 fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
-    let lines = 1 + block.iter().filter(|byte| **byte == b'\n').count();
+    let ends = block.iter().filter(|byte| **byte == b'\n').count();
+    let lines = ends + usize::from(!block.ends_with(b"\n"));
     // A name that the table does not have is a mistake, not something to pass over.
     let builder = ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true);
     let mut decoder = builder.with_batch_size(lines.min(batch_rows(schema))).build_decoder()?;

@@ -169,8 +169,12 @@ impl Layout<'_> {
         self.items(if length == 0 { 0 } else { length + 1 }, width)
     }
 
+    /// Items of a fixed width, and nothing behind them but more items: padding is to 8 or 64 bytes.
     fn items(&mut self, count: usize, width: usize) -> Result<(), QueryError> {
-        self.buffer_of(count.checked_mul(width).ok_or_else(short)?)
+        let needed = count.checked_mul(width).ok_or_else(short)?;
+        let there = self.buffer()?;
+        let is_cut = width.is_power_of_two() && there % width != 0;
+        if there >= needed && !is_cut { Ok(()) } else { Err(short()) }
     }
 
     /// Takes the next buffer, which must have `needed` bytes.
