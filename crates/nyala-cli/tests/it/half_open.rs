@@ -160,7 +160,7 @@ fn a_place_is_taken_by_a_login_that_succeeded_and_by_nothing_else() {
     open.set_read_timeout(Some(PATIENCE)).unwrap();
     for _ in 0..3 {
         open.write_all(known).unwrap();
-        let answer = read_some(&mut open);
+        let answer = read_answer(&mut open);
         assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("connection: close"), "{answer}");
     }
     let answer = String::from_utf8_lossy(&send(http, known)).into_owned();
@@ -296,15 +296,21 @@ fn half_open(door: SocketAddr, said: &[u8]) -> Option<TcpStream> {
     Some(socket)
 }
 
-fn read_some(socket: &mut TcpStream) -> String {
+/// One answer, of a connection that stays open.
+fn read_answer(socket: &mut TcpStream) -> String {
     let mut chunk = [0; 65536];
-    let mut read = Vec::new();
-    while !read.ends_with(b"}}") {
+    let mut read = String::new();
+    loop {
+        if let Some((head, body)) = read.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+            if body.len() >= length.parse().unwrap() {
+                return read;
+            }
+        }
         let length = socket.read(&mut chunk).unwrap();
-        assert!(length > 0, "closed after {}", String::from_utf8_lossy(&read));
-        read.extend_from_slice(&chunk[..length]);
+        assert!(length > 0, "closed after {read}");
+        read.push_str(std::str::from_utf8(&chunk[..length]).unwrap());
     }
-    String::from_utf8_lossy(&read).into_owned()
 }
 
 /// The request, as the last one of its connection.
