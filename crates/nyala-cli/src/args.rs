@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use nyala_model::listen_text::parse_listen;
 
 use crate::bench::BenchArgs;
 use crate::catalog::CatalogArgs;
@@ -61,18 +62,22 @@ pub struct ServeArgs {
     /// Folder of catalog, cubes and spill files; overrides `data_dir`
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
-    /// Address for PostgreSQL clients; overrides `server.postgres_listen`
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address for PostgreSQL clients, or a port of this machine; overrides `server.postgres_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub postgres_listen: Option<SocketAddr>,
     /// Folder of a Unix socket for PostgreSQL clients of this machine; overrides `server.postgres_socket`
     #[arg(long, value_name = "FOLDER")]
     pub postgres_socket: Option<PathBuf>,
-    /// Address for HTTP clients; overrides `server.http_listen`
-    #[arg(long, value_name = "ADDRESS")]
+    /// Address for HTTP clients, or a port of this machine; overrides `server.http_listen`
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub http_listen: Option<SocketAddr>,
     /// Listen also where other machines reach a server that lets everybody do everything
     #[arg(long)]
     pub allow_unauthenticated: bool,
+}
+
+fn listen(text: &str) -> Result<SocketAddr, &'static str> {
+    parse_listen(text).ok_or("give an address such as 127.0.0.1:5433, or a port")
 }
 
 impl ServeArgs {

@@ -28,7 +28,7 @@ pub fn write(
 }
 
 /// An address that a client on this machine can use: "all addresses" is for listening only.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub fn reachable(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => SocketAddr::from(([127, 0, 0, 1], v4.port())),
         SocketAddr::V6(v6) if v6.ip().is_unspecified() => {

@@ -24,6 +24,13 @@ impl Opened {
         self.data_dir.path()
     }
 
+    /// Tells whoever finds the folder in use where it is served.
+    pub fn tell_address(&self, url: &str) {
+        if let Err(error) = self.data_dir.tell_address(url) {
+            tracing::debug!(%error, "the lock of the data folder does not tell the address");
+        }
+    }
+
     /// Cancels what runs and gives the folder free.
     pub async fn close(self) {
         self.engine.shutdown(Duration::from_secs(1)).await;

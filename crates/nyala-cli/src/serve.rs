@@ -24,6 +24,7 @@ pub async fn command(args: ServeArgs) -> anyhow::Result<()> {
 pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Result<()> {
     let shutdown = CancellationToken::new();
     let running = serve(config, Arc::clone(&opened.engine), shutdown.clone()).await?;
+    opened.tell_address(&format!("postgres://{}/nyala", greeting::reachable(running.postgres_address)));
     let encrypted = !config.server.tls.certificate.as_os_str().is_empty();
     if config.server.authentication == Authentication::None {
         for address in [running.postgres_address, running.http_address] {

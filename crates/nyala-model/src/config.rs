@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config_values::{listen, size};
+
 /// The effective configuration of one node. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -43,6 +45,7 @@ pub struct LiveConfig {
     /// Memory that live tables of all disk stores together may hold, in bytes, besides
     /// `query.memory_limit_bytes`. Values beyond it stay on disk and are read when they are asked for; keys and
     /// rows that are not sealed are always in memory. 0 means no limit. Default 0.
+    #[serde(deserialize_with = "size")]
     pub memory_limit_bytes: u64,
 }
 
@@ -51,12 +54,15 @@ pub struct LiveConfig {
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
     /// PostgreSQL wire protocol. Default `127.0.0.1:5433`.
+    #[serde(deserialize_with = "listen")]
     pub postgres_listen: SocketAddr,
     /// Folder of a Unix socket for PostgreSQL clients of this machine, named `.s.PGSQL.` and the port. Default empty: none.
     pub postgres_socket: PathBuf,
     /// HTTP API, health and metrics. Default `127.0.0.1:8090`.
+    #[serde(deserialize_with = "listen")]
     pub http_listen: SocketAddr,
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
+    #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
     /// Clients that are logged in at each door; further ones are refused with a clear error. Default 1000.
     pub max_connections: usize,
@@ -112,15 +118,18 @@ pub struct QueryConfig {
     /// Memory that hot cuboids, queries and builds together may hold, in bytes; 0 means 60 % of the
     /// machine's, or of what its control group may use if that is less. What `cache` leaves of it is
     /// divided in halves for queries and for builds, which spill or fail beyond theirs. Default 0.
+    #[serde(deserialize_with = "size")]
     pub memory_limit_bytes: usize,
     /// Memory that the process may occupy, in bytes; 0 means the machine's, or what its control group may use if
     /// that is less. When it is nearly reached, the statement that holds the most is ended. Default 0.
     pub process_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
+    #[serde(deserialize_with = "size")]
     pub spill_limit_bytes: u64,
     /// Rows a batch holds. Larger batches cost memory, smaller ones time. Default 8192.
     pub batch_rows: usize,
     /// Longest statement accepted, in bytes. Default 1 MiB.
+    #[serde(deserialize_with = "size")]
     pub max_statement_bytes: usize,
     /// Deepest nesting and longest chain of one operator accepted in a statement: planning time grows
     /// faster than the chain does. Default 2000.
@@ -162,6 +171,7 @@ pub struct GroupConfig {
     /// How long a query waits for a slot before it is refused, in milliseconds. Default 60000.
     pub queue_timeout_ms: u64,
     /// Memory one query may hold, in bytes, before it spills or fails; 0 means its share of all. Default 0.
+    #[serde(deserialize_with = "size")]
     pub query_memory_bytes: usize,
     /// Users whose queries belong to the group. Default none.
     pub users: Vec<String>,
@@ -225,9 +235,11 @@ pub struct CacheConfig {
     pub hot_cuboids_percent: usize,
     /// Memory for plans of queries that come again and again, in bytes. It is estimated, and taken beside
     /// the memory limit. 0 keeps none, so that every query is planned. Default 64 MiB.
+    #[serde(deserialize_with = "size")]
     pub plans_bytes: usize,
     /// Memory for answers that sessions want again (`SET nyala.result_cache = on`), in bytes, beside the memory
     /// limit. 0 keeps none. Default 64 MiB.
+    #[serde(deserialize_with = "size")]
     pub results_bytes: usize,
 }
 

@@ -59,7 +59,7 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl DataDir {
@@ -79,12 +79,21 @@ impl DataDir {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(StorageError::InUse { holder: read_holder(&mut lock), path });
+                let (holder, address) = read_holder(&mut lock);
+                return Err(StorageError::InUse { path, holder, address });
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         write_holder(&mut lock, holder).map_err(failed)?;
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock })
+    }
+
+    /// Tells whoever finds the folder in use where its holder listens.
+    ///
+    /// # Errors
+    /// The lock's file cannot be written.
+    pub fn tell_address(&self, address: &str) -> io::Result<()> {
+        writeln!(&self.lock, "\n{address}")
     }
 
     /// Refuses a folder that has contents but no catalog: what would be opened is an empty database.
@@ -125,12 +134,13 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
-fn read_holder(lock: &mut File) -> String {
+/// Who holds the folder, and where it listens.
+fn read_holder(lock: &mut File) -> (String, Option<String>) {
     let mut text = String::new();
-    match lock.read_to_string(&mut text) {
-        Ok(_) if !text.trim().is_empty() => text.trim().to_owned(),
-        _ => "another process".to_owned(),
-    }
+    // What cannot be read is not known.
+    let _ = lock.read_to_string(&mut text);
+    let mut lines = text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty());
+    (lines.next().unwrap_or_else(|| "another process".to_owned()), lines.next())
 }
 
 fn write_holder(lock: &mut File, holder: &str) -> std::io::Result<()> {
@@ -149,8 +159,13 @@ mod tests {
     fn a_second_holder_is_told_who_the_first_is() {
         let folder = std::env::temp_dir().join(format!("nyala-lock-{}", std::process::id()));
         let first = DataDir::lock(&folder, "`nyala serve` (process 1)").unwrap();
-        let second = DataDir::lock(&folder, "second").unwrap_err().to_string();
-        assert!(second.contains("in use by `nyala serve` (process 1)"), "{second}");
+        let second = || DataDir::lock(&folder, "second").unwrap_err();
+        assert!(second().to_string().contains("in use by `nyala serve` (process 1)"), "{}", second());
+        assert!(matches!(second(), StorageError::InUse { address: None, .. }));
+        first.tell_address("postgres://127.0.0.1:7/nyala").unwrap();
+        assert!(second().to_string().contains("in use by `nyala serve` (process 1);"), "{}", second());
+        let StorageError::InUse { address: Some(address), .. } = second() else { panic!("{}", second()) };
+        assert_eq!(address, "postgres://127.0.0.1:7/nyala");
         drop(first);
         DataDir::lock(&folder, "third").unwrap();
         std::fs::remove_dir_all(&folder).unwrap();

@@ -77,6 +77,8 @@ pub enum StorageError {
         path: PathBuf,
         /// What the other process wrote about itself.
         holder: String,
+        /// Where it listens, if it does.
+        address: Option<String>,
     },
     /// There are cubes, disk stores or copies of a catalog, but no catalog.
     #[error(

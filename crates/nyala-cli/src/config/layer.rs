@@ -7,6 +7,7 @@ use std::path::Path;
 
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Figment, Metadata, Profile, Provider};
+use nyala_model::size_text::parse_size;
 use nyala_model::suggest::nearest;
 
 use crate::report::Hinted;
@@ -104,7 +105,7 @@ pub(super) struct Layer {
 impl Layer {
     fn new(defaults: &Figment, key: &str, origin: String, text: &str) -> anyhow::Result<Self> {
         let default = defaults.find_value(key)?;
-        let value = typed(&default, text).map_err(|rule| {
+        let value = typed(key, &default, text).map_err(|rule| {
             Hinted::error(
                 format!("{origin} must be {rule}, but is `{text}`"),
                 format!("it sets the configuration key `{key}`"),
@@ -126,8 +127,11 @@ impl Provider for Layer {
 }
 
 /// The text as a value of the default's type, or what it would have to be.
-fn typed(default: &Value, text: &str) -> Result<Value, &'static str> {
+fn typed(key: &str, default: &Value, text: &str) -> Result<Value, &'static str> {
     match default {
+        Value::Num(..) if key.ends_with("_bytes") => parse_size(text)
+            .map(Value::from)
+            .ok_or("a number of bytes such as `2147483648`, `2GB` or `512MiB`"),
         Value::Num(..) => match (text.trim().parse::<u64>(), text.trim().parse::<i64>()) {
             (Ok(number), _) => Ok(Value::from(number)),
             (_, Ok(number)) => Ok(Value::from(number)),

@@ -45,6 +45,38 @@ fn texts_take_the_type_of_their_key() {
 }
 
 #[test]
+fn sizes_have_units_and_a_port_is_an_address_of_this_machine() {
+    let file = File::new(
+        "[query]\nmemory_limit_bytes = \"2GB\"\nspill_limit_bytes = \"1.5 TiB\"\nmax_statement_bytes = 4096\n\
+         [server]\npostgres_listen = 5433\nhttp_listen = \":8090\"\n\
+         [admission.groups.a]\nquery_memory_bytes = \"512MiB\"\n",
+    );
+    let environment = [("NYALA_CACHE__PLANS_BYTES", "16 MiB"), ("NYALA_SERVER__MAX_BODY_BYTES", "65536")];
+    let config = load(Some(&file), &environment, &[]).unwrap().config;
+    assert_eq!(config.query.memory_limit_bytes, 2_000_000_000);
+    assert_eq!(config.query.spill_limit_bytes, 3 << 39);
+    assert_eq!((config.query.max_statement_bytes, config.server.max_body_bytes), (4096, 65536));
+    assert_eq!(config.admission.groups["a"].query_memory_bytes, 512 << 20);
+    assert_eq!(config.cache.plans_bytes, 16 << 20);
+    assert_eq!(config.server.postgres_listen.to_string(), "127.0.0.1:5433");
+    assert_eq!(config.server.http_listen.to_string(), "127.0.0.1:8090");
+    let environment = [("NYALA_SERVER__POSTGRES_LISTEN", "6000")];
+    let config = load(None, &environment, &[]).unwrap().config;
+    assert_eq!(config.server.postgres_listen.to_string(), "127.0.0.1:6000");
+    for (text, words) in [
+        ("[query]\nmemory_limit_bytes = \"much\"\n", "`query.memory_limit_bytes`"),
+        ("[query]\nmemory_limit_bytes = -1\n", "a number of bytes such as"),
+        ("[server]\npostgres_listen = 70000\n", "or a port"),
+        ("[server]\npostgres_listen = \"example.org\"\n", "`server.postgres_listen`"),
+    ] {
+        let text = error(Some(&File::new(text)), &[]);
+        assert!(text.contains(words), "{text}");
+    }
+    let text = error(None, &[("NYALA_QUERY__MEMORY_LIMIT_BYTES", "2XB")]);
+    assert!(text.contains("must be a number of bytes such as `2147483648`, `2GB`"), "{text}");
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_origin() {
     let variable = |name: &str, value: &str| error(None, &[(name, value)]);
     let text = variable("NYALA_SERVER__HTTP_LISTN", "x");

@@ -18,12 +18,8 @@ pub async fn connect(args: &SqlArgs) -> Result<Client> {
     let flags: Vec<Flag> = args.data_dir.iter().map(|dir| Flag::data_dir(dir)).collect();
     let config = config::load(&args.config, &flags)?.into_config();
     let opened = Embedded::open(&config).await.map_err(|error| match error.downcast_ref::<StorageError>() {
-        Some(StorageError::InUse { .. }) => {
-            let url = format!("postgres://{}/nyala", config.server.postgres_listen);
-            Hinted::error(
-                error.to_string(),
-                format!("if a server holds it, connect to that: `nyala sql --url {url}`"),
-            )
+        Some(StorageError::InUse { address: Some(url), .. }) => {
+            Hinted::error(error.to_string(), format!("connect to it: `nyala sql --url {url}`"))
         }
         _ => error,
     });

@@ -25,7 +25,8 @@ fn a_data_folder_is_held_by_one_process_and_its_name_is_told() {
     let second = try_run(serve_anywhere().arg("--data-dir").arg(folder.path()));
     check_refused(&second, &[&holder, "stop it"]);
     let prompt = try_run(nyala(&["sql", "-c", "SELECT 1", "--data-dir"]).arg(folder.path()));
-    check_refused(&prompt, &[&holder, "nyala sql --url postgres://"]);
+    let address = format!("nyala sql --url postgres://{}/nyala`", server.postgres);
+    check_refused(&prompt, &[&holder, &address]);
     server.check_alive("a second process on its data folder");
     drop(server);
     Server::start(folder.path()).check_alive("the lock of a killed process");

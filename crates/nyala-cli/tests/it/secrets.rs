@@ -25,6 +25,8 @@ const STATEMENTS: &[&str] = &[
     "CREATE USER eve PASSWORD 'hunter2",
     "CREATE USER eve PASSWORD 'don''t hunter2' SUPERUSER NONSENSE",
     "SET password = 'hunter2'",
+    "SET password = hunter2",
+    "SET password TO \"hunter2\"",
     "SET my.secret = 'hunter2'",
     "SELECT 'hunter2' AS password",
     "SELECT CAST('hunter2' AS INT) AS token",
@@ -78,10 +80,12 @@ fn secrets_are_in_no_log_and_no_list() {
     let log = server.query("SELECT query FROM system.query_log");
     let is_listed = |words: &str| log.iter().any(|row| row[0].contains(words));
     for words in [
-        "EXPLAIN ALTER USER ann PASSWORD ********",
+        "EXPLAIN ALTER USER ann PASSWORD '********'",
+        "CREATE USER eve IDENTIFIED ********",
+        "SET password = '********'",
         "SELECT '********' AS password",
         "SELEC 'postgres://********@db/x'",
-        "s3://********@bucket/t/",
+        "COPY nowhere FROM 's3://********@bucket/t.csv'",
     ] {
         assert!(is_listed(words), "{words}: {log:?}");
     }
@@ -133,8 +137,8 @@ fn no_table_shows_what_passwords_are_checked_with() {
         "SELECT count(*) FROM nyala.pg_catalog.\"pg_authid\" AS a",
         "SELECT 1 WHERE EXISTS (SELECT 1 FROM pg_catalog.pg_authid)",
         "WITH a AS (SELECT * FROM pg_authid) SELECT * FROM a",
-        "PREPARE p AS SELECT * FROM pg_authid",
-        "EXPLAIN SELECT * FROM pg_authid",
+        "PREPARE p AS SELECT * FROM pg_catalog.pg_authid",
+        "EXPLAIN SELECT * FROM pg_catalog.pg_authid",
     ] {
         let refused = ask("ann", sql);
         assert_eq!(refused.code, Some(1), "{sql}: {refused:?}");

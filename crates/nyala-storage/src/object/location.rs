@@ -152,7 +152,7 @@ mod tests {
         check("gopher://x/y", "scheme `gopher`");
         check("s3:///key", "bucket");
         check("file://host/x", "absolute path");
-        check("s3://key:secret@bucket/x", "location `s3://…@bucket/x` is");
-        check("s3://bucket/x?X-Amz-Signature=secret", "location `s3://bucket/x?…` is");
+        check("s3://key:secret@bucket/x", "`s3://…@bucket/x` is not a location");
+        check("s3://bucket/x?X-Amz-Signature=secret", "`s3://bucket/x?…` is not a location");
     }
 }

@@ -150,6 +150,10 @@ fn id_of(path: &Path) -> Option<Id> {
 
 /// The path without symbolic links, as far as it exists.
 pub fn real_path(path: &Path) -> PathBuf {
-    let real = |there: &Path| Some(there.canonicalize().ok()?.join(path.strip_prefix(there).ok()?));
+    let real = |there: &Path| {
+        let (real, rest) = (there.canonicalize().ok()?, path.strip_prefix(there).ok()?);
+        // Nothing joined is a slash at the end, with which no file is found.
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    };
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }

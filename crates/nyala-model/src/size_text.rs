@@ -1,0 +1,46 @@
+//! Sizes as people write them in configuration.
+
+use bytesize::ByteSize;
+
+/// A number of bytes, or one with `kB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024),
+/// whatever the case; none if it is neither, or more than there can be.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match text.parse::<u64>() {
+        Ok(bytes) => Some(bytes),
+        // It gives the largest number for what is larger.
+        Err(_) => text.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| *bytes < u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        let check = |text, bytes: Option<u64>| assert_eq!(parse_size(text), bytes, "{text}");
+        check("0", Some(0));
+        check(" 1048576 ", Some(1 << 20));
+        check("2GB", Some(2_000_000_000));
+        check("2 gb", Some(2_000_000_000));
+        check("512MiB", Some(512 << 20));
+        check("1.5 GiB", Some(3 << 29));
+        check("64KiB", Some(64 << 10));
+        check("3TiB", Some(3 << 40));
+        for nonsense in [
+            "",
+            "GB",
+            "-1",
+            "-2GB",
+            "2XB",
+            "2GB2",
+            "many",
+            "99999999999999TiB",
+            "18446744073709551616",
+            "NaN",
+        ] {
+            check(nonsense, None);
+        }
+    }
+}
