@@ -17,6 +17,7 @@ pub(crate) use algebra::{
     Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
     share_states,
 };
+pub(crate) use bounded::bound_calls;
 pub(crate) use mended::adding;
 pub(crate) use register::register;
 pub(crate) use rint::{Rint, nearest_whole};

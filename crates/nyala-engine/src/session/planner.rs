@@ -14,6 +14,7 @@ use super::overflow::check_overflow;
 use super::rounding::round_casts;
 use super::windows::interruptible_windows;
 use crate::cube::FinishAggregatePlanner;
+use crate::functions::bound_calls;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl QueryPlanner for NyalaPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-        let plan = round_casts(check_overflow(conditions_first(plan.clone())?)?)?;
+        let plan = bound_calls(round_casts(check_overflow(conditions_first(plan.clone())?)?)?)?;
         let plan = interruptible_windows(plan)?;
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
             .create_physical_plan(&plan, session)
