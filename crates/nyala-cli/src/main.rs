@@ -38,6 +38,10 @@ const EVENTS: usize = 128;
 /// The same for a thread that has tasks still. The system keeps the rest, in order.
 const EVENTS_WHEN_BUSY: usize = 16;
 
+/// Room for parsing statements at the limits of size and depth, and for walking over them: 500 SELECTs that UNION combines are a tree
+/// as deep. Only what is used is taken from memory.
+const STACK_BYTES: usize = 16 << 20;
+
 fn main() -> ExitCode {
     nyala_server::tls::install_provider();
     allocator::count();
@@ -58,6 +62,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     let processors = std::thread::available_parallelism().map_or(FEWEST_THREADS, Into::into);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(processors.max(FEWEST_THREADS))
+        .thread_stack_size(STACK_BYTES)
         .max_io_events_per_tick(EVENTS)
         .max_io_events_per_busy_tick(EVENTS_WHEN_BUSY)
         .enable_all()

@@ -136,6 +136,10 @@ pub struct QueryConfig {
     pub max_expression_terms: usize,
     /// Most SELECTs one statement may combine with UNION, INTERSECT and EXCEPT. Default 500.
     pub max_set_operations: usize,
+    /// Most SELECTs, tables and joins that one statement may be planned into, a query in WITH wherever it is named. Default 5000.
+    pub max_plan_nodes: usize,
+    /// Most expressions that one statement may be planned into, a constant counting as a tenth. Default 50000.
+    pub max_plan_expressions: usize,
     /// A query that runs longer is cancelled, in milliseconds; 0 means never. Default 0.
     pub statement_timeout_ms: u64,
     /// A statement that takes longer is written to the log, in milliseconds; 0 means none is. Default 10000.
@@ -330,6 +334,8 @@ impl Default for QueryConfig {
             max_statement_bytes: 1 << 20,
             max_expression_terms: 2000,
             max_set_operations: 500,
+            max_plan_nodes: 5_000,
+            max_plan_expressions: 50_000,
             statement_timeout_ms: 0,
             slow_ms: 10_000,
             stuck_after_ms: 60_000,
@@ -463,6 +469,18 @@ impl Config {
             "query.max_set_operations",
             "between 1 and 5000",
             &query.max_set_operations,
+        )?;
+        check(
+            (100..=1_000_000).contains(&query.max_plan_nodes),
+            "query.max_plan_nodes",
+            "between 100 and 1000000",
+            &query.max_plan_nodes,
+        )?;
+        check(
+            (1000..=100_000_000).contains(&query.max_plan_expressions),
+            "query.max_plan_expressions",
+            "between 1000 and 100000000",
+            &query.max_plan_expressions,
         )?;
         for group in self.admission.groups.values() {
             check(group.weight > 0, "admission.groups.NAME.weight", "at least 1", &group.weight)?;

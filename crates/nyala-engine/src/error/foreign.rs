@@ -2,6 +2,7 @@
 
 use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::sql::sqlparser::parser::ParserError;
 use nyala_model::suggest::nearest;
 use nyala_runtime::Ended;
 use nyala_storage::StorageError;
@@ -27,6 +28,10 @@ pub(super) fn from_datafusion(error: &DataFusionError) -> QueryError {
         DataFusionError::Collection(errors) => errors
             .first()
             .map_or_else(|| QueryError::internal("an empty collection of errors"), from_datafusion),
+        DataFusionError::SQL(inner, _) if matches!(**inner, ParserError::RecursionLimitExceeded) => {
+            QueryError::new(ErrorKind::LimitExceeded, "statement is nested too deeply")
+                .hint("split it with common table expressions")
+        }
         DataFusionError::SQL(inner, _) => QueryError::new(ErrorKind::Syntax, tidy(&inner.to_string())),
         DataFusionError::ArrowError(inner, _) => from_arrow(inner),
         DataFusionError::SchemaError(inner, _) => from_schema(inner),

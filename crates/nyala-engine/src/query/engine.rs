@@ -36,7 +36,7 @@ use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::LiveStores;
 use crate::scan::{DamageReports, HotCuboids, Stores};
 use crate::session::{BaseState, ContextSource, SessionExtension, SnapshotContext};
-use crate::statement::StatementLimits;
+use crate::statement::{PlanBudget, StatementLimits};
 
 /// How long a stop waits for cancelled work, and then for its clean-up.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
@@ -121,6 +121,7 @@ impl Engine {
             hot.as_ref(),
             &damage,
             (config.query.batch_rows, partitions),
+            PlanBudget::from(&config.query),
             &extensions,
         )?;
         let limits = StatementLimits::from(&config.query);

@@ -4,6 +4,7 @@ mod activity;
 mod answer;
 mod audit;
 mod authorize;
+mod budget;
 mod burden;
 mod catalog_copies;
 mod cubes;

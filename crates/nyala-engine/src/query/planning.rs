@@ -14,6 +14,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 
 use super::activity::Running;
 use super::answer::Answer;
+use super::budget::{budget_of, check_plan};
 use super::burden::Burden;
 use super::engine::Engine;
 use super::history::Recorded;
@@ -74,7 +75,9 @@ impl Unoptimized {
 
 /// Resolves names and types.
 pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) -> Result<Planned> {
+    let budget = budget_of(&state);
     let raw = twins::plan(statement, &state).await?;
+    check_plan(&raw, budget)?;
     let gives_rows = !matches!(
         raw,
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
@@ -199,7 +202,10 @@ pub(super) fn optimize(
     state: &mut SessionState,
     settings: &Settings,
 ) -> Result<(LogicalPlan, Report)> {
-    let (routed, report) = route(query.analyze(state)?, state, context, settings)?;
+    let budget = budget_of(state);
+    let analyzed = query.analyze(state)?;
+    check_plan(&analyzed, budget)?;
+    let (routed, report) = route(analyzed, state, context, settings)?;
     if report.all_from_cuboids() {
         let optimizer = &mut state.config_mut().options_mut().optimizer;
         // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
@@ -209,6 +215,7 @@ pub(super) fn optimize(
         optimizer.enable_round_robin_repartition = false;
     }
     let logical = state.optimizer().optimize(routed, &*state, |_, _| {})?;
+    check_plan(&logical, budget)?;
     Ok((logical, report))
 }
 

@@ -20,10 +20,12 @@ use super::rounding::RoundConstants;
 use super::settings::NyalaOptions;
 use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
+use super::wanted::{WantedAnalysis, WantedRule};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::error::Result;
 use crate::functions::register;
 use crate::scan::{DamageReports, HotCuboids};
+use crate::statement::PlanBudget;
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
 /// every change of the catalog waits for that.
@@ -37,6 +39,7 @@ impl BaseState {
         hot: Option<&Arc<HotCuboids>>,
         damage: &Arc<DamageReports>,
         (batch_rows, partitions): (usize, usize),
+        budget: PlanBudget,
         extensions: &[Arc<dyn SessionExtension>],
     ) -> Result<Self> {
         let mut config = SessionConfig::new()
@@ -45,7 +48,8 @@ impl BaseState {
             .with_information_schema(true)
             .with_batch_size(batch_rows)
             .with_target_partitions(partitions)
-            .with_extension(Arc::clone(damage));
+            .with_extension(Arc::clone(damage))
+            .with_extension(Arc::new(budget));
         if let Some(hot) = hot {
             config = config.with_extension(Arc::clone(hot));
         }
@@ -98,7 +102,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(ConstantsRight));
     rules.push(Arc::new(DisjointLists));
     rules.push(Arc::new(ConstantsFit));
-    rules
+    rules.into_iter().map(|rule| Arc::new(WantedAnalysis(rule)) as Arc<_>).collect()
 }
 
 /// DataFusion's, after what keeps them from going too far.
@@ -106,5 +110,5 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(RoundConstants), Arc::new(KeepCasts), Arc::new(KeepCase)];
     rules.extend(Optimizer::new().rules);
-    rules
+    rules.into_iter().map(|rule| Arc::new(WantedRule(rule)) as Arc<_>).collect()
 }

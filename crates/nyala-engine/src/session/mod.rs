@@ -23,6 +23,7 @@ mod settings;
 mod tables;
 mod texts;
 mod times;
+mod wanted;
 mod windows;
 mod yielding;
 
@@ -36,6 +37,7 @@ pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use rounding::round_casts_in;
 pub(crate) use settings::{DEFINITIONS as SETTINGS, Settings, unknown as unknown_setting};
+pub(crate) use wanted::while_wanted;
 pub(crate) use yielding::in_small_batches;
 
 /// The one database that clients see.

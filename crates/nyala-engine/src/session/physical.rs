@@ -22,6 +22,7 @@ use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
 use super::guards::BehindFilters;
 use super::insert_yields::InsertYields;
+use super::wanted::check_wanted;
 use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -72,6 +73,7 @@ impl PhysicalOptimizerRule for PhysicalRules {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let rules = if is_plain(plan.as_ref()) { &self.few } else { &self.all };
         rules.iter().try_fold(plan, |plan, rule| {
+            check_wanted()?;
             rule.optimize_with_context(plan, context).map_err(|error| error.context(rule.name()))
         })
     }

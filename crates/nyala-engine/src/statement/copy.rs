@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::ast::Statement;
 use super::balance::balance_chains;
-use super::dialect::DIALECT;
+use super::dialect::Postgres;
 use super::parser::{RECURSION_LIMIT, expected, from_parser};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -50,7 +50,8 @@ pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> 
     let mut tokens = statement_tokens(parser);
     let label = take_label(&mut tokens)?;
     // Its parser would take what follows `FROM STDIN;` for rows, so that it gets this statement alone.
-    let mut alone = Parser::new(&DIALECT).with_tokens_with_locations(tokens);
+    let dialect = Postgres::for_tokens(tokens.len());
+    let mut alone = Parser::new(&dialect).with_tokens_with_locations(tokens);
     alone.next_token();
     let copy = alone.parse_copy().map_err(from_parser)?;
     let rest = alone.peek_token();
@@ -101,9 +102,9 @@ pub(super) fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// Such a statement: the door that can send rows as it asks does what it says.
-pub(super) fn parse_copy_to_client(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+pub(super) fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     let mut parser =
-        Parser::new(&DIALECT).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
+        Parser::new(dialect).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
     let copy = parser.parse_statement().map_err(from_parser)?;
     let rest = parser.peek_token();
     if rest.token != Token::EOF {

@@ -1,21 +1,43 @@
 //! PostgreSQL's SQL, where the parser of 0.62 reads it otherwise.
 
 use std::any::TypeId;
+use std::cell::Cell;
 
 use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword::{self, DISTINCT, FROM, IS, NOT};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
-/// What every statement is read as.
-pub(super) const DIALECT: Postgres = Postgres;
+/// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
+/// failed: `position(a, b)` as `position(a IN b)` first, `CAST(…` as a cast and then as a function. Within each other these
+/// double the work at every level, so that a text of 1 KB would be read for years.
+const SPARE_OPERANDS: usize = 100_000;
 
 const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// The parser's own PostgreSQL dialect, in which `IS DISTINCT FROM` binds as closely as `IS NULL`: it takes all that
 /// follows, so that `a IS DISTINCT FROM 1 AND b` would compare `a` with `1 AND b`.
+///
+/// It counts the operands that the parser begins to read, and ends the parser when there are too many: each attempt goes by way
+/// of an operand, except for those that `limits` bounds.
 #[derive(Debug)]
-pub(super) struct Postgres;
+pub(super) struct Postgres {
+    operands_left: Cell<usize>,
+    is_exhausted: Cell<bool>,
+}
+
+impl Postgres {
+    /// For one text of so many tokens.
+    pub(super) fn for_tokens(count: usize) -> Self {
+        let operands_left = Cell::new(count.saturating_mul(2).saturating_add(SPARE_OPERANDS));
+        Self { operands_left, is_exhausted: Cell::new(false) }
+    }
+
+    /// Whether the parser was ended because it had read too many operands.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.is_exhausted.get()
+    }
+}
 
 macro_rules! as_postgresql {
     ($($name:ident)*) => {
@@ -28,6 +50,16 @@ macro_rules! as_postgresql {
 impl Dialect for Postgres {
     fn dialect(&self) -> TypeId {
         PARSER.dialect()
+    }
+
+    /// Takes none of its own. The error is the one that the parser does not answer with another attempt.
+    fn parse_prefix(&self, _: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        let Some(left) = self.operands_left.get().checked_sub(1) else {
+            self.is_exhausted.set(true);
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        };
+        self.operands_left.set(left);
+        None
     }
 
     fn parse_infix(

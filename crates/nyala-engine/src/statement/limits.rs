@@ -4,10 +4,14 @@
 //! length of a chain of operators. So the token list is walked once, iteratively, and a statement that
 //! could exhaust a stack or a minute of planning is refused with its limit named.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use nyala_model::config::QueryConfig;
 
+use super::ast::{Kind, Statement};
+use super::attempts::Attempts;
+use super::expansion::check_expansion;
+use super::plan_budget::PlanBudget;
+use super::shape::{Level, Shape};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Chains of arithmetic and other operators may be this much of the limit for AND and OR, which are
@@ -17,12 +21,22 @@ const OTHER_OPERATORS_SHARE: usize = 8;
 /// Deepest nesting of brackets.
 const MAX_DEPTH: usize = 64;
 
+/// Deepest nesting of brackets and of CASE together.
+const MAX_LEVELS: usize = 128;
+
+/// EXCEPT and INTERSECT in one statement: each is a join.
+const MAX_DIFFERENCES: usize = 100;
+
+/// Tokens that may be read, each as often as the brackets around it are tried, see [`Attempts`].
+const MAX_READINGS: usize = 5_000_000;
+
 /// Largest sizes and shapes of a statement that are accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct StatementLimits {
     bytes: usize,
     terms: usize,
     set_operations: usize,
+    budget: PlanBudget,
 }
 
 impl From<&QueryConfig> for StatementLimits {
@@ -31,6 +45,7 @@ impl From<&QueryConfig> for StatementLimits {
             bytes: config.max_statement_bytes,
             terms: config.max_expression_terms,
             set_operations: config.max_set_operations,
+            budget: PlanBudget::from(config),
         }
     }
 }
@@ -48,47 +63,67 @@ impl StatementLimits {
         ))
     }
 
+    /// Refuses a statement that would be planned into too much.
+    pub(super) fn check_statement(&self, statement: &Statement) -> Result<()> {
+        match &statement.kind {
+            Kind::DataFusion(statement) => check_expansion(statement, self.budget),
+            Kind::Nyala(_) => Ok(()),
+        }
+    }
+
     /// Refuses statements whose nesting, operator chains or set operations exceed the limits.
     pub fn check_tokens(&self, tokens: &[TokenWithSpan]) -> Result<()> {
-        let mut levels = vec![Level::default()];
-        for token in tokens {
-            match &token.token {
-                Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
-                Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
-                    levels.pop();
-                }
-                token => {
-                    if let Some(level) = levels.last_mut() {
-                        level.count(token);
-                    }
-                }
+        let mut shape = Shape::default();
+        let mut attempts = Attempts::default();
+        for token in tokens.iter().map(|token| &token.token) {
+            if matches!(token, Token::Whitespace(_)) {
+                continue;
             }
-            self.check_depth(levels.len())?;
-            if let Some(level) = levels.last() {
-                self.check_level(level)?;
+            attempts.count(token);
+            shape.count(token);
+            self.check_shape(&shape)?;
+            if attempts.readings() > MAX_READINGS {
+                return Err(exceeded(
+                    format!(
+                        "queries in double brackets are nested so that the parser would read more than {MAX_READINGS} tokens"
+                    ),
+                    "leave out brackets around brackets, or split the statement with common table expressions",
+                ));
             }
         }
         Ok(())
     }
 
-    fn check_depth(&self, depth: usize) -> Result<()> {
-        if depth <= MAX_DEPTH {
-            return Ok(());
+    fn check_shape(&self, shape: &Shape) -> Result<()> {
+        if shape.brackets > MAX_DEPTH {
+            return Err(exceeded(
+                format!("statement nests brackets deeper than {MAX_DEPTH}"),
+                "split it with common table expressions",
+            ));
         }
-        Err(exceeded(
-            format!("statement nests brackets deeper than {MAX_DEPTH}"),
-            "split it with common table expressions",
-        ))
-    }
-
-    fn check_level(&self, level: &Level) -> Result<()> {
-        let others = (self.terms / OTHER_OPERATORS_SHARE).max(1);
-        if level.set_operations > self.set_operations {
+        if shape.levels.len() > MAX_LEVELS {
+            return Err(exceeded(
+                format!("statement nests CASE and brackets deeper than {MAX_LEVELS}"),
+                "write the conditions side by side in one CASE, or join a table of the values",
+            ));
+        }
+        if shape.set_operations > self.set_operations {
             return Err(exceeded(
                 format!("statement combines more than {} SELECTs", self.set_operations),
                 "load the values into a table, or raise `query.max_set_operations`",
             ));
         }
+        if shape.differences > MAX_DIFFERENCES {
+            return Err(exceeded(
+                format!("statement combines more than {MAX_DIFFERENCES} SELECTs with EXCEPT and INTERSECT"),
+                "combine some of them with UNION first",
+            ));
+        }
+        shape.levels.last().map_or(Ok(()), |level| self.check_level(level))
+    }
+
+    fn check_level(&self, level: &Level) -> Result<()> {
+        let others = (self.terms / OTHER_OPERATORS_SHARE).max(1);
         if level.logical > self.terms {
             return Err(exceeded(
                 format!("expression has a chain of more than {} AND or OR terms", self.terms),
@@ -101,74 +136,17 @@ impl StatementLimits {
                 "split the expression, or raise `query.max_expression_terms`",
             ));
         }
+        let deepest = others + MAX_LEVELS;
+        if level.depth() > deepest {
+            return Err(exceeded(
+                format!("expression is nested more than {deepest} operators and brackets deep"),
+                "split the expression, or raise `query.max_expression_terms`",
+            ));
+        }
         Ok(())
     }
 }
 
 fn exceeded(message: String, hint: &str) -> QueryError {
     QueryError::new(ErrorKind::LimitExceeded, message).hint(hint)
-}
-
-/// What has been seen since the last opening bracket.
-#[derive(Default)]
-struct Level {
-    /// AND and OR since the last comma or clause.
-    logical: usize,
-    /// Other binary operators since the last AND, OR, comma or clause.
-    operators: usize,
-    /// NOT, unary signs and CASE in a row: they nest without brackets.
-    prefixes: usize,
-    set_operations: usize,
-}
-
-impl Level {
-    fn count(&mut self, token: &Token) {
-        match token {
-            Token::Comma | Token::SemiColon => self.start_expression(),
-            Token::Word(word) => self.count_word(word.keyword),
-            Token::Number(..)
-            | Token::SingleQuotedString(_)
-            | Token::Whitespace(_)
-            | Token::Placeholder(_)
-            | Token::EOF => {}
-            _ => self.operators += 1,
-        }
-    }
-
-    fn count_word(&mut self, keyword: Keyword) {
-        match keyword {
-            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
-                self.set_operations += 1;
-                self.start_expression();
-            }
-            Keyword::AND | Keyword::OR => {
-                self.logical += 1;
-                self.operators = 0;
-                self.prefixes = 0;
-            }
-            Keyword::SELECT
-            | Keyword::FROM
-            | Keyword::WHERE
-            | Keyword::GROUP
-            | Keyword::HAVING
-            | Keyword::ORDER
-            | Keyword::ON
-            | Keyword::VALUES
-            // The arms of a CASE stand side by side.
-            | Keyword::WHEN
-            | Keyword::THEN
-            | Keyword::ELSE => self.start_expression(),
-            Keyword::NOT | Keyword::CASE | Keyword::EXPLAIN => self.prefixes += 1,
-            Keyword::IS | Keyword::LIKE | Keyword::ILIKE | Keyword::COLLATE | Keyword::AT | Keyword::JOIN => {
-                self.operators += 1;
-            }
-            _ => {}
-        }
-    }
-
-    fn start_expression(&mut self) {
-        self.logical = 0;
-        self.operators = 0;
-        self.prefixes = 0;
-    }
 }

@@ -13,7 +13,7 @@ use super::alter::{AlterCube, parse_actions};
 use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
-use super::dialect::DIALECT;
+use super::dialect::Postgres;
 use super::limits::StatementLimits;
 use super::live::parse_live;
 use super::options::parse_options;
@@ -28,14 +28,19 @@ pub(super) const RECURSION_LIMIT: usize = 300;
 /// Splits `sql` into statements. An empty text has none.
 pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     limits.check_bytes(sql)?;
-    let tokens = Tokenizer::new(&DIALECT, sql)
+    let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql)
         .tokenize_with_location()
         .map_err(|error| QueryError::from(DataFusionError::from(ParserError::from(error))))?;
+    // The parser steps over white space whenever it looks ahead, so that a megabyte of it costs as often as that.
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    tokens.dedup_by(|next, token| is_space(next) && is_space(token));
     limits.check_tokens(&tokens)?;
     let mut statements = Vec::new();
     for mut tokens in split(tokens) {
         respell(&mut tokens);
-        statements.push(parse_one(tokens)?);
+        let statement = parse_one(tokens)?;
+        limits.check_statement(&statement)?;
+        statements.push(statement);
     }
     if let [statement] = statements.as_mut_slice() {
         statement.keep_text(sql);
@@ -60,11 +65,24 @@ fn split(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
 }
 
 fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+    let dialect = Postgres::for_tokens(tokens.len());
+    match parse_with(&dialect, tokens) {
+        Err(_) if dialect.is_exhausted() => {
+            let message = "statement can be read in too many ways: the parser gave up";
+            Err(QueryError::new(ErrorKind::LimitExceeded, message).hint(
+                "calls of `CAST`, `position`, `substring` and their kin are nested deeply, and one may be misspelt: split the expression",
+            ))
+        }
+        parsed => parsed,
+    }
+}
+
+fn parse_with(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     if is_copy_to_client(&tokens) {
-        return parse_copy_to_client(tokens);
+        return parse_copy_to_client(dialect, tokens);
     }
     let mut parser =
-        DFParserBuilder::new(tokens).with_dialect(&DIALECT).with_recursion_limit(RECURSION_LIMIT).build()?;
+        DFParserBuilder::new(tokens).with_dialect(dialect).with_recursion_limit(RECURSION_LIMIT).build()?;
     if let Some(statement) = parse_nyala(&mut parser)? {
         expect_end(&mut parser)?;
         return Ok(Statement::new(Kind::Nyala(statement)));

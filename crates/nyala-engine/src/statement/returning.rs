@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::DIALECT;
+use super::dialect::Postgres;
 use crate::error::{QueryError, Result};
 
 /// What an UPDATE gives back.
@@ -41,7 +41,8 @@ fn rename(relation: &mut TableFactor, target: &ObjectName) {
 
 /// A query for `items` from the table that `choose` puts there.
 fn select(items: Vec<SelectItem>, choose: impl FnOnce(&mut TableWithJoins)) -> Result<Box<Query>> {
-    let template = Parser::new(&DIALECT).try_with_sql("SELECT 1 FROM t");
+    let dialect = Postgres::for_tokens(0);
+    let template = Parser::new(&dialect).try_with_sql("SELECT 1 FROM t");
     let mut query = template.and_then(|mut parser| parser.parse_query()).map_err(QueryError::internal)?;
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(table) = select.from.first_mut()

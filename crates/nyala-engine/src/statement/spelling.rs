@@ -54,12 +54,12 @@ mod tests {
     use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
     use super::*;
-    use crate::statement::dialect::DIALECT;
+    use crate::statement::dialect::Postgres;
 
     #[test]
     fn words_of_transactions_are_known() {
         let check = |sql, expected: &str| {
-            let mut tokens = Tokenizer::new(&DIALECT, sql).tokenize_with_location().unwrap();
+            let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql).tokenize_with_location().unwrap();
             respell(&mut tokens);
             let text: String = tokens.iter().map(|token| token.token.to_string()).collect();
             assert_eq!(text.split_whitespace().collect::<Vec<_>>().join(" "), expected, "{sql}");

@@ -19,6 +19,7 @@ use super::guard::Works;
 use super::jobs::Jobs;
 use super::tracer;
 use crate::error::{ErrorKind, QueryError, Result};
+use crate::session::while_wanted;
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
@@ -123,17 +124,22 @@ impl Threads {
         T: Send + 'static,
     {
         let (mut sender, receiver) = oneshot::channel();
+        // Dropped with this call: then what computes without waiting ends too, at its next rule.
+        let waits = Arc::new(());
+        let work = while_wanted(Arc::downgrade(&waits), AssertUnwindSafe(work).catch_unwind());
         let job = async move {
             let done = tokio::select! {
                 biased;
                 () = sender.closed() => return,
-                done = AssertUnwindSafe(work).catch_unwind() => done,
+                done = work => done,
             };
             let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
         self.planning.push(job.boxed());
-        receiver.await.map_err(|_| gone())?
+        let planned = receiver.await;
+        drop(waits);
+        planned.map_err(|_| gone())?
     }
 
     /// Runs `work` on a planning thread, some time. Nobody waits for it.

@@ -1,0 +1,52 @@
+//! How often the parser reads the tokens of a text, counted without parsing it.
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// How often the parser reads the tokens of a text at most.
+///
+/// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: what is within a run of
+/// brackets with a query in it is read as often as the run is long, and runs within each other multiply.
+#[derive(Default)]
+pub(super) struct Attempts {
+    readings: usize,
+    /// For each open bracket, how often what is in it is read.
+    times: Vec<usize>,
+    /// Brackets that opened just now.
+    run: usize,
+}
+
+impl Attempts {
+    /// Tokens that are read at most, each as often as it is.
+    pub(super) fn readings(&self) -> usize {
+        self.readings
+    }
+
+    /// Takes the next token, which is no white space.
+    pub(super) fn count(&mut self, token: &Token) {
+        let around = self.times.last().copied().unwrap_or(1);
+        self.readings = self.readings.saturating_add(around);
+        match token {
+            Token::LParen => {
+                self.times.push(around);
+                self.run += 1;
+                return;
+            }
+            Token::RParen => {
+                self.times.pop();
+            }
+            Token::Word(word) if self.run > 1 && begins_query(word.keyword) => {
+                if let Some(times) = self.times.last_mut() {
+                    *times = around.saturating_mul(self.run);
+                }
+            }
+            Token::SemiColon => self.times.clear(),
+            _ => {}
+        }
+        self.run = 0;
+    }
+}
+
+fn begins_query(keyword: Keyword) -> bool {
+    matches!(keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::TABLE | Keyword::FROM)
+}
