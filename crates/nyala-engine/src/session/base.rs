@@ -12,6 +12,7 @@ use super::casts::KeepCasts;
 use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
 use super::guards::KeepCase;
+use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
 use super::lists::DisjointLists;
 use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
@@ -20,7 +21,6 @@ use super::rounding::RoundConstants;
 use super::settings::NyalaOptions;
 use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
-use super::wanted::{WantedAnalysis, WantedRule};
 use super::{DATABASE, DEFAULT_SCHEMA};
 use crate::error::Result;
 use crate::functions::register;
@@ -102,7 +102,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(ConstantsRight));
     rules.push(Arc::new(DisjointLists));
     rules.push(Arc::new(ConstantsFit));
-    rules.into_iter().map(|rule| Arc::new(WantedAnalysis(rule)) as Arc<_>).collect()
+    rules.into_iter().map(|rule| Arc::new(InterruptibleAnalysis(rule)) as Arc<_>).collect()
 }
 
 /// DataFusion's, after what keeps them from going too far.
@@ -110,5 +110,5 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(RoundConstants), Arc::new(KeepCasts), Arc::new(KeepCase)];
     rules.extend(Optimizer::new().rules);
-    rules.into_iter().map(|rule| Arc::new(WantedRule(rule)) as Arc<_>).collect()
+    rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

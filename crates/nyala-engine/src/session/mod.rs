@@ -13,6 +13,7 @@ mod groups_in_scan;
 mod guards;
 mod insert_yields;
 mod interruptible;
+mod interruptible_rules;
 mod lists;
 mod overflow;
 mod physical;
@@ -23,7 +24,6 @@ mod settings;
 mod tables;
 mod texts;
 mod times;
-mod wanted;
 mod windows;
 mod yielding;
 
@@ -37,7 +37,6 @@ pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use rounding::round_casts_in;
 pub(crate) use settings::{DEFINITIONS as SETTINGS, Settings, unknown as unknown_setting};
-pub(crate) use wanted::while_wanted;
 pub(crate) use yielding::in_small_batches;
 
 /// The one database that clients see.

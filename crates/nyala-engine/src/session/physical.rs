@@ -22,7 +22,7 @@ use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
 use super::guards::BehindFilters;
 use super::insert_yields::InsertYields;
-use super::wanted::check_wanted;
+use super::yielding::check_statement;
 use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -73,7 +73,7 @@ impl PhysicalOptimizerRule for PhysicalRules {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let rules = if is_plain(plan.as_ref()) { &self.few } else { &self.all };
         rules.iter().try_fold(plan, |plan, rule| {
-            check_wanted()?;
+            check_statement()?;
             rule.optimize_with_context(plan, context).map_err(|error| error.context(rule.name()))
         })
     }

@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt;
-use nyala_runtime::{Scope, ThreadClass, Work, join_class};
+use nyala_runtime::{Reason, Scope, ThreadClass, Work, join_class};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -19,7 +19,6 @@ use super::guard::Works;
 use super::jobs::Jobs;
 use super::tracer;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::while_wanted;
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
@@ -124,9 +123,9 @@ impl Threads {
         T: Send + 'static,
     {
         let (mut sender, receiver) = oneshot::channel();
-        // Dropped with this call: then what computes without waiting ends too, at its next rule.
-        let waits = Arc::new(());
-        let work = while_wanted(Arc::downgrade(&waits), AssertUnwindSafe(work).catch_unwind());
+        let account = Arc::new(Work::default());
+        self.works.add(&account);
+        let work = Scope::new(Arc::clone(&account)).run(AssertUnwindSafe(work).catch_unwind());
         let job = async move {
             let done = tokio::select! {
                 biased;
@@ -137,9 +136,9 @@ impl Threads {
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
         self.planning.push(job.boxed());
-        let planned = receiver.await;
-        drop(waits);
-        planned.map_err(|_| gone())?
+        // Dropped with this call: then what computes without waiting ends too, at its next rule.
+        let _ends = EndOnDrop(account);
+        receiver.await.map_err(|_| gone())?
     }
 
     /// Runs `work` on a planning thread, some time. Nobody waits for it.
@@ -150,6 +149,15 @@ impl Threads {
             }
         };
         self.planning.push(job.boxed());
+    }
+}
+
+/// Has work end that its caller does not wait for any more.
+struct EndOnDrop(Arc<Work>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end(Reason::Cancelled);
     }
 }
 
@@ -221,6 +229,26 @@ mod tests {
             tokio::time::timeout(std::time::Duration::from_secs(60), both).await.unwrap().unwrap(),
             10
         );
+    }
+
+    #[tokio::test]
+    async fn planning_that_computes_learns_that_its_caller_is_gone() {
+        let threads = Threads::start(1).unwrap();
+        let (begins, begun) = oneshot::channel();
+        let (ends, end) = oneshot::channel();
+        let busy = threads.plan::<_, ()>(async move {
+            begins.send(()).unwrap();
+            while nyala_runtime::check().is_ok() {
+                std::thread::yield_now();
+            }
+            ends.send(()).unwrap();
+            Err(QueryError::cancelled())
+        });
+        tokio::select! {
+            _ = busy => unreachable!("it goes on until its caller is gone"),
+            begun = begun => begun.unwrap(),
+        }
+        tokio::time::timeout(std::time::Duration::from_secs(60), end).await.unwrap().unwrap();
     }
 
     /// Not only while it waits.
