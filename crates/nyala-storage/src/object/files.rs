@@ -75,7 +75,7 @@ impl Listing {
                 Err(StorageError::OwnFiles { .. }) if self.leads_to_a_single_file(path) => Ok(false),
                 checked => checked.map(|_| true),
             },
-            metadata => Ok(!self.rules.own().has_file(&real.join(name), metadata.ok().as_ref())),
+            metadata => Ok(!self.rules.own().has_single_file(&real.join(name), metadata.ok().as_ref())),
         }
     }
 

@@ -14,13 +14,16 @@ use arc_swap::ArcSwap;
 const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// Folders within a data folder that the server writes; the files that lie in the data folder directly are its own, too.
+/// Folders within a data folder that the server writes.
 const SERVER_FOLDERS: [&str; 4] = ["catalog-backups", "cubes", "set-aside", "tmp"];
 /// Disk stores that have no other place.
 const STORES_FOLDER: &str = "stores";
 
-/// The catalog, whose files lie in the data folder directly.
-const CATALOG_FILES: [&str; 3] = ["catalog.sqlite", "catalog.sqlite-wal", "nyala.lock"];
+/// What the names of the server's files begin with that lie in the data folder directly: the catalog with what SQLite and its
+/// upkeep put beside it, and the lock.
+const FILE_PREFIXES: [&str; 2] = ["catalog", "nyala."];
+/// Those that are told by their inode, too.
+const CATALOG_FILES: [&str; 2] = ["catalog.sqlite", "catalog.sqlite-wal"];
 
 /// Device and inode.
 type Id = (u64, u64);
@@ -59,10 +62,6 @@ impl Folder {
 
     fn is(&self, folder: &Path) -> bool {
         self.path == folder || (self.id.is_some() && self.id == id_of(folder))
-    }
-
-    fn contains(&self, folder: &Path) -> bool {
-        folder.starts_with(&self.path) || folder.ancestors().any(|folder| self.is(folder))
     }
 }
 
@@ -112,15 +111,37 @@ impl OwnPaths {
 
     /// Whether a folder, as [`real_path`] gives it, is the server's or lies in one of its folders.
     pub(super) fn has_folder(&self, folder: &Path, wish: Wish) -> bool {
-        let known = self.known.load();
-        let stores = known.stores.iter().filter(|_| wish == Wish::Table);
-        is_of_system(folder)
-            || known.data_dir.as_ref().is_some_and(|data_dir| data_dir.is(folder))
-            || known.folders.iter().chain(stores).any(|own| own.contains(folder))
+        self.is_data_dir(folder) || self.has_all_in(folder, wish)
     }
 
-    /// Whether a file, as [`real_path`] gives it, is one of the server's that lies outside of its folders.
+    fn is_data_dir(&self, folder: &Path) -> bool {
+        self.known.load().data_dir.as_ref().is_some_and(|data_dir| data_dir.is(folder))
+    }
+
+    /// Whether everything in this folder is the server's.
+    fn has_all_in(&self, folder: &Path, wish: Wish) -> bool {
+        let known = self.known.load();
+        let own = || known.folders.iter().chain(known.stores.iter().filter(|_| wish == Wish::Table));
+        if is_of_system(folder) || own().any(|own| folder.starts_with(&own.path)) {
+            return true;
+        }
+        let ids: Vec<Id> = folder.ancestors().filter_map(id_of).collect();
+        own().any(|own| own.id.is_some_and(|id| ids.contains(&id)))
+    }
+
+    /// Whether a file, as [`real_path`] gives it, is the server's.
     pub(super) fn has_file(&self, file: &Path, metadata: Option<&Metadata>) -> bool {
+        let named = |name: &str| FILE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let is_named =
+            file.file_name().is_some_and(|name| named(&name.to_string_lossy().to_ascii_lowercase()));
+        self.has_single_file(file, metadata)
+            || file.parent().is_some_and(|folder| {
+                self.has_all_in(folder, Wish::Table) || (is_named && self.is_data_dir(folder))
+            })
+    }
+
+    /// Whether a file is one of the server's that may lie beside others.
+    pub(super) fn has_single_file(&self, file: &Path, metadata: Option<&Metadata>) -> bool {
         let known = self.known.load();
         let linked = metadata.filter(|metadata| metadata.nlink() > 1).map(id);
         known.files.iter().any(|own| own == file || (linked.is_some() && linked == id_of(own)))

@@ -98,7 +98,7 @@ impl LocationRules {
         let Some(path) = folder.local_path() else { return Ok(AllowedLocation(folder)) };
         let real = real_path(&path);
         self.check_real_prefix(&path, &real)?;
-        if is_of_system(&path) || self.own.has_folder(&real, Wish::Store) || self.own.has_file(&real, None) {
+        if is_of_system(&path) || self.own.has_folder(&real, Wish::Store) {
             return Err(StorageError::OwnFiles { path });
         }
         Ok(AllowedLocation(folder))
@@ -133,13 +133,11 @@ impl LocationRules {
         let real = real_path(path);
         self.check_real_prefix(path, &real)?;
         let metadata = real.metadata().ok();
-        let folder = match metadata.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-            true => Some(real.as_path()),
-            false => real.parent(),
+        let is_own = match metadata.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+            true => self.own.has_folder(&real, Wish::Table),
+            false => self.own.has_file(&real, metadata.as_ref()),
         };
-        if folder.is_some_and(|folder| self.own.has_folder(folder, Wish::Table))
-            || self.own.has_file(&real, metadata.as_ref())
-        {
+        if is_own {
             return Err(own());
         }
         Ok(real)
@@ -238,7 +236,8 @@ mod tests {
             "db",
             "db/",
             "db/catalog.sqlite",
-            "db/later.csv",
+            "db/Catalog.Later",
+            "db/nyala.lock",
             "db/cubes/",
             "db/cubes/1/0.parquet",
             "db/tmp/",
