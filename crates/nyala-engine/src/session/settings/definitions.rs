@@ -160,7 +160,7 @@ fn on_or_off(switch: bool) -> String {
 /// The setting of a name, whatever its case.
 pub(super) fn find(name: &str) -> Option<&'static Definition> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
-    DEFINITIONS.iter().find(|definition| is(&definition.name) || definition.also.iter().any(|also| is(also)))
+    DEFINITIONS.iter().find(|definition| is(&definition.name) || definition.also.iter().any(&is))
 }
 
 /// The error of a name that is no setting.
