@@ -130,7 +130,8 @@ impl Catalog {
     }
 
     /// Writes a copy of everything, as of one moment, to a file that does not exist. Changes go on meanwhile.
-    pub async fn copy_to(&self, path: &Path) -> Result<(), CatalogError> {
+    /// Gives what the copy holds.
+    pub async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError> {
         self.shared.store.copy_to(path).await
     }
 

@@ -57,7 +57,8 @@ pub trait CatalogStore: Send + Sync + Debug {
     async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
 
     /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.
-    async fn copy_to(&self, path: &Path) -> Result<(), CatalogError>;
+    /// Gives what the copy holds.
+    async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError>;
 
     /// Whether this catalog was put in the place of a newer one, and nobody has dealt with what that left behind.
     async fn restored(&self) -> Result<bool, CatalogError>;

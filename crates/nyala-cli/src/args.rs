@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use nyala_model::listen_text::parse_listen;
 
+use crate::backup::{BackupArgs, RestoreArgs};
 use crate::bench::BenchArgs;
 use crate::catalog::CatalogArgs;
 use crate::config::Flag;
@@ -35,6 +36,10 @@ pub enum Command {
     Gen(GenArgs),
     /// Loads a server with queries of many clients and reports throughput and latencies
     Bench(BenchArgs),
+    /// Saves a whole data folder to another folder, also while a server runs
+    Backup(BackupArgs),
+    /// Makes a data folder of a backup
+    Restore(RestoreArgs),
     /// Lists copies of a catalog, and puts one in its place when it is lost or damaged
     Catalog(CatalogArgs),
     /// Verifies, saves and repairs the folder of a disk store that no server has open

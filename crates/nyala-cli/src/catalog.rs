@@ -1,6 +1,6 @@
 //! `nyala catalog`: the copies of a catalog, and what is done when the catalog is lost or damaged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ async fn restored(folder: &Path, from: Option<&Path>) -> anyhow::Result<String> 
     let data_dir = DataDir::lock(folder, &holder)?;
     let (file, aside) = (data_dir.catalog_file(), data_dir.path().join(SET_ASIDE));
     if let Some(from) = from {
-        let done = restore(&file, from, &aside).await?;
+        let done = restore(&file, from, &aside, &BTreeMap::new()).await?;
         return Ok(report(&done, &format!("`{}`", from.display()), data_dir.path()));
     }
     check_needed(&data_dir).await?;
@@ -128,7 +128,7 @@ async fn check_needed(data_dir: &DataDir) -> anyhow::Result<()> {
 
 async fn take(copy: &Backup, file: &Path, aside: &Path) -> anyhow::Result<Restored> {
     anyhow::ensure!(copy.is_whole()?, "it is damaged");
-    Ok(restore(file, &copy.path, aside).await?)
+    Ok(restore(file, &copy.path, aside, &BTreeMap::new()).await?)
 }
 
 fn made_at(copy: &Backup) -> String {

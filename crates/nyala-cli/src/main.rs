@@ -5,6 +5,7 @@
 
 mod allocator;
 mod args;
+mod backup;
 mod bench;
 mod build_progress;
 mod catalog;
@@ -84,6 +85,8 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
             generate::command(args.generate, storage).await
         }
         Command::Bench(args) => bench::command(args).await,
+        Command::Backup(args) => backup::backup(args).await,
+        Command::Restore(args) => backup::restore(&args).await,
         Command::Catalog(args) => catalog::command(&args).await,
         Command::DiskStore(args) => disk_store::command(&args),
         Command::Config(args) => config::command(&args),

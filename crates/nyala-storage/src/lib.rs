@@ -6,6 +6,7 @@
 
 pub mod data_dir;
 mod error;
+pub mod folder_backup;
 pub mod object;
 pub mod oplog;
 

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
+use nyala_model::CatalogSnapshot;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
 
+use super::file::create_file;
 use super::load;
-use super::store::create_file;
 use crate::error::CatalogError;
 
 /// Copies `catalog` to `target` as of one transaction, and waits until the copy is on the disk. Without the log of changes:
 /// the copy is one file.
-pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<(), CatalogError> {
+pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let failed = |source| CatalogError::Open { path: target.to_owned(), source };
     // SQLite takes an empty file, and gives it no other mode.
     create_file(target).map_err(failed)?;
@@ -20,18 +21,18 @@ pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<(), CatalogErr
     let copied = copied.execute(&mut connection).await;
     connection.close().await?;
     copied?;
-    verify(target).await?;
+    let snapshot = verify(target).await?;
     let path = target.to_owned();
     let synced = tokio::task::spawn_blocking(move || std::fs::File::open(path)?.sync_all()).await;
-    synced.map_err(|_| CatalogError::Interrupted)?.map_err(failed)
+    synced.map_err(|_| CatalogError::Interrupted)?.map_err(failed)?;
+    Ok(snapshot)
 }
 
 /// Reads all that a snapshot has, and so compares it with its checksums: what is damaged is no backup.
-async fn verify(copy: &Path) -> Result<(), CatalogError> {
+async fn verify(copy: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let options = SqliteConnectOptions::new().filename(copy).pragma("query_only", "ON");
     let mut connection: SqliteConnection = options.connect().await?;
     let read = load::snapshot(&mut connection).await;
     connection.close().await?;
-    read?;
-    Ok(())
+    Ok(read?)
 }

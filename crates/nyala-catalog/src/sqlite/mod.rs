@@ -2,6 +2,7 @@
 
 mod apply;
 mod copy;
+mod file;
 mod history;
 mod jobs;
 mod load;

@@ -1,6 +1,6 @@
 //! Puts a copy in the place of a catalog that is lost or damaged.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -11,10 +11,11 @@ use nyala_model::{CatalogSnapshot, DiskStoreEntry};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection, Error, Row, SqlitePool};
 
+use super::file::create_file;
 use super::mark::{self, Found, Mark, sync_folder};
 use super::row::to_json;
 use super::seal::{Key, check, count_write, seal};
-use super::store::{SqliteStore, create_file, give_back};
+use super::store::{SqliteStore, give_back};
 use super::{load, schema};
 use crate::error::CatalogError;
 
@@ -36,17 +37,22 @@ pub struct Restored {
 }
 
 /// Puts the copy `from`, which stays where it is, in the place of the catalog `path`, which no process has open. What is
-/// there goes to a new folder below `aside`.
+/// there goes to a new folder below `aside`. Disk stores lie in the folders that `moved` has for their names from now on.
 ///
 /// # Errors
 /// As [`SqliteStore::open`] if the copy is not whole: then nothing was changed.
-pub async fn restore(path: &Path, from: &Path, aside: &Path) -> Result<Restored, CatalogError> {
+pub async fn restore(
+    path: &Path,
+    from: &Path,
+    aside: &Path,
+    moved: &BTreeMap<String, String>,
+) -> Result<Restored, CatalogError> {
     let failed = |source| CatalogError::Open { path: path.to_owned(), source };
     let marked = mark::read(path).map_err(failed)?;
     let new = with_suffix(path, "-restoring");
     remove(&new).map_err(failed)?;
     copy_files(from, &new).map_err(|source| CatalogError::Open { path: from.to_owned(), source })?;
-    let (snapshot, writes, had) = match prepare(&new, from, marked).await {
+    let (snapshot, writes, had) = match prepare((&new, from), marked, moved).await {
         Ok(prepared) => prepared,
         Err(error) => {
             remove(&new).map_err(failed)?;
@@ -65,25 +71,29 @@ pub async fn restore(path: &Path, from: &Path, aside: &Path) -> Result<Restored,
 /// Verifies the copy and makes it the successor of the catalog that is lost. Gives what it holds, how many transactions it
 /// has had now, and how many before.
 async fn prepare(
-    new: &Path,
-    from: &Path,
+    (new, from): (&Path, &Path),
     marked: Found,
+    moved: &BTreeMap<String, String>,
 ) -> Result<(CatalogSnapshot, u64, u64), CatalogError> {
     let store = SqliteStore::open_copy(new, from).await?;
-    let prepared = succeed(&store, marked).await.map_err(|error| store.explain(error));
+    let prepared = succeed(&store, marked, moved).await.map_err(|error| store.explain(error));
     store.close().await;
     prepared
 }
 
-async fn succeed(store: &SqliteStore, marked: Found) -> Result<(CatalogSnapshot, u64, u64), CatalogError> {
+async fn succeed(
+    store: &SqliteStore,
+    marked: Found,
+    moved: &BTreeMap<String, String>,
+) -> Result<(CatalogSnapshot, u64, u64), CatalogError> {
     let mut connection = store.writer.acquire().await?;
     schema::migrate(&mut connection).await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     // Every row is read, and so compared with its checksum.
     let before = load::snapshot(&mut transaction).await?;
     let had = super::seal::writes(&mut transaction).await?;
-    for entry in before.disk_stores.values().filter(|store| !store.leftovers.is_empty()) {
-        keep_tables(&mut transaction, entry).await?;
+    for entry in before.disk_stores.values() {
+        keep_tables(&mut transaction, entry, moved.get(&entry.name)).await?;
     }
     let version = before.version.0.saturating_add(VERSIONS_LEFT_OUT);
     set(&mut transaction, "snapshot_version", version).await?;
@@ -98,8 +108,13 @@ async fn succeed(store: &SqliteStore, marked: Found) -> Result<(CatalogSnapshot,
 }
 
 /// A name that was left over when the copy was made may be that of a table of the newer catalog.
-async fn keep_tables(connection: &mut SqliteConnection, store: &DiskStoreEntry) -> Result<(), Error> {
-    let entry = DiskStoreEntry { leftovers: BTreeSet::new(), ..store.clone() };
+async fn keep_tables(
+    connection: &mut SqliteConnection,
+    store: &DiskStoreEntry,
+    folder: Option<&String>,
+) -> Result<(), Error> {
+    let folder = folder.unwrap_or(&store.folder).clone();
+    let entry = DiskStoreEntry { leftovers: BTreeSet::new(), folder, ..store.clone() };
     let update = "UPDATE disk_stores SET entry = ? WHERE name = ?";
     sqlx::query(update).bind(to_json(&entry)?).bind(&store.name).execute(&mut *connection).await?;
     seal(connection, &Key::name("disk_stores", "name", &store.name)).await

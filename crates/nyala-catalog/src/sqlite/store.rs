@@ -1,7 +1,6 @@
 //! Opening the file, and the connections to it.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use sqlx::SqlitePool;
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::sqlite::{Sqlite, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
+use super::file::{create_file, create_folder, is_empty, may_be_sqlite};
 use super::mark::{self, Found, Mark};
 use super::{apply, copy, history, jobs, load, restore, schema, seal};
 use crate::change::Change;
@@ -245,7 +245,7 @@ impl CatalogStore for SqliteStore {
         history::list(&self.readers).await.map_err(|error| self.explain(error.into()))
     }
 
-    async fn copy_to(&self, path: &Path) -> Result<(), CatalogError> {
+    async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError> {
         copy::copy(&self.path, path).await.map_err(|error| self.explain(error))
     }
 
@@ -258,15 +258,6 @@ impl CatalogStore for SqliteStore {
         let writes = forgotten.map_err(|error| self.explain(error.into()))?;
         self.record(writes).await;
         Ok(())
-    }
-}
-
-/// Whether there is no such file, or nothing in it.
-fn is_empty(path: &Path) -> io::Result<bool> {
-    match std::fs::metadata(path) {
-        Ok(found) => Ok(found.is_file() && found.len() == 0),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(error) => Err(error),
     }
 }
 
@@ -288,48 +279,9 @@ fn lost(path: &Path) -> CatalogError {
     CatalogError::Corrupt { what }
 }
 
-fn create_folder(path: &Path) -> Result<(), CatalogError> {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder)
-            .map_err(|source| CatalogError::Open { path: path.to_owned(), source }),
-        _ => Ok(()),
-    }
-}
-
-/// Makes the file, if there is none, for its owner alone: it has what passwords are checked with. SQLite takes an empty file
-/// for a new database, and gives those beside it the same mode.
-pub(super) fn create_file(path: &Path) -> io::Result<()> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        made => made.map(drop),
-    }
-}
-
 /// Connections never grow old: reopening would only empty their statement caches.
 fn pool(connections: u32) -> PoolOptions<sqlx::Sqlite> {
     PoolOptions::new().max_connections(connections).idle_timeout(None).max_lifetime(None)
-}
-
-/// Whether the file is missing, empty or begins as SQLite files do.
-///
-/// SQLite itself takes a file of zeros, which a file system may leave after a power cut, for an empty
-/// database, and a new catalog in its place would hide the loss. Beside a rollback journal any contents
-/// are fine: the first write was interrupted, and SQLite is about to undo it.
-fn may_be_sqlite(path: &Path) -> io::Result<bool> {
-    const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-    let mut head = Vec::with_capacity(MAGIC.len());
-    match File::open(path) {
-        Ok(file) => file.take(MAGIC.len() as u64).read_to_end(&mut head)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-        Err(error) => return Err(error),
-    };
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    Ok(head.is_empty() || head == MAGIC || Path::new(&journal).exists())
 }
 
 /// A full disk keeps its own kind, by which [`CatalogError::is_disk_full`] recognises it.

@@ -13,6 +13,8 @@ mod split;
 mod table;
 mod target;
 
+pub use client::Outcome;
 pub use command::command;
 pub use output::duration;
 pub use split::split;
+pub use target::connect;

@@ -69,6 +69,7 @@ async fn a_damaged_file_fails_one_statement() {
         assert!(state == "damaged" && reason.contains(name(&file)), "{part}: {state} {reason}");
         test.check_miss(SUM, "is damaged: ").await;
         assert_eq!(test.engine.stats().damaged_segments, 1);
+        assert_eq!(test.run("SHOW CUBES").await[0][2], "damaged");
         test.run("BUILD CUBE c").await;
         assert_eq!(states(&test).await, [("ready".to_owned(), "NULL".to_owned())]);
         test.check_hit(SUM).await;

@@ -42,6 +42,14 @@ impl TestEngine {
         Self::open(tempfile::tempdir().unwrap(), |_| {}).await
     }
 
+    /// Over the data folder `data` in `place`, which stays when this is dropped.
+    pub async fn over(place: &Path) -> Self {
+        let mut folder = tempfile::Builder::new().tempdir_in(place).unwrap();
+        folder.disable_cleanup(true);
+        let data = place.join("data");
+        Self::open(folder, |config| config.data_dir = data).await
+    }
+
     pub async fn with_config(change: impl FnOnce(&mut Config)) -> Self {
         Self::open(tempfile::tempdir().unwrap(), change).await
     }

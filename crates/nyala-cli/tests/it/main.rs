@@ -11,6 +11,7 @@
 
 mod access;
 mod alter;
+mod backup;
 mod bench;
 mod bit_flips;
 mod cancel;

@@ -180,6 +180,7 @@ pub(super) fn own(
             Some(entry) if entry.owner.identity == *identity => Ok(()),
             _ => identity.require_superuser(&catalog, "killing what others run"),
         },
+        Nyala::Backup(_) => identity.require_superuser(&catalog, "a backup of the data folder"),
         // What others asked is shown by these.
         Nyala::ShowQueryHistory => identity.require_superuser(&catalog, "the query history"),
         Nyala::RecommendCube(_) => {

@@ -4,6 +4,8 @@ mod activity;
 mod answer;
 mod audit;
 mod authorize;
+
+mod backup;
 mod budget;
 mod burden;
 mod catalog_copies;

@@ -8,7 +8,7 @@ use super::answer::{Answer, Completion};
 use super::cubes::{alter, analyze, build, check, recommend, segments};
 use super::run::Deadline;
 use super::session::Session;
-use super::{authorize, ddl, history, live, planning, roles, show};
+use super::{authorize, backup, ddl, history, live, planning, roles, show};
 use crate::error::Result;
 use crate::session::Settings;
 use crate::statement::{LiveStatement, Nyala, Statement};
@@ -82,6 +82,7 @@ impl Session {
                 analyze::run(engine, &ddl::name_of(name, settings.schema())?, running).await
             }
             Nyala::RecommendCube(wish) => Box::pin(recommend::run(engine, wish, settings, running)).await,
+            Nyala::Backup(statement) => Box::pin(backup::run(engine, statement)).await,
             Nyala::CheckCube { name, sample } => {
                 let name = ddl::name_of(name, settings.schema())?;
                 Box::pin(check::run(engine, &name, *sample, settings, running)).await

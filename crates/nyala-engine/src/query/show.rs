@@ -38,6 +38,7 @@ pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {
         | Nyala::DropCube { .. }
         | Nyala::CancelJob(_)
         | Nyala::Live(_)
+        | Nyala::Backup(_)
         | Nyala::KillQuery { .. } => None,
     }
 }
@@ -138,6 +139,7 @@ fn state_of(engine: &Engine, cube: &CubeEntry) -> &'static str {
     let coverage = segments::coverage_now(engine, cube);
     match (ready_segments(cube).next(), coverage.first_reason()) {
         _ if building => "building",
+        _ if cube.segments.iter().any(|segment| segment.state == SegmentState::Damaged) => "damaged",
         (None, _) => "not built",
         (Some(_), Some(_)) => "stale",
         (Some(_), None) if ready_segments(cube).any(|s| !cube.definition.outstanding(s).is_empty()) => {

@@ -68,6 +68,8 @@ pub enum Nyala {
         /// Of `system.queries`.
         id: u64,
     },
+    /// `BACKUP TO 'folder' [BASE 'folder']`
+    Backup(Backup),
     /// `CHECK CUBE name [SAMPLE n]`
     CheckCube {
         /// The cube.
@@ -271,9 +273,27 @@ impl fmt::Display for Nyala {
             Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
             Self::Role(statement) => statement.fmt(f),
             Self::Live(statement) => statement.fmt(f),
+            Self::Backup(backup) => backup.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }
+    }
+}
+
+/// `BACKUP TO 'folder' [BASE 'folder']`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backup {
+    /// Where it goes.
+    pub target: String,
+    /// An earlier backup, with which files are shared.
+    pub base: Option<String>,
+}
+
+impl fmt::Display for Backup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        write!(f, "BACKUP TO {}", quoted(&self.target))?;
+        self.base.iter().try_for_each(|base| write!(f, " BASE {}", quoted(base)))
     }
 }
 

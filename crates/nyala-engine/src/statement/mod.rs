@@ -32,7 +32,7 @@ mod fuzz;
 
 pub use alter::{AlterAction, AlterCube};
 pub(crate) use ast::Kind;
-pub use ast::{BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
+pub use ast::{Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub(crate) use conflict::Conflict;
 pub use copy::CopyInto;
 pub use grouping::CubeGrouping;

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::alter::{AlterCube, parse_actions};
-use super::ast::{BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
+use super::ast::{Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::dialect::Postgres;
@@ -152,6 +152,10 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
             skip(parser, 2);
             Nyala::KillQuery { id: parser.parser.parse_literal_uint().map_err(from_parser)? }
         }
+        ("BACKUP", "TO") => {
+            skip(parser, 2);
+            Nyala::Backup(parse_backup(parser)?)
+        }
         ("CHECK", "CUBE") => {
             skip(parser, 2);
             Nyala::CheckCube { name: parse_name(parser)?, sample: parse_sample(parser)? }
@@ -221,6 +225,16 @@ fn parse_recommend_for(parser: &mut DFParser<'_>) -> Result<RecommendFor> {
         Some(_) => Ok(RecommendFor::Table(parse_name(parser)?)),
         None => Err(expected(parser, "`SCHEMA` or `TABLE`")),
     }
+}
+
+fn parse_backup(parser: &mut DFParser<'_>) -> Result<Backup> {
+    let target = parser.parser.parse_literal_string().map_err(from_parser)?;
+    let mut base = None;
+    if peek_word(parser, 0).as_deref() == Some("BASE") {
+        skip(parser, 1);
+        base = Some(parser.parser.parse_literal_string().map_err(from_parser)?);
+    }
+    Ok(Backup { target, base })
 }
 
 fn parse_sample(parser: &mut DFParser<'_>) -> Result<Option<u64>> {

@@ -75,6 +75,7 @@ fn our_statements_and_others_side_by_side() {
     );
     check("alter cube c set (retention = 100)", "ALTER CUBE c SET (retention = '100')");
     check("cancel job 7", "CANCEL JOB 7");
+    check("backup to '/a' ; Backup To '/it''s' base '/b'", "BACKUP TO '/a'; BACKUP TO '/it''s' BASE '/b'");
     check("check cube a.b; Check Cube c sample 7", "CHECK CUBE a.b; CHECK CUBE c SAMPLE 7");
 }
 

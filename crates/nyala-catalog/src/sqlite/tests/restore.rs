@@ -1,5 +1,6 @@
 //! Copies of a catalog, and what comes of putting one in its place.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ async fn a_copy_takes_the_place_of_a_damaged_catalog() {
     fs::write(&path, "rubbish").unwrap();
     Catalog::open_sqlite(&path).await.unwrap_err();
     let before = fs::read(&copy.path).unwrap();
-    let restored = restore(&path, &copy.path, &folder.path().join("aside")).await.unwrap();
+    let restored = restore(&path, &copy.path, &folder.path().join("aside"), &BTreeMap::new()).await.unwrap();
     assert_eq!(restored.missing, Some(1), "the second table");
     assert_eq!(fs::read(restored.set_aside.unwrap().join("catalog.sqlite")).unwrap(), b"rubbish");
     assert!(fs::read(&copy.path).unwrap() == before, "a copy stays as it is");
@@ -56,7 +57,7 @@ async fn a_copy_that_is_not_whole_changes_nothing() {
     assert!(!copy.is_whole().unwrap());
     bytes.truncate(bytes.len() / 2);
     fs::write(&copy.path, &bytes).unwrap();
-    let error = restore(&path, &copy.path, &folder.path().join("aside")).await.unwrap_err();
+    let error = restore(&path, &copy.path, &folder.path().join("aside"), &BTreeMap::new()).await.unwrap_err();
     assert!(matches!(error, CatalogError::Corrupt { .. }), "{error}");
     assert!(error.to_string().contains(&copy.path.display().to_string()), "{error}");
     assert!(fs::read(&path).unwrap() == catalog, "the catalog was touched");
@@ -67,7 +68,7 @@ async fn a_copy_that_is_not_whole_changes_nothing() {
 async fn the_catalog_itself_can_be_taken_as_it_is() {
     let (folder, path, _copy) = with_copy().await;
     fs::remove_file(crate::sqlite::mark::path_of(&path)).unwrap();
-    let restored = restore(&path, &path, &folder.path().join("aside")).await.unwrap();
+    let restored = restore(&path, &path, &folder.path().join("aside"), &BTreeMap::new()).await.unwrap();
     assert_eq!((restored.missing, restored.snapshot.tables.len()), (None, 2));
     Catalog::open_sqlite(&path).await.unwrap();
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use nyala_model::SegmentId;
 use tokio::runtime::Handle;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 use tokio_util::task::TaskTracker;
 
 use crate::error::{QueryError, Result};
@@ -21,11 +22,14 @@ pub(crate) struct Background {
     abandoned: Arc<Mutex<BTreeSet<SegmentId>>>,
     /// Segments that wait for the next attempt of a build that runs.
     left: Arc<Mutex<BTreeSet<SegmentId>>>,
+    /// Held by those who delete files that were replaced, and alone by who must find all that the catalog names.
+    deleting: Arc<RwLock<()>>,
 }
 
 impl Background {
     pub(crate) fn new(runtime: Handle) -> Self {
-        Self { runtime, tasks: TaskTracker::new(), abandoned: Arc::default(), left: Arc::default() }
+        let (abandoned, left) = (Arc::default(), Arc::default());
+        Self { runtime, tasks: TaskTracker::new(), abandoned, left, deleting: Arc::default() }
     }
 
     /// Marks a segment that nobody may take up any more.
@@ -72,12 +76,19 @@ impl Background {
         self.runtime.spawn(work);
     }
 
-    /// Runs `work` after `delay`, unless the process ends before.
+    /// Deletes by `work` after `delay`, unless the process ends before.
     pub(crate) fn later(&self, delay: Duration, work: impl FnOnce() + Send + 'static) {
+        let deleting = Arc::clone(&self.deleting);
         self.spawn(async move {
             tokio::time::sleep(delay).await;
+            let _held = deleting.read().await;
             work();
         });
+    }
+
+    /// While it is held no file is deleted that was replaced.
+    pub(crate) async fn keep_files(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.deleting).write_owned().await
     }
 
     /// Waits until nothing is left to finish, at most `grace`.

@@ -1,0 +1,110 @@
+//! `BACKUP TO 'folder' [BASE 'folder']`: the whole data folder as of one moment, while it is in use.
+//!
+//! ```text
+//! hold      changes of live tables' columns and stores; deletions of old files
+//! catalog   one copy, which decides what belongs to the backup
+//! cubes     files of ready segments, by hard links
+//! stores    each as it is then, at or after the catalog's moment
+//! manifest  last
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nyala_model::{CatalogSnapshot, SegmentState};
+use nyala_storage::data_dir::STORES;
+use nyala_storage::folder_backup::{BackupError, NewBackup};
+
+use super::answer::{Answer, Completion};
+use super::engine::Engine;
+use crate::cube::build::now_ms;
+use crate::error::{ErrorKind, QueryError, Result};
+use crate::statement::Backup;
+
+/// Makes a backup. It ends with the statement: what is there then has no manifest, and is none.
+pub(super) async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
+    let target = absolute(&statement.target)?;
+    let base = statement.base.as_deref().map(absolute).transpose()?;
+    let _stores = engine.stores_change.lock().await;
+    let _files = engine.background.keep_files().await;
+    let mut backup = blocking(move || Ok(NewBackup::begin(&target, base.as_deref(), now_ms())?)).await?;
+    let copied = engine.catalog().copy_to(&backup.folder().join("catalog.sqlite")).await?;
+    backup = save_stores(engine, &copied, backup).await?;
+    let (data_dir, version) = (engine.data_dir.clone(), copied.version.0);
+    let manifest = blocking(move || {
+        backup.add("catalog.sqlite")?;
+        save_cubes(&data_dir, &copied, &mut backup)?;
+        Ok(backup.finish(version)?)
+    })
+    .await?;
+    let (files, bytes) = manifest.size();
+    tracing::info!(folder = statement.target, files, bytes, "backup made");
+    Ok(Answer::Done(Completion { tag: "BACKUP".to_owned(), rows: Some(files as u64), notice: None }))
+}
+
+fn absolute(text: &str) -> Result<PathBuf> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    Err(QueryError::new(ErrorKind::InvalidParameter, format!("`{text}` is not an absolute path"))
+        .hint("name a folder of the machine that the server runs on, from `/` on"))
+}
+
+/// Each store by its own means, which need no stop: it is sealed off as of one LSN, copied and verified.
+async fn save_stores(
+    engine: &Engine,
+    snapshot: &CatalogSnapshot,
+    mut backup: NewBackup,
+) -> Result<NewBackup> {
+    for (number, (name, entry)) in snapshot.disk_stores.iter().enumerate() {
+        let store = engine.live().find(name);
+        let store = store.ok_or_else(|| QueryError::internal(format!("disk store `{name}` is not open")))?;
+        let open = store.opened().await?;
+        let folder = match Path::new(&entry.folder).is_absolute() {
+            true => {
+                let folder = format!("{STORES}/moved-{number}");
+                backup.add_moved(name, &folder);
+                folder
+            }
+            false => entry.folder.trim_end_matches('/').to_owned(),
+        };
+        backup = blocking(move || {
+            open.backup(&backup.folder().join(&folder))?;
+            backup.add_folder(&folder)?;
+            Ok(backup)
+        })
+        .await?;
+    }
+    Ok(backup)
+}
+
+/// Segments that are being built are left out: a build begins them anew.
+fn save_cubes(data_dir: &Path, snapshot: &CatalogSnapshot, backup: &mut NewBackup) -> Result<()> {
+    let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
+    for segment in segments.filter(|segment| segment.state == SegmentState::Ready) {
+        for file in segment.cuboids.iter().flat_map(|cuboid| &cuboid.files) {
+            let name = format!("{}{}", segment.location, file.name);
+            backup.link(&data_dir.join(&name), &name)?;
+        }
+    }
+    Ok(())
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(QueryError::internal)?
+}
+
+impl From<BackupError> for QueryError {
+    fn from(error: BackupError) -> Self {
+        let kind = match &error {
+            BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                ErrorKind::DiskFull
+            }
+            BackupError::Io { .. } => ErrorKind::Unreadable,
+            BackupError::NotEmpty { .. } | BackupError::NoBackup { .. } => ErrorKind::InvalidParameter,
+            BackupError::Damaged { .. } => ErrorKind::Corrupt,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
