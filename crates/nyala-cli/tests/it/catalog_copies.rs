@@ -50,7 +50,8 @@ const SUM: &str = "SELECT count(*), sum(n) FROM t";
 
 #[test]
 fn a_lost_or_damaged_catalog_is_refused_and_restored() {
-    let damages: [(&str, fn(&Path)); 5] = [
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 5] = [
         ("missing", |file| std::fs::remove_file(file).unwrap()),
         ("empty", |file| std::fs::write(file, "").unwrap()),
         ("cut", |file| {
