@@ -67,6 +67,7 @@ mod server;
 mod serving;
 mod settings;
 mod slt;
+mod sql_bombs;
 mod star;
 mod statements;
 mod states;

@@ -111,6 +111,8 @@ impl Dialect for Postgres {
         PARSER.prec_value(precedence)
     }
 
+    // Not `supports_named_fn_args_with_expr_name`: every argument would be read twice, and calls within each other as often as two to
+    // the power of their depth. Names of arguments are identifiers.
     as_postgresql! {
         allow_extract_custom
         allow_extract_single_quotes
@@ -133,7 +135,6 @@ impl Dialect for Postgres {
         supports_listen_notify
         supports_load_extension
         supports_named_fn_args_with_colon_operator
-        supports_named_fn_args_with_expr_name
         supports_nested_comments
         supports_notnull_operator
         supports_numeric_literal_underscores

@@ -41,10 +41,12 @@ pub(super) fn check_expansion(statement: &DfStatement, budget: PlanBudget) -> Re
         DfStatement::Explain(explain) => return check_expansion(&explain.statement, budget),
         _ => return Ok(()),
     };
-    let mut expansion = Expansion { budget, open: vec![Frame::default()], subqueries: 0, windows: 0 };
-    match statement.visit(&mut expansion) {
-        ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => expansion.check(),
+    let mut expansion =
+        Expansion { budget, open: vec![Frame::default()], subqueries: 0, windows: 0, refused: None };
+    let _ = statement.visit(&mut expansion);
+    match expansion.refused.take() {
+        Some(error) => Err(error),
+        None => expansion.check(),
     }
 }
 
@@ -79,12 +81,24 @@ struct Expansion {
     subqueries: usize,
     /// In the whole statement.
     windows: usize,
+    /// Why the walk ended. It is not what the walk breaks with: every one of its frames would have room for it.
+    refused: Option<QueryError>,
 }
 
 impl Expansion {
     fn add(&mut self, nodes: usize, parts: usize) {
         if let Some(frame) = self.open.last_mut() {
             frame.size.add(Size { nodes, parts });
+        }
+    }
+
+    fn or_break(&mut self, checked: Result<()>) -> ControlFlow<()> {
+        match checked {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                self.refused = Some(error);
+                ControlFlow::Break(())
+            }
         }
     }
 
@@ -177,17 +191,10 @@ fn is_subquery(expr: &Expr) -> bool {
     matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. })
 }
 
-fn or_break(checked: Result<()>) -> ControlFlow<QueryError> {
-    match checked {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
-    }
-}
-
 impl Visitor for Expansion {
-    type Break = QueryError;
+    type Break = ();
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<QueryError> {
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| folded(&cte.alias.name));
         let mut coming: Vec<String> = names.collect();
         coming.reverse();
@@ -197,13 +204,13 @@ impl Visitor for Expansion {
             Some(OrderBy { kind: OrderByKind::Expressions(items), .. }) => items.len(),
             _ => 0,
         };
-        or_break(check_count("ORDER BY", ordered, MAX_COLUMNS))
+        self.or_break(check_count("ORDER BY", ordered, MAX_COLUMNS))
     }
 
     /// Queries in WITH are walked over before the query that they are for.
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<QueryError> {
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         let checked = self.check();
-        let Some(inner) = self.open.pop() else { return or_break(checked) };
+        let Some(inner) = self.open.pop() else { return self.or_break(checked) };
         if let Some(frame) = self.open.last_mut() {
             match frame.coming.pop() {
                 Some(name) => {
@@ -214,29 +221,34 @@ impl Visitor for Expansion {
                 None => frame.size.add(inner.size),
             }
         }
-        or_break(checked)
+        self.or_break(checked)
     }
 
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<QueryError> {
-        or_break(self.select(select))
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        let checked = self.select(select);
+        self.or_break(checked)
     }
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<QueryError> {
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, args: None, .. } = factor {
             let size = self.in_with(name);
             self.add(size.nodes, size.parts);
         }
         self.add(1, 0);
-        or_break(self.check())
+        let checked = self.check();
+        self.or_break(checked)
     }
 
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<QueryError> {
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         self.add(0, parts(matches!(expr, Expr::Value(_))));
         match expr {
-            Expr::Function(function) => return or_break(self.call(function)),
+            Expr::Function(function) => {
+                let checked = self.call(function);
+                return self.or_break(checked);
+            }
             Expr::Case { operand, conditions, .. } => {
                 let limit = if operand.is_some() { MAX_ARMS } else { MAX_CONDITIONS };
-                return or_break(check_count("CASE", conditions.len(), limit));
+                return self.or_break(check_count("CASE", conditions.len(), limit));
             }
             _ => {}
         }
@@ -244,15 +256,15 @@ impl Visitor for Expansion {
             self.subqueries += 1;
             if self.subqueries > MAX_SUBQUERIES {
                 let message = format!("queries within expressions are nested deeper than {MAX_SUBQUERIES}");
-                return ControlFlow::Break(
-                    exceeded(message).hint("write them as joins, or with common table expressions"),
-                );
+                return self.or_break(Err(
+                    exceeded(message).hint("write them as joins, or with common table expressions")
+                ));
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<QueryError> {
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         self.subqueries -= usize::from(is_subquery(expr));
         ControlFlow::Continue(())
     }

@@ -150,3 +150,7 @@ impl StatementLimits {
 fn exceeded(message: String, hint: &str) -> QueryError {
     QueryError::new(ErrorKind::LimitExceeded, message).hint(hint)
 }
+
+#[cfg(test)]
+#[path = "limits_tests.rs"]
+mod tests;

@@ -112,8 +112,16 @@ fn texts_that_can_be_read_in_many_ways_end() {
             assert!(expected.contains(&kind), "{kind:?}: {sql:.60}");
         }
     }
-    let legal = nested("position(", "'a'", ", 'a')", 10);
-    assert!(parse(&legal, &limits()).is_ok());
+    for (open, inner, close, times) in [
+        ("position(", "'a'", ", 'a')", 10),
+        ("replace(", "a", ", 'a', 'b')", 60),
+        ("CAST(", "a", " AS int)", 60),
+        ("substring(", "a", " FROM 1)", 60),
+        ("f(a => ", "1", ")", 60),
+    ] {
+        let legal = nested(open, inner, close, times);
+        assert!(parse(&legal, &limits()).is_ok(), "{legal:.60}");
+    }
     let spaced = nested(&format!("position({}", " \n".repeat(5000)), "'a'", ", 'a')", 60);
     assert_eq!(parse(&spaced, &limits()).unwrap_err().kind, ErrorKind::LimitExceeded);
 }

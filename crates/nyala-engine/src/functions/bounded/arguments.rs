@@ -161,14 +161,13 @@ fn elements_at(array: &ArrayRef, at: usize) -> Amount {
     if array.is_null(at) {
         return 0;
     }
-    let elements = match array.data_type() {
+    match array.data_type() {
         DataType::List(_) => array.as_list::<i32>().value_length(at) as Amount,
         DataType::LargeList(_) => array.as_list::<i64>().value_length(at) as Amount,
         DataType::FixedSizeList(_, length) => *length as Amount,
         DataType::Map(_, _) => array.as_map().value_length(at) as Amount,
         _ => 1,
-    };
-    elements
+    }
 }
 
 /// What an element of a list takes, by the average.

@@ -6,8 +6,9 @@ use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, ScalarUDF};
+use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, Projection, ScalarUDF};
 
+use super::constant::for_rows;
 use super::function::with_bound;
 use super::joined::Joined;
 use super::pattern::check_pattern;
@@ -16,18 +17,35 @@ use super::patterns::{Language, Patterns};
 /// The same plan, in which every call that needs a bound has it. It comes last before physical planning: rules and cubes know operators,
 /// and not functions.
 pub(crate) fn bound_calls(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let bound = plan.transform_up_with_subqueries(|node| {
-        if !has_calls(&node)? {
-            return Ok(Transformed::no(node));
-        }
-        let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_down(bound_call)?;
-            Ok(expr.update_data(|expr| name.restore(expr)))
-        })
-    })?;
+    let bound =
+        plan.transform_up_with_subqueries(|node| constants_for_rows(node)?.transform_data(bound_calls_of))?;
     Ok(bound.data)
+}
+
+fn bound_calls_of(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !has_calls(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_down(bound_call)?;
+        Ok(expr.update_data(|expr| name.restore(expr)))
+    })
+}
+
+/// Columns that are long constants know how many rows they are for.
+fn constants_for_rows(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Projection(projection)
+            if projection.expr.iter().any(|expr| for_rows(expr).is_some()) =>
+        {
+            let exprs = projection.expr.into_iter().map(|expr| for_rows(&expr).unwrap_or(expr)).collect();
+            let projection = Projection::try_new_with_schema(exprs, projection.input, projection.schema)?;
+            Ok(Transformed::yes(LogicalPlan::Projection(projection)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
 }
 
 fn has_calls(node: &LogicalPlan) -> Result<bool> {
@@ -54,7 +72,7 @@ fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
             Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })),
             None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         }),
-        Expr::BinaryExpr(BinaryExpr { op, .. }) if op == Operator::StringConcat => {
+        Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => {
             let column = expr.schema_name().to_string();
             let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else {
                 return Ok(Transformed::no(expr));

@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -22,11 +22,13 @@ use super::rules::{Measure, Rule, Work};
 use crate::error::{ErrorKind, QueryError};
 
 /// Bytes that a function gives for one batch of rows at most.
-const MAX_BYTES: Amount = 256 << 20;
+pub(super) const MAX_BYTES: Amount = 256 << 20;
 /// Bytes that one slice of a batch may give.
 const SLICE_BYTES: Amount = 64 << 20;
 /// Steps for one batch of rows, of some nanoseconds each: a thread cannot be taken from a function that computes.
 const MAX_STEPS: Amount = 1_000_000_000;
+/// To look an element up among those before it.
+const STEPS_OF_ELEMENT: Amount = 100;
 /// States of a pattern that are looked at together.
 const STATES_OF_STEP: usize = 50;
 
@@ -68,13 +70,8 @@ impl Bounded {
         }
     }
 
-    fn too_large(&self, bytes: Amount, rows: usize) -> datafusion::error::DataFusionError {
-        let name = self.name();
-        let message =
-            format!("`{name}` would give {bytes} bytes for {rows} rows, and gives at most {MAX_BYTES}");
-        QueryError::new(ErrorKind::LimitExceeded, message)
-            .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")
-            .into()
+    fn too_large(&self, bytes: Amount, rows: usize) -> DataFusionError {
+        too_large(&format!("`{}`", self.name()), bytes, rows)
     }
 
     /// Ranges of rows that give no more than a slice each, if not all rows together do.
@@ -124,6 +121,8 @@ impl Bounded {
         let rows = (0..arguments.rows).map(|at| arguments.row(at));
         let steps = rows.map(|row| match work {
             Work::Product => row.bytes(0) * row.bytes(1),
+            Work::Elements => row.elements(0) * row.elements(1),
+            Work::Distinct => (row.elements(0) + row.elements(1)) * STEPS_OF_ELEMENT,
             Work::Pattern => row.bytes(0) * (1 + states / STATES_OF_STEP) as Amount,
         });
         let steps = steps.fold(0, Amount::saturating_add);
@@ -137,6 +136,14 @@ impl Bounded {
             .hint("compare shorter texts, or a part of them with `left`")
             .into())
     }
+}
+
+/// The error of what would give too much.
+pub(super) fn too_large(what: &str, bytes: Amount, rows: usize) -> DataFusionError {
+    let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {MAX_BYTES}");
+    QueryError::new(ErrorKind::LimitExceeded, message)
+        .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")
+        .into()
 }
 
 /// A bound of what all rows give, if it is small enough whatever each gives.
@@ -226,6 +233,10 @@ impl ScalarUDFImpl for Bounded {
             Rule::NoMore => {}
             Rule::Exactly(measure) => self.check_exactly(measure, &measured)?,
             Rule::Work(work) => self.check_work(work, &measured, &arguments.args)?,
+            Rule::Both(measure, work) => {
+                self.check_exactly(measure, &measured)?;
+                self.check_work(work, &measured, &arguments.args)?;
+            }
             Rule::AtMost(measure) => {
                 if measure == Measure::ReplacedPattern {
                     self.check_work(Work::Pattern, &measured, &arguments.args)?;

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod calls;
+mod constant;
 mod function;
 mod joined;
 mod numbers;

@@ -15,6 +15,8 @@ pub(super) enum Rule {
     AtMost(Measure),
     /// It takes long.
     Work(Work),
+    /// It gives what its arguments tell, and takes long.
+    Both(Measure, Work),
 }
 
 /// What tells how many bytes a function gives for a row.
@@ -59,6 +61,10 @@ pub(super) enum Work {
     Product,
     /// The second argument is a pattern to be found in the first.
     Pattern,
+    /// Each element of one list is looked for in the other.
+    Elements,
+    /// Each element goes into a table of those that were there before.
+    Distinct,
 }
 
 /// The widest character.
@@ -73,8 +79,8 @@ impl Rule {
     pub(super) fn of(name: &str) -> Option<Self> {
         use Measure as M;
         Some(match name {
-            "||" | "concat" | "array_concat" | "array_append" | "array_prepend" | "array_union"
-            | "make_array" | "arrays_zip" | "overlay" | "map" => Self::Exactly(M::Sum),
+            "||" | "concat" | "array_concat" | "array_append" | "array_prepend" | "make_array"
+            | "arrays_zip" | "overlay" | "map" => Self::Exactly(M::Sum),
             "concat_ws" => Self::Exactly(M::SumWithSeparators),
             "generate_series" | "range" => Self::Exactly(M::Series),
             "array_repeat" => Self::Exactly(M::Elements),
@@ -89,6 +95,9 @@ impl Rule {
             "string_to_array" => Self::AtMost(M::Split),
             "encode" => Self::AtMost(M::Digits),
             "to_char" => Self::AtMost(M::Format),
+            "array_union" => Self::Both(M::Sum, Work::Distinct),
+            "array_distinct" | "array_except" | "array_intersect" => Self::Work(Work::Distinct),
+            "array_has_all" | "array_has_any" => Self::Work(Work::Elements),
             "levenshtein" => Self::Work(Work::Product),
             "regexp_count" | "regexp_instr" | "regexp_like" | "regexp_match" => Self::Work(Work::Pattern),
             name if NO_MORE.contains(&name) => Self::NoMore,
@@ -159,14 +168,9 @@ const NO_MORE: &[&str] = &[
     "array_compact",
     "array_dims",
     "array_distance",
-    "array_distinct",
     "array_element",
-    "array_except",
     "array_first",
     "array_has",
-    "array_has_all",
-    "array_has_any",
-    "array_intersect",
     "array_length",
     "array_max",
     "array_min",

@@ -1,0 +1,80 @@
+//! A long constant as a column: it is copied for every row.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::arguments::{Amount, Arguments};
+use super::function::{MAX_BYTES, too_large};
+
+/// Of shorter ones a batch of rows is never too large.
+const LONG_BYTES: Amount = 32 << 10;
+
+/// The same column, if it is a long constant, as a call that knows how many rows it is for.
+pub(super) fn for_rows(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::Alias(alias) => {
+            let mut alias = alias.clone();
+            *alias.expr = for_rows(&alias.expr)?;
+            Some(Expr::Alias(alias))
+        }
+        Expr::Literal(value, _) if bytes_of(value) > LONG_BYTES => {
+            let (value, column) = (value.clone(), expr.schema_name().to_string());
+            let signature = Signature::nullary(Volatility::Volatile);
+            Some(Arc::new(ScalarUDF::from(Constant { value, column, signature })).call(Vec::new()))
+        }
+        _ => None,
+    }
+}
+
+fn bytes_of(value: &ScalarValue) -> Amount {
+    match value.try_as_str() {
+        Some(text) => text.map_or(0, |text| text.len() as Amount),
+        // Numbers and moments are short, whatever they are.
+        None if value.data_type().is_primitive() => 0,
+        None => Arguments::new(&[ColumnarValue::Scalar(value.clone())], 1).row(0).bytes(0),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Constant {
+    value: ScalarValue,
+    /// What the column of the constant is called.
+    column: String,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Constant {
+    fn name(&self) -> &str {
+        "constant"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.value.data_type())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(self.name(), self.value.data_type(), self.value.is_null())))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let bytes = bytes_of(&self.value) * arguments.number_rows as Amount;
+        match bytes <= MAX_BYTES {
+            true => Ok(ColumnarValue::Scalar(self.value.clone())),
+            false => Err(too_large("a constant", bytes, arguments.number_rows)),
+        }
+    }
+
+    fn schema_name(&self, _: &[Expr]) -> Result<String> {
+        Ok(self.column.clone())
+    }
+}
