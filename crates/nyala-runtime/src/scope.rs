@@ -221,9 +221,9 @@ mod tests {
         let (ends, end) = tokio::sync::oneshot::channel::<()>();
         let main = tokio::spawn(scope.run(async move {
             let own = Scope::current().unwrap();
-            tokio::spawn(own.run(end.map(drop)))
+            (tokio::spawn(own.run(end.map(drop))),)
         }));
-        let child = main.await.unwrap();
+        let (child,) = main.await.unwrap();
         assert_eq!(given_back.load(Relaxed), 0, "a task of it is there still");
         ends.send(()).unwrap();
         child.await.unwrap();

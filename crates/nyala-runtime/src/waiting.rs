@@ -159,7 +159,9 @@ mod linux {
         }
         // The caller runs here, so that another thread which is runnable here waits.
         let Some(here) = own_processor().map(bit) else { return false };
-        classes.iter().fold(false, |waited, class| class.fetch_and(!here, Relaxed) & here != 0 || waited)
+        // Of both classes: it yields once for all that wait.
+        let waited = classes.iter().filter(|class| class.fetch_and(!here, Relaxed) & here != 0);
+        waited.count() > 0
     }
 
     /// The processor that the calling thread runs on.

@@ -125,7 +125,7 @@ fn engine_modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
                 .into_iter()
                 .filter(|(_, name)| !name.is_empty() || prefix == "crate")
                 // The allocator of the crate's unit tests, which is no module.
-                .filter(|(_, name)| name != "MEMORY");
+                .filter(|(_, name)| *name != "MEMORY");
             for (at, name) in names.filter(|(_, name)| *name != own && !allowed.contains(name)) {
                 let what = format!("module `{own}` must not use `{prefix}::{name}`, which is not below it");
                 broken.push(complaint(file, at, &code, &what));

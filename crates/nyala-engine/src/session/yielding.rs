@@ -273,7 +273,7 @@ mod tests {
 
     #[tokio::test]
     async fn slices_shrink_where_a_row_takes_long() {
-        let mut rows = slices(&[0..4000], 1024);
+        let mut rows = slices(std::slice::from_ref(&(0..4000)), 1024);
         assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 1024);
         std::thread::sleep(SLOW * 2);
         assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 256);

@@ -45,7 +45,7 @@ pub(super) async fn decompress(State(shared): State<Shared>, request: Request, n
     let coding = match coding(request.headers()) {
         Ok(Some(coding)) => coding,
         Ok(None) => return next.run(request).await,
-        Err(refusal) => return refusal,
+        Err(given) => return unknown(&given),
     };
     let (mut head, body) = request.into_parts();
     head.headers.remove(header::CONTENT_ENCODING);
@@ -54,18 +54,18 @@ pub(super) async fn decompress(State(shared): State<Shared>, request: Request, n
     next.run(Request::from_parts(head, body)).await
 }
 
-/// How the body is compressed; an answer to those that do it otherwise.
-fn coding(headers: &HeaderMap) -> Result<Option<Coding>, Response> {
+/// How the body is compressed; an error with the name of a coding that is not understood.
+fn coding(headers: &HeaderMap) -> Result<Option<Coding>, String> {
     let given: Vec<&[u8]> =
         headers.get_all(header::CONTENT_ENCODING).iter().map(HeaderValue::as_bytes).collect();
     let [given] = given.as_slice() else {
-        return if given.is_empty() { Ok(None) } else { Err(unknown("several")) };
+        return if given.is_empty() { Ok(None) } else { Err("several".to_owned()) };
     };
     match given.trim_ascii().to_ascii_lowercase().as_slice() {
         b"" | b"identity" => Ok(None),
         b"gzip" | b"x-gzip" => Ok(Some(Coding::Gzip)),
         b"zstd" => Ok(Some(Coding::Zstd)),
-        _ => Err(unknown(&String::from_utf8_lossy(given))),
+        _ => Err(String::from_utf8_lossy(given).into_owned()),
     }
 }
 

@@ -200,7 +200,7 @@ mod tests {
         for name in ["data/c.csv", "db/catalog.sqlite", "db/cubes/c.csv"] {
             assert!(matches!(read(name).await, Err(Error::PermissionDenied { .. })), "{name}");
             assert!(store.head(&path(name)).await.is_err(), "{name}");
-            assert!(store.get_ranges(&path(name), &[0..1]).await.is_err(), "{name}");
+            assert!(store.get_ranges(&path(name), std::slice::from_ref(&(0..1))).await.is_err(), "{name}");
             assert!(store.put(&path(name), "x".into()).await.is_err(), "{name}");
             assert!(store.delete(&path(name)).await.is_err(), "{name}");
         }
