@@ -110,14 +110,16 @@ impl Watch {
         let reserve = (self.limit / RESERVE_PART).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
         let unoccupied = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
         let reusable = resident.saturating_sub(active.unwrap_or(resident));
-        let is_critical = unoccupied < reserve / CRITICAL_PART;
+        let critical = reserve / CRITICAL_PART;
+        let is_critical = unoccupied < critical;
         let free = if is_critical { unoccupied } else { unoccupied.saturating_add(reusable) };
         let stalled = free < reserve.saturating_mul(2) && is_stalled(Path::new("/"));
         if free < reserve || stalled {
             self.end_largest();
             return MIN_PAUSE;
         }
-        let above = free - reserve;
+        // What is allocated next need not fit into what was freed.
+        let above = (free - reserve).min(unoccupied.saturating_sub(critical));
         Duration::from_millis(above / (FILLED_PER_SECOND / 1000)).clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
@@ -201,5 +203,8 @@ mod tests {
         let pause = |watch: &mut Watch, free: u64| watch.look(((4 << 30) - free, None), None);
         assert_eq!(pause(&mut watch, 600 << 20), Duration::from_millis(21));
         assert_eq!(pause(&mut watch, 513 << 20), MIN_PAUSE);
+        let mut with_freed = |free: u64| watch.look(((4 << 30) - free, Some(1 << 30)), None);
+        assert_eq!(with_freed(300 << 20), Duration::from_millis(42));
+        assert_eq!(with_freed(130 << 20), MIN_PAUSE);
     }
 }
