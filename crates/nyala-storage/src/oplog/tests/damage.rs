@@ -268,6 +268,45 @@ fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     at == bytes
 }
 
+/// Nothing behind it says that it was confirmed, and the machine may have stopped in the middle of it; but then some of it would be
+/// missing.
+#[test]
+fn a_flipped_bit_in_the_last_frame_is_not_taken_for_a_frame_that_was_not_finished() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk);
+    let table = store.create_table(spec("t")).unwrap();
+    table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
+    let long = "b".repeat(2000);
+    table.write(Write::upsert(rows(&[(&long, 2)]))).unwrap();
+    drop((table, store));
+    let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log");
+    let log = disk.files().into_keys().filter(is_log).max().unwrap();
+    let whole = disk.files().remove(&log).unwrap();
+    let end = whole.iter().rposition(|byte| *byte != 0xA5).unwrap() + 1;
+    let last = (64..end)
+        .rfind(|at| whole[*at..].starts_with(&((end - at) as u32).wrapping_sub(24).to_le_bytes()))
+        .unwrap();
+    let report = |content: Vec<u8>| {
+        let disk = SimDisk::from_image(disk.image(), 0);
+        disk.put(&log, content);
+        open(&disk).report().clone()
+    };
+    for bit in (last * 8..end * 8).step_by(7).chain(last * 8..(last + 24) * 8) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let report = report(flipped);
+        assert!(report.torn.is_none() && !report.damage.is_empty(), "bit {bit}: {report:?}");
+    }
+    for missing in [last + 600..last + 1200, last + 24..end, last..last + 1024] {
+        for blank in [0xA5, 0] {
+            let mut torn = whole.clone();
+            torn[missing.clone()].fill(blank);
+            let report = report(torn);
+            assert!(report.torn.is_some() && report.damage.is_empty(), "{missing:?}: {report:?}");
+        }
+    }
+}
+
 /// A table that is damaged, repaired, written to, and damaged again, while others go on: once it is repaired again,
 /// nothing of it is missing.
 #[test]
