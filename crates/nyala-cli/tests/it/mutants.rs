@@ -60,6 +60,14 @@ fn check(server: &mut Server, headers: &str, bodies: &[Vec<u8>]) {
         );
     }
     server.check_alive(headers);
+    check_no_panic(server, headers);
+}
+
+/// A panic that is caught ends one statement only, but its decoder was asked for what it cannot read.
+fn check_no_panic(server: &Server, what: &str) {
+    let log = server.process.stderr();
+    let panics: Vec<&str> = log.lines().filter(|line| line.contains("panicked at")).collect();
+    assert!(panics.is_empty(), "{} panics by {what}: {panics:#?}", panics.len());
 }
 
 fn of_type(media_type: &str) -> String {
