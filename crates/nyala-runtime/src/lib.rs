@@ -2,14 +2,14 @@
 //! how it is told to end.
 //!
 //! It deliberately knows neither queries nor operators nor storage: those say in which [`Scope`] they compute, ask between two
-//! batches whether they must end or yield, and decide themselves which statement has to.
+//! batches whether they must end, and decide themselves which statement has to.
 
 mod memory;
 mod scope;
-mod waiting;
+mod threads;
 mod work;
 
 pub use memory::{Allocator, active_bytes, count_bytes_with, resident_bytes};
 pub use scope::{Scope, check, settle, turn_is_over};
-pub use waiting::{ThreadClass, join_class, yield_to_waiting};
+pub use threads::{ThreadClass, join_class};
 pub use work::{Ended, Reason, Work};

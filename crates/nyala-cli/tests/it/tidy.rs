@@ -53,6 +53,9 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("pgwire", &["server"]),
 ];
 
+/// A system call that no safe library has.
+const UNSAFE: &str = "crates/nyala-runtime/src/threads/slice.rs";
+
 type Rule = fn(&[File]) -> Vec<String>;
 
 const RULES: &[Rule] = &[
@@ -62,6 +65,7 @@ const RULES: &[Rule] = &[
     the_engine_spawns_on_its_own_threads,
     source_files_are_part_of_a_crate,
     crates_inherit_the_lints,
+    unsafe_code_is_in_one_place,
     links_lead_somewhere,
     files_are_small,
 ];
@@ -211,6 +215,16 @@ fn crates_inherit_the_lints(files: &[File]) -> Vec<String> {
     };
     let what = "add `[lints]` with `workspace = true`, or no lint of the workspace holds here";
     manifests.filter(|file| !inherits(file)).map(|file| complaint(file, 0, "", what)).collect()
+}
+
+fn unsafe_code_is_in_one_place(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.in_src().is_some() && file.path != UNSAFE) {
+        let code = file.code();
+        let what = "look for a safe library: only one system call is made without one";
+        broken.extend(find_word(&code, "unsafe").into_iter().map(|at| complaint(file, at, &code, what)));
+    }
+    broken
 }
 
 fn links_lead_somewhere(files: &[File]) -> Vec<String> {

@@ -20,7 +20,7 @@ use super::resources::task::Task;
 use super::run::ready;
 use super::session::Session;
 use crate::error::{ErrorKind, QueryError, Result};
-use crate::session::{Settings, in_small_batches};
+use crate::session::Settings;
 
 /// Columns of the answer.
 pub(super) fn schema() -> SchemaRef {
@@ -65,8 +65,7 @@ pub(super) async fn run(
             Some(queue) => Some(group.admit(queue, entry).await?),
             None => None,
         };
-        let config = in_small_batches(task.session_config().clone());
-        let task = memory::of_query(&task, config, entry, &group);
+        let task = memory::of_query(&task, entry, &group);
         entry.enter(Phase::Running);
         let scope = running.scope().holding(slot);
         Task::spawn(&engine.threads, scope, run_to_end(plan, task)).join().await?;

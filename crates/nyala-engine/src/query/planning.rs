@@ -28,7 +28,7 @@ use super::twins;
 use crate::cube::{Report, Routing, rewrite};
 use crate::error::{ErrorKind, QueryError, Result};
 use crate::live::Pins;
-use crate::session::{Settings, SnapshotContext, in_small_batches};
+use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub(super) struct Planned {
@@ -138,26 +138,24 @@ pub(super) async fn run(
     running.entry().follows(&plans.physical, false, plans.report.answered_from().map(Into::into));
     let asked = Arc::new(Recorded::new(std::mem::take(&mut plans.report.asked)));
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
-    let config = match burden {
-        Burden::Little => task.session_config().clone(),
-        Burden::Joins | Burden::Short | Burden::Long => in_small_batches(task.session_config().clone()),
-    };
     let start = Start {
         source,
         recording: engine.history.begin(asked, begun),
         deadline: deadline.clone(),
         slot: None,
         plan: plans.physical,
-        task: memory::of_query(&task, config, running.entry(), &group),
+        task: memory::of_query(&task, running.entry(), &group),
     };
-    if burden == Burden::Little {
-        return Ok(start.small(&engine.threads, running));
-    }
     let slot = match burden.queue() {
         Some(queue) => Some(group.admit(queue, running.entry()).await?),
         None => None,
     };
-    Ok(Start { slot, ..start }.large(&engine.threads, running))
+    let start = Start { slot, ..start };
+    Ok(match burden {
+        Burden::Little => start.small(&engine.threads, running),
+        Burden::Short => start.short(&engine.threads, running),
+        Burden::Joins | Burden::Long => start.large(&engine.threads, running),
+    })
 }
 
 /// Where an answer comes from, if the session wants answers again and this one does not change by itself.

@@ -163,6 +163,12 @@ impl Start {
         self.start(running, threads.execution())
     }
 
+    /// Starts the plan on the threads of short queries.
+    pub(super) fn short(self, threads: &Threads, running: Running) -> Answer {
+        let handle = threads.short_for(running.entry().account());
+        self.start(running, handle)
+    }
+
     /// Starts the plan on the threads of large queries.
     pub(super) fn large(self, threads: &Threads, running: Running) -> Answer {
         let handle = threads.large_for(running.entry().account());

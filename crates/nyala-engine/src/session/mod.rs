@@ -37,7 +37,6 @@ pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use rounding::round_casts_in;
 pub(crate) use settings::{DEFINITIONS as SETTINGS, Settings, unknown as unknown_setting};
-pub(crate) use yielding::in_small_batches;
 
 /// The one database that clients see.
 pub(crate) const DATABASE: &str = "nyala";

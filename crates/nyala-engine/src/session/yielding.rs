@@ -16,13 +16,11 @@ use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{CardinalityEffect, SchedulingType};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt};
-use nyala_runtime::{check, turn_is_over, yield_to_waiting};
+use nyala_runtime::{check, turn_is_over};
 
-/// Rows of a batch of a large statement. It yields between two batches, so that they must not take long; half of DataFusion's
-/// usual size costs such a statement 3 % of its time.
-const MAX_ROWS: usize = 4096;
+/// Rows of the largest slice: those of a usual batch.
+const MAX_ROWS: usize = 8192;
 /// A slice whose consumer takes longer than this is followed by a smaller one.
 const SLOW: Duration = Duration::from_millis(2);
 /// A slice whose consumer takes less than this is followed by a larger one.
@@ -30,16 +28,9 @@ const FAST: Duration = Duration::from_micros(500);
 /// By what a slice grows or shrinks, in rows.
 const FACTOR: usize = 4;
 
-/// The configuration of a statement that runs on the threads of large ones.
-pub(crate) fn in_small_batches(config: SessionConfig) -> SessionConfig {
-    let rows = config.batch_size().min(MAX_ROWS);
-    config.with_batch_size(rows)
-}
-
 /// Passes batches on. Between two of them it
 /// - fails if the statement must end, so that operators above it end in the middle of a poll,
-/// - lets other tasks of its threads run, if it has computed for a turn,
-/// - lets threads that serve clients have the processor, if they wait for it.
+/// - lets other tasks of its threads run, if it has computed for a turn.
 #[derive(Debug)]
 pub(super) struct YieldExec {
     input: Arc<dyn ExecutionPlan>,
@@ -157,7 +148,6 @@ impl<S: Stream<Item = Result<RecordBatch>> + Unpin> Stream for Yields<S> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         check_statement()?;
-        yield_to_waiting();
         if turn_is_over() {
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -239,16 +229,6 @@ mod tests {
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 
     use super::*;
-
-    #[test]
-    fn large_statements_compute_few_rows_at_a_time() {
-        for (configured, expected) in [(8192, MAX_ROWS), (100, 100)] {
-            assert_eq!(
-                in_small_batches(SessionConfig::new().with_batch_size(configured)).batch_size(),
-                expected
-            );
-        }
-    }
 
     fn slices(batches: &[std::ops::Range<i64>], first_rows: usize) -> Slices {
         let batch = |rows: &std::ops::Range<i64>| {

@@ -126,6 +126,13 @@ fn a_crate_cannot_escape_the_lints() {
 }
 
 #[test]
+fn unsafe_code_cannot_spread() {
+    let good = [(UNSAFE, "unsafe { call() }"), ("crates/nyala-x/src/a.rs", "// unsafe")];
+    let bad = [("crates/nyala-x/src/a.rs", "\nunsafe { call() }")];
+    check(unsafe_code_is_in_one_place, &good, &bad, "crates/nyala-x/src/a.rs:2:");
+}
+
+#[test]
 fn a_link_cannot_lead_nowhere() {
     let good = [
         ("README.md", "[a](docs/a.md#top) [b](https://example.org/x) [c](docs/) [d](#e)\n```\n[f](g)\n```"),

@@ -41,6 +41,13 @@ impl Jobs {
         self.arrived.notify_waiters();
     }
 
+    /// Does jobs, one after the other, until none waits to be begun.
+    pub(super) async fn work_off(&self) {
+        while let Some(job) = self.queue.pop() {
+            job.await;
+        }
+    }
+
     /// Does jobs until there will be no more: goes on with those that waited, and begins another when all others wait.
     pub(super) async fn work(&self) {
         let mut begun = FuturesUnordered::new();

@@ -7,7 +7,6 @@ use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
-use datafusion::prelude::SessionConfig;
 
 use super::admission::Group;
 use crate::query::activity::Entry;
@@ -22,13 +21,8 @@ struct QueryMemory {
     group: String,
 }
 
-/// `task`, done as `config` says, with memory that is counted as that of one query.
-pub(in crate::query) fn of_query(
-    task: &TaskContext,
-    config: SessionConfig,
-    entry: &Arc<Entry>,
-    group: &Group,
-) -> Arc<TaskContext> {
+/// `task` with memory that is counted as that of one query.
+pub(in crate::query) fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
     let runtime = task.runtime_env();
     let memory = QueryMemory {
         shared: Arc::clone(&runtime.memory_pool),
@@ -41,7 +35,7 @@ pub(in crate::query) fn of_query(
     Arc::new(TaskContext::new(
         task.task_id(),
         task.session_id(),
-        config,
+        task.session_config().clone(),
         task.scalar_functions().clone(),
         task.higher_order_functions().clone(),
         task.aggregate_functions().clone(),

@@ -8,12 +8,14 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt;
 use nyala_runtime::{Reason, Scope, ThreadClass, Work, join_class};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::guard::Works;
 use super::jobs::Jobs;
@@ -22,6 +24,10 @@ use crate::error::{ErrorKind, QueryError, Result};
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
+/// How long a statement waits for planning to begin before another thread is started.
+const BEGIN_WITHIN: Duration = Duration::from_millis(20);
+/// Planning threads beyond those that always are.
+const MAX_STAND_INS: usize = 16;
 /// Room for evaluating the deepest expressions that planning lets through.
 const EXECUTION_STACK_BYTES: usize = 16 << 20;
 
@@ -31,9 +37,12 @@ pub(in crate::query) struct Threads {
     planning: Arc<Jobs>,
     runtimes: Vec<Runtime>,
     handle: Handle,
+    short: Handle,
     large: Handle,
     loading: Handle,
     works: Arc<Works>,
+    /// Planning threads that may be started still.
+    stand_ins: Arc<Semaphore>,
 }
 
 impl Threads {
@@ -54,28 +63,47 @@ impl Threads {
         };
         tracer::install();
         let execution = runtime("nyala-query", count, || join_class(ThreadClass::Serving))?;
+        let short = runtime("nyala-short", count, || join_class(ThreadClass::Short))?;
         let large = runtime("nyala-large", count, || join_class(ThreadClass::Large))?;
-        let loading = runtime("nyala-load", 1, || ())?;
+        let loading = runtime("nyala-load", 1, || join_class(ThreadClass::Large))?;
         let threads = Self {
             planning: Arc::new(Jobs::default()),
             handle: execution.handle().clone(),
+            short: short.handle().clone(),
             large: large.handle().clone(),
             loading: loading.handle().clone(),
             works: Arc::default(),
-            runtimes: vec![execution, large, loading],
+            stand_ins: Arc::new(Semaphore::new(MAX_STAND_INS)),
+            runtimes: vec![execution, short, large, loading],
         };
         for _ in 0..count {
-            let (jobs, handle) = (Arc::clone(&threads.planning), threads.handle.clone());
-            std::thread::Builder::new()
-                .name("nyala-plan".to_owned())
-                .stack_size(PLANNING_STACK_BYTES)
-                .spawn(move || {
-                    join_class(ThreadClass::Serving);
-                    handle.block_on(jobs.work());
-                })
-                .map_err(failed)?;
+            threads.start_planning(|jobs, handle| handle.block_on(jobs.work())).map_err(failed)?;
         }
         Ok(threads)
+    }
+
+    fn start_planning(&self, work: impl FnOnce(&Jobs, &Handle) + Send + 'static) -> std::io::Result<()> {
+        let (jobs, handle) = (Arc::clone(&self.planning), self.handle.clone());
+        let thread =
+            std::thread::Builder::new().name("nyala-plan".to_owned()).stack_size(PLANNING_STACK_BYTES);
+        thread.spawn(move || {
+            join_class(ThreadClass::Short);
+            work(&jobs, &handle);
+        })?;
+        Ok(())
+    }
+
+    /// Starts a thread for planning what waits because all others compute: one statement may be planned for seconds.
+    fn start_stand_in(&self) {
+        let stand_ins = Arc::clone(&self.stand_ins);
+        let Ok(permit) = stand_ins.try_acquire_owned() else { return };
+        let started = self.start_planning(move |jobs, handle| {
+            handle.block_on(jobs.work_off());
+            drop(permit);
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "statements wait for planning threads that compute");
+        }
     }
 
     /// The runtime of small queries, and of what waits more than it computes.
@@ -89,9 +117,7 @@ impl Threads {
         &self.loading
     }
 
-    /// Runs `work` in `scope` on the threads of builds and of queries that take long anyway. Between two of their batches these
-    /// yield to threads that serve clients, if any waits for a processor: so a dashboard beside a large join is hardly slower, and
-    /// the join hardly too.
+    /// Runs `work` in `scope` on the threads of builds and of queries that take long anyway.
     pub(in crate::query) fn spawn_large<F>(&self, scope: Scope, work: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -106,14 +132,25 @@ impl Threads {
         &self.large
     }
 
+    /// The runtime of queries of some tenths of a second, for one with this account. Batches of large queries may take as long.
+    pub(in crate::query) fn short_for(&self, account: &Arc<Work>) -> &Handle {
+        self.works.add(account);
+        &self.short
+    }
+
     /// Accounts of what runs on these threads.
     pub(in crate::query) fn works(&self) -> &Arc<Works> {
         &self.works
     }
 
     /// All runtimes, by the name of their threads.
-    pub(in crate::query) fn runtimes(&self) -> [(&'static str, &Handle); 3] {
-        [("nyala-query", &self.handle), ("nyala-large", &self.large), ("nyala-load", &self.loading)]
+    pub(in crate::query) fn runtimes(&self) -> [(&'static str, &Handle); 4] {
+        [
+            ("nyala-query", &self.handle),
+            ("nyala-short", &self.short),
+            ("nyala-large", &self.large),
+            ("nyala-load", &self.loading),
+        ]
     }
 
     /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer.
@@ -126,7 +163,9 @@ impl Threads {
         let account = Arc::new(Work::default());
         self.works.add(&account);
         let work = Scope::new(Arc::clone(&account)).run(AssertUnwindSafe(work).catch_unwind());
+        let (begins, begun) = oneshot::channel();
         let job = async move {
+            let _ = begins.send(());
             let done = tokio::select! {
                 biased;
                 () = sender.closed() => return,
@@ -138,6 +177,9 @@ impl Threads {
         self.planning.push(job.boxed());
         // Dropped with this call: then what computes without waiting ends too, at its next rule.
         let _ends = EndOnDrop(account);
+        if timeout(BEGIN_WITHIN, begun).await.is_err() {
+            self.start_stand_in();
+        }
         receiver.await.map_err(|_| gone())?
     }
 
@@ -208,7 +250,7 @@ mod tests {
             _ = endless => unreachable!("it has no end"),
             begun = begun => begun.unwrap(),
         }
-        let next = tokio::time::timeout(std::time::Duration::from_secs(60), threads.plan(async { Ok(7) }));
+        let next = tokio::time::timeout(Duration::from_secs(60), threads.plan(async { Ok(7) }));
         assert_eq!(next.await.unwrap().unwrap(), 7);
     }
 
@@ -225,10 +267,7 @@ mod tests {
             answer.send(10).unwrap();
         };
         let both = async { tokio::join!(biased; slow, others).0 };
-        assert_eq!(
-            tokio::time::timeout(std::time::Duration::from_secs(60), both).await.unwrap().unwrap(),
-            10
-        );
+        assert_eq!(tokio::time::timeout(Duration::from_secs(60), both).await.unwrap().unwrap(), 10);
     }
 
     #[tokio::test]
@@ -248,7 +287,7 @@ mod tests {
             _ = busy => unreachable!("it goes on until its caller is gone"),
             begun = begun => begun.unwrap(),
         }
-        tokio::time::timeout(std::time::Duration::from_secs(60), end).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(60), end).await.unwrap().unwrap();
     }
 
     /// Not only while it waits.
@@ -273,8 +312,31 @@ mod tests {
             ends.send(()).unwrap();
         };
         let both = async { tokio::join!(biased; busy, others).0 };
-        let done = tokio::time::timeout(std::time::Duration::from_secs(60), both).await;
+        let done = tokio::time::timeout(Duration::from_secs(60), both).await;
         assert_eq!(done.unwrap().unwrap(), 1);
+    }
+
+    /// Two texts that take seconds to plan kept everybody else from planning.
+    #[tokio::test]
+    async fn planning_begins_also_while_all_threads_compute() {
+        let threads = Threads::start(1).unwrap();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let busy = threads.plan(async move {
+            end.recv().unwrap();
+            Ok(1)
+        });
+        let others = async {
+            for number in 0..3 {
+                assert_eq!(threads.plan(async move { Ok(number) }).await.unwrap(), number);
+            }
+            ends.send(()).unwrap();
+        };
+        let both = async { tokio::join!(biased; busy, others).0 };
+        let done = tokio::time::timeout(Duration::from_secs(60), both).await;
+        assert_eq!(done.unwrap().unwrap(), 1);
+        // They end when there is nothing left to begin.
+        let all = threads.stand_ins.acquire_many(MAX_STAND_INS as u32);
+        let _all = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap().unwrap();
     }
 
     #[tokio::test]

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use arrow_buffer::Buffer;
-use nyala_runtime::yield_to_waiting;
 
 use super::FileRef;
 use super::footer::{ALIGN, BLOCK_BYTES, BlockHeader, END, Footer, Section, TRAILER, Tag};
@@ -132,11 +131,7 @@ impl BlockFile {
     fn read_piece(&self, section: &Section, number: usize, piece: &mut [u8]) -> Result<()> {
         self.file.read_exact(piece, section.offset + (number * PIECE_BYTES) as u64)?;
         let mut blocks = (number * READ_BLOCKS..).zip(piece.chunks(BLOCK_BYTES));
-        // Between blocks, because a thread that reads values in the background must not keep a query from its processor.
-        blocks.try_for_each(|(number, block)| {
-            yield_to_waiting();
-            self.check_block(section, number, block)
-        })?;
+        blocks.try_for_each(|(number, block)| self.check_block(section, number, block))?;
         Ok(())
     }
 

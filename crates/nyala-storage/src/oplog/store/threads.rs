@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nyala_runtime::{ThreadClass, join_class};
+
 use super::Phase;
 use super::inner::{Inner, Status};
 use super::queue::lock;
@@ -64,9 +66,9 @@ impl Threads {
         let stop = Arc::new(Stop::default());
         let mut threads = Self { inner: inner.clone(), stop: stop.clone(), handles: Vec::new() };
         let (own, upkeep) = (inner.clone(), stop.clone());
-        threads.spawn("nyala-commit", move || commit_loop(&own, &upkeep))?;
+        threads.spawn("nyala-commit", ThreadClass::Serving, move || commit_loop(&own, &upkeep))?;
         let (own, stopping) = (inner.clone(), stop);
-        threads.spawn("nyala-upkeep", move || {
+        threads.spawn("nyala-upkeep", ThreadClass::Background, move || {
             let started = Instant::now();
             while !stopping.stopped.load(Relaxed) {
                 stopping.sleep(UPKEEP, true);
@@ -86,15 +88,19 @@ impl Threads {
             }
         })?;
         let own = inner.clone();
-        threads.spawn("nyala-values", move || {
+        threads.spawn("nyala-values", ThreadClass::Background, move || {
             guarded(&own, || own.load_all(own.options.load_values));
         })?;
         Ok(threads)
     }
 
-    fn spawn(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+    fn spawn(&mut self, name: &str, class: ThreadClass, work: impl FnOnce() + Send + 'static) -> Result<()> {
         let builder = std::thread::Builder::new().name(name.to_owned());
-        let spawned = builder.spawn(work).map_err(|error| OplogError::Io {
+        let spawned = builder.spawn(move || {
+            join_class(class);
+            work();
+        });
+        let spawned = spawned.map_err(|error| OplogError::Io {
             action: "start a thread for",
             file: self.inner.folder.path().to_owned(),
             source: Arc::new(error),

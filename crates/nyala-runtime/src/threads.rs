@@ -1,0 +1,77 @@
+//! Which threads get the processor first.
+//!
+//! ```text
+//! class        computes                                            slice
+//! Serving      network, planning, answers from cuboids             0.1 ms    the kernel's least
+//! Short        queries of a tenth of a second                      1 ms
+//! Large        builds and other queries                            20 ms
+//! Background   reads values of live tables that nobody asked for   100 ms    the kernel's most
+//! ```
+//!
+//! A thread that wakes while every processor computes is given one at once if its *slice* is shorter than that of the thread that
+//! computes there, and waits for up to a whole slice of it otherwise (Linux 6.12 or newer: `SCHED_NORMAL` with `sched_runtime`). A
+//! slice says how long a thread is to compute at a time and not how much it gets: beside another program each class has the share
+//! that any program has. Priorities and `sched_yield` cost large queries that share, and without preemption in the kernel a priority
+//! counts on ticks only. Older kernels ignore slices; a dashboard beside a large query then waits for a tick or two.
+
+mod slice;
+
+use std::time::Duration;
+
+/// What a thread is there for, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadClass {
+    /// Serves clients: network, planning, small queries.
+    Serving,
+    /// Computes queries that take a tenth of a second.
+    Short,
+    /// Computes builds and large queries.
+    Large,
+    /// Does what no client waits for.
+    Background,
+}
+
+impl ThreadClass {
+    fn slice(self) -> Duration {
+        match self {
+            Self::Serving => Duration::from_micros(100),
+            Self::Short => Duration::from_millis(1),
+            Self::Large => Duration::from_millis(20),
+            Self::Background => Duration::from_millis(100),
+        }
+    }
+}
+
+/// The calling thread is one of a class from now on. Where the system has no slices, nothing changes.
+pub fn join_class(class: ThreadClass) {
+    slice::set(class.slice());
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// As the kernel shows it, if it was built to.
+    fn own_slice() -> Option<Duration> {
+        let shown = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+        let line = shown.lines().find(|line| line.starts_with("se.slice"))?;
+        Some(Duration::from_nanos(line.rsplit(' ').next()?.parse().ok()?))
+    }
+
+    #[test]
+    fn a_thread_has_the_slice_of_its_class() {
+        for class in [ThreadClass::Serving, ThreadClass::Short, ThreadClass::Large, ThreadClass::Background] {
+            let slice = std::thread::spawn(move || {
+                let before = own_slice();
+                join_class(class);
+                (before, own_slice())
+            });
+            let (before, after) = slice.join().unwrap();
+            // Kernels before 6.12 have one slice for all threads.
+            if before != after {
+                assert_eq!(after, Some(class.slice()));
+            }
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The one system call that no safe library has.
+
+use std::time::Duration;
+
+/// Asks the kernel to let the calling thread compute for `slice` at a time. Its policy and niceness stay.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code)]
+pub(super) fn set(slice: Duration) {
+    let size = size_of::<libc::sched_attr>() as u32;
+    // SAFETY: the structure consists of integers, of which every bit pattern is a value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most `size` bytes to the structure, which lives longer than the call.
+    let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+    if got != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
+        return;
+    }
+    attributes.size = size;
+    attributes.sched_runtime = slice.as_nanos() as u64;
+    // SAFETY: the kernel reads `size` bytes of the structure, which lives longer than the call. What it refuses changes nothing.
+    let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn set(_slice: Duration) {}
