@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(pause(&mut watch, 600 << 20), Duration::from_millis(21));
         assert_eq!(pause(&mut watch, 513 << 20), MIN_PAUSE);
         let mut with_freed = |free: u64| watch.look(((4 << 30) - free, Some(1 << 30)), None);
-        assert_eq!(with_freed(300 << 20), Duration::from_millis(42));
+        assert_eq!(with_freed(300 << 20), Duration::from_millis(41));
         assert_eq!(with_freed(130 << 20), MIN_PAUSE);
     }
 }

@@ -1,146 +1,92 @@
 //! What planning threads have to do, and how they share it.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_queue::SegQueue;
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
+use async_task::Runnable;
 
-/// Planning one statement, to the end. It never panics.
-pub(super) type Job = BoxFuture<'static, ()>;
-
-/// Jobs that no thread has begun.
-#[derive(Default)]
+/// Jobs that can go on. One that waits, as for a store, is in nobody's hands: whichever thread has time goes on with it, also
+/// while the one that began it computes another for seconds.
+#[derive(Debug, Default)]
 pub(super) struct Jobs {
-    queue: SegQueue<Job>,
-    arrived: Notify,
-    closed: AtomicBool,
+    ready: Mutex<Ready>,
+    arrived: Condvar,
 }
 
-impl std::fmt::Debug for Jobs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Jobs").field("waiting", &self.queue.len()).finish_non_exhaustive()
-    }
+#[derive(Debug, Default)]
+struct Ready {
+    queue: VecDeque<Runnable>,
+    /// How many were ever taken.
+    taken: u64,
+    closed: bool,
 }
 
 impl Jobs {
-    pub(super) fn push(&self, job: Job) {
-        self.queue.push(job);
+    /// Adds planning one statement. It must not panic.
+    pub(super) fn push(self: &Arc<Self>, job: impl Future<Output = ()> + Send + 'static) {
+        let jobs = Arc::clone(self);
+        let (runnable, task) = async_task::spawn(job, move |runnable| jobs.schedule(runnable));
+        task.detach();
+        runnable.schedule();
+    }
+
+    fn schedule(&self, job: Runnable) {
+        let refused = {
+            let mut ready = self.ready();
+            if ready.closed {
+                Some(job)
+            } else {
+                ready.queue.push_back(job);
+                None
+            }
+        };
         self.arrived.notify_one();
+        // Without the lock: what it drops may wake another.
+        drop(refused);
     }
 
-    /// Threads end when there is nothing left to begin.
+    /// Threads end when nothing is left that can go on.
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.arrived.notify_waiters();
+        self.ready().closed = true;
+        self.arrived.notify_all();
     }
 
-    /// Does jobs, one after the other, until none waits to be begun.
-    pub(super) async fn work_off(&self) {
-        while let Some(job) = self.queue.pop() {
-            job.await;
+    /// Does jobs until there will be no more.
+    pub(super) fn work(&self) {
+        while let Some(job) = self.next(true) {
+            job.run();
         }
     }
 
-    /// Does jobs until there will be no more: goes on with those that waited, and begins another when all others wait.
-    pub(super) async fn work(&self) {
-        let mut begun = FuturesUnordered::new();
+    /// Does jobs until none can go on.
+    pub(super) fn work_off(&self) {
+        while let Some(job) = self.next(false) {
+            job.run();
+        }
+    }
+
+    fn next(&self, waits: bool) -> Option<Runnable> {
+        let mut ready = self.ready();
         loop {
-            let mut told: Option<Pin<Box<Notified<'_>>>> = None;
-            let next = poll_fn(|context| {
-                if !begun.is_empty() {
-                    // Who computes does not stand before the jobs that come meanwhile: another thread may have nothing to do, and
-                    // is told what this one was.
-                    told = None;
-                    while let Poll::Ready(Some(())) = begun.poll_next_unpin(context) {}
-                }
-                loop {
-                    // Before it looks, so that nothing comes in between.
-                    let arrived = told.get_or_insert_with(|| Box::pin(self.arrived.notified()));
-                    let is_told = arrived.as_mut().poll(context).is_ready();
-                    if let Some(job) = self.queue.pop() {
-                        return Poll::Ready(Some(job));
-                    }
-                    if self.closed.load(Ordering::SeqCst) {
-                        return Poll::Ready(None);
-                    }
-                    if !is_told {
-                        return Poll::Pending;
-                    }
-                    told = None;
-                }
-            });
-            match next.await {
-                Some(job) => begun.push(job),
-                None => return,
+            if let Some(job) = ready.queue.pop_front() {
+                ready.taken += 1;
+                return Some(job);
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use std::sync::Arc;
-    use std::task::Context;
-
-    use futures::FutureExt;
-    use futures::task::{ArcWake, waker};
-
-    use super::*;
-
-    struct Woken(AtomicBool);
-
-    impl ArcWake for Woken {
-        fn wake_by_ref(woken: &Arc<Self>) {
-            woken.0.store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Polls whoever is woken, until nobody is; how often that was.
-    fn settle(threads: &mut [(BoxFuture<'_, ()>, Arc<Woken>)]) -> usize {
-        let mut polls = 0;
-        while polls < 1_000 && threads.iter().any(|(_, woken)| woken.0.load(Ordering::SeqCst)) {
-            for (thread, woken) in threads.iter_mut() {
-                if woken.0.swap(false, Ordering::SeqCst) {
-                    polls += 1;
-                    let _ = thread.as_mut().poll(&mut Context::from_waker(&waker(Arc::clone(woken))));
-                }
+            if ready.closed || !waits {
+                return None;
             }
+            ready = self.arrived.wait(ready).unwrap_or_else(PoisonError::into_inner);
         }
-        polls
     }
 
-    /// They woke each other for ever once, and took all the time of their processors.
-    #[test]
-    fn threads_rest_when_there_is_nothing_to_do() {
-        let jobs = Jobs::default();
-        let thread = || (jobs.work().boxed(), Arc::new(Woken(AtomicBool::new(true))));
-        let mut threads = [thread(), thread(), thread()];
-        assert_eq!(settle(&mut threads), 3);
-        let done = Arc::new(std::sync::Mutex::new(0));
-        for number in 1..=20 {
-            let (answer, answered) = tokio::sync::oneshot::channel();
-            let also = Arc::clone(&done);
-            let job = async move {
-                answered.await.unwrap();
-                *also.lock().unwrap() += 1;
-            };
-            jobs.push(job.boxed());
-            assert!(settle(&mut threads) <= 6);
-            // It waited, as for a store.
-            answer.send(()).unwrap();
-            assert!(settle(&mut threads) <= 6);
-            assert_eq!(*done.lock().unwrap(), number);
-        }
-        jobs.close();
-        settle(&mut threads);
-        assert!(jobs.queue.is_empty());
+    /// How many were ever taken, if others wait for a thread: when that stays the same, all threads compute.
+    pub(super) fn taken_before_others(&self) -> Option<u64> {
+        let ready = self.ready();
+        (!ready.queue.is_empty()).then_some(ready.taken)
+    }
+
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -24,8 +24,8 @@ use crate::error::{ErrorKind, QueryError, Result};
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
-/// How long a statement waits for planning to begin before another thread is started.
-const BEGIN_WITHIN: Duration = Duration::from_millis(20);
+/// How long all planning threads may compute before another one is started for what waits.
+const PATIENCE: Duration = Duration::from_millis(20);
 /// Planning threads beyond those that always are.
 const MAX_STAND_INS: usize = 16;
 /// Room for evaluating the deepest expressions that planning lets through.
@@ -77,18 +77,19 @@ impl Threads {
             runtimes: vec![execution, short, large, loading],
         };
         for _ in 0..count {
-            threads.start_planning(|jobs, handle| handle.block_on(jobs.work())).map_err(failed)?;
+            threads.start_planning(Jobs::work).map_err(failed)?;
         }
         Ok(threads)
     }
 
-    fn start_planning(&self, work: impl FnOnce(&Jobs, &Handle) + Send + 'static) -> std::io::Result<()> {
+    fn start_planning(&self, work: impl FnOnce(&Jobs) + Send + 'static) -> std::io::Result<()> {
         let (jobs, handle) = (Arc::clone(&self.planning), self.handle.clone());
         let thread =
             std::thread::Builder::new().name("nyala-plan".to_owned()).stack_size(PLANNING_STACK_BYTES);
         thread.spawn(move || {
             join_class(ThreadClass::Short);
-            work(&jobs, &handle);
+            let _within = handle.enter();
+            work(&jobs);
         })?;
         Ok(())
     }
@@ -97,8 +98,8 @@ impl Threads {
     fn start_stand_in(&self) {
         let stand_ins = Arc::clone(&self.stand_ins);
         let Ok(permit) = stand_ins.try_acquire_owned() else { return };
-        let started = self.start_planning(move |jobs, handle| {
-            handle.block_on(jobs.work_off());
+        let started = self.start_planning(move |jobs| {
+            jobs.work_off();
             drop(permit);
         });
         if let Err(error) = started {
@@ -163,9 +164,7 @@ impl Threads {
         let account = Arc::new(Work::default());
         self.works.add(&account);
         let work = Scope::new(Arc::clone(&account)).run(AssertUnwindSafe(work).catch_unwind());
-        let (begins, begun) = oneshot::channel();
         let job = async move {
-            let _ = begins.send(());
             let done = tokio::select! {
                 biased;
                 () = sender.closed() => return,
@@ -174,13 +173,20 @@ impl Threads {
             let _ = sender.send(done.unwrap_or_else(|panic| Err(from_panic(panic.as_ref()))));
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
-        self.planning.push(job.boxed());
+        self.planning.push(job);
         // Dropped with this call: then what computes without waiting ends too, at its next rule.
         let _ends = EndOnDrop(account);
-        if timeout(BEGIN_WITHIN, begun).await.is_err() {
-            self.start_stand_in();
+        let mut receiver = receiver;
+        let mut taken = self.planning.taken_before_others();
+        loop {
+            if let Ok(done) = timeout(PATIENCE, &mut receiver).await {
+                return done.map_err(|_| gone())?;
+            }
+            let before = std::mem::replace(&mut taken, self.planning.taken_before_others());
+            if before.is_some() && before == taken {
+                self.start_stand_in();
+            }
         }
-        receiver.await.map_err(|_| gone())?
     }
 
     /// Runs `work` on a planning thread, some time. Nobody waits for it.
@@ -190,7 +196,7 @@ impl Threads {
                 tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
             }
         };
-        self.planning.push(job.boxed());
+        self.planning.push(job);
     }
 }
 
@@ -337,6 +343,32 @@ mod tests {
         // They end when there is nothing left to begin.
         let all = threads.stand_ins.acquire_many(MAX_STAND_INS as u32);
         let _all = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap().unwrap();
+    }
+
+    /// It had begun on a thread that then computed another.
+    #[tokio::test]
+    async fn planning_that_waited_goes_on_while_the_thread_that_began_it_computes() {
+        let threads = Threads::start(1).unwrap();
+        let (answer, answered) = oneshot::channel();
+        let (begins, begun) = oneshot::channel();
+        let (ends, end) = std::sync::mpsc::channel::<()>();
+        let waiting = async {
+            let done = threads.plan(async { Ok(answered.await.unwrap()) }).await;
+            ends.send(()).unwrap();
+            done
+        };
+        let busy = threads.plan(async move {
+            begins.send(()).unwrap();
+            end.recv().unwrap();
+            Ok(2)
+        });
+        let answering = async {
+            begun.await.unwrap();
+            answer.send(1).unwrap();
+        };
+        let all = async { tokio::join!(biased; waiting, busy, answering) };
+        let (waited, computed, ()) = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+        assert_eq!((waited.unwrap(), computed.unwrap()), (1, 2));
     }
 
     #[tokio::test]

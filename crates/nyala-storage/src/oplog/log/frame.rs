@@ -143,6 +143,26 @@ impl<'a> Frame<'a> {
         Some(Self { kind, table: tagged & (TABLE_LIMIT - 1), lsn, back, label, payload: input.0, bytes })
     }
 
+    /// Whether `bytes`, a frame that is not valid, are one bit away from one that is, which is none of its length.
+    pub(crate) fn is_one_bit_off(seed: u32, bytes: &[u8]) -> bool {
+        let (Some(length), Some(stored), Some(rest)) =
+            (bytes.get(..4), bytes.get(4..).and_then(|rest| In(rest).u32()), bytes.get(8..))
+        else {
+            return false;
+        };
+        let difference = stored ^ crc32c::crc32c_append(crc32c::crc32c_append(seed, length), rest);
+        // What each bit of the last byte changes in the checksum, and so on with the byte before it.
+        let mut changes: [u32; 8] =
+            std::array::from_fn(|bit| crc32c::crc32c(&[1 << bit]) ^ crc32c::crc32c(&[0]));
+        let zero = crc32c::crc32c(&[0]);
+        let in_rest = (0..rest.len()).any(|_| {
+            let is_found = changes.contains(&difference);
+            changes = changes.map(|change| crc32c::crc32c_append(change, &[0]) ^ zero);
+            is_found
+        });
+        in_rest || difference.is_power_of_two()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

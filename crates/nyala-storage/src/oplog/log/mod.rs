@@ -8,4 +8,6 @@ mod scan;
 pub(crate) use file::{Log, LogHeader};
 pub(crate) use frame::{Frame, Kind, Record, TABLE_LIMIT};
 pub(crate) use names::{log_name, log_number};
-pub(crate) use scan::{ScanEnd, confirmed_further_on, scan, scan_around_damage, was_written, written_end};
+pub(crate) use scan::{
+    ScanEnd, confirmed_further_on, has_flipped_bit, scan, scan_around_damage, written_end,
+};

@@ -175,22 +175,22 @@ pub(crate) fn confirmed_further_on(
 /// Least that a disk writes at once.
 const SECTOR: usize = 512;
 
-/// Whether every sector of the frame at `broken`, which is not valid, was written. Then it was valid once and is damaged: of one that
-/// was being written when the machine stopped, some sector still has what the log was filled with, or the file ends in it.
-pub(crate) fn was_written(file: &FileHandle, seed: u32, broken: u64, to: u64) -> Result<bool> {
+/// Whether the frame at `broken`, which is not valid, was written whole and has one bit that is wrong. Of a frame that was being
+/// written when the machine stopped much more is missing: at least one sector is as it was before, zeros or what the log is filled with.
+pub(crate) fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64) -> Result<bool> {
     let mut window = Window::new(file, broken, to);
     let Some(head) = window.get(broken, HEAD_BYTES)? else { return Ok(false) };
-    let head = head.to_vec();
-    let length = Frame::payload_bytes(&head).unwrap_or_default();
+    let length = Frame::payload_bytes(head).unwrap_or_default();
     let has_sectors = |frame: &[u8]| {
         let (first, others) = frame.split_at(frame.len().min(SECTOR - (broken % SECTOR as u64) as usize));
         let is_written = |part: &[u8]| [FILLER, 0].iter().all(|blank| part.iter().any(|byte| byte != blank));
         is_written(first) && others.chunks(SECTOR).all(is_written)
     };
-    if window.get(broken, HEAD_BYTES + length)?.is_some_and(has_sectors) {
+    let frame = window.get(broken, HEAD_BYTES + length)?;
+    if frame.is_some_and(|frame| has_sectors(frame) && Frame::is_one_bit_off(seed, frame)) {
         return Ok(true);
     }
-    // Its length may be what is damaged.
+    // Where it ends is not known if the bit is one of its length.
     for bit in 0..u32::BITS {
         let length = length ^ (1 << bit);
         let Some(frame) = window.get(broken, HEAD_BYTES + length)? else { continue };
