@@ -21,6 +21,7 @@ pub(crate) fn count() {
     nyala_runtime::count_bytes_with(nyala_runtime::Allocator {
         thread_bytes: counts::of_thread,
         active_bytes: counts::active,
+        give_back: counts::give_back,
     });
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn count() {}
 #[cfg(feature = "jemalloc")]
 mod counts {
     use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
-    use tikv_jemalloc_ctl::{epoch, stats};
+    use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats};
 
     thread_local! {
         /// Where jemalloc counts for this thread; none if it was built without statistics.
@@ -56,9 +57,36 @@ mod counts {
         stats::active::read().ok().map(|bytes| bytes as u64)
     }
 
+    /// An arena whose pages may be kept for no time gives them back at once.
+    pub(super) fn give_back() {
+        for arena in 0..arenas::narenas::read().unwrap_or(0) {
+            let key = format!("arena.{arena}.dirty_decay_ms\0");
+            let name = key.as_bytes().name();
+            // An arena that no thread has used has no such key.
+            let Ok(usual): Result<isize, _> = name.read() else { continue };
+            let given = name.write(0_isize).and_then(|()| name.write(usual));
+            if let Err(error) = given {
+                tracing::warn!(%error, arena, "freed memory cannot be given back");
+            }
+        }
+    }
+
     #[cfg(test)]
     mod tests {
-        use super::{active, of_thread};
+        use super::{active, give_back, of_thread};
+
+        #[test]
+        fn freed_memory_is_given_back() {
+            let held: Vec<Vec<u8>> = (0..64).map(|_| vec![1_u8; 4 << 20]).collect();
+            let full = nyala_runtime::resident_bytes();
+            drop(held);
+            give_back();
+            let left = nyala_runtime::resident_bytes();
+            assert!(
+                left.zip(full).is_none_or(|(left, full)| left + (200 << 20) < full),
+                "{left:?} of {full:?}"
+            );
+        }
 
         #[test]
         fn what_a_thread_allocates_and_frees_is_counted_at_once() {

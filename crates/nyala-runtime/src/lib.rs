@@ -9,7 +9,7 @@ mod scope;
 mod threads;
 mod work;
 
-pub use memory::{Allocator, active_bytes, count_bytes_with, resident_bytes};
+pub use memory::{Allocator, active_bytes, count_bytes_with, give_back_freed, resident_bytes};
 pub use scope::{Scope, check, settle, turn_is_over};
 pub use threads::{ThreadClass, join_class};
 pub use work::{Ended, Reason, Work};

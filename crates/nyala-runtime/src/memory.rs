@@ -10,6 +10,8 @@ pub struct Allocator {
     /// Bytes in pages that hold something. The process occupies more: pages that were freed are given back to the system seconds later,
     /// and used again before new ones are.
     pub active_bytes: fn() -> Option<u64>,
+    /// Gives pages that were freed back to the system at once.
+    pub give_back: fn(),
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
@@ -30,6 +32,13 @@ pub(crate) fn thread_bytes() -> i64 {
 /// the allocator does not tell.
 pub fn active_bytes() -> Option<u64> {
     ALLOCATOR.get().and_then(|allocator| (allocator.active_bytes)())
+}
+
+/// Gives memory that was freed back to the system, where the allocator keeps some.
+pub fn give_back_freed() {
+    if let Some(allocator) = ALLOCATOR.get() {
+        (allocator.give_back)();
+    }
 }
 
 /// Bytes of memory that the process occupies, without pages of files, which the system takes back when it needs them. None where

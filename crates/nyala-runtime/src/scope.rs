@@ -190,7 +190,7 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_count_for_the_statement_that_is_polled() {
-        count_bytes_with(Allocator { thread_bytes: || BYTES.get(), active_bytes: || None });
+        count_bytes_with(Allocator { thread_bytes: || BYTES.get(), active_bytes: || None, give_back: || () });
         let (outer, inner) = (Arc::new(Work::default()), Arc::new(Work::default()));
         allocate(1000);
         let within = Arc::clone(&inner);

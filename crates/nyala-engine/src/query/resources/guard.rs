@@ -5,7 +5,8 @@
 //! on accounts: a statement notices between two batches, rows or pairs at which its operators ask.
 //!
 //! Memory that was freed counts as occupied until the allocator gives it back some seconds later, but it is used again first. So
-//! what counts is what holds something, as long as the process is not close to its limit with all it occupies.
+//! what counts is what holds something, as long as the process is not close to its limit with all it occupies. When much of that
+//! was freed, as by a large statement that was ended, it is given back at once.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use nyala_runtime::{Reason, Work, active_bytes, resident_bytes};
+use nyala_runtime::{Reason, Work, active_bytes, give_back_freed, resident_bytes};
 
 use super::pressure::{available_bytes, is_stalled};
 
@@ -22,7 +23,7 @@ const RESERVE_PART: u64 = 8;
 const MIN_RESERVE_BYTES: u64 = 64 << 20;
 const MAX_RESERVE_BYTES: u64 = 1 << 30;
 /// With less than this part of the reserve free, also memory counts that the allocator keeps.
-const CRITICAL_PART: u64 = 4;
+const CRITICAL_PART: u64 = 2;
 /// A statement that holds less, in parts of the limit, is not ended: it would not help.
 const MIN_HELD_PART: u64 = 128;
 /// Fastest that a process fills memory, in bytes a second: the guard looks again before it could have used what was free.
@@ -110,6 +111,10 @@ impl Watch {
         let reserve = (self.limit / RESERVE_PART).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
         let unoccupied = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
         let reusable = resident.saturating_sub(active.unwrap_or(resident));
+        if unoccupied < reserve.saturating_mul(2) && reusable > reserve {
+            // What is allocated next need not fit into it.
+            give_back_freed();
+        }
         let critical = reserve / CRITICAL_PART;
         let is_critical = unoccupied < critical;
         let free = if is_critical { unoccupied } else { unoccupied.saturating_add(reusable) };
@@ -204,7 +209,7 @@ mod tests {
         assert_eq!(pause(&mut watch, 600 << 20), Duration::from_millis(21));
         assert_eq!(pause(&mut watch, 513 << 20), MIN_PAUSE);
         let mut with_freed = |free: u64| watch.look(((4 << 30) - free, Some(1 << 30)), None);
-        assert_eq!(with_freed(300 << 20), Duration::from_millis(41));
+        assert_eq!(with_freed(300 << 20), Duration::from_millis(10));
         assert_eq!(with_freed(130 << 20), MIN_PAUSE);
     }
 }
