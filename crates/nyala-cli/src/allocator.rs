@@ -57,7 +57,7 @@ mod counts {
         stats::active::read().ok().map(|bytes| bytes as u64)
     }
 
-    /// An arena whose pages may be kept for no time gives them back at once.
+    /// Gives freed pages of all arenas back to the system: jemalloc does so at once when the time for which it may keep them is set to 0.
     pub(super) fn give_back() {
         for arena in 0..arenas::narenas::read().unwrap_or(0) {
             let key = format!("arena.{arena}.dirty_decay_ms\0");

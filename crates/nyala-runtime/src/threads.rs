@@ -5,7 +5,7 @@
 //! Serving      network, planning, answers from cuboids             0.1 ms    the kernel's least
 //! Short        queries of a tenth of a second                      1 ms
 //! Large        builds and other queries                            20 ms
-//! Background   reads values of live tables that nobody asked for   100 ms    the kernel's most
+//! Background   recovery of values and upkeep of disk stores        100 ms    the kernel's most
 //! ```
 //!
 //! A thread that wakes while every processor computes is given one at once if its *slice* is shorter than that of the thread that
@@ -27,7 +27,7 @@ pub enum ThreadClass {
     Short,
     /// Computes builds and large queries.
     Large,
-    /// Does what no client waits for.
+    /// Reads values of live tables after a start and keeps disk stores in order, beside the statements.
     Background,
 }
 
@@ -59,6 +59,13 @@ mod tests {
         Some(Duration::from_nanos(line.rsplit(' ').next()?.parse().ok()?))
     }
 
+    /// Whether the kernel is 6.12 or newer.
+    fn has_slices() -> bool {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+        numbers.next().zip(numbers.next()).is_some_and(|version| version >= (6, 12))
+    }
+
     #[test]
     fn a_thread_has_the_slice_of_its_class() {
         for class in [ThreadClass::Serving, ThreadClass::Short, ThreadClass::Large, ThreadClass::Background] {
@@ -68,9 +75,8 @@ mod tests {
                 (before, own_slice())
             });
             let (before, after) = slice.join().unwrap();
-            // Kernels before 6.12 have one slice for all threads.
-            if before != after {
-                assert_eq!(after, Some(class.slice()));
+            if before.is_some() && has_slices() {
+                assert_eq!(after, Some(class.slice()), "{class:?}");
             }
         }
     }

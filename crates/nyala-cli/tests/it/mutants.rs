@@ -62,7 +62,7 @@ fn check(server: &mut Server, headers: &str, bodies: &[Vec<u8>]) {
     server.check_alive(headers);
 }
 
-/// What was caught in the server so far.
+/// Panics of decoders that the server caught and logged so far.
 fn panics(server: &Server) -> Vec<String> {
     let log = server.process.stderr();
     log.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
@@ -83,7 +83,7 @@ fn damaged_bodies_are_refused_and_nothing_else_happens() {
         check(&mut server, &of_type(media_type), &bodies);
         assert_eq!(panics(&server), [""; 0], "{media_type}");
     }
-    // Its decoders panic on some four of ten thousand, which the load catches.
+    // The Parquet decoders panic on about four bodies of ten thousand; the server catches that and refuses the body.
     check(&mut server, &of_type("application/vnd.apache.parquet"), &corpus::parquet_files());
     println!("Parquet: {:#?}", panics(&server));
 }

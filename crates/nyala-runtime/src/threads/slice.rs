@@ -2,13 +2,22 @@
 
 use std::time::Duration;
 
-/// Asks the kernel to let the calling thread compute for `slice` at a time. Its policy and niceness stay.
+/// Asks the kernel to let the calling thread compute for `slice` at a time. Policy and niceness of the thread stay; where the kernel
+/// refuses, so does its slice.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub(super) fn set(slice: Duration) {
     let size = size_of::<libc::sched_attr>() as u32;
-    // SAFETY: the structure consists of integers, of which every bit pattern is a value.
-    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let mut attributes = libc::sched_attr {
+        size,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
     // SAFETY: the kernel writes at most `size` bytes to the structure, which lives longer than the call.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
     if got != 0 || attributes.sched_policy != libc::SCHED_OTHER as u32 {
@@ -16,7 +25,7 @@ pub(super) fn set(slice: Duration) {
     }
     attributes.size = size;
     attributes.sched_runtime = slice.as_nanos() as u64;
-    // SAFETY: the kernel reads `size` bytes of the structure, which lives longer than the call. What it refuses changes nothing.
+    // SAFETY: the kernel reads `size` bytes of the structure, which lives longer than the call.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 

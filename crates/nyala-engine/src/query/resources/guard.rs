@@ -30,6 +30,8 @@ const MIN_HELD_PART: u64 = 128;
 const FILLED_PER_SECOND: u64 = 4 << 30;
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
+/// Shortest time between two times that freed memory is given back.
+const GIVE_BACK_EVERY: Duration = Duration::from_millis(500);
 /// How long a statement that was told to end may take before the next one is.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -66,7 +68,13 @@ impl MemoryGuard {
     /// Watches that the process keeps within `limit` bytes, and the machine within what it has.
     pub(in crate::query) fn start(limit: u64, works: &Arc<Works>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
-        let watch = Watch { limit, works: Arc::clone(works), told: None, ended: Arc::clone(&ended) };
+        let watch = Watch {
+            limit,
+            works: Arc::clone(works),
+            told: None,
+            given_back: None,
+            ended: Arc::clone(&ended),
+        };
         let thread = std::thread::Builder::new().name("nyala-memory".to_owned()).spawn(move || watch.run());
         let thread = match thread {
             Ok(handle) => Some(handle.thread().clone()),
@@ -93,6 +101,8 @@ struct Watch {
     works: Arc<Works>,
     /// The statement that was told to end last, and when.
     told: Option<(Weak<Work>, Instant)>,
+    /// When freed memory was given back last.
+    given_back: Option<Instant>,
     ended: Arc<AtomicBool>,
 }
 
@@ -112,8 +122,7 @@ impl Watch {
         let unoccupied = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));
         let reusable = resident.saturating_sub(active.unwrap_or(resident));
         if unoccupied < reserve.saturating_mul(2) && reusable > reserve {
-            // What is allocated next need not fit into it.
-            give_back_freed();
+            self.give_back();
         }
         let critical = reserve / CRITICAL_PART;
         let is_critical = unoccupied < critical;
@@ -123,9 +132,17 @@ impl Watch {
             self.end_largest();
             return MIN_PAUSE;
         }
-        // What is allocated next need not fit into what was freed.
+        // A statement may allocate pieces that are larger than any freed one.
         let above = (free - reserve).min(unoccupied.saturating_sub(critical));
         Duration::from_millis(above / (FILLED_PER_SECOND / 1000)).clamp(MIN_PAUSE, MAX_PAUSE)
+    }
+
+    /// Not too often: a statement that frees and allocates much gets each page from the system again.
+    fn give_back(&mut self) {
+        if self.given_back.is_none_or(|at| at.elapsed() > GIVE_BACK_EVERY) {
+            give_back_freed();
+            self.given_back = Some(Instant::now());
+        }
     }
 
     fn end_largest(&mut self) {
@@ -147,7 +164,13 @@ mod tests {
     use super::*;
 
     fn watch(works: &Arc<Works>) -> Watch {
-        Watch { limit: 4 << 30, works: Arc::clone(works), told: None, ended: Arc::default() }
+        Watch {
+            limit: 4 << 30,
+            works: Arc::clone(works),
+            told: None,
+            given_back: None,
+            ended: Arc::default(),
+        }
     }
 
     /// An account that holds so many MiB.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use async_task::Runnable;
 
-/// Jobs that can go on. One that waits, as for a store, is in nobody's hands: whichever thread has time goes on with it, also
-/// while the one that began it computes another for seconds.
+/// Jobs that can go on. A job that waits for a store belongs to no thread: when the store has answered, any planning thread goes on
+/// with it, also while the thread that began it computes another job for seconds.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     ready: Mutex<Ready>,
@@ -42,7 +42,7 @@ impl Jobs {
             }
         };
         self.arrived.notify_one();
-        // Without the lock: what it drops may wake another.
+        // After the lock is released: dropping a job may wake another job, which takes the lock.
         drop(refused);
     }
 

@@ -190,7 +190,7 @@ pub(crate) fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64
     if frame.is_some_and(|frame| has_sectors(frame) && Frame::is_one_bit_off(seed, frame)) {
         return Ok(true);
     }
-    // Where it ends is not known if the bit is one of its length.
+    // If the bit is one of the frame's length, the frame ends elsewhere than its header says.
     for bit in 0..u32::BITS {
         let length = length ^ (1 << bit);
         let Some(frame) = window.get(broken, HEAD_BYTES + length)? else { continue };
