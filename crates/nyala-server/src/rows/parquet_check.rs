@@ -1,17 +1,20 @@
 //! Checks a Parquet file from its footer to its pages, before the reader allocates what it says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use axum::body::Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nyala_engine::parquet_bounds::{ChunkPages, check_delta_lengths, check_footer, check_pages};
+use nyala_engine::parquet_bounds::{
+    ChunkPages, ContentsCheck, Entries, Fingerprint, check_footer, check_pages, lists_of,
+};
 use nyala_engine::{ErrorKind, QueryError};
 use parquet::arrow::ARROW_SCHEMA_META_KEY;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::basic::Type;
-use parquet::column::page::{Page, PageReader};
+use parquet::column::page::PageReader;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -74,23 +77,26 @@ fn check_columns(metadata: &ParquetMetaData) -> Result<(), QueryError> {
 
 /// Checks the pages of all columns.
 fn check_chunks(metadata: &ParquetMetaData, file: &Bytes) -> Result<(), QueryError> {
+    let lists = lists_of(metadata.file_metadata().schema_descr());
     for group in metadata.row_groups() {
-        let mut held = 0_usize;
-        for chunk in group.columns() {
+        let rows = usize::try_from(group.num_rows()).map_err(unreadable)?;
+        let (mut held, mut entries) = (0_usize, HashMap::new());
+        for (chunk, lists) in group.columns().iter().zip(&lists) {
             let pages = check_chunk(chunk, file)?;
             held = held.saturating_add(pages.held_bytes);
+            if held > MAX_HELD_BYTES {
+                return Err(too_large(&format!("pages of more than {} MiB", MAX_HELD_BYTES >> 20)));
+            }
             if chunk.column_descr().max_rep_level() > 0 && pages.values > MAX_LIST_VALUES {
                 return Err(too_large(&format!(
                     "more than {MAX_LIST_VALUES} values in lists of a row group"
                 )));
             }
-            if pages.has_delta_lengths {
-                let rows = usize::try_from(group.num_rows()).map_err(unreadable)?;
-                check_lengths(chunk, file, rows)?;
+            for found in check_within(chunk, lists, file, rows)? {
+                if *entries.entry(found.entries.list).or_insert(found) != found {
+                    return Err(unreadable("columns of a list differ in its entries"));
+                }
             }
-        }
-        if held > MAX_HELD_BYTES {
-            return Err(too_large(&format!("pages of more than {} MiB", MAX_HELD_BYTES >> 20)));
         }
     }
     Ok(())
@@ -105,34 +111,20 @@ fn check_chunk(chunk: &ColumnChunkMetaData, file: &Bytes) -> Result<ChunkPages, 
     check_pages(file.get(start..end).ok_or_else(outside)?, usize::MAX).map_err(unreadable)
 }
 
-/// Checks the counts that are within what is compressed.
-fn check_lengths(chunk: &ColumnChunkMetaData, file: &Bytes, rows: usize) -> Result<(), QueryError> {
+/// Checks what is compressed. What it says about the lists that the column is in.
+fn check_within(
+    chunk: &ColumnChunkMetaData,
+    lists: &[Entries],
+    file: &Bytes,
+    rows: usize,
+) -> Result<Vec<Fingerprint>, QueryError> {
     let mut pages =
         SerializedPageReader::new(Arc::new(file.clone()), chunk, rows, None).map_err(unreadable)?;
+    let mut check = ContentsCheck::new(chunk.column_descr(), lists);
     while let Some(page) = pages.get_next_page().map_err(unreadable)? {
-        let values = match &page {
-            Page::DictionaryPage { .. } => continue,
-            Page::DataPage { buf, .. } => after_levels(buf, chunk.column_descr()),
-            Page::DataPageV2 { buf, def_levels_byte_len, rep_levels_byte_len, .. } => {
-                let levels = (*def_levels_byte_len as usize).saturating_add(*rep_levels_byte_len as usize);
-                buf.get(levels..)
-            }
-        };
-        let values = values.ok_or_else(|| unreadable("a page is shorter than its levels"))?;
-        check_delta_lengths(values, page.encoding(), page.num_values() as usize).map_err(unreadable)?;
+        check.check(&page).map_err(unreadable)?;
     }
-    Ok(())
-}
-
-/// What follows the levels of a page of the first kind, each list of them after its length.
-fn after_levels<'a>(mut page: &'a [u8], column: &ColumnDescriptor) -> Option<&'a [u8]> {
-    for most in [column.max_rep_level(), column.max_def_level()] {
-        if most > 0 {
-            let (length, levels) = page.split_first_chunk::<4>()?;
-            page = levels.get(u32::from_le_bytes(*length) as usize..)?;
-        }
-    }
-    Some(page)
+    Ok(check.entries())
 }
 
 /// Programs that use Arrow write its types into the file, as text.
@@ -146,7 +138,8 @@ fn check_arrow_types(metadata: &ParquetMetaData) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// The same column with views in the place of texts and bytes.
+/// The same column with views in the place of texts and bytes, and values in the place of dictionaries: their reader takes
+/// any index.
 fn viewed(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -155,6 +148,9 @@ fn viewed(field: &FieldRef) -> FieldRef {
         DataType::LargeList(item) => DataType::LargeList(viewed(item)),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(viewed(item), *size),
         DataType::Map(entries, sorted) => DataType::Map(viewed(entries), *sorted),
+        DataType::Dictionary(_, values) => {
+            return viewed(&Arc::new(Field::clone(field).with_data_type(DataType::clone(values))));
+        }
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(viewed).collect()),
         _ => return Arc::clone(field),
     };

@@ -15,19 +15,32 @@ pub(super) type Amount = u128;
 /// What an element of a list, or a number, takes.
 const ELEMENT_BYTES: Amount = 16;
 
+/// Bytes that a function gives for one batch of rows at most.
+pub(super) const MAX_BYTES: Amount = 256 << 20;
+/// Bytes that it gives for constants. The planner computes these, and then copies, compares and prints them: 200 MB take it
+/// 6 s (2026-11-25), in which it cannot be cancelled.
+const MAX_CONSTANT_BYTES: Amount = 32 << 20;
+
 /// The arguments of one call for a batch of rows.
 pub(super) struct Arguments<'a> {
     values: &'a [ColumnarValue],
     numbers: Vec<OnceCell<Vec<Option<i128>>>>,
     /// Rows that are computed: one if no argument differs between rows.
     pub(super) rows: usize,
+    is_constant: bool,
 }
 
 impl<'a> Arguments<'a> {
     pub(super) fn new(values: &'a [ColumnarValue], rows: usize) -> Self {
         let varies = values.iter().any(|value| matches!(value, ColumnarValue::Array(_)));
+        let is_constant = !varies && !values.is_empty();
         let numbers = values.iter().map(|_| OnceCell::new()).collect();
-        Self { values, numbers, rows: if varies || values.is_empty() { rows } else { 1 } }
+        Self { values, numbers, rows: if is_constant { 1 } else { rows }, is_constant }
+    }
+
+    /// Bytes that the call may give.
+    pub(super) fn max_bytes(&self) -> Amount {
+        if self.is_constant { MAX_CONSTANT_BYTES } else { MAX_BYTES }
     }
 
     pub(super) fn row(&self, at: usize) -> Row<'_> {

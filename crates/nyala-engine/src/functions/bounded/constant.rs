@@ -9,8 +9,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::{Amount, Arguments};
-use super::function::{MAX_BYTES, too_large};
+use super::arguments::{Amount, Arguments, MAX_BYTES};
+use super::function::too_large;
 
 /// Of shorter ones a batch of rows is never too large.
 const LONG_BYTES: Amount = 32 << 10;
@@ -70,7 +70,7 @@ impl ScalarUDFImpl for Constant {
         let bytes = bytes_of(&self.value) * arguments.number_rows as Amount;
         match bytes <= MAX_BYTES {
             true => Ok(ColumnarValue::Scalar(self.value.clone())),
-            false => Err(too_large("a constant", bytes, arguments.number_rows)),
+            false => Err(too_large("a constant", bytes, arguments.number_rows, MAX_BYTES)),
         }
     }
 

@@ -16,13 +16,11 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-use super::arguments::{Amount, Arguments};
+use super::arguments::{Amount, Arguments, MAX_BYTES};
 use super::pattern::check_patterns;
 use super::rules::{Measure, Rule, Work};
 use crate::error::{ErrorKind, QueryError};
 
-/// Bytes that a function gives for one batch of rows at most.
-pub(super) const MAX_BYTES: Amount = 256 << 20;
 /// Bytes that one slice of a batch may give.
 const SLICE_BYTES: Amount = 64 << 20;
 /// Steps for one batch of rows, of some nanoseconds each: a thread cannot be taken from a function that computes.
@@ -64,14 +62,14 @@ impl Bounded {
                 .map(|at| measure.bytes(&arguments.row(at)))
                 .fold(0, Amount::saturating_add),
         };
-        match bytes <= MAX_BYTES {
+        match bytes <= arguments.max_bytes() {
             true => Ok(()),
-            false => Err(self.too_large(bytes, arguments.rows)),
+            false => Err(self.too_large(bytes, arguments.rows, arguments.max_bytes())),
         }
     }
 
-    fn too_large(&self, bytes: Amount, rows: usize) -> DataFusionError {
-        too_large(&format!("`{}`", self.name()), bytes, rows)
+    fn too_large(&self, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
+        too_large(&format!("`{}`", self.name()), bytes, rows, most)
     }
 
     /// Ranges of rows that give no more than a slice each, if not all rows together do.
@@ -82,8 +80,8 @@ impl Bounded {
         let (mut slices, mut begin, mut given) = (Vec::new(), 0, 0);
         for at in 0..arguments.rows {
             let bytes = measure.bytes(&arguments.row(at));
-            if bytes > MAX_BYTES {
-                return Err(self.too_large(bytes, 1));
+            if bytes > arguments.max_bytes() {
+                return Err(self.too_large(bytes, 1, arguments.max_bytes()));
             }
             if given + bytes > SLICE_BYTES && at > begin {
                 slices.push(begin..at);
@@ -105,7 +103,7 @@ impl Bounded {
             let part = self.function.invoke_with_args(slice(arguments, &rows))?.into_array(rows.len())?;
             bytes += part.get_array_memory_size() as Amount;
             if bytes > MAX_BYTES {
-                return Err(self.too_large(bytes, rows.end));
+                return Err(self.too_large(bytes, rows.end, MAX_BYTES));
             }
             parts.push(part);
         }
@@ -139,8 +137,8 @@ impl Bounded {
 }
 
 /// The error of what would give too much.
-pub(super) fn too_large(what: &str, bytes: Amount, rows: usize) -> DataFusionError {
-    let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {MAX_BYTES}");
+pub(super) fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
+    let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {most}");
     QueryError::new(ErrorKind::LimitExceeded, message)
         .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")
         .into()
@@ -149,7 +147,7 @@ pub(super) fn too_large(what: &str, bytes: Amount, rows: usize) -> DataFusionErr
 /// A bound of what all rows give, if it is small enough whatever each gives.
 fn quickly(measure: Measure, arguments: &Arguments<'_>) -> Option<Amount> {
     let bytes = measure.bytes(&arguments.largest()).saturating_mul(arguments.rows as Amount);
-    (bytes <= SLICE_BYTES).then_some(bytes)
+    (bytes <= SLICE_BYTES.min(arguments.max_bytes())).then_some(bytes)
 }
 
 /// The arguments of some rows.

@@ -81,6 +81,19 @@ fn what_may_be_large_is_computed_in_slices() {
     check_refused("replace", grows, "bytes");
 }
 
+/// The planner computes a constant, and it cannot be cancelled while it does.
+#[test]
+fn constants_may_be_less_large_than_columns() {
+    let times = |times: i64| ColumnarValue::Scalar(ScalarValue::from(times));
+    assert!(call("repeat", vec![text(10), times(3 << 20)]).is_ok());
+    check_refused("repeat", vec![text(10), times(4 << 20)], "at most 33554432");
+    check_refused(
+        "replace",
+        vec![text(1 << 20), ColumnarValue::Scalar(ScalarValue::from("x")), text(40)],
+        "for 1 rows",
+    );
+}
+
 #[test]
 fn what_is_small_is_computed() {
     for (name, args) in [

@@ -1,46 +1,87 @@
-//! Counts of values that are within a page's data, and so within what is compressed.
+//! Numbers written as differences from those before them, and the texts whose lengths are written so.
 //!
 //! ```text
-//! DELTA_LENGTH_BYTE_ARRAY: lengths, bytes        DELTA_BYTE_ARRAY: lengths of prefixes, lengths of suffixes, bytes
-//! lengths: block size, miniblocks in a block, count, first; then blocks: smallest, widths of miniblocks, miniblocks
+//! DELTA_BINARY_PACKED: numbers      DELTA_LENGTH_BYTE_ARRAY: lengths, bytes
+//! DELTA_BYTE_ARRAY: lengths of prefixes, lengths of suffixes, bytes
+//! numbers: block size, miniblocks in a block, count, first; then blocks: smallest, widths of miniblocks, miniblocks
 //! ```
 
-use parquet::basic::Encoding;
+use parquet::basic::{Encoding, Type};
 
 use super::damage::DamagedFile;
+use super::levels::unpacked;
 use super::thrift::Thrift;
 
-/// Refuses values of a page of `count` that begin with more lengths than that.
-///
-/// # Errors
-/// What is wrong with them.
-pub fn check_delta_lengths(values: &[u8], encoding: Encoding, count: usize) -> Result<(), DamagedFile> {
-    let lists = match encoding {
-        Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
-        Encoding::DELTA_BYTE_ARRAY => 2,
-        _ => return Ok(()),
-    };
+/// Refuses what the reader does not check: more numbers than `count`, none at all in their place, numbers wider than their
+/// type, and texts longer than what is there.
+pub(super) fn check_delta(
+    values: &[u8],
+    encoding: Encoding,
+    physical: Type,
+    count: u64,
+) -> Result<(), DamagedFile> {
     let mut rest = Thrift(values);
-    let whole = (0..lists).try_for_each(|_| skip_lengths(&mut rest, count as u64));
-    whole.ok_or(DamagedFile("a page has more lengths than values"))
+    let skip = |_| Some(());
+    match encoding {
+        Encoding::DELTA_BINARY_PACKED => {
+            let width = if physical == Type::INT64 { 64 } else { 32 };
+            numbers(&mut rest, count, width, skip)
+                .ok_or(DamagedFile("a page has more numbers than values"))?;
+            return Ok(());
+        }
+        Encoding::DELTA_BYTE_ARRAY => numbers(&mut rest, count, 32, skip),
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => Some(()),
+        _ => return Ok(()),
+    }
+    .ok_or(DamagedFile("a page has more lengths than values"))?;
+    let mut bytes = 0_u64;
+    let add = |length: i32| {
+        bytes = bytes.checked_add(u64::try_from(length).ok()?)?;
+        Some(())
+    };
+    numbers(&mut rest, count, 32, add).ok_or(DamagedFile("a page has more lengths than values"))?;
+    match bytes <= rest.0.len() as u64 {
+        true => Ok(()),
+        false => Err(DamagedFile("the texts of a page are longer than what is there")),
+    }
 }
 
-fn skip_lengths(rest: &mut Thrift<'_>, most: u64) -> Option<()> {
+/// Walks over 1 to `most` numbers of at most `max_width` bits, and shows those of 32 bits to `each`.
+fn numbers(
+    rest: &mut Thrift<'_>,
+    most: u64,
+    max_width: u8,
+    mut each: impl FnMut(i32) -> Option<()>,
+) -> Option<()> {
     let (block, miniblocks) = (rest.number()?, rest.number()?);
-    let (count, _first) = (rest.number()?, rest.number()?);
-    if count > most || miniblocks == 0 || block % miniblocks != 0 {
+    let (count, first) = (rest.number()?, rest.signed()?);
+    if count > most || (count == 0 && most > 0) || miniblocks == 0 || block % miniblocks != 0 {
         return None;
     }
     let values = block / miniblocks;
+    let mut value = first as i32;
+    if count > 0 {
+        each(value)?;
+    }
     let mut left = count.saturating_sub(1);
     while left > 0 {
-        let _smallest = rest.number()?;
+        let smallest = rest.signed()?;
         for width in rest.take(usize::try_from(miniblocks).ok()?)? {
             if left == 0 {
                 break;
             }
+            if *width > max_width {
+                return None;
+            }
             let bits = values.checked_mul(u64::from(*width))?;
-            rest.take(usize::try_from(bits.div_ceil(8)).ok()?)?;
+            let packed = rest.take(usize::try_from(bits.div_ceil(8)).ok()?)?;
+            if max_width == 32 {
+                for index in 0..values.min(left) {
+                    let difference = unpacked(packed, index, u32::from(*width)).wrapping_add(smallest as u32);
+                    value = value.wrapping_add(difference as i32);
+                    each(value)?;
+                }
+            }
             left = left.saturating_sub(values);
         }
     }

@@ -10,9 +10,12 @@
 //!
 //! Source: the Parquet format, and Thrift's compact protocol.
 
+mod contents;
 mod damage;
 mod delta;
+mod entries;
 mod footer;
+mod levels;
 mod metadata;
 mod pages;
 mod thrift;
@@ -20,8 +23,9 @@ mod thrift;
 #[cfg(test)]
 mod tests;
 
+pub use contents::ContentsCheck;
 pub use damage::DamagedFile;
-pub use delta::check_delta_lengths;
+pub use entries::{Entries, Fingerprint, lists_of};
 pub use footer::{check_footer, check_index};
 pub(crate) use metadata::{chunk_of, sound_metadata};
 pub use pages::{ChunkPages, check_pages};

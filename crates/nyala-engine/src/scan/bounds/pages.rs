@@ -6,9 +6,6 @@ use super::thrift::{STRUCT, Thrift};
 /// Writers make pages of a megabyte; one value may be longer.
 const MAX_PAGE_BYTES: usize = 512 << 20;
 
-/// Numbers of encodings that begin with lengths of all values.
-const DELTA_LENGTHS: [i32; 2] = [6, 7];
-
 /// What the headers of a column chunk's pages say.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPages {
@@ -16,8 +13,6 @@ pub struct ChunkPages {
     pub held_bytes: usize,
     /// Values of all pages but the dictionary, nulls counted.
     pub values: usize,
-    /// Whether there are pages for [`check_delta_lengths`](super::check_delta_lengths).
-    pub has_delta_lengths: bool,
 }
 
 /// Walks over whole pages, from header to header, until they have `enough` values: some writers leave a gap behind the last.
@@ -38,7 +33,6 @@ pub fn check_pages(mut pages: &[u8], enough: usize) -> Result<ChunkPages, Damage
             return Err(DamagedFile("a dictionary has more values than bytes"));
         }
         found.values = found.values.saturating_add(header.values);
-        found.has_delta_lengths |= header.has_delta_lengths;
         match header.is_dictionary {
             true => dictionary_bytes = dictionary_bytes.max(bytes),
             false => largest = largest.max(bytes),
@@ -56,7 +50,6 @@ struct Header {
     is_dictionary: bool,
     dictionary_values: usize,
     values: usize,
-    has_delta_lengths: bool,
 }
 
 impl Header {
@@ -71,8 +64,8 @@ impl Header {
                 (2, _) => header.uncompressed = Some(rest.i32(kind)?),
                 (3, _) => header.compressed = Some(rest.i32(kind)?),
                 // Data pages of the first and of the second kind.
-                (5, STRUCT) => header.data(rest, 2, 4)?,
-                (8, STRUCT) => header.data(rest, 4, 6)?,
+                (5, STRUCT) => header.data(rest, 4)?,
+                (8, STRUCT) => header.data(rest, 6)?,
                 (7, STRUCT) => header.dictionary(rest)?,
                 (1 | 4, _) => drop(rest.i32(kind)?),
                 (6, STRUCT) => rest.skip(kind)?,
@@ -85,12 +78,11 @@ impl Header {
         Some(header)
     }
 
-    /// `numbers` fields are of 32 bits, of which one is the `encoding`.
-    fn data(&mut self, rest: &mut Thrift<'_>, encoding: i16, numbers: i16) -> Option<()> {
+    /// The first `numbers` fields are of 32 bits.
+    fn data(&mut self, rest: &mut Thrift<'_>, numbers: i16) -> Option<()> {
         rest.fields(|rest, id, kind| {
             match id {
                 1 => self.values = self.values.max(usize::try_from(rest.i32(kind)?).ok()?),
-                id if id == encoding => self.has_delta_lengths |= DELTA_LENGTHS.contains(&rest.i32(kind)?),
                 id if (1..=numbers).contains(&id) => drop(rest.i32(kind)?),
                 _ => rest.skip(kind)?,
             }

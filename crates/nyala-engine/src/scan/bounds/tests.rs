@@ -1,8 +1,14 @@
 //! Numbers that lie, each in a file that is right otherwise.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::sync::Arc;
+
 use nyala_fuzz::{Target, corpus};
+use parquet::basic::{Encoding, Type};
+use parquet::column::page::Page;
 use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnDescriptor, ColumnPath, SchemaDescriptor, Type as SchemaType};
 
 use super::*;
 use crate::MEMORY;
@@ -81,15 +87,124 @@ fn pages_are_as_long_as_they_say() {
     assert_eq!(many, Err(DamagedFile("a dictionary has more values than bytes")));
 }
 
+fn column(physical: Type) -> ColumnDescriptor {
+    let leaf = SchemaType::primitive_type_builder("a", physical).build().unwrap();
+    ColumnDescriptor::new(Arc::new(leaf), 1, 0, ColumnPath::from("a"))
+}
+
+fn contents(page: &Page, physical: Type) -> Result<(), DamagedFile> {
+    ContentsCheck::new(&column(physical), &[]).check(page)
+}
+
+/// A page of values that may be null.
+fn page(encoding: Encoding, count: u32, contents: &[u8]) -> Page {
+    Page::DataPage {
+        buf: contents.to_vec().into(),
+        num_values: count,
+        encoding,
+        def_level_encoding: Encoding::RLE,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    }
+}
+
+/// Levels of `count` values that are there, and what follows.
+fn present(count: u8, values: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, count << 1, 1], values].concat()
+}
+
 #[test]
-fn lengths_are_no_more_than_values() {
-    let encoding = parquet::basic::Encoding::DELTA_LENGTH_BYTE_ARRAY;
+fn lengths_are_as_many_as_values_and_no_longer_than_what_is_there() {
+    let check = |count: u32, values: &[u8]| {
+        let page = page(Encoding::DELTA_LENGTH_BYTE_ARRAY, count, &present(count as u8, values));
+        contents(&page, Type::BYTE_ARRAY)
+    };
     // Blocks of 128 in 4, 3 lengths from 5 on, of which each is the one before and 0.
     let lengths = [b"\x80\x01\x04\x03\x0a\x00\x00\x00\x00\x00".as_slice(), &[b'x'; 15]].concat();
-    assert_eq!(check_delta_lengths(&lengths, encoding, 3), Ok(()));
-    assert!(check_delta_lengths(&lengths, encoding, 2).is_err());
-    assert!(check_delta_lengths(b"\x80\x01\x04\xff\xff\xff\xff\xff\xff\x7f\x0a", encoding, 1 << 40).is_err());
-    assert!(check_delta_lengths(b"\x80\x01\x00\x03\x0a", encoding, 3).is_err(), "no miniblocks");
+    assert_eq!(check(3, &lengths), Ok(()));
+    assert!(check(2, &lengths).is_err(), "more lengths than values");
+    assert!(check(3, &lengths[..24]).is_err(), "one byte is missing");
+    assert!(check(60, b"\x80\x01\x04\xff\xff\xff\xff\xff\xff\x7f\x0a").is_err());
+    assert!(check(3, b"\x80\x01\x00\x03\x0a").is_err(), "no miniblocks");
+    // The first length is -5.
+    assert!(check(3, &[b"\x80\x01\x04\x03\x09", &lengths[5..]].concat()).is_err());
+    // Differences of 4 bits: 5, 6, 5 again, as -1 is the smallest.
+    let packed = [b"\x80\x01\x04\x03\x0a\x01\x04\x00\x00\x00\x02".as_slice(), &[0; 15], &[b'x'; 16]].concat();
+    assert_eq!(check(3, &packed), Ok(()));
+    assert!(check(3, &packed[..packed.len() - 1]).is_err(), "one byte is missing");
+}
+
+#[test]
+fn numbers_are_as_wide_as_their_type() {
+    let check = |physical: Type, width: u8| {
+        let bytes = usize::from(width) * 4;
+        let values = [b"\x80\x01\x04\x03\x0a\x00".as_slice(), &[width, 0, 0, 0], &vec![0; bytes]].concat();
+        contents(&page(Encoding::DELTA_BINARY_PACKED, 3, &present(3, &values)), physical).is_ok()
+    };
+    assert!(check(Type::INT32, 32) && check(Type::INT64, 64));
+    assert!(!check(Type::INT32, 33) && !check(Type::INT64, 65));
+}
+
+#[test]
+fn indices_are_in_the_dictionary() {
+    let check = |width: u8, index: u8, in_dictionary: u32| {
+        let leaf = column(Type::INT32);
+        let mut check = ContentsCheck::new(&leaf, &[]);
+        let buf = vec![0; 4 * in_dictionary as usize].into();
+        let dictionary = Page::DictionaryPage {
+            buf,
+            num_values: in_dictionary,
+            encoding: Encoding::PLAIN,
+            is_sorted: false,
+        };
+        check.check(&dictionary)?;
+        let values = [&[width, 6], [index].repeat(usize::from(width.div_ceil(8))).as_slice()].concat();
+        check.check(&page(Encoding::RLE_DICTIONARY, 3, &present(3, &values)))
+    };
+    assert_eq!(check(2, 1, 2), Ok(()));
+    assert_eq!(check(32, 0, 2), Ok(()));
+    assert!(check(33, 0, 2).is_err());
+    assert!(check(2, 2, 2).is_err());
+    assert!(check(2, 0, 0).is_err(), "an empty dictionary");
+    let page = page(Encoding::RLE_DICTIONARY, 3, &present(3, &[2, 6, 0]));
+    assert!(contents(&page, Type::INT32).is_err(), "no dictionary");
+}
+
+#[test]
+fn columns_of_a_map_have_the_same_entries() {
+    let schema = "message m { optional group map (MAP) { repeated group entries { required int32 key; optional int32 value; } } }";
+    let schema = SchemaDescriptor::new(Arc::new(parse_message_type(schema).unwrap()));
+    let lists = lists_of(&schema);
+    let entries = |leaf: usize, repetition: &[u8], definition: &[u8]| {
+        let column = schema.column(leaf);
+        let mut check = ContentsCheck::new(&column, &lists[leaf]);
+        let levels = |levels: &[u8]| {
+            let runs: Vec<u8> = levels.iter().flat_map(|level| [2, *level]).collect();
+            [&(runs.len() as u32).to_le_bytes(), runs.as_slice()].concat()
+        };
+        let body = [levels(repetition), levels(definition), vec![0; 4 * repetition.len()]].concat();
+        check.check(&page(Encoding::PLAIN, repetition.len() as u32, &body)).unwrap();
+        check.entries()
+    };
+    // Two entries, an empty map, no map, and an entry; the second value is null.
+    let keys = entries(0, &[0, 1, 0, 0, 0], &[2, 2, 1, 0, 2]);
+    assert_eq!(keys, entries(1, &[0, 1, 0, 0, 0], &[3, 2, 1, 0, 3]));
+    assert_ne!(keys, entries(1, &[0, 1, 0, 0, 0], &[3, 2, 2, 0, 3]), "an entry that has no key");
+    assert_ne!(keys, entries(1, &[0, 1, 1, 0, 0], &[3, 2, 1, 0, 3]), "in the map before");
+}
+
+#[test]
+fn levels_are_as_many_as_values() {
+    let check = |levels: &[u8], count| {
+        let body = [&(levels.len() as u32).to_le_bytes(), levels, &vec![0; 4 * count as usize]].concat();
+        contents(&page(Encoding::PLAIN, count, &body), Type::INT32).is_ok()
+    };
+    // Three of one value, then a group of eight.
+    assert!(check(b"\x06\x01\x03\xff", 11));
+    assert!(!check(b"\x06\x01\x03\xff", 12));
+    assert!(!check(b"\x06\x01\x05\xff", 19), "two groups and one byte");
+    assert!(check(b"\x06\x01\x05\xff", 11), "of the last group, what is needed is there");
+    assert!(!check(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 1));
 }
 
 /// Whatever passes is read without a request for gigabytes.
