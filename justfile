@@ -22,7 +22,7 @@ quick *arguments:
 
 # Shows mutants to every decoder, each for this many seconds; `NYALA_FUZZ=10000000` instead counts them
 fuzz seconds="60":
-    NYALA_FUZZ_SECONDS={{seconds}} cargo test --release -p nyala-cli -p nyala-server -p nyala-engine --lib fuzz -- --test-threads=1 --nocapture
+    NYALA_FUZZ_SECONDS={{seconds}} cargo test --release -p nyala-cli -p nyala-server -p nyala-sql -p nyala-cube --lib fuzz -- --test-threads=1 --nocapture
 
 # Sends damaged bodies of every format to a running server
 mutants count="100000":

@@ -14,30 +14,17 @@
 //! The large entrances give boxed futures: whoever awaits an `async fn` compiles it once more, with all that it awaits.
 
 mod access;
-mod conversion;
-mod cube;
-mod error;
-mod functions;
-mod live;
-mod pruning;
 mod query;
-mod scan;
 mod session;
-mod statement;
 
 pub use access::{Identity, ScramVerifier, check_password};
-pub use cube::build::BuildStats;
-pub use error::{ErrorKind, QueryError};
+pub use nyala_cube::cube::build::BuildStats;
+pub use nyala_cube::scan::HotStats;
+pub use nyala_cube::scan::bounds as parquet_bounds;
+pub use nyala_sql::error::{ErrorKind, QueryError};
+pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
     Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, GroupStats, Ingest, Ingested, Loading,
     PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, SettingValue,
 };
-pub use scan::HotStats;
-pub use scan::bounds as parquet_bounds;
 pub use session::SessionExtension;
-pub use statement::{Statement, hide_values};
-
-/// Counts what the decoders allocate, for the tests that fuzz them.
-#[cfg(test)]
-#[global_allocator]
-static MEMORY: nyala_fuzz::Memory = nyala_fuzz::memory();

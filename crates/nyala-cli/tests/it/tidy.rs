@@ -13,34 +13,37 @@ use workspace::{File, find_word, line_of, names_after};
 /// Largest file that may be tracked. Data is generated, not stored.
 const MAX_FILE_BYTES: u64 = 1_000_000;
 
+/// Names, and the names that each may use.
+type Floors = &'static [(&'static str, &'static [&'static str])];
+
 /// Which of our crates each crate may use.
-const CRATES: &[(&str, &[&str])] = &[
+const CRATES: Floors = &[
     ("model", &[]),
     ("fuzz", &[]),
     ("catalog", &["model"]),
     ("runtime", &[]),
     ("storage", &["model", "runtime"]),
-    ("engine", &["model", "runtime", "catalog", "storage", "fuzz"]),
+    ("sql", &["model", "runtime", "catalog", "storage", "fuzz"]),
+    ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
+    ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
     ("server", &["model", "catalog", "engine", "fuzz"]),
     ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "fuzz"]),
 ];
 
-/// Which modules of the engine each of its modules may use.
-const ENGINE_MODULES: &[(&str, &[&str])] = &[
-    ("error", &[]),
-    ("access", &["error"]),
-    ("statement", &["error"]),
-    ("functions", &["error", "statement"]),
-    ("conversion", &["error", "functions"]),
-    ("pruning", &["conversion"]),
-    ("scan", &["error", "statement", "pruning"]),
-    ("live", &["error", "pruning"]),
-    ("cube", &["error", "statement", "functions", "scan", "live"]),
-    ("session", &["error", "statement", "functions", "conversion", "pruning", "scan", "live", "cube"]),
+/// Which modules of its crate each module may use, for the crates that have such a table.
+const MODULES: &[(&str, Floors)] = &[
     (
-        "query",
-        &["error", "access", "statement", "functions", "conversion", "scan", "live", "cube", "session"],
+        "sql",
+        &[
+            ("error", &[]),
+            ("statement", &["error"]),
+            ("functions", &["error", "statement"]),
+            ("conversion", &["error", "functions"]),
+            ("pruning", &["conversion"]),
+        ],
     ),
+    ("cube", &[("scan", &[]), ("live", &[]), ("cube", &["scan", "live"])]),
+    ("engine", &[("access", &[]), ("session", &[]), ("query", &["access", "session"])]),
 ];
 
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.
@@ -60,7 +63,7 @@ type Rule = fn(&[File]) -> Vec<String>;
 
 const RULES: &[Rule] = &[
     crates_keep_to_their_floors,
-    engine_modules_keep_to_their_floors,
+    modules_keep_to_their_floors,
     libraries_stay_where_they_belong,
     the_engine_spawns_on_its_own_threads,
     source_files_are_part_of_a_crate,
@@ -111,29 +114,35 @@ fn crates_keep_to_their_floors(files: &[File]) -> Vec<String> {
     broken
 }
 
-fn engine_modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
+fn modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
-    for file in files.iter().filter(|file| file.krate() == Some("engine") && file.is("rs")) {
-        let Some(path) = file.in_src().filter(|path| *path != "lib.rs") else { continue };
-        let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
-        let Some(allowed) = allowed_by(ENGINE_MODULES, own) else {
-            let what =
-                format!("module `{own}` has no floor; add it to the table here and in ARCHITECTURE.md");
-            broken.push(complaint(file, 0, "", &what));
-            continue;
-        };
-        let code = file.code();
-        for prefix in ["crate", &to_crate_root(path)] {
-            // The glob of a test module, `use super::*`, means the file it stands in.
-            let names = names_after(&code, prefix)
-                .into_iter()
-                .filter(|(_, name)| !name.is_empty() || prefix == "crate")
-                // The allocator of the crate's unit tests, which is no module.
-                .filter(|(_, name)| *name != "MEMORY");
-            for (at, name) in names.filter(|(_, name)| *name != own && !allowed.contains(name)) {
-                let what = format!("module `{own}` must not use `{prefix}::{name}`, which is not below it");
-                broken.push(complaint(file, at, &code, &what));
-            }
+    for (krate, modules) in MODULES {
+        for file in files.iter().filter(|file| file.krate() == Some(krate) && file.is("rs")) {
+            let Some(path) = file.in_src().filter(|path| *path != "lib.rs") else { continue };
+            broken.extend(arrows_up(file, path, modules));
+        }
+    }
+    broken
+}
+
+/// What a file at `path` within its crate uses above its floor.
+fn arrows_up(file: &File, path: &str, modules: Floors) -> Vec<String> {
+    let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
+    let Some(allowed) = allowed_by(modules, own) else {
+        let what = format!("module `{own}` has no floor; add it to the table here and in ARCHITECTURE.md");
+        return vec![complaint(file, 0, "", &what)];
+    };
+    let (code, mut broken) = (file.code(), Vec::new());
+    for prefix in ["crate", &to_crate_root(path)] {
+        // The glob of a test module, `use super::*`, means the file it stands in.
+        let names = names_after(&code, prefix)
+            .into_iter()
+            .filter(|(_, name)| !name.is_empty() || prefix == "crate")
+            // The allocator of the crate's unit tests, which is no module.
+            .filter(|(_, name)| *name != "MEMORY");
+        for (at, name) in names.filter(|(_, name)| *name != own && !allowed.contains(name)) {
+            let what = format!("module `{own}` must not use `{prefix}::{name}`, which is not below it");
+            broken.push(complaint(file, at, &code, &what));
         }
     }
     broken
@@ -168,7 +177,8 @@ fn libraries_stay_where_they_belong(files: &[File]) -> Vec<String> {
 
 fn the_engine_spawns_on_its_own_threads(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
-    for file in files.iter().filter(|file| file.krate() == Some("engine") && file.in_src().is_some()) {
+    let engine = |file: &&File| matches!(file.krate(), Some("sql" | "cube" | "engine"));
+    for file in files.iter().filter(engine).filter(|file| file.in_src().is_some()) {
         let code = file.code();
         for call in ["tokio::spawn", "task::spawn"] {
             let what = "a task of the engine runs on the query threads: use their handle, or `SpawnedTask`";

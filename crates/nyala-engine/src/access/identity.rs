@@ -2,8 +2,7 @@
 
 use nyala_model::CatalogSnapshot;
 use nyala_model::access::{Privilege, Securable, is_superuser, may, memberships};
-
-use crate::error::{ErrorKind, QueryError, Result};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 /// Who a session acts for. What a role may do is looked up for each statement, so that what is taken away is
 /// gone at once.

@@ -10,10 +10,9 @@ use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nyala_model::access::PasswordEntry;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
-
-use crate::error::{ErrorKind, QueryError, Result};
 
 /// As many as PostgreSQL uses.
 const ITERATIONS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4095);

@@ -10,12 +10,12 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
+use nyala_sql::error::{QueryError, Result};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::activity::Running;
 use super::results::{Keeping, ResultCache, ResultKey, Source};
 use super::run::{Deadline, Here};
-use crate::error::{QueryError, Result};
 
 /// The outcome of a statement.
 #[derive(Debug)]
@@ -195,8 +195,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::error::ErrorKind;
     use crate::query::activity::Registry;
+    use nyala_sql::error::ErrorKind;
 
     /// Batches that never have to be waited for, and a last one that never comes.
     fn rows(deadline: Deadline) -> RowStream {

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{error_of, without_secrets};
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::engine::Engine;
 use super::session::SessionOptions;
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::statement::{error_of, without_secrets};
 
 /// Longest part of a statement that is kept, in characters.
 const STATEMENT_CHARS: usize = 10_000;

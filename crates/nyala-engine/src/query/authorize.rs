@@ -9,8 +9,12 @@ use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, TableScan};
 use datafusion::sql::sqlparser::ast::{Query, visit_relations};
+use nyala_cube::cube::table_of;
+use nyala_cube::live::ChangesProvider;
 use nyala_model::access::{Privilege, Securable};
 use nyala_model::{CatalogSnapshot, QualifiedName};
+use nyala_sql::error::Result;
+use nyala_sql::statement::{AlterAction, LiveStatement, Nyala, RoleOptions, RoleStatement};
 use nyala_storage::object::{Location, real_path};
 
 use super::ddl::{name_of, schema_name, table_name};
@@ -18,11 +22,7 @@ use super::engine::Engine;
 use super::roles::role_name;
 use super::system::SYSTEM_SCHEMA;
 use crate::access::Identity;
-use crate::cube::table_of;
-use crate::error::Result;
-use crate::live::ChangesProvider;
 use crate::session::{DATABASE, Settings, SnapshotContext};
-use crate::statement::{AlterAction, LiveStatement, Nyala, RoleOptions, RoleStatement};
 
 /// Schemas that describe the database, which everybody may know.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", PG_CATALOG];

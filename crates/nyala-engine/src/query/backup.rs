@@ -11,15 +11,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nyala_cube::cube::build::now_ms;
 use nyala_model::{CatalogSnapshot, SegmentState};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::Backup;
 use nyala_storage::data_dir::STORES;
-use nyala_storage::folder_backup::{BackupError, NewBackup};
+use nyala_storage::folder_backup::NewBackup;
 
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
-use crate::cube::build::now_ms;
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::statement::Backup;
 
 /// Makes a backup. It ends with the statement: what is there then has no manifest, and is none.
 pub(super) async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
@@ -93,18 +93,4 @@ fn save_cubes(data_dir: &Path, snapshot: &CatalogSnapshot, backup: &mut NewBacku
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(QueryError::internal)?
-}
-
-impl From<BackupError> for QueryError {
-    fn from(error: BackupError) -> Self {
-        let kind = match &error {
-            BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                ErrorKind::DiskFull
-            }
-            BackupError::Io { .. } => ErrorKind::Unreadable,
-            BackupError::NotEmpty { .. } | BackupError::NoBackup { .. } => ErrorKind::InvalidParameter,
-            BackupError::Damaged { .. } => ErrorKind::Corrupt,
-        };
-        Self::new(kind, error.to_string())
-    }
 }

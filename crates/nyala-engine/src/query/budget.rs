@@ -9,9 +9,8 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-
-use crate::error::Result;
-use crate::statement::{PlanBudget, parts};
+use nyala_sql::error::Result;
+use nyala_sql::statement::{PlanBudget, parts};
 
 /// What a plan may be of, as the engine is configured.
 pub(super) fn budget_of(state: &SessionState) -> PlanBudget {

@@ -11,12 +11,12 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::streaming::StreamingTableExec;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use nyala_cube::live::LiveScanExec;
+use nyala_cube::scan::{CuboidTable, HotCuboidExec};
+use nyala_sql::error::Result;
 
 use super::planning::Plans;
 use super::resources::admission::Queue;
-use crate::error::Result;
-use crate::live::LiveScanExec;
-use crate::scan::{CuboidTable, HotCuboidExec};
 
 /// Rows that are compared with each other in less than some tenths of a second.
 const LITTLE_PAIRS: u64 = 1 << 26;

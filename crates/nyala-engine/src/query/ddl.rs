@@ -7,7 +7,12 @@ use datafusion::common::{SchemaReference, TableReference};
 use datafusion::logical_expr::{CreateExternalTable, DdlStatement};
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart};
 use nyala_catalog::Change;
+use nyala_cube::cube::build::retire;
+use nyala_cube::cube::define;
+use nyala_cube::scan::{TableRequest, describe_table};
 use nyala_model::QualifiedName;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{CreateCube, Statement, folded};
 
 use super::answer::{Answer, Completion};
 use super::cubes::build::busy;
@@ -15,12 +20,7 @@ use super::engine::Engine;
 use super::live;
 use super::run::handed_over;
 use super::system::SYSTEM_SCHEMA;
-use crate::cube::build::retire;
-use crate::cube::define;
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::{TableRequest, describe_table};
 use crate::session::{DATABASE, Settings};
-use crate::statement::{CreateCube, Statement, folded};
 
 /// Schemas that belong to the system.
 pub(super) const SYSTEM_SCHEMAS: [&str; 3] = ["information_schema", "pg_catalog", SYSTEM_SCHEMA];

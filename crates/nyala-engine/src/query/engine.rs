@@ -10,8 +10,13 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Catalog;
+use nyala_cube::cube::build::{Background, Builds, remove_leftovers};
+use nyala_cube::live::LiveStores;
+use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
 use nyala_model::config::{BuildConfig, Config, QueryConfig};
 use nyala_model::{JobEntry, JobState};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{PlanBudget, StatementLimits};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -31,12 +36,7 @@ use super::results::ResultCache;
 use super::run::Counters;
 use super::session::{Session, SessionOptions};
 use super::system::SystemSchema;
-use crate::cube::build::{Background, Builds, remove_leftovers};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveStores;
-use crate::scan::{DamageReports, HotCuboids, Stores};
 use crate::session::{BaseState, ContextSource, SessionExtension, SnapshotContext};
-use crate::statement::{PlanBudget, StatementLimits};
 
 /// How long a stop waits for cancelled work, and then for its clean-up.
 const AFTER_CANCEL: Duration = Duration::from_secs(2);

@@ -6,6 +6,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{Kind, Nyala};
 
 use super::activity::Running;
 use super::answer::{Answer, Completion};
@@ -13,9 +15,7 @@ use super::prepared::{Parts, Prepared};
 use super::run::Deadline;
 use super::session::Session;
 use super::{authorize, ddl, explain, live, planning, show};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::{Kind, Nyala};
 
 impl Session {
     /// Runs a prepared statement. `parameters` are cast to the types that were inferred.

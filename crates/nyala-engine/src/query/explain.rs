@@ -11,6 +11,7 @@ use datafusion::physical_plan::display::DisplayableExecutionPlan;
 use datafusion::physical_plan::{ExecutionPlan, displayable, execute_stream};
 use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use futures::StreamExt;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::activity::{Phase, Running};
 use super::answer::Answer;
@@ -19,7 +20,6 @@ use super::resources::memory;
 use super::resources::task::Task;
 use super::run::ready;
 use super::session::Session;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
 
 /// Columns of the answer.

@@ -2,6 +2,8 @@
 
 use datafusion::sql::parser::Statement as DfStatement;
 use nyala_model::JobId;
+use nyala_sql::error::Result;
+use nyala_sql::statement::{LiveStatement, Nyala, Statement};
 
 use super::activity::Running;
 use super::answer::{Answer, Completion};
@@ -9,9 +11,7 @@ use super::cubes::{alter, analyze, build, check, recommend, segments};
 use super::run::Deadline;
 use super::session::Session;
 use super::{authorize, backup, ddl, history, live, planning, roles, show};
-use crate::error::Result;
 use crate::session::Settings;
-use crate::statement::{LiveStatement, Nyala, Statement};
 
 impl Session {
     pub(super) async fn authorize_own(&self, statement: &Nyala, settings: &Settings) -> Result<()> {

@@ -8,11 +8,11 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use nyala_sql::conversion::cast_value;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::planning::Unoptimized;
 use super::plans::integer;
-use crate::conversion::cast_value;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::bytes_of_text;
 
 /// Types of the parameters, `$1` first.

@@ -11,6 +11,9 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement as DfStatement;
+use nyala_cube::cube::{Report, Routing, rewrite};
+use nyala_cube::live::Pins;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::activity::Running;
 use super::answer::Answer;
@@ -25,9 +28,6 @@ use super::results::Source;
 use super::run::{Deadline, Start};
 use super::session::Session;
 use super::twins;
-use crate::cube::{Report, Routing, rewrite};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::Pins;
 use crate::session::{Settings, SnapshotContext};
 
 /// A statement as planned by DataFusion, before anything is optimised.

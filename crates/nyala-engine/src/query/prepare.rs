@@ -6,16 +6,16 @@ use arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use nyala_cube::live::ROW_VERSION;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{IfExists, Kind, LiveNames, Statement, Writing};
 
 use super::activity::TEXT_BYTES;
 use super::live::{Returning, check_conflict};
 use super::prepared::{Parts, Prepared};
 use super::session::Session;
 use super::{authorize, explain, planning, show};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::ROW_VERSION;
 use crate::session::Settings;
-use crate::statement::{IfExists, Kind, LiveNames, Statement, Writing};
 
 impl Session {
     /// Plans a statement far enough to know its parameters and columns.

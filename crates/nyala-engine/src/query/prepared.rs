@@ -7,15 +7,15 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use nyala_model::SnapshotVersion;
+use nyala_sql::error::Result;
+use nyala_sql::statement::{IfExists, Kind, Statement};
 
 use super::live::Returning;
 use super::parameters;
 use super::planning::{Planned, Unoptimized};
 use super::plans::Template;
 use super::show;
-use crate::error::Result;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{IfExists, Kind, Statement};
 
 /// Lists and logs show less of a statement: it may be a megabyte.
 const SHOWN_BYTES: usize = 64 << 10;

@@ -13,6 +13,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
+use nyala_sql::error::Result;
 
 use super::activity::Running;
 use super::answer::Answer;
@@ -22,7 +23,6 @@ use super::prepared::Prepared;
 use super::run::Deadline;
 use super::session::Session;
 use super::{authorize, run};
-use crate::error::Result;
 use crate::session::{Settings, SnapshotContext};
 
 /// Answers that nobody asked for in this time are given up.

@@ -8,6 +8,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::Ident;
 use nyala_catalog::{Change, Granted, RoleChange};
 use nyala_model::access::{Grant, PasswordEntry, Privilege, RoleEntry, Securable};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement, folded};
 
 use super::activity::Running;
 use super::answer::Answer;
@@ -15,9 +17,7 @@ use super::ddl::{commit, name_of};
 use super::engine::Engine;
 use super::show;
 use crate::access::new_password;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement, folded};
 
 /// What can be granted on a table or a cube.
 const ON_OBJECTS: [Privilege; 5] =

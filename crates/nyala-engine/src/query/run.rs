@@ -14,6 +14,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio_util::sync::CancellationToken;
@@ -24,7 +25,6 @@ use super::history::Recording;
 use super::resources::line::Slot;
 use super::resources::threads::{Threads, from_panic};
 use super::results::Source;
-use crate::error::{ErrorKind, QueryError, Result};
 
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{Statement, parse, unparsed_without_secrets};
 use tokio_util::sync::CancellationToken;
 
 use super::activity::{Preparing, Running};
@@ -11,9 +13,7 @@ use super::engine::Engine;
 use super::resources::admission::Group;
 use super::run::Deadline;
 use crate::access::Identity;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::{SETTINGS, Settings, unknown_setting};
-use crate::statement::{Statement, parse, unparsed_without_secrets};
 
 /// Who a session belongs to, for logs and limits.
 #[derive(Debug, Clone, Default)]

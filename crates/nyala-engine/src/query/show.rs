@@ -6,7 +6,10 @@ use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray}
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use nyala_cube::cube::build::now_ms;
 use nyala_model::{CubeEntry, SegmentEntry, SegmentState};
+use nyala_sql::error::Result;
+use nyala_sql::statement::{Nyala, Statement};
 
 use super::activity::Running;
 use super::answer::Answer;
@@ -15,10 +18,7 @@ use super::engine::Engine;
 use super::run::ready;
 use super::system::{all_settings, settings_schema};
 use super::{history, roles};
-use crate::cube::build::now_ms;
-use crate::error::Result;
 use crate::session::{Settings, unknown_setting};
-use crate::statement::{Nyala, Statement};
 
 /// Columns of an answer; none for statements without rows.
 pub(super) fn schema(statement: &Nyala) -> Option<SchemaRef> {

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nyala_cube::cube::build::BuildStats;
+use nyala_cube::scan::HotStats;
 use nyala_model::{CatalogSnapshot, SegmentState};
 
 use super::activity::PhaseTimes;
@@ -9,8 +11,6 @@ use super::engine::Engine;
 use super::live::{self, DiskStoreStats};
 use super::plans::PlanCacheStats;
 use super::results::ResultCacheStats;
-use crate::cube::build::BuildStats;
-use crate::scan::HotStats;
 
 /// Counts since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Ident, OrderBy, OrderByKind, Select, SelectItem, SetExpr, Statement as SqlStatement,
 };
-
-use crate::error::Result;
+use nyala_sql::error::Result;
 
 /// Begins the names that are ours: no client can write it without meaning to.
 const MARK: char = '\u{1}';

@@ -7,6 +7,10 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use nyala_cube::scan::{DamageReports, HotCuboids};
+use nyala_sql::error::Result;
+use nyala_sql::functions::register;
+use nyala_sql::statement::PlanBudget;
 
 use super::casts::KeepCasts;
 use super::constants::ConstantsRight;
@@ -22,10 +26,6 @@ use super::settings::NyalaOptions;
 use super::texts::ConstantTexts;
 use super::times::TimesOfOneUnit;
 use super::{DATABASE, DEFAULT_SCHEMA};
-use crate::error::Result;
-use crate::functions::register;
-use crate::scan::{DamageReports, HotCuboids};
-use crate::statement::PlanBudget;
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
 /// every change of the catalog waits for that.

@@ -2,8 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-
-use crate::error::{ErrorKind, QueryError};
+use nyala_sql::error::{ErrorKind, QueryError};
 
 /// What PostgreSQL writes before the digits of bytes.
 const HEX: &str = r"\x";

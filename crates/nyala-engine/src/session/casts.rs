@@ -19,10 +19,10 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_sql::conversion::can_be_undone;
+use nyala_sql::pruning::misleads;
 
 use super::overflow::input_schema;
-use crate::conversion::can_be_undone;
-use crate::pruning::misleads;
 
 /// Hides casts that are compared with constants from what would leave them out. Cubes are matched before, and know casts; joins and
 /// subqueries are made of casts that are compared with columns.

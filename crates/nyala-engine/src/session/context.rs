@@ -10,8 +10,13 @@ use datafusion::config::ConfigOptions;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::ObjectName;
+use nyala_cube::cube::{CubeIndex, Listings, ReadyCube};
+use nyala_cube::live::{Changes, LiveRef, LiveStores, Pins};
+use nyala_cube::scan::{HotCuboids, Stores, TableFiles};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{PLAIN, StatementLimits, folded};
 
 use super::DATABASE;
 use super::base::BaseState;
@@ -20,11 +25,6 @@ use super::extension::SessionExtension;
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::Settings;
 use super::tables::{live_finder, open_tables, schema_of};
-use crate::cube::{CubeIndex, Listings, ReadyCube};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{Changes, LiveRef, LiveStores, Pins};
-use crate::scan::{HotCuboids, Stores, TableFiles};
-use crate::statement::{PLAIN, StatementLimits, folded};
 
 /// What snapshots are opened with.
 #[derive(Debug)]

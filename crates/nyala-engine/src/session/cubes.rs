@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::execution::SessionState;
+use nyala_cube::cube::{CompiledCube, Coverage, Listings, ReadyCube, check_states, compile};
 use nyala_model::{CatalogSnapshot, CubeEntry};
 
 use super::context::{ContextSource, SnapshotContext};
-use crate::cube::{CompiledCube, Coverage, Listings, ReadyCube, check_states, compile};
 
 /// A cube, whether or not it can be used.
 pub(super) async fn ready_cube(

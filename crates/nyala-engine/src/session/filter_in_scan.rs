@@ -8,8 +8,7 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
-
-use crate::scan::HotCuboidExec;
+use nyala_cube::scan::HotCuboidExec;
 
 /// Lets the scan do the work of a filter right above it: it unfolds fewer rows then.
 #[derive(Debug)]

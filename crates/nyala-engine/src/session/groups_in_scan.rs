@@ -7,8 +7,7 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, Tr
 use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-
-use crate::scan::HotGroupsExec;
+use nyala_cube::scan::HotGroupsExec;
 
 /// Puts one operator in the place of those that merge, order and choose what a scan gives.
 #[derive(Debug)]

@@ -24,10 +24,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
+use nyala_sql::conversion::always_fits;
 
 use super::overflow::input_schema;
 use super::yielding::YieldExec;
-use crate::conversion::always_fits;
 
 /// The function that stands where a value is not known yet.
 pub(crate) const PARAMETER: &str = "nyala_parameter";

@@ -17,8 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
-
-use crate::conversion::cast_value;
+use nyala_sql::conversion::cast_value;
 
 /// The same plan, whose sums, differences and products of whole numbers are [`Checked`]; those of decimals are anyway. It comes
 /// last before physical planning: rules and cubes know operators, and not functions.

@@ -16,6 +16,7 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use nyala_cube::scan::{HotCuboidExec, HotGroupsExec};
 
 use super::casts::HideCasts;
 use super::filter_in_scan::FilterInScan;
@@ -23,7 +24,6 @@ use super::groups_in_scan::GroupsInScan;
 use super::guards::BehindFilters;
 use super::insert_yields::InsertYields;
 use super::yielding::check_statement;
-use crate::scan::{HotCuboidExec, HotGroupsExec};
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 

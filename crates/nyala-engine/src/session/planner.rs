@@ -8,13 +8,13 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use nyala_cube::cube::FinishAggregatePlanner;
+use nyala_sql::functions::bound_calls;
 
 use super::guards::conditions_first;
 use super::overflow::check_overflow;
 use super::rounding::round_casts;
 use super::windows::interruptible_windows;
-use crate::cube::FinishAggregatePlanner;
-use crate::functions::bound_calls;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
 #[derive(Debug)]

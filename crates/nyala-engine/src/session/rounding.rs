@@ -9,11 +9,11 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use nyala_sql::conversion::{Nearest, nearest};
+use nyala_sql::functions::Rint;
 
 use super::casts::{has_casts, is_constant};
 use super::overflow::input_schema;
-use crate::conversion::{Nearest, nearest};
-use crate::functions::Rint;
 
 /// Says what rounds before a cast of a constant.
 #[derive(Debug)]

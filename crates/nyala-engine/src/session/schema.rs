@@ -6,11 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::catalog::SchemaProvider;
 use datafusion::datasource::TableProvider;
+use nyala_cube::live::LiveProvider;
+use nyala_cube::scan::ExternalTable;
 use nyala_model::TableEntry;
-
-use crate::error::QueryError;
-use crate::live::LiveProvider;
-use crate::scan::ExternalTable;
+use nyala_sql::error::QueryError;
 
 /// A table of the catalog, ready to be planned over.
 #[derive(Debug, Clone)]

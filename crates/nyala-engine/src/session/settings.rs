@@ -13,9 +13,10 @@ use datafusion::config::{ConfigExtension, ConfigOptions};
 use nyala_model::config::QueryConfig;
 
 pub(crate) use self::definitions::{DEFINITIONS, Definition, unknown};
+use nyala_sql::error::Result;
+
 use self::definitions::{Place, find};
 use super::DEFAULT_SCHEMA;
-use crate::error::Result;
 
 extensions_options! {
     /// Nyala's own settings.

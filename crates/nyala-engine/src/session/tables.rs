@@ -6,15 +6,15 @@ use std::sync::Arc;
 use datafusion::common::TableReference;
 use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
+use nyala_cube::live::{Finder, LiveProvider, LiveRef};
+use nyala_cube::scan::{ExternalTable, decode_schema};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName, TableEntry, TableSource};
+use nyala_sql::error::{ErrorKind, QueryError};
 
 use super::DEFAULT_SCHEMA;
 use super::context::{ContextSource, SnapshotContext};
 use super::schema::{OpenedTable, SnapshotSchema, Table};
-use crate::error::{ErrorKind, QueryError};
-use crate::live::{Finder, LiveProvider, LiveRef};
-use crate::scan::{ExternalTable, decode_schema};
 
 /// All of them; those that cannot be opened as the reason why.
 pub(super) fn open_tables(

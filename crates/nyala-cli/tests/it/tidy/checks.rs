@@ -43,23 +43,23 @@ fn a_crate_cannot_use_what_is_above_it() {
 }
 
 #[test]
-fn a_module_of_the_engine_cannot_use_what_is_above_it() {
-    let rule = engine_modules_keep_to_their_floors;
+fn a_module_cannot_use_what_is_above_it() {
+    let rule = modules_keep_to_their_floors;
     let good = [
         ("crates/nyala-engine/src/lib.rs", "pub use crate::query::Engine;"),
-        ("crates/nyala-engine/src/error.rs", "mod tests {\n    use super::*;\n}"),
-        ("crates/nyala-engine/src/cube/build/run.rs", "use super::query; use crate::{scan::X, cube::Y};"),
+        ("crates/nyala-sql/src/error.rs", "mod tests {\n    use super::*;\n}"),
+        ("crates/nyala-cube/src/cube/build/run.rs", "use super::query; use crate::{scan::X, cube::Y};"),
     ];
-    let path = "crates/nyala-engine/src/cube/build/run.rs";
-    check(rule, &good, &[(path, "use crate::query::X;")], path);
+    let path = "crates/nyala-cube/src/live/scan/run.rs";
+    check(rule, &good, &[(path, "use crate::cube::X;")], path);
     check(rule, &good, &[(path, "use crate::*;")], path);
-    check(rule, &good, &[(path, "use crate::{\n    scan::{A, B},\n    session,\n};")], path);
-    check(rule, &good, &[(path, "use super::super::super::query::X;")], path);
+    check(rule, &good, &[(path, "use crate::{\n    live::{A, B},\n    cube,\n};")], path);
+    check(rule, &good, &[(path, "use super::super::super::cube::X;")], path);
     check(
         rule,
         &good,
-        &[("crates/nyala-engine/src/scan/mod.rs", "\nuse super::cube;")],
-        "crates/nyala-engine/src/scan/mod.rs:2:",
+        &[("crates/nyala-cube/src/scan/mod.rs", "\nuse super::cube;")],
+        "crates/nyala-cube/src/scan/mod.rs:2:",
     );
     check(
         rule,

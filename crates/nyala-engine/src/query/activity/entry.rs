@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_cube::cube::build::now_ms;
 use nyala_runtime::{Reason, Work};
+use nyala_sql::statement::LoggedText;
 use tokio_util::sync::CancellationToken;
 
-use crate::cube::build::now_ms;
 use crate::query::session::SessionOptions;
-use crate::statement::LoggedText;
 
 /// Longest text that is kept of a statement, in bytes.
 pub(in crate::query) const TEXT_BYTES: usize = 4096;

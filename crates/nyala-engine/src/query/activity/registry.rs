@@ -155,10 +155,10 @@ mod tests {
     use datafusion::physical_plan::empty::EmptyExec;
 
     use super::*;
-    use crate::error::{ErrorKind, QueryError};
     use crate::query::activity::entry::TEXT_BYTES;
     use crate::query::activity::fail;
     use crate::query::run::Counters;
+    use nyala_sql::error::{ErrorKind, QueryError};
 
     fn begin(registry: &Registry) -> (Arc<Entry>, CancellationToken) {
         let token = CancellationToken::new();

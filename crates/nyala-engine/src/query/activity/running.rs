@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nyala_runtime::Scope;
+use nyala_sql::error::QueryError;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Phase, Status, TEXT_BYTES};
 use super::registry::Registry;
-use crate::error::QueryError;
 use crate::query::run::Counters;
 use crate::query::session::SessionOptions;
 

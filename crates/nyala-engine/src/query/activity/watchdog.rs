@@ -7,11 +7,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_cube::cube::build::now_ms;
+use nyala_cube::live::{Recovery, recoveries};
 use nyala_model::JobEntry;
 
 use super::entry::{Entry, Phase};
-use crate::cube::build::now_ms;
-use crate::live::{Recovery, recoveries};
 use crate::query::engine::Engine;
 
 /// Looks for each time that something may make no progress.

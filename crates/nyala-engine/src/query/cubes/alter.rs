@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use nyala_catalog::Change;
+use nyala_cube::cube::alter;
+use nyala_cube::cube::build::{retire, retire_files};
 use nyala_model::{CubeEntry, CuboidEntry};
+use nyala_sql::error::{QueryError, Result};
+use nyala_sql::statement::AlterCube;
 
 use super::build::{busy, find};
 use super::upkeep::drop_outdated;
-use crate::cube::alter;
-use crate::cube::build::{retire, retire_files};
-use crate::error::{QueryError, Result};
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::name_of;
 use crate::query::engine::Engine;
 use crate::query::run::handed_over;
 use crate::session::Settings;
-use crate::statement::AlterCube;
 
 /// Changes a cube between builds. Queries that have begun go on with the cube they saw.
 pub(in crate::query) async fn run(

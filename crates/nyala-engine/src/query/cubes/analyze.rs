@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use nyala_model::{CubeEntry, DimensionSet, QualifiedName, QueryHistoryEntry, SegmentState};
+use nyala_sql::error::Result;
 
 use super::segments::missing_cube;
-use crate::error::Result;
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::engine::Engine;

@@ -8,10 +8,10 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, ExprWithAlias};
+use nyala_cube::cube::{PartitionColumn, ReadyCube};
 use nyala_model::KeyRange;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use crate::cube::{PartitionColumn, ReadyCube};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::engine::Engine;
 use crate::session::Settings;
 

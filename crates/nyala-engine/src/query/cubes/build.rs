@@ -5,22 +5,22 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
+use nyala_cube::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
+use nyala_cube::cube::{ReadyCube, live_tables};
+use nyala_cube::live::Pins;
 use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentRange};
 use nyala_runtime::Scope;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{BuildAction, BuildCube};
 use tokio::sync::Mutex;
 
 use super::bounds::bounds;
 use super::job::begin;
 use super::maker::Maker;
-use crate::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
-use crate::cube::{ReadyCube, live_tables};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::Pins;
 use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
 use crate::query::resources::task::Task;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{BuildAction, BuildCube};
 
 /// A range that has the rows of every segment that is built from rows.
 fn range_of_all(works: &[Work]) -> SegmentRange {

@@ -11,22 +11,22 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use nyala_cube::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite, show_damage};
+use nyala_cube::live::Pins;
+use nyala_cube::scan::{Damage, StoredFile};
 use nyala_model::{CuboidEntry, QualifiedName, SegmentEntry, SegmentState};
 use nyala_runtime::Scope;
+use nyala_sql::error::{QueryError, Result};
 use object_store::path::Path;
 
 use super::build::pin;
 use super::segments::missing_cube;
-use crate::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite, show_damage};
-use crate::error::{QueryError, Result};
-use crate::live::Pins;
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::engine::Engine;
 use crate::query::planning::simplify_context;
 use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
-use crate::scan::{Damage, StoredFile};
 use crate::session::Settings;
 
 /// Queries that are compared when nothing else is asked for.

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use nyala_catalog::Change;
+use nyala_cube::scan::FoundDamage;
 use nyala_model::{CatalogSnapshot, CubeEntry, SegmentDamage, SegmentEntry, SegmentState};
+use nyala_sql::error::Result;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::error::Result;
 use crate::query::engine::Engine;
-use crate::scan::FoundDamage;
 
 /// Records what is found until the engine is gone.
 pub(in crate::query) fn watch(engine: &Arc<Engine>, found: UnboundedReceiver<FoundDamage>) {

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use nyala_cube::scan::TableFiles;
 use nyala_model::{QualifiedName, SegmentState};
+use nyala_sql::error::Result;
 use tokio_util::sync::CancellationToken;
 
 use super::upkeep;
-use crate::error::Result;
 use crate::query::engine::Engine;
-use crate::scan::TableFiles;
 use crate::session::SnapshotContext;
 
 /// How long an old listing is believed while no new one can be had: a store that does not answer for a

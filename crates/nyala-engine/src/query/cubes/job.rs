@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use nyala_cube::cube::ReadyCube;
+use nyala_cube::cube::build::{Progress, Work, needs_rows, now_ms};
 use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use crate::cube::ReadyCube;
-use crate::cube::build::{Progress, Work, needs_rows, now_ms};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::engine::Engine;
 
 /// When it is tried again to record the end of a job, and how long after the tries that follow.

@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use nyala_cube::cube::build::{
+    BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
+    merge, survey,
+};
+use nyala_cube::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
+use nyala_cube::live::Pins;
 use nyala_model::{QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::sync::Mutex;
 
 use super::build::{find, find_in};
 use super::upkeep;
-use crate::cube::build::{
-    BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
-    merge, survey,
-};
-use crate::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::Pins;
 use crate::query::engine::Engine;
 use crate::session::SnapshotContext;
 

@@ -7,10 +7,11 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
+use nyala_cube::cube::{Advice, advise, quoted, stars};
 use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{RecommendFor, StatementLimits, folded};
 
-use crate::cube::{Advice, advise, quoted, stars};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::ddl::name_of;
@@ -18,7 +19,6 @@ use crate::query::engine::Engine;
 use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
 use crate::session::Settings;
-use crate::statement::{RecommendFor, StatementLimits, folded};
 
 /// Columns of the answer.
 pub(in crate::query) fn schema() -> SchemaRef {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use nyala_cube::cube::{Coverage, show_range};
+use nyala_cube::live::Pins;
 use nyala_model::{
     CubeEntry, DimensionSet, KeyRange, KeySet, QualifiedName, SegmentEntry, SegmentRange, SegmentState,
 };
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use crate::cube::{Coverage, show_range};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::Pins;
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts, time, times};
 

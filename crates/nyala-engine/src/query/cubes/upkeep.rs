@@ -6,15 +6,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nyala_catalog::Change;
+use nyala_cube::cube::ReadyCube;
+use nyala_cube::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
+use nyala_cube::live::Pins;
 use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState};
+use nyala_sql::error::{ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::build::{Wish, find, run_job};
 use super::maker::Maker;
-use crate::cube::ReadyCube;
-use crate::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
-use crate::error::{ErrorKind, Result};
-use crate::live::Pins;
 use crate::query::engine::Engine;
 use crate::session::Settings;
 

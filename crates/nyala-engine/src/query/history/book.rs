@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use nyala_cube::cube::{Asked, shape_of};
 use nyala_model::{CubeId, CuboidUse, QualifiedName, QueryHistoryEntry, QueryShape};
 
 use super::recording::Event;
-use crate::cube::{Asked, shape_of};
 
 /// Shapes that are kept; those asked longest ago are forgotten.
 pub(super) const KEPT: u32 = 1000;

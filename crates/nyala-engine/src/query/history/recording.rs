@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
 use nyala_catalog::Catalog;
+use nyala_cube::cube::Asked;
+use nyala_cube::cube::build::{Background, now_ms};
 use nyala_model::QueryHistoryEntry;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::book::{Answered, Book, KEPT};
-use crate::cube::Asked;
-use crate::cube::build::{Background, now_ms};
 
 /// Queries that wait to be written down; more are not recorded.
 const WAITING: usize = 1 << 16;

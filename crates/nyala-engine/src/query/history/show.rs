@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use nyala_cube::cube::show_shape;
 use nyala_model::QueryHistoryEntry;
+use nyala_sql::error::Result;
 
-use crate::cube::show_shape;
-use crate::error::Result;
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts, time, times};
 

@@ -10,20 +10,20 @@ use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident, Statement as SqlStatement,
 };
 use nyala_catalog::Change;
+use nyala_cube::live::LiveRef;
+use nyala_cube::scan::{decode_schema, encode_schema};
 use nyala_model::QualifiedName;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::folded;
 use nyala_storage::oplog::{Alteration, LiveTable};
 
 use super::blocking;
 use super::whole::{Asked, whole};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveRef;
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::name_of;
 use crate::query::engine::Engine;
 use crate::query::planning;
-use crate::scan::{decode_schema, encode_schema};
 use crate::session::Settings;
-use crate::statement::folded;
 
 const TAG: &str = "ALTER TABLE";
 

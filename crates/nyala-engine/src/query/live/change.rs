@@ -6,13 +6,13 @@ use std::sync::Arc;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
+use nyala_cube::live::ROW_VERSION;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{Condition, Write};
 
 use super::returning::GivenBack;
 use super::write::{ATTEMPTS, Work, Written, commit, joined, without_versions};
 use super::{collect, matches};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::ROW_VERSION;
 use crate::query::activity::Running;
 use crate::query::planning::Unoptimized;
 

@@ -11,9 +11,9 @@ use arrow::datatypes::{ByteViewType, DataType};
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use futures::StreamExt;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::write::content_bytes;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::planning::{self, Unoptimized};

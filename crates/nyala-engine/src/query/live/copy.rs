@@ -9,19 +9,19 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
 use futures::StreamExt;
+use nyala_cube::scan::{ExternalTable, TableRequest, describe_table};
 use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{CopyInto, folded};
 
 use super::ingest::{Ingest, Ingested};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::name_of;
 use crate::query::planning::{self, Unoptimized};
 use crate::query::run::Deadline;
 use crate::query::session::Session;
-use crate::scan::{ExternalTable, TableRequest, describe_table};
 use crate::session::Settings;
-use crate::statement::{CopyInto, folded};
 
 /// Loads the rows of files, which are read like those of an external table.
 pub(super) async fn run(

@@ -11,14 +11,16 @@ use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
 };
 use nyala_catalog::{CatalogError, Change, NewTable};
+use nyala_cube::live::{OpenStore, ROW_VERSION, durability};
+use nyala_cube::scan::encode_schema;
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{IfExists, LiveStatement, StatementOption, Width, folded, parse_width};
 use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
 
 use super::insert::insert;
 use super::whole::{Asked, whole};
 use super::{blocking, collect, stores};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{OpenStore, ROW_VERSION, durability};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::ddl::{name_of, table_name};
@@ -26,9 +28,7 @@ use crate::query::engine::Engine;
 use crate::query::planning::{self, Unoptimized};
 use crate::query::run::Deadline;
 use crate::query::session::Session;
-use crate::scan::encode_schema;
 use crate::session::Settings;
-use crate::statement::{IfExists, LiveStatement, StatementOption, Width, folded, parse_width};
 
 const TAG: &str = "CREATE TABLE";
 /// Buckets of a table whose statement does not say how many.

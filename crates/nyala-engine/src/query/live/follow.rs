@@ -6,17 +6,17 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::TableReference;
+use nyala_cube::live::{change_rows, change_schema};
+use nyala_cube::scan::decode_schema;
 use nyala_model::access::{Privilege, Securable};
+use nyala_sql::error::Result;
 use nyala_storage::oplog::{ChangeFeed, LiveTable};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking;
-use crate::error::Result;
-use crate::live::{change_rows, change_schema};
 use crate::query::ddl::table_name;
 use crate::query::engine::Engine;
 use crate::query::session::{Session, SessionOptions};
-use crate::scan::decode_schema;
 
 /// How often a table that stands still is looked at. It costs two atomic loads.
 const LOOK: Duration = Duration::from_millis(20);

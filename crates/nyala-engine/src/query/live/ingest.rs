@@ -18,15 +18,15 @@ use datafusion::logical_expr::ExprSchemable;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
+use nyala_cube::live::LiveRef;
+use nyala_cube::scan::decode_schema;
 use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
 
 use super::{blocking, collect};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveRef;
 use crate::query::session::Session;
-use crate::scan::decode_schema;
 use crate::session::{check_overflow_in, round_casts_in};
 
 /// Rows are gathered until they have about this size: few frames, and little memory.

@@ -10,15 +10,15 @@ use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, SortField};
 use datafusion::datasource::{TableProvider, source_as_provider};
 use datafusion::logical_expr::LogicalPlan;
+use nyala_cube::live::{LiveProvider, LiveRef, ROW_VERSION};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{Conflict, IfExists};
 use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
 
 use super::blocking;
 use super::returning::GivenBack;
 use super::write::{ATTEMPTS, Written, authorize, commit, joined, without_versions};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{LiveProvider, LiveRef, ROW_VERSION};
 use crate::query::session::Session;
-use crate::statement::{Conflict, IfExists};
 
 /// Refuses an ON CONFLICT that means something else than rows of this table being replaced or kept. Who may not write
 /// to the table is told nothing of its columns.

@@ -1,9 +1,9 @@
 //! A load that a door feeds, as a statement among others: listed while it runs, ended by KILL QUERY, by its client and
 //! by its timeout, in the log of what ran, and in the audit log.
 
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use std::sync::Arc;
 
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::{Phase, Running};
 use crate::query::engine::Engine;
 use crate::query::run::Deadline;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use nyala_catalog::{CatalogError, Change};
+use nyala_cube::cube::build::retire;
+use nyala_cube::live::{OpenStore, OpenedAt};
 use nyala_model::{CatalogSnapshot, SegmentEntry, SegmentState};
+use nyala_sql::error::Result;
 
-use crate::cube::build::retire;
-use crate::error::Result;
-use crate::live::{OpenStore, OpenedAt};
 use crate::query::engine::Engine;
 
 /// Drops them. A store that was restored from a copy is older than segments that were made since, and gives the LSNs

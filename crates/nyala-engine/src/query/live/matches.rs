@@ -10,10 +10,10 @@ use arrow::compute::filter_record_batch;
 use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::ScalarValue;
+use nyala_cube::live::LiveProvider;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::blocking;
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::LiveProvider;
 
 /// Each row of the table once, with what is given back for it.
 pub(super) async fn once_each(

@@ -32,13 +32,14 @@ pub(super) use stats::stats;
 pub(super) use stores::{forget_leftovers, forget_leftovers_later};
 pub(super) use write::run as write;
 
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::LiveStatement;
+
 use super::activity::Running;
 use super::answer::Answer;
 use super::run::Deadline;
 use super::session::Session;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::session::Settings;
-use crate::statement::LiveStatement;
 
 /// Carries out a statement that DataFusion's planner does not know.
 pub(super) async fn run(
@@ -80,7 +81,7 @@ fn not_live(name: &str) -> QueryError {
 fn find(
     engine: &super::engine::Engine,
     name: &nyala_model::QualifiedName,
-) -> Result<Arc<crate::live::LiveRef>> {
+) -> Result<Arc<nyala_cube::live::LiveRef>> {
     let context = engine.context();
     if let Some(table) = context.live_table(name) {
         return table;

@@ -18,16 +18,16 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
+use nyala_cube::live::ROW_VERSION;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{LiveNames, Statement, show_versions};
 use tokio::runtime::Handle;
 
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::ROW_VERSION;
 use crate::query::engine::Engine;
 use crate::query::parameters::bind;
 use crate::query::planning::{Unoptimized, logical_plan};
 use crate::query::resources::task::Task;
 use crate::session::{Settings, check_overflow_in, round_casts_in};
-use crate::statement::{LiveNames, Statement, show_versions};
 
 /// The columns that a statement gives back, planned.
 #[derive(Debug)]

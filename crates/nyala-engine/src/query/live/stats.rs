@@ -1,8 +1,8 @@
 //! What metrics tell of disk stores.
 
+use nyala_cube::live::{OpenStore, StoreState};
 use nyala_storage::oplog::{Phase, TableStats};
 
-use crate::live::{OpenStore, StoreState};
 use crate::query::engine::Engine;
 
 /// A disk store at one moment.

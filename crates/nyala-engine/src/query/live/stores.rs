@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::Ident;
 use nyala_catalog::{CatalogError, Change};
+use nyala_cube::live::{LiveStores, OpenStore, check_options};
 use nyala_model::DiskStoreEntry;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::{StatementOption, folded};
 use nyala_storage::oplog::{DiskStore, OplogError};
 
 use super::lost::drop_lost_segments;
 use super::whole::{Asked, whole};
 use super::{alter, blocking};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{LiveStores, OpenStore, check_options};
 use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
 use crate::query::run::handed_over;
-use crate::statement::{StatementOption, folded};
 
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";

@@ -9,9 +9,9 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
+use nyala_sql::conversion::{cast_column, cast_value};
+use nyala_sql::error::Result;
 
-use crate::conversion::{cast_column, cast_value};
-use crate::error::Result;
 use crate::query::parameters::{bind_input, cast_values};
 use crate::query::planning::Unoptimized;
 use crate::session::bytes_of_text;

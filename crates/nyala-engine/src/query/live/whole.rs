@@ -7,10 +7,10 @@
 //!     └────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
+use nyala_cube::cube::build::Background;
+use nyala_sql::error::{QueryError, Result};
 use tokio::sync::oneshot;
 
-use crate::cube::build::Background;
-use crate::error::{QueryError, Result};
 use crate::query::engine::Engine;
 use crate::query::run::handed_over;
 
@@ -81,8 +81,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::error::ErrorKind;
     use crate::query::run::Deadline;
+    use nyala_sql::error::ErrorKind;
 
     fn deadline() -> Deadline {
         Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at: None }

@@ -14,7 +14,10 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{TableProvider, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use nyala_cube::live::{LiveProvider, ROW_VERSION};
 use nyala_model::access::{Privilege, Securable};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::IfExists;
 use nyala_storage::oplog::{Committed, LiveTable, Write};
 
 use super::change::projection_of;
@@ -22,8 +25,6 @@ use super::insert::insert;
 use super::returning::GivenBack;
 use super::values::Rows;
 use super::{blocking, collect, not_live};
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::live::{LiveProvider, ROW_VERSION};
 use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
 use crate::query::parameters::bind_input;
@@ -31,7 +32,6 @@ use crate::query::prepared::Parts;
 use crate::query::run::{Deadline, handed_over, ready};
 use crate::query::session::Session;
 use crate::session::Settings;
-use crate::statement::IfExists;
 
 /// So often a statement is done again because others changed its rows. With its turn taken it meets only
 /// statements that write without reading.

@@ -12,8 +12,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use nyala_cube::scan::Values;
 
-use crate::scan::Values;
 use crate::session::PARAMETER;
 
 /// A call of this stands where a parameter was: DataFusion has no physical expression for one.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
+use nyala_sql::error::{QueryError, Result};
+use nyala_sql::statement::{Kind, error_of, lift, parse, without_secrets};
 
 use super::cache::{Known, PlanBasis, PlanKey};
 use super::template::{Answers, Template};
-use crate::error::{QueryError, Result};
 use crate::query::activity::Running;
 use crate::query::answer::Answer;
 use crate::query::authorize;
@@ -16,7 +17,6 @@ use crate::query::prepared::{Parts, Prepared};
 use crate::query::run::{Deadline, Start};
 use crate::query::session::Session;
 use crate::session::{Settings, SnapshotContext};
-use crate::statement::{Kind, error_of, lift, parse, without_secrets};
 
 /// What a query was planned to, when it had no template.
 pub(in crate::query) struct Made {

@@ -13,13 +13,15 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
+use nyala_cube::cube::Report;
+use nyala_cube::scan::{HotCuboidExec, HotGroupsExec, Values, WithoutValues};
 use nyala_model::QualifiedName;
+use nyala_sql::error::{QueryError, Result};
+use nyala_sql::statement::Literal;
 
 use super::cache::PlanBasis;
 use super::parameter::{Given, open};
 use super::values::value_of;
-use crate::cube::Report;
-use crate::error::{QueryError, Result};
 use crate::query::authorize;
 use crate::query::burden::reads_cuboids_only;
 use crate::query::history::Recorded;
@@ -27,9 +29,7 @@ use crate::query::parameters::parameter_types;
 use crate::query::planning::optimize;
 use crate::query::prepared::Parts;
 use crate::query::results::Source;
-use crate::scan::{HotCuboidExec, HotGroupsExec, Values, WithoutValues};
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
-use crate::statement::Literal;
 
 /// Deepest expression of a template.
 const DEEPEST: usize = 64;

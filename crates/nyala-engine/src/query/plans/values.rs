@@ -2,8 +2,7 @@
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-
-use crate::statement::Literal;
+use nyala_sql::statement::Literal;
 
 /// Whole numbers up to this are floating-point numbers too.
 const EXACT_IN_F64: u64 = 1 << 53;

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use nyala_model::CatalogSnapshot;
 use nyala_model::config::{AdmissionConfig, GroupConfig};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::line::{Line, Slot};
 use crate::access::Identity;
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::{Entry, Phase};
 use crate::query::session::SessionOptions;
 

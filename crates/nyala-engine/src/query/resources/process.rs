@@ -7,10 +7,9 @@ use std::sync::Arc;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, GreedyMemoryPool, MemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use nyala_cube::scan::Stores;
 use nyala_model::config::{Config, QueryConfig};
-
-use crate::error::{ErrorKind, QueryError, Result};
-use crate::scan::Stores;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 /// Share of the machine's memory that queries may hold when nothing is configured, in per cent.
 const DEFAULT_MEMORY_PERCENT: usize = 60;

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use nyala_runtime::{Reason, Scope, Work};
+use nyala_sql::error::{QueryError, Result};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::threads::Threads;
-use crate::error::{QueryError, Result};
 
 /// Work on the threads of large statements. Dropping this ends it: at once where it waits, and where it computes at the next
 /// batch, row or pair at which its operators ask.

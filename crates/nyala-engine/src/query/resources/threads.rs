@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use nyala_runtime::{Reason, Scope, ThreadClass, Work, join_class};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -20,7 +21,6 @@ use tokio::time::timeout;
 use super::guard::Works;
 use super::jobs::Jobs;
 use super::tracer;
-use crate::error::{ErrorKind, QueryError, Result};
 
 /// Room for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;

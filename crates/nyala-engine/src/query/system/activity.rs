@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use nyala_sql::error::Result;
 
-use crate::error::Result;
 use crate::query::activity::{self, Entry, Phase, Status, Stuck};
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts, time, times};

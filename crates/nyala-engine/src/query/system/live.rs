@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use nyala_cube::live::{OpenStore, StoreState, phase_name};
+use nyala_sql::error::{QueryError, Result};
 use nyala_storage::oplog::{Damage, LiveTable, Phase, StoreStats};
 
-use crate::error::{QueryError, Result};
-use crate::live::{OpenStore, StoreState, phase_name};
 use crate::query::engine::Engine;
 use crate::query::show::{batch, number, numbers, text, texts};
 

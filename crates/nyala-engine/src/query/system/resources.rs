@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use nyala_sql::error::Result;
 
-use crate::error::Result;
 use crate::query::engine::Engine;
 use crate::query::session::setting_values;
 use crate::query::show::{batch, number, numbers, text, texts};

@@ -10,9 +10,9 @@ use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::datasource::{TableProvider, TableType};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::{activity, live, resources};
-use crate::error::{ErrorKind, QueryError, Result};
 use crate::query::cubes::segments;
 use crate::query::engine::Engine;
 use crate::query::{history, show};

@@ -6,9 +6,9 @@ use arrow_array::timezone::Tz;
 use datafusion::config::ConfigOptions;
 use nyala_model::suggest::{closest, nearest};
 use nyala_model::time_text::parse_time;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::NyalaOptions;
-use crate::error::{ErrorKind, QueryError, Result};
 
 /// One setting.
 #[derive(Debug)]

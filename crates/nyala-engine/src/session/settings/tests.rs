@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use datafusion::config::ExtensionOptions;
+use nyala_sql::error::ErrorKind;
 
 use super::*;
-use crate::error::ErrorKind;
 
 fn settings() -> Settings {
     let mut options = ConfigOptions::new();

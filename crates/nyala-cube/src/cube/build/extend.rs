@@ -1,0 +1,200 @@
+//! Giving a ready segment what its cube has got since it was built.
+//!
+//! ```text
+//! lacks a cuboid that some other contains      other cuboid ──▶ Parquet
+//! lacks a measure                              rows ──Partial──▶ new states ┐
+//!                                              its cuboid ──▶ old states ───┴──▶ Parquet
+//! lacks a dimension                            rows ──Partial──▶ all states ──▶ Parquet
+//! ```
+//!
+//! Each cuboid is visible as soon as it is whole. A build that ends early leaves those it has finished, and
+//! the next one goes on with the others.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nyala_catalog::{Catalog, Change};
+use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEntry, SegmentId};
+use nyala_sql::error::Result;
+use uuid::Uuid;
+
+use super::background::Background;
+use super::durable::make_durable;
+use super::home::Home;
+use super::leftovers::{remove_file, retire_files};
+use super::order::{cell_order, sort_order};
+use super::run::{BuildContext, compiled};
+use super::segment::STRAGGLERS;
+use super::work::{Root, Work};
+use crate::cube::rewrite::ReadyCube;
+
+/// Makes what `segment` lacks. What comes from rows is kept only if they are `unchanged` after they were
+/// read.
+pub async fn extend(
+    cube: &ReadyCube,
+    segment: &SegmentEntry,
+    context: &BuildContext,
+    unchanged: impl Future<Output = Result<()>>,
+) -> Result<()> {
+    let compiled = compiled(cube)?.restricted(segment.range)?;
+    let Outstanding { mut parents, roots, rest } = Outstanding::of(&cube.entry.definition, segment);
+    let order = if roots.is_empty() {
+        cell_order(&compiled, segment, &context.state).await?
+    } else {
+        sort_order(&compiled, &context.state).await?
+    };
+    let ready = ReadySegment::new(&cube.entry.definition, segment, context, !roots.is_empty());
+    let work = Work::new((cube, &compiled), context, order, Home::Ready(&ready));
+    if !roots.is_empty() {
+        let (made, _) = work.build_roots(roots, Vec::new()).await?;
+        unchanged.await?;
+        ready.release().await?;
+        parents.extend(made);
+    }
+    work.roll_up(&rest, parents).await
+}
+
+/// Whether something that `segment` lacks can only come from rows.
+pub fn needs_rows(definition: &CubeDefinition, segment: &SegmentEntry) -> bool {
+    !Outstanding::of(definition, segment).roots.is_empty()
+}
+
+/// What there is to do for a segment.
+struct Outstanding {
+    /// Cuboids with all measures.
+    parents: Vec<CuboidEntry>,
+    /// Sets that need rows.
+    roots: Vec<Root>,
+    /// All others, largest first.
+    rest: Vec<DimensionSet>,
+}
+
+impl Outstanding {
+    fn of(definition: &CubeDefinition, segment: &SegmentEntry) -> Self {
+        let outstanding = Lattice::new(definition.outstanding(segment));
+        let all = |cuboid: &&CuboidEntry| definition.has_all_measures(cuboid);
+        let parents: Vec<CuboidEntry> = segment.cuboids.iter().filter(all).cloned().collect();
+        let has_parent = |set: &DimensionSet| parents.iter().any(|p| p.dimensions.is_superset(*set));
+        let without = outstanding.sets().iter().filter(|set| !has_parent(set)).copied();
+        let roots: Vec<DimensionSet> = Lattice::new(without).roots().collect();
+        let rest = outstanding.sets().iter().filter(|set| !roots.contains(set)).copied().collect();
+        let older = |set: DimensionSet| {
+            let useful = |cuboid: &&CuboidEntry| {
+                let measures = definition.measures.iter();
+                cuboid.dimensions.is_superset(set) && measures.clone().any(|m| m.number < cuboid.measures)
+            };
+            // The fewer measures need rows the better; then the fewer cells.
+            let best = segment.cuboids.iter().filter(useful);
+            best.min_by_key(|cuboid| (std::cmp::Reverse(cuboid.measures), cuboid.rows)).cloned()
+        };
+        let roots = roots.into_iter().map(|set| Root { set, states: older(set) }).collect();
+        Self { parents, roots, rest }
+    }
+}
+
+/// A ready segment that is given further cuboids.
+pub(super) struct ReadySegment {
+    catalog: Arc<Catalog>,
+    data_dir: PathBuf,
+    background: Background,
+    before: SegmentEntry,
+    revision: u32,
+    mark: String,
+    /// Cuboids from rows that may have changed while they were read. None when nothing is to be held back.
+    held: Mutex<Option<Vec<CuboidEntry>>>,
+    /// Held while a cuboid is made visible. Until that has ended nobody knows whose files are needed.
+    publishing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl ReadySegment {
+    fn new(definition: &CubeDefinition, segment: &SegmentEntry, context: &BuildContext, hold: bool) -> Self {
+        Self {
+            catalog: Arc::clone(&context.catalog),
+            data_dir: context.data_dir.clone(),
+            background: context.background.clone(),
+            before: segment.clone(),
+            revision: definition.revision,
+            mark: format!("-{}", Uuid::now_v7().simple()),
+            held: Mutex::new(hold.then(Vec::new)),
+            publishing: Arc::default(),
+        }
+    }
+
+    /// Folder of its files within the data store, with a trailing slash.
+    pub(super) fn folder(&self) -> &str {
+        &self.before.location
+    }
+
+    /// What the names of the new files have, and no other file of the folder.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Makes a cuboid visible, or holds it back.
+    pub(super) async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
+        if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            held.push(cuboid.clone());
+            return Ok(());
+        }
+        self.publish(cuboid.clone()).await
+    }
+
+    /// Makes visible what was held back, and holds nothing back any more.
+    async fn release(&self) -> Result<()> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        for cuboid in held.into_iter().flatten() {
+            self.publish(cuboid).await?;
+        }
+        Ok(())
+    }
+
+    /// Files of the cuboid that it replaces stay until no query can be reading them. It goes on if the build is stopped
+    /// meanwhile, so that somebody deletes them.
+    async fn publish(&self, cuboid: CuboidEntry) -> Result<()> {
+        let replaced: Vec<CuboidEntry> =
+            self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
+        let (segment, revision) = (self.before.id, self.revision);
+        let (catalog, background) = (Arc::clone(&self.catalog), self.background.clone());
+        let folder = self.data_dir.join(self.folder());
+        let held = Arc::clone(&self.publishing).lock_owned().await;
+        let publishing = async move {
+            let _held = held;
+            make_durable(folder.clone(), std::slice::from_ref(&cuboid)).await?;
+            catalog.commit(Change::ExtendSegment { segment, revision, cuboid }).await?;
+            retire_files(folder, &replaced, &background);
+            Ok(())
+        };
+        self.background.complete(publishing).await
+    }
+}
+
+impl Drop for ReadySegment {
+    /// Files of attempts that failed are deleted; those that the catalog knows stay.
+    fn drop(&mut self) {
+        let (catalog, folder) = (Arc::clone(&self.catalog), self.data_dir.join(self.folder()));
+        let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));
+        let publishing = Arc::clone(&self.publishing);
+        self.background.finish(async move {
+            for _ in 0..2 {
+                tokio::time::sleep(STRAGGLERS).await;
+                let _over = publishing.lock().await;
+                remove_unlisted(&catalog, segment, &folder, &mark);
+            }
+        });
+    }
+}
+
+fn remove_unlisted(catalog: &Catalog, segment: SegmentId, folder: &std::path::Path, mark: &str) {
+    let snapshot = catalog.snapshot();
+    let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
+    let cuboids = segments.filter(|s| s.id == segment).flat_map(|segment| &segment.cuboids);
+    let listed: Vec<&str> = cuboids.flat_map(|c| &c.files).map(|file| file.name.as_str()).collect();
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = file.file_name();
+        let unlisted = name.to_str().is_some_and(|name| name.contains(mark) && !listed.contains(&name));
+        if unlisted {
+            remove_file(&file.path());
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Building a segment: every cuboid of a cube from one pass over its flat rows.
+//!
+//! ```text
+//!               ┌─▶ root cuboid ─▶ Parquet ─┬─▶ smaller cuboid ─▶ Parquet ─▶ …
+//! flat rows ─ tee                           └─▶ smaller cuboid ─▶ Parquet
+//!               └─▶ root cuboid ─▶ Parquet
+//! ```
+//!
+//! Roots (grouping sets that no other set contains) share the scan and the joins; all others are rolled
+//! up from the smallest cuboid built so far that contains them. Nothing is visible before the last file
+//! is written: the segment then becomes ready in one catalog transaction.
+//!
+//! The roots of several segments come from one pass over the rows of all; each segment is then completed and
+//! becomes ready on its own.
+//!
+//! A segment that is ready, of a cube that has got more since, is given what it lacks, cuboid by cuboid:
+//! from cuboids it has where these hold what is needed, else from the rows.
+
+mod background;
+mod batches;
+mod coded;
+mod durable;
+mod extend;
+mod fold;
+mod groups;
+mod home;
+mod joins;
+mod keys;
+mod leftovers;
+mod order;
+mod pipeline;
+mod progress;
+mod run;
+mod segment;
+mod spread;
+mod tee;
+mod together;
+mod wanted;
+mod work;
+mod writer;
+
+pub use background::Background;
+pub use extend::{extend, needs_rows};
+pub use fold::due_fold_merge;
+pub use groups::groups;
+pub(super) use joins::droppable_joins;
+pub use leftovers::{remove_leftovers, retire, retire_files};
+pub use progress::BuildStats;
+pub use progress::{Builds, Progress};
+pub use run::{BuildContext, RangeFacts, Survey, build, merge, survey};
+pub use segment::{LeftSegments, WantedSegment, now_ms};
+pub use together::build_roots_together;
+pub use wanted::{Work, is_due, kept_from, wanted};

@@ -1,0 +1,231 @@
+//! How far builds have come, readable at any time without waiting for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nyala_model::{JobEntry, JobId, JobState, QualifiedName};
+use nyala_sql::error::QueryError;
+use tokio_util::sync::CancellationToken;
+
+/// Counters of one running build.
+#[derive(Debug)]
+pub struct Progress {
+    started: JobEntry,
+    rows_read: AtomicU64,
+    bytes_written: AtomicU64,
+    cuboids_done: AtomicU32,
+    cuboids_total: AtomicU32,
+    retries: AtomicU32,
+    /// Why a part of it is tried again.
+    trouble: Mutex<Option<String>>,
+    cancel: CancellationToken,
+}
+
+impl Progress {
+    /// A build that has done nothing yet; `started` is its job as the catalog recorded it.
+    pub fn new(started: JobEntry) -> Self {
+        Self {
+            cuboids_total: AtomicU32::new(started.cuboids_total),
+            retries: AtomicU32::new(0),
+            trouble: Mutex::default(),
+            cancel: CancellationToken::new(),
+            started,
+            rows_read: AtomicU64::new(0),
+            bytes_written: AtomicU64::new(0),
+            cuboids_done: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn add_rows(&self, rows: u64) {
+        self.rows_read.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_cuboid(&self, bytes: u64) {
+        self.bytes_written.fetch_add(bytes, Ordering::Relaxed);
+        self.cuboids_done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Rows of the flat join read so far.
+    pub fn rows_read(&self) -> u64 {
+        self.rows_read.load(Ordering::Relaxed)
+    }
+
+    /// Adds cuboids that are to be built besides.
+    pub fn expect(&self, cuboids: usize) {
+        self.cuboids_total.fetch_add(u32::try_from(cuboids).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// How far it is, to be taken back to when an attempt fails.
+    pub fn mark(&self) -> (u64, u64, u32) {
+        let job = self.entry();
+        (job.rows_read, job.bytes_written, job.cuboids_done)
+    }
+
+    /// Takes back what was counted since.
+    pub fn back_to(&self, (rows, bytes, cuboids): (u64, u64, u32)) {
+        self.rows_read.store(rows, Ordering::Relaxed);
+        self.bytes_written.store(bytes, Ordering::Relaxed);
+        self.cuboids_done.store(cuboids, Ordering::Relaxed);
+    }
+
+    /// Takes back what a failed attempt counted, and tells why it failed.
+    pub fn retry(&self, mark: (u64, u64, u32), trouble: &QueryError) {
+        self.back_to(mark);
+        self.retries.fetch_add(1, Ordering::Relaxed);
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.to_string());
+    }
+
+    /// Ends when somebody cancels the job.
+    pub async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+
+    /// The job as it stands now.
+    pub fn entry(&self) -> JobEntry {
+        JobEntry {
+            retries: self.retries.load(Ordering::Relaxed),
+            cuboids_total: self.cuboids_total.load(Ordering::Relaxed),
+            error: self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            rows_read: self.rows_read(),
+            bytes_written: self.bytes_written.load(Ordering::Relaxed),
+            cuboids_done: self.cuboids_done.load(Ordering::Relaxed),
+            ..self.started.clone()
+        }
+    }
+}
+
+/// The running builds of this process.
+#[derive(Debug, Default)]
+pub struct Builds {
+    running: Mutex<BTreeMap<JobId, Arc<Progress>>>,
+    /// Cubes that are being built or altered: by one statement at a time.
+    taken: Mutex<BTreeSet<QualifiedName>>,
+    /// What builds did that have ended.
+    ended: Mutex<BuildStats>,
+    /// Jobs that have ended, as the catalog does not know yet.
+    held: Mutex<BTreeMap<JobId, JobEntry>>,
+}
+
+/// What builds did since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BuildStats {
+    /// Jobs at work.
+    pub running: u64,
+    /// Jobs that ended well.
+    pub done: u64,
+    /// Jobs that failed.
+    pub failed: u64,
+    /// Jobs that were cancelled.
+    pub cancelled: u64,
+    /// Attempts after a failure of the moment.
+    pub retries: u64,
+    /// Rows read.
+    pub rows: u64,
+    /// Cuboids finished.
+    pub cuboids: u64,
+    /// Bytes of cuboids.
+    pub bytes: u64,
+}
+
+impl BuildStats {
+    fn add(&mut self, job: &JobEntry) {
+        self.retries += u64::from(job.retries);
+        self.rows = self.rows.saturating_add(job.rows_read);
+        self.cuboids += u64::from(job.cuboids_done);
+        self.bytes = self.bytes.saturating_add(job.bytes_written);
+    }
+}
+
+impl Builds {
+    /// Lists a build of a cube that was taken until the guard is dropped.
+    pub fn start(&self, progress: &Arc<Progress>, taken: TakenCube) -> RunningBuild {
+        let id = progress.started.id;
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::clone(progress));
+        RunningBuild { id, taken }
+    }
+
+    /// Keeps others from building or altering a cube until the guard is dropped. None if one does already.
+    pub fn take(self: &Arc<Self>, cube: &QualifiedName) -> Option<TakenCube> {
+        let free = self.taken.lock().ok()?.insert(cube.clone());
+        free.then(|| TakenCube { builds: Arc::clone(self), cube: cube.clone() })
+    }
+
+    /// Cancels a running build; false if there is none of this number.
+    pub fn cancel(&self, job: JobId) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&job).inspect(|progress| progress.cancel.cancel()).is_some()
+    }
+
+    /// Counts a job that has ended.
+    pub fn count(&self, job: &JobEntry) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = match job.state {
+            JobState::Failed => &mut ended.failed,
+            JobState::Cancelled => &mut ended.cancelled,
+            JobState::Done | JobState::Running => &mut ended.done,
+        };
+        *outcome += 1;
+        ended.add(job);
+    }
+
+    /// Keeps a job that has ended until the catalog knows it.
+    pub fn hold(&self, job: JobEntry) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id, job);
+    }
+
+    /// The catalog knows it now.
+    pub fn release(&self, job: JobId) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
+    }
+
+    /// Jobs that have ended, as the catalog does not know yet.
+    pub fn held(&self) -> Vec<JobEntry> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Counts since the start, running builds included.
+    pub fn stats(&self) -> BuildStats {
+        let mut stats = *self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        for job in self.entries() {
+            stats.running += 1;
+            stats.add(&job);
+        }
+        stats
+    }
+
+    /// Every running build as it stands now.
+    pub fn entries(&self) -> Vec<JobEntry> {
+        self.running.lock().map(|running| running.values().map(|p| p.entry()).collect()).unwrap_or_default()
+    }
+}
+
+/// Keeps a build listed.
+#[derive(Debug)]
+pub struct RunningBuild {
+    id: JobId,
+    taken: TakenCube,
+}
+
+impl Drop for RunningBuild {
+    fn drop(&mut self) {
+        if let Ok(mut running) = self.taken.builds.running.lock() {
+            running.remove(&self.id);
+        }
+    }
+}
+
+/// A cube that nobody else may build or alter.
+#[derive(Debug)]
+pub struct TakenCube {
+    builds: Arc<Builds>,
+    cube: QualifiedName,
+}
+
+impl Drop for TakenCube {
+    fn drop(&mut self) {
+        if let Ok(mut taken) = self.builds.taken.lock() {
+            taken.remove(&self.cube);
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! A segment from the wish to the published files, and the end of those that come to nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nyala_catalog::{Catalog, Change};
+use nyala_model::{
+    CatalogSnapshot, CuboidEntry, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
+};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use uuid::Uuid;
+
+use super::background::Background;
+use super::durable::make_durable;
+use super::leftovers::{is_whole, remove, remove_unfinished, retire};
+
+/// A file operation that was under way when its task was stopped still ends, and may put its file in
+/// place after the folder was deleted; so deletion waits this long, and is done twice.
+pub(super) const STRAGGLERS: Duration = Duration::from_millis(500);
+
+/// A segment that is to be made.
+#[derive(Debug, Clone)]
+pub struct WantedSegment {
+    /// The rows it holds.
+    pub range: SegmentRange,
+    /// The files they lie in.
+    pub sources: Vec<SourceFiles>,
+    /// The revision of the cube that is built.
+    pub revision: u32,
+    /// Counts the attempts to make it, from 0.
+    pub attempt: u32,
+    /// Whether another attempt follows if this one fails because of the moment.
+    pub again: bool,
+}
+
+/// What was found out while a segment was made.
+#[derive(Debug, Clone)]
+pub(super) struct SegmentFacts {
+    /// Rows of the flat join.
+    pub(super) source_rows: u64,
+    /// Tables of the join that keep every row exactly once.
+    pub(super) droppable_joins: Vec<usize>,
+    /// Smallest and largest key, if the cube is partitioned.
+    pub(super) key_bounds: Option<(i64, i64)>,
+}
+
+/// A segment being written. Unless it is published, dropping it gives its space back.
+pub(super) struct NewSegment {
+    catalog: Arc<Catalog>,
+    data_dir: PathBuf,
+    background: Background,
+    id: SegmentId,
+    folder: String,
+    mark: String,
+    published: bool,
+}
+
+impl NewSegment {
+    /// Takes up a segment whose build died with its process, or records the wish for a new one. Gives the
+    /// cuboids that are finished already. Others that were left and hold such rows are given up.
+    pub(super) async fn begin_or_resume(
+        cube: &QualifiedName,
+        wanted: &WantedSegment,
+        catalog: &Arc<Catalog>,
+        data_dir: &Path,
+        background: &Background,
+    ) -> Result<(Self, Vec<CuboidEntry>)> {
+        let abandoned = background.abandoned();
+        let snapshot = catalog.snapshot();
+        let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
+        let mut resumed = None;
+        let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
+        for segment in left.filter(|segment| !abandoned.contains(&segment.id)) {
+            let same = segment.range == wanted.range && segment.sources == wanted.sources;
+            if same && resumed.is_none() {
+                resumed = Some(segment);
+            } else if same || segment.range.overlaps(wanted.range) {
+                remove(&data_dir.join(&segment.location));
+                catalog.commit(Change::DropSegment { segment: segment.id }).await?;
+            }
+        }
+        let Some(segment) = resumed else {
+            return Ok((Self::begin(cube, wanted, catalog, data_dir, background).await?, Vec::new()));
+        };
+        background.take_up(segment.id);
+        let folder = data_dir.join(&segment.location);
+        let mut whole: Vec<CuboidEntry> = Vec::new();
+        for cuboid in segment.cuboids {
+            if is_whole(data_dir, &segment.location, &cuboid).await? {
+                whole.push(cuboid);
+            }
+        }
+        remove_unfinished(&folder, &whole);
+        tracing::info!(cube = %cube, finished = whole.len(), "a build goes on where it stopped");
+        let resumed = Self {
+            catalog: Arc::clone(catalog),
+            data_dir: data_dir.to_owned(),
+            background: background.clone(),
+            id: segment.id,
+            folder: segment.location,
+            mark: mark_of(wanted),
+            published: false,
+        };
+        Ok((resumed, whole))
+    }
+
+    /// Records the wish for a segment of `cube`.
+    async fn begin(
+        cube: &QualifiedName,
+        wanted: &WantedSegment,
+        catalog: &Arc<Catalog>,
+        data_dir: &Path,
+        background: &Background,
+    ) -> Result<Self> {
+        let snapshot = catalog.snapshot();
+        let id = snapshot.cubes.get(cube).map(|entry| entry.id).ok_or_else(|| {
+            QueryError::new(ErrorKind::UndefinedTable, format!("cube `{cube}` does not exist"))
+        })?;
+        let folder = format!("cubes/{id}/{}/", Uuid::now_v7().simple());
+        let change = Change::BeginSegment {
+            cube: id,
+            revision: wanted.revision,
+            location: folder.clone(),
+            range: wanted.range,
+            sources: wanted.sources.clone(),
+        };
+        let segment = catalog.commit(change).await?.segment;
+        let id = segment.ok_or_else(|| QueryError::internal("the catalog gave a segment no id"))?;
+        Ok(Self {
+            catalog: Arc::clone(catalog),
+            data_dir: data_dir.to_owned(),
+            background: background.clone(),
+            id,
+            folder,
+            mark: mark_of(wanted),
+            published: false,
+        })
+    }
+
+    /// What the names of this attempt's files have, so that a straggler of the one before, which may still
+    /// put its file in place, is never taken for one of them.
+    pub(super) fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Lets the segment stay as it is, to be taken up by the next attempt.
+    pub(super) fn leave(mut self) {
+        self.published = true;
+        self.background.leave(self.id);
+    }
+
+    /// Folder of its files within the data store, with a trailing slash.
+    pub(super) fn folder(&self) -> &str {
+        &self.folder
+    }
+
+    /// Records a finished cuboid.
+    pub(super) async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
+        let change = Change::AddCuboid { segment: self.id, cuboid: cuboid.clone() };
+        self.catalog.commit(change).await?;
+        Ok(())
+    }
+
+    /// Makes the segment visible in one transaction. Files of the one it replaces are kept until no
+    /// query can be reading them.
+    ///
+    /// It goes on if the build is stopped meanwhile: a transaction cannot be taken back, and the files of a segment that
+    /// became visible must not be deleted. Nor may the next build take it up.
+    pub(super) async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
+        self.background.abandon(self.id);
+        let (background, cube) = (self.background.clone(), cube.clone());
+        background.complete(async move { self.make_visible(&cube, facts).await }).await
+    }
+
+    async fn make_visible(mut self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
+        let before = self.catalog.snapshot();
+        let own = before.cubes.get(cube).and_then(|cube| cube.segments.iter().find(|s| s.id == self.id));
+        let cuboids = own.map(|segment| segment.cuboids.as_slice()).unwrap_or_default();
+        make_durable(self.data_dir.join(&self.folder), cuboids).await?;
+        // Another build may have published meanwhile.
+        let before = self.catalog.snapshot();
+        let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
+        let change = Change::PublishSegment {
+            segment: self.id,
+            source_rows,
+            built_at_ms: now_ms(),
+            droppable_joins,
+            key_bounds,
+        };
+        let after = self.catalog.commit(change).await?.snapshot;
+        self.published = true;
+        self.background.settle(self.id);
+        let ready = |snapshot: &CatalogSnapshot| {
+            let entry = snapshot.cubes.get(cube);
+            entry.map(|entry| entry.segments.clone()).unwrap_or_default()
+        };
+        let kept = ready(&after);
+        for old in ready(&before).into_iter().filter(|s| s.state != SegmentState::Building) {
+            if !kept.iter().any(|segment| segment.id == old.id) {
+                retire(self.data_dir.join(&old.location), &self.background);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewSegment {
+    fn drop(&mut self) {
+        if self.published {
+            return;
+        }
+        give_back(&self.catalog, &self.background, self.id, self.data_dir.join(&self.folder));
+    }
+}
+
+/// Deletes the files of a segment that comes to nothing, and then forgets it.
+fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, folder: PathBuf) {
+    let (catalog, settled) = (Arc::clone(catalog), background.clone());
+    background.abandon(id);
+    background.finish(async move {
+        for _ in 0..2 {
+            tokio::time::sleep(STRAGGLERS).await;
+            remove(&folder);
+        }
+        match catalog.commit(Change::DropSegment { segment: id }).await {
+            Ok(_) => settled.settle(id),
+            Err(error) => {
+                tracing::warn!(segment = id.0, %error, "an abandoned segment stays in the catalog until restart");
+            }
+        }
+    });
+}
+
+/// Gives back, when it is dropped, the space of segments of a cube that wait for an attempt which does not come: the
+/// build failed or was stopped before.
+pub struct LeftSegments {
+    /// The cube that it belongs to.
+    pub cube: QualifiedName,
+    /// Where the segment is recorded.
+    pub catalog: Arc<Catalog>,
+    /// Where its files are.
+    pub data_dir: PathBuf,
+    /// Where its files are deleted.
+    pub background: Background,
+}
+
+impl Drop for LeftSegments {
+    fn drop(&mut self) {
+        let snapshot = self.catalog.snapshot();
+        let segments = snapshot.cubes.get(&self.cube).into_iter().flat_map(|cube| &cube.segments);
+        for segment in segments.filter(|segment| self.background.take_up(segment.id)) {
+            let folder = self.data_dir.join(&segment.location);
+            give_back(&self.catalog, &self.background, segment.id, folder);
+        }
+    }
+}
+
+fn mark_of(wanted: &WantedSegment) -> String {
+    if wanted.attempt == 0 { String::new() } else { format!("-{}", Uuid::now_v7().simple()) }
+}
+
+/// Milliseconds since the Unix epoch.
+pub fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::FutureExt;
+    use nyala_model::{CubeDefinition, CubeOptions, CuboidFile, DimensionSet};
+    use tempfile::TempDir;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const FILE: &str = "0-0.parquet";
+
+    /// A catalog with one cube.
+    struct Subject {
+        folder: TempDir,
+        catalog: Arc<Catalog>,
+        background: Background,
+        cube: QualifiedName,
+    }
+
+    impl Subject {
+        async fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let catalog = Catalog::open_sqlite(&folder.path().join("catalog.sqlite")).await.unwrap();
+            let cube = QualifiedName::new("public", "c");
+            let definition = CubeDefinition {
+                select: String::new(),
+                sources: Vec::new(),
+                dimensions: Vec::new(),
+                measures: Vec::new(),
+                next_measure: 0,
+                grouping_sets: vec![DimensionSet::EMPTY],
+                partition: None,
+                revision: 0,
+                options: CubeOptions::default(),
+            };
+            let (name, statement) = (cube.clone(), String::new());
+            let create = Change::CreateCube { name, definition, statement, if_not_exists: false };
+            catalog.commit(create).await.unwrap();
+            let background = Background::new(Handle::current());
+            Self { folder, catalog: Arc::new(catalog), background, cube }
+        }
+
+        /// A segment with one cuboid of one file, new or taken up.
+        async fn built(&self) -> NewSegment {
+            let (range, sources) = (SegmentRange::Whole, Vec::new());
+            let wanted = WantedSegment { range, sources, revision: 0, attempt: 0, again: false };
+            let data = self.folder.path();
+            let begun =
+                NewSegment::begin_or_resume(&self.cube, &wanted, &self.catalog, data, &self.background);
+            let (segment, _) = begun.await.unwrap();
+            let folder = data.join(segment.folder());
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::write(folder.join(FILE), "cells").unwrap();
+            let cuboid = CuboidEntry {
+                dimensions: DimensionSet::EMPTY,
+                rows: 1,
+                bytes: 5,
+                measures: 0,
+                repeats: false,
+                wider: false,
+                files: vec![CuboidFile {
+                    name: FILE.to_owned(),
+                    rows: 1,
+                    bytes: 5,
+                    tail_from: 0,
+                    tail_crc: 0,
+                }],
+            };
+            segment.add(&cuboid).await.unwrap();
+            segment
+        }
+
+        fn left(&self) -> LeftSegments {
+            LeftSegments {
+                cube: self.cube.clone(),
+                catalog: Arc::clone(&self.catalog),
+                data_dir: self.folder.path().to_owned(),
+                background: self.background.clone(),
+            }
+        }
+
+        fn states(&self) -> Vec<SegmentState> {
+            let snapshot = self.catalog.snapshot();
+            snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|segment| segment.state).collect()
+        }
+    }
+
+    fn facts() -> SegmentFacts {
+        SegmentFacts { source_rows: 1, droppable_joins: Vec::new(), key_bounds: None }
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_becomes_visible_while_its_build_is_stopped_keeps_its_files() {
+        let subject = Subject::new().await;
+        let segment = subject.built().await;
+        let file = subject.folder.path().join(segment.folder()).join(FILE);
+        // Stopped at the first thing that it waits for.
+        assert!(segment.publish(&subject.cube, facts()).now_or_never().is_none());
+        subject.background.finished(PATIENCE).await;
+        assert_eq!(subject.states(), [SegmentState::Ready]);
+        assert!(file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_segment_without_its_files_does_not_become_visible() {
+        let subject = Subject::new().await;
+        let segment = subject.built().await;
+        std::fs::remove_file(subject.folder.path().join(segment.folder()).join(FILE)).unwrap();
+        let error = segment.publish(&subject.cube, facts()).await.unwrap_err();
+        assert!(error.message.contains(FILE), "{error}");
+        subject.background.finished(PATIENCE).await;
+        assert!(subject.states().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_left_is_taken_up_or_given_back() {
+        let subject = Subject::new().await;
+        subject.built().await.leave();
+        let taken_up = subject.built().await;
+        drop(subject.left());
+        assert_eq!(subject.states(), [SegmentState::Building]);
+        let folder = subject.folder.path().join(taken_up.folder());
+        taken_up.leave();
+        drop(subject.left());
+        subject.background.finished(PATIENCE).await;
+        assert!(subject.states().is_empty());
+        assert!(!folder.exists());
+    }
+}

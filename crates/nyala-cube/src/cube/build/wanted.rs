@@ -1,0 +1,320 @@
+//! Which segments a statement makes.
+
+use std::collections::BTreeSet;
+
+use nyala_model::{KeyRange, KeySet, RangePartition, SegmentEntry, SegmentId, SegmentRange, SegmentState};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::statement::BuildAction;
+
+use super::fold::{fold, is_fold_due};
+use super::segment::now_ms;
+use crate::cube::partition::{PartitionColumn, show_range};
+use crate::cube::rewrite::ReadyCube;
+
+/// More segments than this are not made by one statement.
+const MAX_SEGMENTS: usize = 10_000;
+
+/// One segment to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// From rows.
+    Build(SegmentRange),
+    /// What the segment of these rows lacks, since its cube got more after it was built.
+    Extend(SegmentRange, SegmentId),
+    /// From these segments.
+    Merge(SegmentRange, Vec<SegmentId>),
+}
+
+impl Work {
+    /// The rows that the segment holds.
+    pub fn range(&self) -> SegmentRange {
+        match self {
+            Self::Build(range) | Self::Extend(range, _) | Self::Merge(range, _) => *range,
+        }
+    }
+}
+
+/// What `action` on `range` of `cube` amounts to, in ascending order. Empty if all is done already.
+pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<Vec<Work>> {
+    let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
+    let Some(column) = column else {
+        if let (Some(version), None) = (cube.coverage.written(), range) {
+            return fold(cube, version, action);
+        }
+        return match (action, range) {
+            (BuildAction::Merge, _) | (_, Some(_)) => Err(unpartitioned(cube)),
+            (BuildAction::Build, None) => {
+                let lacking = cube.entry.segments.iter().find(|segment| is_extensible(cube, segment));
+                let extend = lacking.map(|segment| Work::Extend(segment.range, segment.id));
+                Ok(vec![extend.unwrap_or(Work::Build(SegmentRange::Whole))])
+            }
+            (BuildAction::Refresh, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
+        };
+    };
+    if let Some(range) = range {
+        check(&column.division, range)?;
+    }
+    let kept_from = kept_from(cube, column, range);
+    if let (Some(range), Some(from)) = (range, kept_from)
+        && range.to <= from
+    {
+        let (shown, from) = (column.division.show_range(range), column.division.show(from));
+        let message = format!("range {shown} lies before {from}, from which the cube keeps segments");
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("raise its retention with ALTER CUBE … SET (retention = …)"));
+    }
+    let planner = Planner { cube, column, range, kept_from };
+    match action {
+        BuildAction::Build => planner.build(|segment| cube.coverage.why_stale(segment.id).is_some()),
+        BuildAction::Refresh => planner.build(|_| true),
+        BuildAction::Merge => planner.merge(),
+    }
+}
+
+/// Whether a segment is fit for use but lacks something.
+pub(super) fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
+    segment.state == SegmentState::Ready
+        && cube.coverage.why_stale(segment.id).is_none()
+        && !cube.entry.definition.outstanding(segment).is_empty()
+}
+
+/// Whether a build would have something to do.
+pub fn is_due(cube: &ReadyCube) -> bool {
+    let current = |segment: &SegmentEntry| {
+        segment.state == SegmentState::Ready
+            && cube.coverage.why_stale(segment.id).is_none()
+            && cube.entry.definition.outstanding(segment).is_empty()
+    };
+    if let Some(version) = cube.coverage.written() {
+        return is_fold_due(cube, version, now_ms());
+    }
+    match &cube.entry.definition.partition {
+        None => !cube.entry.segments.iter().any(current),
+        // What is wrong is told by the build.
+        Some(_) => wanted(cube, BuildAction::Build, None).map_or(true, |works| !works.is_empty()),
+    }
+}
+
+/// The first key that is kept: the cube's retention before the end of the newest range there is, or will be
+/// when `range` is built. None if all are.
+pub fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Option<KeyRange>) -> Option<i64> {
+    let retention = cube.entry.definition.options.retention?;
+    let segments = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let ends = segments.filter_map(|segment| match segment.range {
+        SegmentRange::Keys(keys) => Some(keys.to),
+        SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => None,
+    });
+    let files = cube.coverage.file_spans().filter_map(|(_, last)| Some(column.division.range_of(last)?.to));
+    let newest = ends.chain(files).chain(range.map(|range| range.to)).max()?;
+    column.division.kept_from(newest, Some(retention))
+}
+
+fn unpartitioned(cube: &ReadyCube) -> QueryError {
+    if cube.compiled.as_ref().is_ok_and(|compiled| compiled.is_live()) {
+        let message = format!("cube `{}` is divided by when rows were written", cube.entry.name);
+        return QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("leave FROM … TO … out; each statement does what there is to do");
+    }
+    QueryError::new(
+        ErrorKind::InvalidDefinition,
+        format!("cube `{}` is not partitioned, so it has no ranges", cube.entry.name),
+    )
+    .hint("leave FROM … TO … out, or create it with PARTITION BY RANGE (column) EVERY …")
+}
+
+/// A range must be one, and begin and end where segments do.
+fn check(division: &RangePartition, range: KeyRange) -> Result<()> {
+    let shown = division.show_range(range);
+    if range.from >= range.to {
+        let message = format!("range {shown} is empty");
+        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("FROM is the first value, TO the first after the last"));
+    }
+    for key in [range.from, range.to] {
+        if division.is_bound(key) {
+            continue;
+        }
+        let error = QueryError::new(
+            ErrorKind::InvalidParameter,
+            format!("no segment can begin or end at {}", division.show(key)),
+        );
+        return Err(match division.range_of(key) {
+            Some(step) => error.hint(format!(
+                "the bounds next to it are {} and {}",
+                division.show(step.from),
+                division.show(step.to)
+            )),
+            None => error.hint("use a value that the calendar knows"),
+        });
+    }
+    Ok(())
+}
+
+struct Planner<'a> {
+    cube: &'a ReadyCube,
+    column: &'a PartitionColumn,
+    range: Option<KeyRange>,
+    /// What lies before is not built.
+    kept_from: Option<i64>,
+}
+
+impl Planner<'_> {
+    /// Segments there are and for which `again` holds, and those that are missing.
+    fn build(&self, again: impl Fn(&SegmentEntry) -> bool) -> Result<Vec<Work>> {
+        let mut ranges = BTreeSet::new();
+        let mut held = KeySet::default();
+        let mut nulls_held = false;
+        let mut extended = Vec::new();
+        for segment in self.ready() {
+            let extend = !again(segment) && is_extensible(self.cube, segment) && self.asks_for(segment)?;
+            extended.extend(extend.then_some(Work::Extend(segment.range, segment.id)));
+            match segment.range {
+                SegmentRange::Keys(keys) => {
+                    held = held.union(&keys.into());
+                    if self.includes(segment, keys)? && again(segment) {
+                        ranges.insert(keys);
+                    }
+                }
+                SegmentRange::Nulls => nulls_held = !again(segment),
+                SegmentRange::Whole | SegmentRange::Written(_) => {}
+            }
+        }
+        for step in self.steps()? {
+            if held.intersect(&step.into()).is_empty() {
+                ranges.insert(step);
+            }
+        }
+        ranges.retain(|range| self.kept_from.is_none_or(|from| range.to > from));
+        if ranges.len() > MAX_SEGMENTS {
+            return Err(self.too_many());
+        }
+        let mut work: Vec<Work> =
+            ranges.into_iter().map(|range| Work::Build(SegmentRange::Keys(range))).collect();
+        if self.range.is_none() && self.cube.coverage.nulls && !nulls_held {
+            work.push(Work::Build(SegmentRange::Nulls));
+        }
+        work.extend(extended);
+        Ok(work)
+    }
+
+    fn ready(&self) -> impl Iterator<Item = &SegmentEntry> {
+        self.cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
+    }
+
+    fn asks_for(&self, segment: &SegmentEntry) -> Result<bool> {
+        match segment.range {
+            SegmentRange::Keys(keys) => self.includes(segment, keys),
+            SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => Ok(self.range.is_none()),
+        }
+    }
+
+    /// Whether a segment lies in the range that is asked for; one that sticks out is an error.
+    fn includes(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
+        match self.range {
+            Some(range) if !range.overlaps(keys) => Ok(false),
+            Some(range) if !range.contains(keys) => {
+                let message = format!(
+                    "range {} cuts segment {}, which holds {}",
+                    self.column.division.show_range(range),
+                    segment.id.0,
+                    self.column.show(segment.range)
+                );
+                Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("widen the range; SHOW SEGMENTS lists them"))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The steps in the range that is asked for, or else those in which files have rows.
+    fn steps(&self) -> Result<BTreeSet<KeyRange>> {
+        let division = &self.column.division;
+        if let Some(range) = self.range {
+            let steps = division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?;
+            return Ok(steps.into_iter().collect());
+        }
+        let mut steps = BTreeSet::new();
+        for (first, last) in self.cube.coverage.file_spans() {
+            if first == i64::MIN || last == i64::MAX {
+                let message = format!(
+                    "the files of cube `{}` do not tell their values of `{}`",
+                    self.cube.entry.name, division.column
+                );
+                return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …"));
+            }
+            let ends = division.range_of(first).zip(division.range_of(last));
+            let (first, last) = ends.ok_or_else(|| {
+                let message = format!("column `{}` has values that no segment can hold", division.column);
+                QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …")
+            })?;
+            let range = KeyRange { from: first.from, to: last.to };
+            steps.extend(division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?);
+        }
+        Ok(steps)
+    }
+
+    fn too_many(&self) -> QueryError {
+        let message = format!("more than {MAX_SEGMENTS} segments would be built at once");
+        QueryError::new(ErrorKind::InvalidParameter, message)
+            .hint("build a smaller range with FROM … TO …, or create the cube with wider steps")
+    }
+
+    /// All usable segments of the range as one; they must be neighbours.
+    fn merge(&self) -> Result<Vec<Work>> {
+        let mut parts: Vec<(KeyRange, &SegmentEntry)> = Vec::new();
+        for segment in self.ready() {
+            if let SegmentRange::Keys(keys) = segment.range
+                && self.includes(segment, keys)?
+            {
+                parts.push((keys, segment));
+            }
+        }
+        parts.sort_by_key(|(keys, _)| *keys);
+        let refused = |message: String, hint: &str| {
+            Err(QueryError::new(ErrorKind::InvalidParameter, message).hint(hint.to_owned()))
+        };
+        let (Some((first, _)), Some((last, _))) = (parts.first(), parts.last()) else {
+            return refused("there is no segment to merge".to_owned(), "run BUILD CUBE first");
+        };
+        let whole = self.range.unwrap_or(KeyRange { from: first.from, to: last.to });
+        let mut end = whole.from;
+        for (keys, segment) in &parts {
+            if keys.from != end {
+                return self.hole(KeyRange { from: end, to: keys.from });
+            }
+            if let Some(reason) = self.cube.coverage.why_stale(segment.id) {
+                let shown = self.column.show(segment.range);
+                return refused(
+                    format!("segment {shown} is stale: {reason}"),
+                    "run REFRESH CUBE for it first",
+                );
+            }
+            if !self.cube.entry.definition.outstanding(segment).is_empty() {
+                let shown = self.column.show(segment.range);
+                return refused(
+                    format!("segment {shown} was built before the cube was altered"),
+                    "run BUILD CUBE for it first",
+                );
+            }
+            end = keys.to;
+        }
+        if end != whole.to {
+            return self.hole(KeyRange { from: end, to: whole.to });
+        }
+        if parts.len() == 1 {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Work::Merge(
+            SegmentRange::Keys(whole),
+            parts.iter().map(|(_, segment)| segment.id).collect(),
+        )])
+    }
+
+    fn hole(&self, missing: KeyRange) -> Result<Vec<Work>> {
+        let shown = show_range(Some(&self.column.division), SegmentRange::Keys(missing));
+        Err(QueryError::new(ErrorKind::InvalidParameter, format!("no segment holds {shown}"))
+            .hint("build that range first, or merge a range without a hole"))
+    }
+}

@@ -1,0 +1,222 @@
+//! Tables that are joined to the cells of a cuboid instead of to the rows.
+//!
+//! If the conditions of a join read only what is the same in all rows of a cell, then every row of the cell
+//! joins the same partners. Joining the cell as a whole repeats its states once for each partner, and
+//! merging a state k times is the same as k times the rows. So the aggregation can come first:
+//!
+//! ```text
+//! SELECT kind, sum(x)              FinishAggregate          groups: kind
+//! FROM sales JOIN shop               Projection kind, states
+//!   ON shop = shop_id                  Filter shop = shop_id
+//! GROUP BY kind                          cells of sales by shop  ×  shop
+//! ```
+//!
+//! That serves tables the cube does not have, and columns of its tables that are no dimensions.
+
+use std::collections::BTreeSet;
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, TableReference};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+use nyala_model::QualifiedName;
+use nyala_sql::error::Result;
+
+use super::matching::group_name;
+use super::pairing::rename;
+use super::show::show_over;
+use crate::cube::block::{Block, Instance, Miss, instances_of, qualifier};
+use crate::cube::compile::CompiledCube;
+
+/// The name under which the cells are joined.
+const CELLS: &str = "cells";
+
+/// What is left to do when the cells of the smaller aggregation are there.
+#[derive(Debug, Clone)]
+pub(super) struct Late {
+    tables: Vec<LateTable>,
+    /// Conditions over cells and tables.
+    conditions: Vec<Expr>,
+    /// Group expressions over cells and tables.
+    group: Vec<Expr>,
+    /// How many group columns the cells have.
+    keys: usize,
+}
+
+#[derive(Debug, Clone)]
+struct LateTable {
+    name: QualifiedName,
+    scan: TableScan,
+    qualifier: TableReference,
+    /// The ON conditions of a left join.
+    outer: Option<Vec<Expr>>,
+}
+
+/// Considers the aggregation as it is, and else with some of its tables joined late.
+pub(super) fn with_late_joins<T>(
+    cube: &CompiledCube,
+    block: &Block,
+    consider: impl Fn(&Block) -> std::result::Result<T, Miss>,
+) -> std::result::Result<(T, Option<Late>), Miss> {
+    let direct = match consider(block) {
+        Ok(found) => return Ok((found, None)),
+        Err(miss) => miss,
+    };
+    let foreign = foreign_tables(cube, block);
+    let mut why_not = None;
+    for away in choices(cube, block, &foreign) {
+        let attempt = split(block, &away).and_then(|(smaller, late)| Ok((consider(&smaller)?, late)));
+        match attempt {
+            Ok((found, late)) => return Ok((found, Some(late))),
+            Err(miss) => why_not = why_not.or(Some(miss)),
+        }
+    }
+    match why_not {
+        Some(why_not) if !foreign.is_empty() => {
+            Err(Miss::new(format!("{direct}, and it cannot be joined to the cells: {why_not}")))
+        }
+        _ => Err(direct),
+    }
+}
+
+/// Tables of the query that the cube does not have, or not as often.
+fn foreign_tables(cube: &CompiledCube, block: &Block) -> BTreeSet<usize> {
+    let known = |table: &QualifiedName| cube.block.instances.iter().filter(|i| i.table == *table).count();
+    let before = |i: usize, table: &QualifiedName| {
+        block.instances.iter().take(i).filter(|instance| instance.table == *table).count()
+    };
+    let instances = block.instances.iter().enumerate();
+    let foreign = instances.filter(|(i, instance)| before(*i, &instance.table) >= known(&instance.table));
+    foreign.map(|(i, _)| i).collect()
+}
+
+/// Sets of tables to join late, smallest first. The fact table stays: its rows are what a cube saves.
+fn choices(cube: &CompiledCube, block: &Block, foreign: &BTreeSet<usize>) -> Vec<BTreeSet<usize>> {
+    let fact = cube.block.instances.first().map(|instance| &instance.table);
+    let is_fact = |i: &usize| block.instances.get(*i).map(|instance| &instance.table) == fact;
+    if foreign.iter().any(is_fact) {
+        return Vec::new();
+    }
+    let others: Vec<usize> =
+        (0..block.instances.len()).filter(|i| !foreign.contains(i) && !is_fact(i)).collect();
+    let with = |more: &[usize]| foreign.iter().chain(more).copied().collect::<BTreeSet<usize>>();
+    let mut choices = vec![with(&[])];
+    choices.extend(others.iter().map(|other| with(&[*other])));
+    choices.push(with(&others));
+    choices.dedup();
+    choices.retain(|away| !away.is_empty());
+    choices
+}
+
+/// The aggregation without the tables of `away`, by all that their joins and the groups need, and what is
+/// left to do.
+fn split(block: &Block, away: &BTreeSet<usize>) -> std::result::Result<(Block, Late), Miss> {
+    let touches = |expr: &Expr| !instances_of(expr).is_disjoint(away);
+    if let Some(call) = block.aggregates.iter().find(|call| touches(call)) {
+        let text = show_over(block, call);
+        return Err(Miss::new(format!("{text} reads a table that would be joined to the cells")));
+    }
+    let mut cells = Cells { away, keys: Vec::new() };
+    let mut smaller = Block { aggregates: block.aggregates.clone(), ..Block::default() };
+    let mut tables = Vec::new();
+    for (i, instance) in block.instances.iter().enumerate() {
+        if away.contains(&i) {
+            tables.push(cells.late_table(i, instance)?);
+        } else if instance.outer.iter().flatten().any(touches) {
+            return Err(Miss::new(format!("`{}` is the optional side of its join", instance.table)));
+        } else {
+            smaller.instances.push(instance.clone());
+        }
+    }
+    let (late, early): (Vec<Expr>, Vec<Expr>) = block.predicates.iter().cloned().partition(touches);
+    let conditions = cells.lift_all(&late)?;
+    let group = cells.lift_all(&block.group)?;
+    if cells.keys.is_empty() {
+        return Err(Miss::new("its join has no condition on the cells"));
+    }
+    smaller.predicates = early;
+    smaller.group = cells.keys;
+    let late = Late { tables, conditions, group, keys: smaller.group.len() };
+    Ok((renumber(smaller, away), late))
+}
+
+/// Gives the remaining instances the names of their new places.
+fn renumber(mut block: Block, away: &BTreeSet<usize>) -> Block {
+    let total = block.instances.len() + away.len();
+    let names: Vec<usize> = (0..total).map(|i| i - away.range(..i).count()).collect();
+    let outer = block.instances.iter_mut().filter_map(|instance| instance.outer.as_mut()).flatten();
+    let others = block.predicates.iter_mut().chain(&mut block.group).chain(&mut block.aggregates);
+    for expr in outer.chain(others) {
+        *expr = rename(expr, &names);
+    }
+    block
+}
+
+/// Collects what the cells must be grouped by.
+struct Cells<'a> {
+    away: &'a BTreeSet<usize>,
+    keys: Vec<Expr>,
+}
+
+impl Cells<'_> {
+    fn late_table(&mut self, i: usize, instance: &Instance) -> std::result::Result<LateTable, Miss> {
+        let outer = instance.outer.as_ref().map(|conditions| self.lift_all(conditions)).transpose()?;
+        let (name, scan) = (instance.table.clone(), instance.scan.clone());
+        Ok(LateTable { name, scan, qualifier: qualifier(i), outer })
+    }
+
+    fn lift_all(&mut self, exprs: &[Expr]) -> std::result::Result<Vec<Expr>, Miss> {
+        exprs.iter().map(|expr| self.lift(expr)).collect()
+    }
+
+    /// `expr` with every largest part that reads no late table replaced by a column of the cells.
+    fn lift(&mut self, expr: &Expr) -> std::result::Result<Expr, Miss> {
+        if expr.is_volatile() {
+            return Err(Miss::new("a condition or group gives another value each time"));
+        }
+        let lifted = expr.clone().transform_down(|expr| {
+            let instances = instances_of(&expr);
+            if instances.is_empty() || !instances.is_disjoint(self.away) {
+                return Ok(Transformed::no(expr));
+            }
+            let known = self.keys.iter().position(|key| *key == expr);
+            let position = known.unwrap_or(self.keys.len());
+            if known.is_none() {
+                self.keys.push(expr);
+            }
+            let column = Column::new(Some(CELLS), group_name(position));
+            Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
+        });
+        lifted.map(|done| done.data).map_err(|error| Miss::new(error.to_string()))
+    }
+}
+
+impl Late {
+    /// The tables that are joined, for EXPLAIN.
+    pub(super) fn tables(&self) -> impl Iterator<Item = String> {
+        self.tables.iter().map(|table| table.name.to_string())
+    }
+
+    /// Joins the tables to `cells` and gives the group columns and states of the larger aggregation.
+    pub(super) fn plan(self, cells: LogicalPlan) -> Result<LogicalPlan> {
+        let states: Vec<Column> = cells.schema().columns().into_iter().skip(self.keys).collect();
+        let mut builder = LogicalPlanBuilder::from(cells).alias(CELLS)?;
+        for table in self.tables {
+            let scan = LogicalPlanBuilder::from(LogicalPlan::TableScan(table.scan));
+            let scan = scan.alias(table.qualifier)?.build()?;
+            builder = match table.outer {
+                Some(conditions) => builder.join_on(scan, JoinType::Left, conditions)?,
+                None => builder.cross_join(scan)?,
+            };
+        }
+        if let Some(condition) = conjunction(self.conditions) {
+            builder = builder.filter(condition)?;
+        }
+        let groups = self.group.into_iter().enumerate().map(|(i, expr)| expr.alias(group_name(i)));
+        let states = states.into_iter().map(|state| {
+            let name = state.name;
+            Expr::Column(Column::new(Some(CELLS), name.clone())).alias(name)
+        });
+        Ok(builder.project(groups.chain(states).collect::<Vec<_>>())?.build()?)
+    }
+}

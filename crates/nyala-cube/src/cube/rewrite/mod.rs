@@ -1,0 +1,27 @@
+//! Answering aggregations from cuboids.
+
+mod answer;
+mod arithmetic;
+mod calls;
+mod candidate;
+mod cell;
+mod dates;
+mod dimensions;
+mod exact;
+mod implied;
+mod joined;
+mod levels;
+mod matching;
+mod pairing;
+mod ranges;
+mod raw;
+mod report;
+mod rule;
+mod sets;
+mod show;
+mod states;
+
+pub(super) use calls::neutral;
+pub(super) use matching::needed;
+pub use report::{Asked, Report};
+pub use rule::{CubeIndex, ReadyCube, Routing, rewrite};

@@ -1,0 +1,18 @@
+//! Cubes, and the tables and files that they are made of.
+//!
+//! ```text
+//! cube   define, build, rewrite a plan to cuboids, finish what a cuboid holds half-way
+//! live   tables in disk stores as DataFusion sees them
+//! scan   files of tables and cuboids, on disk and in memory
+//! ```
+//!
+//! This crate deliberately knows nothing of sessions, of who asks, or of when a build runs.
+
+pub mod cube;
+pub mod live;
+pub mod scan;
+
+/// Counts what the decoders allocate, for the tests that fuzz them.
+#[cfg(test)]
+#[global_allocator]
+static MEMORY: nyala_fuzz::Memory = nyala_fuzz::memory();

@@ -1,0 +1,168 @@
+//! A live table, as DataFusion looks it up.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{Constraint, Constraints, DFSchema};
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use nyala_sql::error::{QueryError, Result};
+use nyala_storage::oplog::{LsnSet, Version};
+
+use super::keys::keys_of;
+use super::pins::Pins;
+use super::prune::predicate;
+use super::scan::{LiveScan, LiveScanExec};
+use super::table::LiveRef;
+
+/// Name of the column with the version of each row.
+pub const ROW_VERSION: &str = Version::ROW_VERSION;
+
+/// A live table that can be planned over, whether or not its store is open.
+#[derive(Debug)]
+pub struct LiveProvider {
+    table: Arc<LiveRef>,
+    /// Columns of the table, and the version of the rows if it is asked for.
+    schema: SchemaRef,
+    key: Schema,
+    constraints: Constraints,
+    defaults: HashMap<String, Expr>,
+    /// Only rows that were last written then.
+    written: Option<Arc<LsnSet>>,
+}
+
+impl LiveProvider {
+    /// A table with the columns of `schema`.
+    pub fn new(table: Arc<LiveRef>, schema: Schema, state: &SessionState) -> Result<Self> {
+        let source = table.source();
+        let positions = source.key.iter().map(|name| schema.index_of(name));
+        let positions: Vec<usize> = positions.collect::<std::result::Result<_, _>>()?;
+        let key = schema.project(&positions)?;
+        let mut defaults = HashMap::new();
+        for (column, text) in &source.defaults {
+            let expression = state.create_logical_expr(text, &DFSchema::empty()).map_err(|error| {
+                let error = QueryError::from(error);
+                QueryError::internal(format!("default of column `{column}`: {}", error.message))
+            })?;
+            defaults.insert(column.clone(), expression);
+        }
+        let constraints = Constraints::new_unverified(vec![Constraint::PrimaryKey(positions)]);
+        Ok(Self { table, schema: Arc::new(schema), key, constraints, defaults, written: None })
+    }
+
+    /// The same table with a further column, the version of each row.
+    pub fn with_versions(&self) -> Self {
+        let version = Arc::new(Field::new(ROW_VERSION, DataType::UInt64, true));
+        let fields = self.schema.fields().iter().cloned().chain([version]);
+        Self {
+            table: Arc::clone(&self.table),
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            key: self.key.clone(),
+            constraints: self.constraints.clone(),
+            defaults: self.defaults.clone(),
+            written: self.written.clone(),
+        }
+    }
+
+    /// Those rows only that were last written at `lsns`.
+    pub fn only_written(&self, lsns: LsnSet) -> Self {
+        Self {
+            table: Arc::clone(&self.table),
+            schema: Arc::clone(&self.schema),
+            key: self.key.clone(),
+            constraints: self.constraints.clone(),
+            defaults: self.defaults.clone(),
+            written: Some(Arc::new(lsns)),
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<LiveRef> {
+        &self.table
+    }
+
+    /// The columns of its key, in order.
+    pub fn key(&self) -> &Schema {
+        &self.key
+    }
+}
+
+#[async_trait]
+impl TableProvider for LiveProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        Some(&self.table.entry().definition)
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.defaults.get(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let schema = match projection {
+            Some(columns) => Arc::new(self.schema.project(columns)?),
+            None => Arc::clone(&self.schema),
+        };
+        // When a row was written is seen by scans only.
+        let keys = keys_of(filters, &self.key).filter(|_| self.written.is_none());
+        let pins = state.config().get_extension::<Pins>().unwrap_or_default();
+        let bounds = match keys {
+            Some(_) => None,
+            None => predicate(filters, &self.schema, state)?,
+        };
+        let (table, written) = (Arc::clone(&self.table), self.written.clone());
+        let scan = LiveScan { table, schema, keys, bounds, written, pins };
+        let exec = LiveScanExec::new(scan, state.config().target_partitions(), state.config().batch_size())?;
+        Ok(Arc::new(exec))
+    }
+
+    /// Conditions narrow what is read; they are checked on the rows all the same.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::error::Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match is_of_rows(filter) {
+            Ok(true) => TableProviderFilterPushDown::Inexact,
+            _ => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+}
+
+/// Whether a condition is about one row and nothing else: no other query, and no chance.
+fn is_of_rows(condition: &Expr) -> datafusion::error::Result<bool> {
+    let asks = condition.exists(|expression| {
+        Ok(matches!(
+            expression,
+            Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::OuterReferenceColumn(..)
+        ))
+    })?;
+    Ok(!asks && !condition.is_volatile())
+}

@@ -1,0 +1,89 @@
+//! The disk stores of this process.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use nyala_model::{CatalogSnapshot, DiskStoreEntry};
+use nyala_storage::oplog::MemoryBudget;
+
+use super::store::OpenStore;
+
+type ByName = BTreeMap<String, Arc<OpenStore>>;
+
+/// All disk stores, by name. Whoever looks one up takes no lock, whatever the others are doing.
+#[derive(Debug)]
+pub struct LiveStores {
+    data_dir: PathBuf,
+    /// Memory that they share, if it is limited.
+    budget: Option<Arc<MemoryBudget>>,
+    stores: ArcSwap<ByName>,
+    changing: Mutex<()>,
+}
+
+impl LiveStores {
+    /// Begins to open every store of the catalog, all at once. Together they may hold so much in memory; 0 for no limit.
+    pub fn start(data_dir: &Path, snapshot: &CatalogSnapshot, limit_bytes: u64) -> Self {
+        let budget = (limit_bytes > 0).then(|| Arc::new(MemoryBudget::new(limit_bytes)));
+        let start = |(name, entry): (&String, &Arc<DiskStoreEntry>)| {
+            (name.clone(), OpenStore::start(Arc::clone(entry), data_dir, budget.clone()))
+        };
+        let stores: ByName = snapshot.disk_stores.iter().map(start).collect();
+        Self {
+            data_dir: data_dir.to_owned(),
+            budget,
+            stores: ArcSwap::from_pointee(stores),
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The store of this name.
+    pub fn find(&self, name: &str) -> Option<Arc<OpenStore>> {
+        self.stores.load().get(name).cloned()
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> Vec<Arc<OpenStore>> {
+        self.stores.load().values().cloned().collect()
+    }
+
+    /// Opens one that nobody knows of yet.
+    pub async fn open(&self, entry: DiskStoreEntry) -> nyala_sql::error::Result<Arc<OpenStore>> {
+        let store = OpenStore::start(Arc::new(entry), &self.data_dir, self.budget.clone());
+        store.opened().await?;
+        Ok(store)
+    }
+
+    /// From now on it is found.
+    pub fn add(&self, store: Arc<OpenStore>) {
+        self.change(|stores| stores.insert(store.name().to_owned(), store));
+    }
+
+    /// From now on it is not found. It is still open.
+    pub fn remove(&self, name: &str) -> Option<Arc<OpenStore>> {
+        self.change(|stores| stores.remove(name))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut ByName) -> T) -> T {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = self.stores.load().as_ref().clone();
+        let outcome = change(&mut stores);
+        self.stores.store(Arc::new(stores));
+        outcome
+    }
+
+    /// Closes a store. It blocks.
+    pub fn close(store: &OpenStore) {
+        store.close();
+    }
+
+    /// Closes all, each on a thread of its own, and waits for them.
+    pub fn close_all(&self) {
+        std::thread::scope(|scope| {
+            for store in self.all() {
+                scope.spawn(move || store.close());
+            }
+        });
+    }
+}

@@ -1,0 +1,91 @@
+//! Files of cuboids that are not as they were written: the error, and how the engine is told.
+
+use std::io;
+use std::time::Duration;
+
+use nyala_sql::error::{ErrorKind, QueryError};
+use object_store::path::Path;
+use tokio::sync::{mpsc, oneshot};
+
+/// How long a scan waits until the catalog has recorded what it found.
+const RECORDING: Duration = Duration::from_secs(10);
+/// `EIO`: the disk cannot read back what was written to it.
+const IO_ERROR: i32 = 5;
+
+/// Why a cuboid's file cannot be read.
+#[derive(Debug)]
+pub enum Damage {
+    /// It is gone, or not as it was written.
+    Found(String),
+    /// It may be whole: the system does not let it be read now.
+    Unreadable(QueryError),
+}
+
+impl Damage {
+    /// What a statement ends with that reads the file.
+    pub fn into_error(self, path: &Path) -> QueryError {
+        match self {
+            Self::Found(reason) => damaged(path, &reason),
+            Self::Unreadable(error) => error,
+        }
+    }
+}
+
+fn damaged(path: &Path, reason: &str) -> QueryError {
+    QueryError::new(ErrorKind::Corrupt, format!("cuboid file `{path}` is damaged: {reason}"))
+        .hint("run the statement again: it reads the tables instead; BUILD CUBE makes the segment anew")
+}
+
+impl From<object_store::Error> for Damage {
+    fn from(error: object_store::Error) -> Self {
+        let reason = match &error {
+            object_store::Error::NotFound { .. } => Some("it is missing"),
+            _ if has_code(&error, IO_ERROR) => Some("the disk cannot read it back"),
+            _ => None,
+        };
+        match reason {
+            Some(reason) => Self::Found(reason.to_owned()),
+            None => Self::Unreadable(datafusion::common::DataFusionError::from(error).into()),
+        }
+    }
+}
+
+/// Whether the system's error is the one with this number.
+fn has_code(error: &object_store::Error, code: i32) -> bool {
+    let first: &(dyn std::error::Error + 'static) = error;
+    let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+    causes.any(|cause| cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(code))
+}
+
+/// A damaged file that was found.
+#[derive(Debug)]
+pub struct FoundDamage {
+    /// Its path within the data folder.
+    pub path: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Told when it is recorded.
+    pub recorded: oneshot::Sender<()>,
+}
+
+/// Where scans tell which files are damaged. It comes with the configuration of every session.
+#[derive(Debug)]
+pub struct DamageReports(mpsc::UnboundedSender<FoundDamage>);
+
+impl DamageReports {
+    /// With the end that is told.
+    pub fn new() -> (Self, mpsc::UnboundedReceiver<FoundDamage>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// Tells it, and waits until it is recorded: until then other statements would meet the same file.
+    pub async fn report(&self, path: &Path, reason: &str) {
+        let (recorded, done) = oneshot::channel();
+        let found = FoundDamage { path: path.to_string(), reason: reason.to_owned(), recorded };
+        if self.0.send(found).is_ok() {
+            // If nobody listens any more, or it takes too long, the statement fails as it does anyway.
+            let _ = tokio::time::timeout(RECORDING, done).await;
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Which cuboids are in memory, and who gets in.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::physical_plan::ExecutionPlan;
+use hashbrown::DefaultHashBuilder;
+use moka::notification::RemovalCause;
+use moka::sync::Cache;
+use tokio::runtime::Handle;
+
+use super::cuboid::HotCuboid;
+use super::load::Request;
+
+/// Unit of weight in the cache, which counts in 32 bits.
+const WEIGHT_BYTES: usize = 1024;
+/// One cuboid may take this part of the budget: one dashboard must not push out all others.
+const LARGEST_PART: usize = 4;
+/// Once this share of the budget is used, in per cent, a load will push something out.
+const ROOMY_PERCENT: u64 = 90;
+/// A cuboid that did not get in, or could not be read, is not tried again for this long; one for which
+/// there is no room must be asked for twice within it.
+const MEMORY_OF_LOADS: Duration = Duration::from_secs(60);
+/// How many such cuboids are remembered.
+const REMEMBERED: u64 = 10_000;
+/// What nobody asked for in this time gives its memory back, dropped cubes for instance.
+const IDLE: Duration = Duration::from_secs(3600);
+/// One load at a time for this many threads.
+const THREADS_PER_LOAD: usize = 4;
+
+/// A cuboid of a segment, as its cube reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CuboidKey {
+    /// Path of its first file. Files are never replaced.
+    pub path: String,
+    /// Tells which column has which position.
+    pub layout: u64,
+}
+
+/// The cuboids in memory. One for the process; queries never wait for it.
+///
+/// It keeps what is asked for often rather than what was asked for last (TinyLFU), so that a run over
+/// everything does not flush what the dashboards use.
+pub struct HotCuboids {
+    cuboids: Cache<CuboidKey, Arc<HotCuboid>, DefaultHashBuilder>,
+    /// Not to be tried for a while.
+    refused: Cache<CuboidKey, ()>,
+    /// Asked for once while there was no room.
+    asked: Cache<CuboidKey, ()>,
+    /// Being loaded: each once, and few at a time. Held for a look-up only.
+    loading: Mutex<HashSet<CuboidKey>>,
+    most_loads: usize,
+    most_bytes: usize,
+    runtime: Handle,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    loads: AtomicU64,
+    failures: AtomicU64,
+    evictions: AtomicU64,
+}
+
+/// Counts of the cache of hot cuboids since the start, all 0 when it is off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HotStats {
+    /// Scans of a cuboid that memory answered.
+    pub hits: u64,
+    /// Scans of a cuboid that read files.
+    pub misses: u64,
+    /// Loads under way.
+    pub loading: u64,
+    /// Loads that ended well.
+    pub loads: u64,
+    /// Loads that ended with an error.
+    pub failures: u64,
+    /// Cuboids put out for others, or not let in for them.
+    pub evictions: u64,
+    /// Cuboids in memory.
+    pub cuboids: u64,
+    /// Memory they take, in bytes.
+    pub bytes: u64,
+}
+
+/// What memory lacks of a cuboid.
+#[derive(Debug)]
+pub struct Absent {
+    before: Option<Arc<HotCuboid>>,
+    /// Positions of the columns that have to be read.
+    pub columns: Vec<usize>,
+}
+
+/// How a cuboid is read.
+pub struct Source {
+    /// Gives the absent columns of all cells, in one partition and always in the same order.
+    pub plan: Arc<dyn ExecutionPlan>,
+    pub runtime: Arc<RuntimeEnv>,
+    /// How many columns of the cuboid, from the first on, are dimensions.
+    pub dimensions: usize,
+    pub rows: usize,
+}
+
+impl HotCuboids {
+    /// A cache of at most `budget_bytes`, which loads on `runtime`; none if that is 0.
+    pub fn new(budget_bytes: usize, threads: usize, runtime: Handle) -> Option<Arc<Self>> {
+        if budget_bytes == 0 {
+            return None;
+        }
+        let counts = Arc::new(Counts::default());
+        let counted = Arc::clone(&counts);
+        let cuboids = Cache::builder()
+            .max_capacity((budget_bytes / WEIGHT_BYTES) as u64)
+            .weigher(|_, cuboid: &Arc<HotCuboid>| weight(cuboid))
+            .time_to_idle(IDLE)
+            .eviction_listener(move |_, _, cause| {
+                if cause == RemovalCause::Size {
+                    counted.evictions.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .build_with_hasher(DefaultHashBuilder::default());
+        let notes = || Cache::builder().max_capacity(REMEMBERED).time_to_live(MEMORY_OF_LOADS).build();
+        Some(Arc::new(Self {
+            cuboids,
+            refused: notes(),
+            asked: notes(),
+            loading: Mutex::default(),
+            most_loads: (threads / THREADS_PER_LOAD).max(1),
+            most_bytes: budget_bytes / LARGEST_PART,
+            runtime,
+            counts,
+        }))
+    }
+
+    /// The cuboid, if all `wanted` columns of it are in memory.
+    pub fn find(&self, key: &CuboidKey, wanted: &[usize]) -> std::result::Result<Arc<HotCuboid>, Absent> {
+        let before = self.cuboids.get(key);
+        let columns = before.as_ref().map_or_else(|| wanted.to_vec(), |cuboid| cuboid.missing(wanted));
+        match before {
+            Some(cuboid) if columns.is_empty() => {
+                self.counts.hits.fetch_add(1, Ordering::Relaxed);
+                Ok(cuboid)
+            }
+            before => {
+                self.counts.misses.fetch_add(1, Ordering::Relaxed);
+                Err(Absent { before, columns })
+            }
+        }
+    }
+
+    /// The cuboid, if all `wanted` columns of it are in memory. What is absent is not looked for further.
+    pub(super) fn peek(&self, key: &CuboidKey, wanted: &[usize]) -> Option<Arc<HotCuboid>> {
+        self.cuboids.get(key).filter(|cuboid| cuboid.has(wanted)).inspect(|_| {
+            self.counts.hits.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    /// Starts to load what is absent, if that is worth it now. Nobody waits for it, and if it fails only
+    /// the log tells.
+    pub fn load(
+        self: &Arc<Self>,
+        key: &CuboidKey,
+        absent: Absent,
+        source: impl FnOnce(&[usize]) -> Result<Source>,
+    ) -> Result<()> {
+        let Some(mut loading) = self.begin(key) else { return Ok(()) };
+        let source = source(&absent.columns)?;
+        let rows = source.rows;
+        let request = Request {
+            plan: source.plan,
+            runtime: source.runtime,
+            columns: absent.columns,
+            dimensions: source.dimensions,
+            rows,
+            most_bytes: self.most_bytes,
+        };
+        self.runtime.spawn(async move {
+            match request.read().await {
+                Ok(Some(new)) => {
+                    loading.finish(HotCuboid::extend(absent.before.as_deref(), rows, new));
+                }
+                Ok(None) => tracing::debug!(key = ?loading.key, "cuboid is too large for memory"),
+                Err(error) => loading.fail(&error),
+            }
+        });
+        Ok(())
+    }
+
+    /// Counts since the start, and what is held now.
+    pub fn stats(&self) -> HotStats {
+        self.cuboids.run_pending_tasks();
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        HotStats {
+            hits: read(&self.counts.hits),
+            misses: read(&self.counts.misses),
+            loading: self.loading.lock().unwrap_or_else(PoisonError::into_inner).len() as u64,
+            loads: read(&self.counts.loads),
+            failures: read(&self.counts.failures),
+            evictions: read(&self.counts.evictions),
+            cuboids: self.cuboids.entry_count(),
+            bytes: self.cuboids.weighted_size() * WEIGHT_BYTES as u64,
+        }
+    }
+
+    fn begin(self: &Arc<Self>, key: &CuboidKey) -> Option<Loading> {
+        if self.refused.contains_key(key) || !self.is_worth_loading(key) {
+            return None;
+        }
+        let mut loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if loading.len() >= self.most_loads || !loading.insert(key.clone()) {
+            return None;
+        }
+        Some(Loading { hot: Arc::clone(self), key: key.clone(), kept: false })
+    }
+
+    /// When memory is full most loads would be thrown away. Then one query is not enough.
+    fn is_worth_loading(&self, key: &CuboidKey) -> bool {
+        let capacity = self.cuboids.policy().max_capacity().unwrap_or_default();
+        if self.cuboids.weighted_size() < capacity * ROOMY_PERCENT / 100 {
+            return true;
+        }
+        let before = self.asked.contains_key(key);
+        self.asked.insert(key.clone(), ());
+        before
+    }
+}
+
+fn weight(cuboid: &HotCuboid) -> u32 {
+    u32::try_from(cuboid.bytes() / WEIGHT_BYTES + 1).unwrap_or(u32::MAX)
+}
+
+/// A load that is under way until this is dropped.
+struct Loading {
+    hot: Arc<HotCuboids>,
+    key: CuboidKey,
+    kept: bool,
+}
+
+impl Loading {
+    fn finish(&mut self, cuboid: HotCuboid) {
+        // What was there before counts too: without this, columns would add up beyond every limit.
+        if cuboid.bytes() > self.hot.most_bytes {
+            tracing::debug!(key = ?self.key, "cuboid has become too large for memory");
+            return;
+        }
+        self.hot.cuboids.insert(self.key.clone(), Arc::new(cuboid));
+        self.hot.cuboids.run_pending_tasks();
+        self.kept = self.hot.cuboids.contains_key(&self.key);
+        self.hot.counts.loads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn fail(&self, error: &datafusion::error::DataFusionError) {
+        self.hot.counts.failures.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(path = self.key.path, %error, "a cuboid cannot be loaded into memory");
+    }
+}
+
+impl Drop for Loading {
+    /// Also after a panic of the load.
+    fn drop(&mut self) {
+        self.hot.loading.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        if !self.kept {
+            self.hot.refused.insert(self.key.clone(), ());
+        }
+    }
+}
+
+impl fmt::Debug for HotCuboids {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HotCuboids").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}

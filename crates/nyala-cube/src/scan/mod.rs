@@ -1,0 +1,27 @@
+//! From bytes to rows: external tables, cuboids in memory and in files, and the stores they lie in.
+
+mod blocks;
+pub mod bounds;
+mod cuboid;
+mod damage;
+mod external;
+mod files;
+mod hot;
+mod infer;
+mod parquet_format;
+mod reader;
+mod sound_reader;
+mod stored_file;
+mod stores;
+
+pub use blocks::{BLOCKS_KEY, FileSums};
+pub use cuboid::{CuboidPart, CuboidTable, WithoutValues};
+pub use damage::{Damage, DamageReports, FoundDamage};
+pub use external::{ExternalTable, decode_schema};
+pub use files::{ColumnRange, TableFiles};
+pub use hot::HotStats;
+pub use hot::{HotCuboidExec, HotCuboids, HotGroupsExec, Values};
+pub use infer::encode_schema;
+pub use infer::{TableRequest, describe_table};
+pub use stored_file::StoredFile;
+pub use stores::Stores;

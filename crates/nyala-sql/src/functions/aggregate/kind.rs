@@ -1,0 +1,45 @@
+//! What one aggregate does with one group.
+
+use std::fmt::Debug;
+
+use arrow::array::ArrayRef;
+use datafusion::common::Result;
+
+use super::groups::{GroupList, Measured, Rows};
+
+/// How an aggregate keeps its groups. The state of a group is one column of bytes.
+pub trait Kind: Debug + Send + Sync + 'static {
+    /// What is kept for a group. The default is a group without rows.
+    type Group: Default + Debug + Measured + Send + Sync;
+
+    /// The same aggregate without anything it gathered.
+    fn fresh(&self) -> Self;
+
+    /// Adds rows to their groups. `rows` leaves out rows whose first value is null, or filtered.
+    fn update(
+        &mut self,
+        groups: &mut GroupList<Self::Group>,
+        rows: &Rows<'_>,
+        values: &[ArrayRef],
+    ) -> Result<()>;
+
+    /// Adds a state that some other instance encoded.
+    fn merge(&mut self, group: &mut Self::Group, state: &[u8]) -> Result<()>;
+
+    /// Appends the state of a group.
+    fn encode(&self, group: &mut Self::Group, out: &mut Vec<u8>) -> Result<()>;
+
+    /// The values of groups, which stay as they are.
+    fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef>;
+
+    /// Lets go of what belongs to groups that were given away; `groups` are those that are left. Whether they
+    /// changed.
+    fn forget(&mut self, _groups: &mut [Self::Group]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Bytes that belong to no single group.
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+}

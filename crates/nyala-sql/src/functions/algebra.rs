@@ -1,0 +1,89 @@
+//! What the states of one aggregate function say about another: all that answering knows of single
+//! functions.
+
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::logical_expr::AggregateUDF;
+
+/// How the states of a function follow from those of `count` and `sum`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Algebra {
+    /// The state is the number of arguments that are not null.
+    Counts,
+    /// The state is the sum of arguments that are not null, or null if there are none.
+    Adds,
+    /// Two states: what `Counts` and `Adds` would have, both null if nothing was counted.
+    Averages,
+    /// Nothing is known.
+    Opaque,
+}
+
+/// The algebra of `function`, without DISTINCT.
+pub fn algebra(function: &AggregateUDF) -> Algebra {
+    match function.name() {
+        "count" => Algebra::Counts,
+        "sum" => Algebra::Adds,
+        "avg" => Algebra::Averages,
+        _ => Algebra::Opaque,
+    }
+}
+
+/// Whether the only state of `function`, without DISTINCT, is its value.
+pub fn is_its_state(function: &AggregateUDF) -> bool {
+    matches!(function.name(), "sum" | "count" | "min" | "max")
+}
+
+/// The function that counts.
+pub fn counting() -> Arc<AggregateUDF> {
+    count_udaf()
+}
+
+/// Functions of one line keep the same states of the same arguments and differ only in what they make
+/// of them at the end: DataFusion implements each line by one accumulator with a parameter.
+const FAMILIES: &[&[&str]] = &[
+    &["stddev", "stddev_pop", "var", "var_pop"],
+    &["covar_samp", "covar_pop"],
+    &[
+        "regr_slope",
+        "regr_intercept",
+        "regr_count",
+        "regr_r2",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_sxx",
+        "regr_syy",
+        "regr_sxy",
+    ],
+];
+
+/// Whether both functions keep the same states.
+pub fn share_states(one: &AggregateUDF, other: &AggregateUDF) -> bool {
+    let both = |family: &&&[&str]| family.contains(&one.name()) && family.contains(&other.name());
+    one == other || FAMILIES.iter().any(|family| both(&family))
+}
+
+/// The state column that holds the number of arguments that are not null, if the function keeps it.
+pub fn counted_in(function: &AggregateUDF) -> Option<usize> {
+    matches!(function.name(), "avg" | "stddev" | "stddev_pop" | "var" | "var_pop").then_some(0)
+}
+
+/// Whether a value counts no more if it comes again: then one row for each combination of values tells
+/// as much as all rows.
+pub fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> bool {
+    let by_itself = matches!(function.name(), "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or");
+    by_itself
+        || function.name() == "approx_distinct"
+        || (distinct && matches!(function.name(), "count" | "sum"))
+}
+
+/// Whether the same rows give the same result, in whatever portions they come, but for the last digits of
+/// floating-point numbers.
+pub fn is_repeatable(function: &AggregateUDF) -> bool {
+    !matches!(function.name(), "approx_percentile_cont" | "approx_median" | "approx_top_k")
+}
+
+/// Whether a row counts for nothing if an argument is null.
+pub fn ignores_nulls(function: &AggregateUDF, distinct: bool) -> bool {
+    super::state::state_version(function.name(), distinct).is_ok() || function.name() == "approx_distinct"
+}

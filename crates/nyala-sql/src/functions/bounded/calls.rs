@@ -1,0 +1,125 @@
+//! Calls that the planner makes by itself, not by a name of the session: `position(a IN b)`, `ARRAY[…]`, `a || b`, `a ~ b`.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, Projection, ScalarUDF};
+
+use super::constant::for_rows;
+use super::function::with_bound;
+use super::joined::Joined;
+use super::pattern::check_pattern;
+use super::patterns::{Language, Patterns};
+
+/// The same plan, in which every call that needs a bound has it. It comes last before physical planning: rules and cubes know operators,
+/// and not functions.
+pub fn bound_calls(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let bound =
+        plan.transform_up_with_subqueries(|node| constants_for_rows(node)?.transform_data(bound_calls_of))?;
+    Ok(bound.data)
+}
+
+fn bound_calls_of(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !has_calls(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let expr = expr.transform_down(bound_call)?;
+        Ok(expr.update_data(|expr| name.restore(expr)))
+    })
+}
+
+/// Columns that are long constants know how many rows they are for.
+fn constants_for_rows(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Projection(projection)
+            if projection.expr.iter().any(|expr| for_rows(expr).is_some()) =>
+        {
+            let exprs = projection.expr.into_iter().map(|expr| for_rows(&expr).unwrap_or(expr)).collect();
+            let projection = Projection::try_new_with_schema(exprs, projection.input, projection.schema)?;
+            Ok(Transformed::yes(LogicalPlan::Projection(projection)))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+fn has_calls(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|expr| {
+            Ok(match expr {
+                Expr::ScalarFunction(call) => with_bound(&call.func).is_some(),
+                Expr::BinaryExpr(binary) => {
+                    binary.op == Operator::StringConcat || language(binary.op).is_some()
+                }
+                Expr::Like(_) | Expr::SimilarTo(_) => true,
+                _ => false,
+            })
+        })?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(match with_bound(&func) {
+            Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })),
+            None => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+        }),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::StringConcat, .. }) => {
+            let column = expr.schema_name().to_string();
+            let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else {
+                return Ok(Transformed::no(expr));
+            };
+            let function = Arc::new(ScalarUDF::from(Joined::new(column)));
+            let function = with_bound(&function).unwrap_or(function);
+            Ok(Transformed::yes(function.call(vec![*left, *right])))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => Ok(match language(op) {
+            Some(language) => {
+                let right = checked(language, right)?;
+                right.update_data(|right| Expr::BinaryExpr(BinaryExpr { left, op, right }))
+            }
+            None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        }),
+        Expr::Like(like) => Ok(checked(Language::Like, like.pattern)?
+            .update_data(|pattern| Expr::Like(Like { pattern, ..like }))),
+        Expr::SimilarTo(like) => Ok(checked(Language::Regex, like.pattern)?
+            .update_data(|pattern| Expr::SimilarTo(Like { pattern, ..like }))),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// A pattern that is looked at before it is compiled: a constant now, and others when they are known.
+fn checked(language: Language, pattern: Box<Expr>) -> Result<Transformed<Box<Expr>>> {
+    if let (Language::Regex, Some(constant)) = (language, pattern.as_literal())
+        && let Some(Some(text)) = constant.try_as_str()
+    {
+        check_pattern("~", text)?;
+    }
+    // One pattern for all rows, as a parameter has, is compiled once.
+    if !pattern.any_column_refs() {
+        return Ok(Transformed::no(pattern));
+    }
+    let function = Arc::new(ScalarUDF::from(Patterns::new(language)));
+    Ok(Transformed::yes(Box::new(function.call(vec![*pattern]))))
+}
+
+/// In which language an operator has a pattern on its right; none if it has none.
+fn language(op: Operator) -> Option<Language> {
+    use Operator::{
+        ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexMatch, RegexNotIMatch,
+        RegexNotMatch,
+    };
+    match op {
+        RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch => Some(Language::Regex),
+        LikeMatch | ILikeMatch | NotLikeMatch | NotILikeMatch => Some(Language::Like),
+        _ => None,
+    }
+}

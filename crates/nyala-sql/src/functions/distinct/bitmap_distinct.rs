@@ -1,0 +1,57 @@
+//! `bitmap_distinct(x)`: how many different values there are, exactly.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::AccumulatorArgs;
+
+use super::kind::DistinctKind;
+use crate::error::{ErrorKind, QueryError};
+use crate::functions::aggregate::{Accumulators, Definition};
+use crate::functions::bitmap::{BitmapKind, Input, Output};
+use crate::functions::values::Family;
+
+const NAME: &str = "bitmap_distinct";
+
+/// Counts distinct values. What stands for integers is kept as a bitmap, anything else as a packed set of
+/// values; the state says in its header which of them it is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct BitmapDistinct;
+
+impl Definition for BitmapDistinct {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn state_name(&self) -> &'static str {
+        "distinct"
+    }
+
+    fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Null] => Ok(vec![DataType::Int64]),
+            [data_type] => Family::of(NAME, data_type).map(|_| vec![data_type.clone()]),
+            other => {
+                let message = format!("`{NAME}` takes one argument, not {}", other.len());
+                Err(QueryError::new(ErrorKind::InvalidText, message).into())
+            }
+        }
+    }
+
+    fn returns(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn empty(&self, _returns: &DataType) -> Result<ScalarValue> {
+        Ok(ScalarValue::Int64(Some(0)))
+    }
+
+    fn accumulators(&self, arguments: &AccumulatorArgs<'_>) -> Result<Accumulators> {
+        let data_type = arguments.expr_fields.first().map_or(&DataType::Int64, |field| field.data_type());
+        Ok(match Family::of(NAME, data_type)? {
+            Family::Integer | Family::Unsigned => {
+                Accumulators::of(BitmapKind { input: Input::Integers, output: Output::Count })
+            }
+            family => Accumulators::of(DistinctKind::new(family)),
+        })
+    }
+}

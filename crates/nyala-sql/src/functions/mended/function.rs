@@ -1,0 +1,216 @@
+//! A function of DataFusion with some of its accumulators replaced.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, FieldRef, Float16Type,
+    Float32Type, Float64Type, Int64Type, UInt64Type,
+};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::correlation::corr_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
+};
+
+use super::correlation::Correlations;
+use super::extremes::{Extreme, FloatExtremes, OneNan};
+use super::totals::{Total, Totals};
+
+/// Every mended function.
+pub fn mended() -> [Arc<AggregateUDF>; 4] {
+    [
+        adding(),
+        mend(min_udaf(), Mend::Extreme(Extreme::Least)),
+        mend(max_udaf(), Mend::Extreme(Extreme::Greatest)),
+        mend(corr_udaf(), Mend::Correlation),
+    ]
+}
+
+/// The function that adds.
+pub fn adding() -> Arc<AggregateUDF> {
+    mend(sum_udaf(), Mend::Total)
+}
+
+fn mend(function: Arc<AggregateUDF>, mend: Mend) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Mended { function, mend }))
+}
+
+/// What is done otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Mend {
+    Extreme(Extreme),
+    Correlation,
+    Total,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Mended {
+    function: Arc<AggregateUDF>,
+    mend: Mend,
+}
+
+impl Mended {
+    /// Whether it is the extreme of values among which there may be NaN.
+    fn meets_nan(&self, data_type: &DataType) -> bool {
+        matches!(self.mend, Mend::Extreme(_)) && data_type.is_floating()
+    }
+}
+
+impl AggregateUDFImpl for Mended {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function.signature()
+    }
+
+    fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        self.function.inner().return_type(argument_types)
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        self.function.inner().return_field(arguments)
+    }
+
+    fn is_nullable(&self) -> bool {
+        self.function.inner().is_nullable()
+    }
+
+    fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function.inner().coerce_types(argument_types)
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        self.function.inner().state_fields(arguments)
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if (self.mend, arguments.is_distinct) == (Mend::Total, false)
+            && let Some(total) = total(arguments.return_type())
+        {
+            return Ok(total);
+        }
+        let meets_nan = self.meets_nan(arguments.return_type());
+        let accumulator = self.function.accumulator(arguments)?;
+        if meets_nan {
+            return Ok(Box::new(OneNan(accumulator)));
+        }
+        Ok(accumulator)
+    }
+
+    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let meets_nan = self.meets_nan(arguments.return_type());
+        let accumulator = self.function.create_sliding_accumulator(arguments)?;
+        if meets_nan {
+            return Ok(Box::new(OneNan(accumulator)));
+        }
+        Ok(accumulator)
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
+        self.function.groups_accumulator_supported(arguments)
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        match (self.mend, arguments.return_type()) {
+            (Mend::Correlation, _) => Ok(Box::new(Correlations::default())),
+            (Mend::Extreme(extreme), DataType::Float16) => {
+                Ok(Box::new(FloatExtremes::<Float16Type>::new(extreme)))
+            }
+            (Mend::Extreme(extreme), DataType::Float32) => {
+                Ok(Box::new(FloatExtremes::<Float32Type>::new(extreme)))
+            }
+            (Mend::Extreme(extreme), DataType::Float64) => {
+                Ok(Box::new(FloatExtremes::<Float64Type>::new(extreme)))
+            }
+            (Mend::Total, data_type) => match totals(data_type) {
+                Some(totals) => Ok(Box::new(totals)),
+                None => self.function.create_groups_accumulator(arguments),
+            },
+            (Mend::Extreme(_), _) => self.function.create_groups_accumulator(arguments),
+        }
+    }
+
+    fn simplify_expr_op_literal(
+        &self,
+        function: &AggregateFunction,
+        argument: &Expr,
+        op: Operator,
+        literal: &Expr,
+        argument_is_left: bool,
+    ) -> Result<Option<Expr>> {
+        self.function.simplify_expr_op_literal(function, argument, op, literal, argument_is_left)
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        self.function.inner().order_sensitivity()
+    }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        self.function.inner().reverse_expr()
+    }
+
+    fn is_descending(&self) -> Option<bool> {
+        self.function.inner().is_descending()
+    }
+
+    /// Statistics of files leave out NaN, so that the extremes of floats are not known from them.
+    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
+        if self.meets_nan(arguments.return_type) {
+            return None;
+        }
+        self.function.inner().value_from_stats(arguments)
+    }
+
+    fn default_value(&self, data_type: &DataType) -> Result<ScalarValue> {
+        self.function.inner().default_value(data_type)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.function.inner().documentation()
+    }
+
+    fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
+        self.function.inner().set_monotonicity(data_type)
+    }
+}
+
+/// What adds up numbers of a type of limited range.
+fn total(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
+    Some(match data_type {
+        DataType::Int64 => Box::new(Total::<Int64Type>::new(data_type)),
+        DataType::UInt64 => Box::new(Total::<UInt64Type>::new(data_type)),
+        DataType::Decimal32(..) => Box::new(Total::<Decimal32Type>::new(data_type)),
+        DataType::Decimal64(..) => Box::new(Total::<Decimal64Type>::new(data_type)),
+        DataType::Decimal128(..) => Box::new(Total::<Decimal128Type>::new(data_type)),
+        DataType::Decimal256(..) => Box::new(Total::<Decimal256Type>::new(data_type)),
+        _ => return None,
+    })
+}
+
+/// The same for groups.
+fn totals(data_type: &DataType) -> Option<Totals> {
+    Some(match data_type {
+        DataType::Int64 => Totals::new::<Int64Type>(data_type),
+        DataType::UInt64 => Totals::new::<UInt64Type>(data_type),
+        DataType::Decimal32(..) => Totals::new::<Decimal32Type>(data_type),
+        DataType::Decimal64(..) => Totals::new::<Decimal64Type>(data_type),
+        DataType::Decimal128(..) => Totals::new::<Decimal128Type>(data_type),
+        DataType::Decimal256(..) => Totals::new::<Decimal256Type>(data_type),
+        _ => return None,
+    })
+}

@@ -1,0 +1,25 @@
+//! Functions of our own, and what is known about the aggregates whose states are stored.
+
+mod aggregate;
+mod algebra;
+mod bitmap;
+mod bounded;
+mod distinct;
+mod mended;
+mod register;
+mod rint;
+mod sketch;
+mod state;
+mod stored;
+mod values;
+
+pub use algebra::{
+    Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
+    share_states,
+};
+pub use bounded::bound_calls;
+pub use mended::adding;
+pub use register::register;
+pub use rint::{Rint, nearest_whole};
+pub use state::{StateVersion, state_version};
+pub use stored::stored_form;

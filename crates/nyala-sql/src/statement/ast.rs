@@ -1,0 +1,332 @@
+//! Parsed statements.
+
+use std::fmt::{self, Write};
+use std::sync::Arc;
+
+use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement as SqlStatement};
+use nyala_model::Step;
+
+use super::alter::AlterCube;
+use super::copy::CopyInto;
+use super::live::LiveStatement;
+use super::options::{StatementOption, show_options};
+use super::roles::RoleStatement;
+
+/// One parsed statement, not yet planned. Displays as SQL.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// Whose statement it is.
+    pub kind: Kind,
+    /// The text it was parsed from, if it is a query, the text held nothing else, and nobody changed it since.
+    text: Option<Arc<str>>,
+}
+
+/// A statement of Nyala, or one that DataFusion plans.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// Ours.
+    Nyala(Nyala),
+    /// DataFusion's.
+    DataFusion(Box<DfStatement>),
+}
+
+/// Statements that only Nyala knows.
+#[derive(Debug, Clone)]
+pub enum Nyala {
+    /// `CREATE CUBE [IF NOT EXISTS] name AS SELECT …`
+    CreateCube(Box<CreateCube>),
+    /// `BUILD CUBE name [FROM … TO …]`, `REFRESH CUBE …`, `MERGE CUBE …`
+    BuildCube(Box<BuildCube>),
+    /// `ALTER CUBE name ADD …, DROP …`
+    AlterCube(Box<AlterCube>),
+    /// `DROP CUBE [IF EXISTS] name`
+    DropCube {
+        /// The cube.
+        name: ObjectName,
+        /// Whether a missing cube is no error.
+        if_exists: bool,
+    },
+    /// `SHOW CUBES`
+    ShowCubes,
+    /// `SHOW SEGMENTS [FOR name]`
+    ShowSegments {
+        /// The cube; all when absent.
+        cube: Option<ObjectName>,
+    },
+    /// `SHOW CUBOIDS [FOR name]`
+    ShowCuboids {
+        /// The cube; all when absent.
+        cube: Option<ObjectName>,
+    },
+    /// `SHOW JOBS`
+    ShowJobs,
+    /// `CANCEL JOB number`
+    CancelJob(u64),
+    /// `SHOW QUERY HISTORY`
+    ShowQueryHistory,
+    /// `KILL QUERY id`
+    KillQuery {
+        /// Of `system.queries`.
+        id: u64,
+    },
+    /// `BACKUP TO 'folder' [BASE 'folder']`
+    Backup(Backup),
+    /// `CHECK CUBE name [SAMPLE n]`
+    CheckCube {
+        /// The cube.
+        name: ObjectName,
+        /// How many random queries are compared.
+        sample: Option<u64>,
+    },
+    /// `ANALYZE CUBE name`
+    AnalyzeCube {
+        /// The cube.
+        name: ObjectName,
+    },
+    /// `RECOMMEND CUBE FOR SCHEMA name` or `… TABLE name`
+    RecommendCube(RecommendFor),
+    /// `CREATE ROLE`, `GRANT` and their kin.
+    Role(Box<RoleStatement>),
+    /// `CREATE LIVE TABLE`, `COPY` and their kin.
+    Live(Box<LiveStatement>),
+}
+
+/// What a recommendation is for.
+#[derive(Debug, Clone)]
+pub enum RecommendFor {
+    /// Queries whose tables are all in it.
+    Schema(Ident),
+    /// Queries that read it.
+    Table(ObjectName),
+}
+
+/// The parts of a `BUILD CUBE` statement and its kin.
+#[derive(Debug, Clone)]
+pub struct BuildCube {
+    /// What is done.
+    pub action: BuildAction,
+    /// The cube.
+    pub name: ObjectName,
+    /// The first value of the range, and the first after it; all ranges when absent.
+    pub range: Option<(Expr, Expr)>,
+}
+
+/// What is done to the segments of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BuildAction {
+    /// Missing and stale ones are built; all of them if the cube has one segment only.
+    Build,
+    /// All are built anew.
+    Refresh,
+    /// They become one.
+    Merge,
+}
+
+/// `PARTITION BY RANGE (column) EVERY step`
+#[derive(Debug, Clone)]
+pub struct PartitionClause {
+    /// A column of the first table in FROM.
+    pub column: String,
+    /// The step; for timestamps it may be in seconds instead. None where EVERY is absent.
+    pub step: Option<Step>,
+    /// A step shorter than a day.
+    pub seconds: Option<i64>,
+    /// The step as written.
+    pub text: String,
+}
+
+/// The parts of a `CREATE CUBE` statement.
+#[derive(Debug, Clone)]
+pub struct CreateCube {
+    /// Name of the new cube.
+    pub name: ObjectName,
+    /// Whether an existing cube is no error.
+    pub if_not_exists: bool,
+    /// How it is divided into segments.
+    pub partition: Option<PartitionClause>,
+    /// What is done to its segments without being asked.
+    pub options: Vec<StatementOption>,
+    /// The SELECT, as written.
+    pub query: Box<Query>,
+}
+
+impl Statement {
+    /// The SQL parser's tree; none for statements that only Nyala or DataFusion know.
+    pub fn ast(&self) -> Option<&SqlStatement> {
+        match &self.kind {
+            Kind::DataFusion(statement) => match statement.as_ref() {
+                DfStatement::Statement(ast) => Some(ast),
+                _ => None,
+            },
+            Kind::Nyala(_) => None,
+        }
+    }
+
+    /// Whether all it does is to end what others do: `KILL QUERY`, `CANCEL JOB`.
+    pub fn ends_work(&self) -> bool {
+        matches!(self.kind, Kind::Nyala(Nyala::KillQuery { .. } | Nyala::CancelJob(_)))
+    }
+
+    /// The rows that the client wants to send, if that is what it is about.
+    pub fn copy_from_client(&self) -> Option<&CopyInto> {
+        match &self.kind {
+            Kind::Nyala(Nyala::Live(live)) => match live.as_ref() {
+                LiveStatement::Copy(copy) if copy.location.is_none() => Some(copy),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A statement from a tree that a door has made or changed.
+    pub fn from_ast(ast: SqlStatement) -> Self {
+        Self::new(Kind::DataFusion(Box::new(DfStatement::Statement(Box::new(ast)))))
+    }
+
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, text: None }
+    }
+
+    /// Remembers the text of a query. Others are shown as they display, which leaves out passwords.
+    pub(super) fn keep_text(&mut self, text: &str) {
+        if matches!(self.ast(), Some(SqlStatement::Query(_))) {
+            self.text = Some(text.into());
+        }
+    }
+
+    /// The text it was parsed from, if it stands for that text alone.
+    pub fn text(&self) -> Option<&Arc<str>> {
+        self.text.as_ref()
+    }
+
+    /// So many bytes of its text, or of how it displays; a long list of values is not written to its end for that.
+    pub fn beginning(&self, bytes: usize) -> String {
+        let mut begun = Beginning { text: String::new(), left: bytes };
+        // Fails when there is no room left.
+        let _ = match &self.text {
+            Some(text) => begun.write_str(text),
+            None => write!(begun, "{self}"),
+        };
+        begun.text
+    }
+
+    /// A query as a statement of its own.
+    pub fn query(query: Box<Query>) -> DfStatement {
+        DfStatement::Statement(Box::new(SqlStatement::Query(query)))
+    }
+
+    /// The statement that an EXPLAIN is about.
+    pub fn explained(&self) -> Option<(&ExplainStatement, &DfStatement)> {
+        match &self.kind {
+            Kind::DataFusion(statement) => match statement.as_ref() {
+                DfStatement::Explain(explain) => Some((explain, &explain.statement)),
+                _ => None,
+            },
+            Kind::Nyala(_) => None,
+        }
+    }
+}
+
+/// Takes text until there is no room left.
+struct Beginning {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        let taken = part.get(..part.floor_char_boundary(self.left)).unwrap_or_default();
+        self.text.push_str(taken);
+        self.left -= taken.len();
+        if taken.len() == part.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+impl fmt::Display for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Nyala(statement) => statement.fmt(f),
+            Kind::DataFusion(statement) => statement.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Nyala {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateCube(create) => create.fmt(f),
+            Self::BuildCube(build) => build.fmt(f),
+            Self::AlterCube(alter) => alter.fmt(f),
+            Self::DropCube { name, if_exists } => {
+                write!(f, "DROP CUBE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
+            }
+            Self::KillQuery { id } => write!(f, "KILL QUERY {id}"),
+            Self::ShowCubes => f.write_str("SHOW CUBES"),
+            Self::ShowSegments { cube: None } => f.write_str("SHOW SEGMENTS"),
+            Self::ShowSegments { cube: Some(cube) } => write!(f, "SHOW SEGMENTS FOR {cube}"),
+            Self::ShowCuboids { cube: None } => f.write_str("SHOW CUBOIDS"),
+            Self::ShowCuboids { cube: Some(cube) } => write!(f, "SHOW CUBOIDS FOR {cube}"),
+            Self::ShowJobs => f.write_str("SHOW JOBS"),
+            Self::CancelJob(job) => write!(f, "CANCEL JOB {job}"),
+            Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
+            Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
+            Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
+            Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
+            Self::Role(statement) => statement.fmt(f),
+            Self::Live(statement) => statement.fmt(f),
+            Self::Backup(backup) => backup.fmt(f),
+            Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
+            Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
+        }
+    }
+}
+
+/// `BACKUP TO 'folder' [BASE 'folder']`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Backup {
+    /// Where it goes.
+    pub target: String,
+    /// An earlier backup, with which files are shared.
+    pub base: Option<String>,
+}
+
+impl fmt::Display for Backup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        write!(f, "BACKUP TO {}", quoted(&self.target))?;
+        self.base.iter().try_for_each(|base| write!(f, " BASE {}", quoted(base)))
+    }
+}
+
+impl fmt::Display for BuildCube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.action {
+            BuildAction::Build => "BUILD",
+            BuildAction::Refresh => "REFRESH",
+            BuildAction::Merge => "MERGE",
+        };
+        write!(f, "{verb} CUBE {}", self.name)?;
+        match &self.range {
+            Some((from, to)) => write!(f, " FROM {from} TO {to}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for CreateCube {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let condition = if self.if_not_exists { "IF NOT EXISTS " } else { "" };
+        write!(f, "CREATE CUBE {condition}{}", self.name)?;
+        if let Some(clause) = &self.partition {
+            write!(f, " PARTITION BY RANGE ({})", Ident::with_quote('"', &clause.column))?;
+            if !clause.text.is_empty() {
+                write!(f, " EVERY {}", clause.text)?;
+            }
+        }
+        if !self.options.is_empty() {
+            write!(f, " WITH {}", show_options(&self.options))?;
+        }
+        write!(f, " AS {}", self.query)
+    }
+}

@@ -1,0 +1,52 @@
+//! From text to statements: limits first, then a parser that adds Nyala's own words to DataFusion's.
+
+mod alter;
+mod ast;
+mod attempts;
+mod balance;
+mod conflict;
+mod copy;
+mod dialect;
+mod expansion;
+mod grouping;
+mod hiding;
+mod joined;
+mod lift;
+mod limits;
+mod live;
+mod options;
+mod parser;
+mod partition;
+mod plan_budget;
+mod returning;
+mod roles;
+mod secrets;
+mod select;
+mod shape;
+mod spelling;
+mod versions;
+mod writing;
+
+#[cfg(test)]
+mod fuzz;
+
+pub use alter::{AlterAction, AlterCube};
+pub use ast::Kind;
+pub use ast::{Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
+pub use conflict::Conflict;
+pub use copy::CopyInto;
+pub use grouping::CubeGrouping;
+pub use grouping::MAX_CUBOIDS;
+pub use lift::{Literal, lift};
+pub use limits::StatementLimits;
+pub use live::LiveStatement;
+pub use options::StatementOption;
+pub use parser::parse;
+pub use partition::{Width, parse_width};
+pub use plan_budget::{PlanBudget, parts};
+pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
+pub use secrets::hide_values;
+pub use secrets::{LoggedText, error_of, unparsed_without_secrets, without_secrets};
+pub use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
+pub use versions::{LiveNames, PLAIN, folded, show_versions};
+pub use writing::{IfExists, Writing};

@@ -1,0 +1,266 @@
+//! What logs and lists may show of a statement: everything but passwords, keys and tokens.
+//!
+//! Which literal of a statement is a secret is known only to those who understand the statement, and many a text with a
+//! secret in it cannot be parsed. So a text that names one anywhere (`password`, `secret`, `token` …) has all of its literals
+//! hidden, by their positions in the text. Credentials in URLs are hidden everywhere.
+
+mod literals;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use self::literals::{Kind, Part, parts};
+use crate::error::{ErrorKind, QueryError};
+
+/// Stands for what is hidden.
+pub const MASK: &str = "********";
+
+/// Words that contain one of these name a secret, and what follows may be one without quotes.
+const STEMS: [&str; 8] =
+    ["password", "passwd", "passphrase", "secret", "credential", "apikey", "accesskey", "privatekey"];
+/// Whole words of that kind.
+const SECRETS: [&str; 6] = ["pwd", "identified", "api_key", "access_key", "private_key", "bearer"];
+/// Whole words whose literals may hold secrets. They have other meanings, too.
+const NEIGHBOURS: [&str; 11] = [
+    "key",
+    "keys",
+    "token",
+    "tokens",
+    "sas",
+    "location",
+    "signature",
+    "authorization",
+    "session_token",
+    "auth_token",
+    "sas_token",
+];
+
+/// How a text names secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Naming {
+    Nothing,
+    /// Literals may hold some.
+    Neighbour,
+    /// What follows may be one in any form.
+    Secret,
+}
+
+/// A statement's text for those who look on: it can be shown only without what is secret.
+#[derive(Debug, Clone)]
+pub struct LoggedText {
+    text: Arc<str>,
+    /// What was cut off names a secret.
+    more: bool,
+}
+
+impl LoggedText {
+    /// Keeps so many bytes of a text.
+    pub fn of(text: &str, bytes: usize) -> Self {
+        let kept = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
+        let more = kept.len() < text.len() && naming(text) > Naming::Nothing;
+        Self { text: kept.into(), more }
+    }
+
+    /// An error's text for those who look on: it may quote the statement.
+    pub fn error(&self, error: &QueryError) -> String {
+        error_without_secrets(&error.message, error.kind, self.more || naming(&self.text) > Naming::Nothing)
+    }
+}
+
+impl fmt::Display for LoggedText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hidden(&self.text, self.more || naming(&self.text) > Naming::Nothing))
+    }
+}
+
+/// A statement's text without what is secret.
+pub fn without_secrets(sql: &str) -> Cow<'_, str> {
+    hidden(sql, naming(sql) > Naming::Nothing)
+}
+
+/// The same of a text that cannot be parsed, in which secrets may stand without quotes: it ends where one is named.
+pub fn unparsed_without_secrets(sql: &str) -> Cow<'_, str> {
+    let secret = words(sql).find(|(_, word)| naming_of(word) == Naming::Secret);
+    match secret.and_then(|(at, word)| sql.get(..at + word.len())) {
+        Some(beginning) => format!("{} {MASK}", hidden(beginning, true)).into(),
+        None => without_secrets(sql),
+    }
+}
+
+/// What logs may show of the error of a statement with this text.
+pub fn error_of(sql: &str, error: &QueryError) -> String {
+    error_without_secrets(&error.message, error.kind, naming(sql) > Naming::Nothing)
+}
+
+fn error_without_secrets(message: &str, kind: ErrorKind, secret: bool) -> String {
+    match (secret, kind) {
+        (false, _) => hidden(message, false).into_owned(),
+        // It quotes what stands where something else was expected.
+        (true, ErrorKind::Syntax) => "syntax error in a statement that names a secret".to_owned(),
+        (true, _) => hide_values(message),
+    }
+}
+
+/// A message for a log, without the values that it quotes. For errors of statements that are not at hand.
+pub fn hide_values(message: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = message;
+    while let Some((before, quote, after)) =
+        rest.find(['`', '\'', '"']).and_then(|at| split_at_char(rest, at))
+    {
+        shown.push_str(before);
+        let Some(end) = after.rfind(quote).filter(|_| quote == '\'').or_else(|| after.find(quote)) else {
+            shown.push_str(MASK);
+            return shown;
+        };
+        shown.extend([quote.to_string().as_str(), MASK, quote.to_string().as_str()]);
+        rest = split_at_char(after, end).map_or("", |(_, _, rest)| rest);
+    }
+    shown + rest
+}
+
+fn split_at_char(text: &str, at: usize) -> Option<(&str, char, &str)> {
+    let (before, rest) = text.split_at_checked(at)?;
+    let mut letters = rest.chars();
+    let letter = letters.next()?;
+    Some((before, letter, letters.as_str()))
+}
+
+/// The text with URLs shown without credentials, and without literals and comments if it names a secret.
+fn hidden(sql: &str, secret: bool) -> Cow<'_, str> {
+    let parts = parts(sql);
+    let whole = parts.iter().all(|part| part.whole);
+    if !secret && whole && !sql.contains("://") {
+        return Cow::Borrowed(sql);
+    }
+    let mut shown = String::with_capacity(sql.len());
+    let mut next = Next::Anything;
+    for part in parts {
+        let text = sql.get(part.range.clone()).unwrap_or_default();
+        match part {
+            // Nobody knows where it was to end.
+            Part { whole: false, .. } => shown.extend(["'", MASK, "'"]),
+            Part { kind: Kind::Literal, .. } if secret => shown.extend(["'", MASK, "'"]),
+            Part { kind: Kind::Name, .. } if secret && next == Next::Value => {
+                shown.extend(["\"", MASK, "\""])
+            }
+            Part { kind: Kind::Comment, .. } if secret => shown.push(' '),
+            Part { kind: Kind::Literal, .. } => push_url(&mut shown, text, closing_of(text)),
+            Part { .. } => {
+                let mut plain = String::new();
+                let closing =
+                    |word: &str| word.chars().last().filter(|last| ends_url(*last)).map_or(0, char::len_utf8);
+                text.split_inclusive(ends_url).for_each(|word| push_url(&mut plain, word, closing(word)));
+                if secret { next = push_words(&mut shown, &plain, next) } else { shown.push_str(&plain) }
+            }
+        }
+        if matches!(part.kind, Kind::Literal | Kind::Name) {
+            next = Next::Anything;
+        }
+    }
+    shown.into()
+}
+
+/// What the next word of a statement is that names secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Anything,
+    /// What comes behind the name of a secret: `=`, TO or BY.
+    Sign,
+    /// The secret itself, which needs no quotes: `SET password = x`.
+    Value,
+}
+
+/// Adds a text without quotes, and hides words that are given to the name of a secret.
+fn push_words(shown: &mut String, text: &str, mut next: Next) -> Next {
+    for piece in pieces(text) {
+        let is_word = piece.starts_with(is_of_word);
+        let hides = is_word && next == Next::Value;
+        shown.push_str(if hides { MASK } else { piece });
+        next = match next {
+            Next::Value if hides => Next::Anything,
+            Next::Sign if ["=", ":="].contains(&piece.trim()) => Next::Value,
+            Next::Sign if ["to", "by"].iter().any(|word| piece.eq_ignore_ascii_case(word)) => Next::Value,
+            _ if is_word && naming_of(piece) == Naming::Secret => Next::Sign,
+            _ if piece.trim().is_empty() => next,
+            _ => Next::Anything,
+        };
+    }
+    next
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Words, and what stands between them.
+fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let is_word = text.starts_with(is_of_word);
+        let end = text.find(|letter| is_of_word(letter) != is_word).unwrap_or(text.len());
+        let (piece, rest) = text.split_at_checked(end)?;
+        text = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+fn ends_url(letter: char) -> bool {
+    letter.is_whitespace() || matches!(letter, ',' | ';' | ')' | '"' | '`')
+}
+
+/// Length of what ends a literal.
+fn closing_of(literal: &str) -> usize {
+    match literal.strip_prefix('$').and_then(|rest| rest.find('$')) {
+        Some(tag) => tag + 2,
+        None => 1,
+    }
+}
+
+/// Adds a text, of which so many bytes at the end are no part of a URL. Name and password are hidden in
+/// `scheme://name:password@server`, and so are the parameters behind `?`, one of which may be a signature. A password may have
+/// any of these characters in it, so that the last `@` counts.
+fn push_url(shown: &mut String, text: &str, closing: usize) {
+    let (url, closing) = text.split_at_checked(text.len().saturating_sub(closing)).unwrap_or((text, ""));
+    let Some((scheme, mut rest)) = url.split_once("://") else { return shown.push_str(text) };
+    shown.extend([scheme, "://"]);
+    if let Some((_, place)) = rest.rsplit_once('@') {
+        shown.extend([MASK, "@"]);
+        rest = place;
+    }
+    match rest.split_once('?') {
+        Some((place, _)) => shown.extend([place, "?", MASK]),
+        None => shown.push_str(rest),
+    }
+    shown.push_str(closing);
+}
+
+/// How a text names secrets, in words, literals or comments.
+fn naming(sql: &str) -> Naming {
+    words(sql).map(|(_, word)| naming_of(word)).max().unwrap_or(Naming::Nothing)
+}
+
+fn naming_of(word: &str) -> Naming {
+    // The shortest has three letters, and most words of a statement are longer than any.
+    if !(3..=64).contains(&word.len()) {
+        return Naming::Nothing;
+    }
+    let lower = word.to_ascii_lowercase();
+    let lower = lower.as_str();
+    if SECRETS.contains(&lower) || STEMS.iter().any(|stem| lower.contains(stem)) {
+        return Naming::Secret;
+    }
+    if NEIGHBOURS.contains(&lower) { Naming::Neighbour } else { Naming::Nothing }
+}
+
+/// Runs of letters, digits and `_`, each with its position.
+fn words(sql: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    pieces(sql).filter_map(move |piece| {
+        let begin = at;
+        at += piece.len();
+        piece.starts_with(is_of_word).then_some((begin, piece))
+    })
+}
