@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use nyala_bench::bench::BenchArgs;
+use nyala_bench::generate::GenerateArgs;
 use nyala_model::listen_text::parse_listen;
 
 use crate::backup::{BackupArgs, RestoreArgs};
-use crate::bench::BenchArgs;
 use crate::catalog::CatalogArgs;
 use crate::config::Flag;
 use crate::disk_store::DiskStoreArgs;
-use crate::generate::GenerateArgs;
 
 /// An analytics database that answers from cubes.
 #[derive(Debug, Parser)]

@@ -9,11 +9,11 @@ use chrono::DateTime;
 use clap::Subcommand;
 use nyala_catalog::backups::{self, Backup};
 use nyala_catalog::{Catalog, Restored, restore};
+use nyala_client::report::Hinted;
 use nyala_storage::data_dir::{CATALOG_BACKUPS, CUBES, DataDir, SET_ASIDE, STORES, folders_below};
 
 use crate::args::ConfigArgs;
 use crate::config::{self, Flag};
-use crate::report::Hinted;
 
 /// Arguments of `nyala catalog`.
 #[derive(Debug, Clone, clap::Args)]

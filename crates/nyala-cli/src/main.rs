@@ -6,13 +6,11 @@
 mod allocator;
 mod args;
 mod backup;
-mod bench;
 mod build_progress;
 mod catalog;
 mod config;
 mod demo;
 mod disk_store;
-mod generate;
 mod greeting;
 mod log;
 mod open;
@@ -20,7 +18,6 @@ mod report;
 mod serve;
 mod sql;
 mod stop;
-mod tls;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -82,9 +79,9 @@ async fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Demo(args) => demo::command(args).await,
         Command::Gen(args) => {
             let storage = config::load(&args.config, &[])?.config.storage;
-            generate::command(args.generate, storage).await
+            nyala_bench::generate::command(args.generate, storage).await
         }
-        Command::Bench(args) => bench::command(args).await,
+        Command::Bench(args) => nyala_bench::bench::command(args).await,
         Command::Backup(args) => backup::backup(args).await,
         Command::Restore(args) => backup::restore(&args).await,
         Command::Catalog(args) => catalog::command(&args).await,

@@ -7,10 +7,9 @@ use std::path::Path;
 
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Figment, Metadata, Profile, Provider};
+use nyala_client::report::Hinted;
 use nyala_model::size_text::parse_size;
 use nyala_model::suggest::nearest;
-
-use crate::report::Hinted;
 
 /// What every variable that sets a key begins with.
 pub const PREFIX: &str = "NYALA_";

@@ -6,12 +6,12 @@ use anyhow::{anyhow, bail};
 use figment::error::Kind;
 use figment::providers::{Format, Serialized, Toml};
 use figment::{Figment, Metadata, Source};
+use nyala_client::report::Hinted;
 use nyala_model::config::Config;
 use nyala_model::suggest::nearest;
 
 use super::layer::{Flag, OTHER_VARIABLES, PREFIX, of_variable};
 use crate::args::ConfigArgs;
-use crate::report::Hinted;
 
 /// The file that is read when none is named and it exists.
 const DEFAULT_FILE: &str = "nyala.toml";

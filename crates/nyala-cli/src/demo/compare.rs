@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use nyala_client::split::split;
 use nyala_engine::{Answer, Engine, Session};
 
 use super::queries::{QUERIES, Query};
-use crate::sql::split;
 
 /// Most timed runs of one query in one way.
 const MAX_RUNS: usize = 25;

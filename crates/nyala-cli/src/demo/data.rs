@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use nyala_bench::generate::{self, Dataset, Progress, Request};
+use nyala_client::report::Hinted;
 use nyala_model::config::StorageConfig;
 
 use super::command::step;
-use crate::generate::{self, Dataset, Progress, Request};
-use crate::report::Hinted;
 use crate::sql::duration;
 
 /// Written last; holds the scale. Without it the files may be half of what they should be.

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use nyala_client::split::split;
 use nyala_engine::{Answer, Engine, ErrorKind, QueryError, Session};
 use nyala_model::SegmentState;
 
 use super::command::step;
 use crate::build_progress;
-use crate::sql::{duration, split};
+use crate::sql::duration;
 
 const TABLES: &str = include_str!("../../../../benchmarks/ssb/tables.sql");
 const CUBE: &str = include_str!("../../../../benchmarks/ssb/cube.sql");

@@ -38,7 +38,7 @@ pub const QUERIES: [Query; 13] = [
 #[cfg(test)]
 mod tests {
     use super::QUERIES;
-    use crate::sql::split;
+    use nyala_client::split::split;
 
     #[test]
     fn every_file_holds_one_statement() {

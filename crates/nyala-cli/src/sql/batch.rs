@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::client::Client;
 use super::output::Output;
-use super::split::split;
+use nyala_client::split::split;
 
 /// Runs all statements and writes their outcomes. Those before the one that fails have taken effect.
 pub async fn run(client: &Client, text: &str, output: Output, out: &mut impl Write) -> Result<()> {

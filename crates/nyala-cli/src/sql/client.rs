@@ -7,10 +7,10 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::FutureExt;
 use futures::stream::BoxStream;
+use nyala_client::report::Hinted;
 
 use super::embedded::Embedded;
 use super::remote::Remote;
-use crate::report::Hinted;
 
 /// What a statement gives.
 pub enum Outcome {

@@ -9,12 +9,10 @@ mod meta;
 mod output;
 mod remote;
 mod repl;
-mod split;
 mod table;
 mod target;
 
 pub use client::Outcome;
 pub use command::command;
 pub use output::duration;
-pub use split::split;
 pub use target::connect;

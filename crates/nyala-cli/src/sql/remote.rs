@@ -11,12 +11,12 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use futures::StreamExt;
 use futures::stream::{self, Fuse};
+use nyala_client::report::Hinted;
+use nyala_client::tls::{Mode, PostgresServer, hint};
 use tokio_postgres::types::Type;
 use tokio_postgres::{CancelToken, SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
 use super::client::{Outcome, Rows};
-use crate::report::Hinted;
-use crate::tls::{Mode, PostgresServer, hint};
 
 /// Rows gathered into one batch.
 const BATCH_ROWS: usize = 1024;

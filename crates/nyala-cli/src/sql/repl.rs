@@ -14,8 +14,8 @@ use super::batch;
 use super::client::Client;
 use super::meta::{HELP, Meta};
 use super::output::Output;
-use super::split::{is_complete, split};
 use crate::report;
+use nyala_client::split::{is_complete, split};
 
 /// Lines that are remembered.
 const HISTORY_LINES: usize = 10_000;

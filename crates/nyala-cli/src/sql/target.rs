@@ -1,6 +1,7 @@
 //! Finds out where the statements are to run.
 
 use anyhow::Result;
+use nyala_client::report::Hinted;
 use nyala_storage::StorageError;
 
 use super::client::Client;
@@ -8,7 +9,6 @@ use super::embedded::Embedded;
 use super::remote::Remote;
 use crate::args::SqlArgs;
 use crate::config::{self, Flag};
-use crate::report::Hinted;
 
 /// Connects to the server that was named, or opens the data folder.
 pub async fn connect(args: &SqlArgs) -> Result<Client> {

@@ -27,7 +27,9 @@ const CRATES: Floors = &[
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
     ("server", &["model", "catalog", "engine", "fuzz"]),
-    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "fuzz"]),
+    ("client", &[]),
+    ("bench", &["model", "storage", "client"]),
+    ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "fuzz"]),
 ];
 
 /// Which modules of its crate each module may use, for the crates that have such a table.
@@ -50,9 +52,9 @@ const MODULES: &[(&str, Floors)] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["catalog"]),
     ("axum", &["server"]),
-    ("hyper", &["server", "cli"]),
-    ("http_body", &["server", "cli"]),
-    ("http_body_util", &["server", "cli"]),
+    ("hyper", &["server", "bench", "cli"]),
+    ("http_body", &["server", "bench", "cli"]),
+    ("http_body_util", &["server", "bench", "cli"]),
     ("pgwire", &["server"]),
 ];
 

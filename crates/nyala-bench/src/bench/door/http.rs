@@ -13,6 +13,8 @@ use hyper::client::conn::http1::{Connection, SendRequest, handshake};
 use hyper::http::uri::Authority;
 use hyper::{Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use nyala_client::report::Hinted;
+use nyala_client::tls::{Connector, Policy};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -21,8 +23,6 @@ use tokio::net::TcpStream;
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
-use crate::report::Hinted;
-use crate::tls::{Connector, Policy};
 
 /// A server that speaks HTTP.
 #[derive(Debug, Clone)]

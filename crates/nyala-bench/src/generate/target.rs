@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use datafusion::object_store::path::Path;
-use datafusion::object_store::{ObjectStore, ObjectStoreExt as _};
 use futures::{StreamExt as _, TryStreamExt as _};
 use nyala_model::config::StorageConfig;
 use nyala_storage::object::{AllowedLocation, Location, LocationRules, OwnPaths, refusal};
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 
 /// A folder in an object store (a local disk is one, too) that gets one folder for each table.
 #[derive(Clone)]

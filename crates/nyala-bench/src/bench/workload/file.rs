@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nyala_client::report::Hinted;
+use nyala_client::split::split;
 
 use super::definition::Definition;
 use super::query::Query;
 use super::{builtin, declaration};
-use crate::report::Hinted;
-use crate::sql::split;
 
 /// The queries of a run.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use nyala_client::report::Hinted;
 
 use super::door::{Mode, Target};
 use super::host::Server;
@@ -15,7 +16,6 @@ use super::report::{Report, Setup, page, table};
 use super::rounds::{Plan, measure};
 use super::span;
 use super::workload::{Random, Workload, read};
-use crate::report::Hinted;
 
 /// Arguments of `nyala bench`.
 #[derive(Debug, Clone, clap::Args)]

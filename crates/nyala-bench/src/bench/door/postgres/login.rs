@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::BytesMut;
+use nyala_client::tls::PostgresServer;
 use postgres_protocol::message::frontend;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
@@ -15,7 +16,6 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Error, NoTls};
 
 use super::{Failure, broken};
-use crate::tls::PostgresServer;
 
 /// A connection to a server.
 pub type Socket = Box<dyn Duplex>;

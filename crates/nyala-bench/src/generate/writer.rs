@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use arrow::datatypes::SchemaRef;
-use datafusion::object_store::ObjectStore;
-use datafusion::object_store::buffered::BufWriter;
-use datafusion::object_store::path::Path;
+use object_store::ObjectStore;
+use object_store::buffered::BufWriter;
+use object_store::path::Path;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, ZstdLevel};

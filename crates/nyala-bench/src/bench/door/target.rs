@@ -4,13 +4,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use nyala_client::report::Hinted;
 use serde::Serialize;
 
 use super::http::{Http, HttpTarget};
 use super::postgres::{Postgres, PostgresTarget};
 use super::{Answer, Failure};
 use crate::bench::workload::{Query, Value};
-use crate::report::Hinted;
 
 /// How values reach the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
@@ -110,7 +110,7 @@ impl Connection {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::report;
+    use nyala_client::report;
 
     #[test]
     fn reports_name_the_server_without_its_password() {

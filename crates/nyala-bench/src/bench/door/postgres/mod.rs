@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Result;
+use nyala_client::report::Hinted;
+use nyala_client::tls::{self, PostgresServer};
 use tokio_postgres::Error;
 
 use super::{Answer, Failure, Mode, same_width};
 use crate::bench::workload::{Query, Value};
-use crate::report::Hinted;
-use crate::tls::{self, PostgresServer};
 use wire::Wire;
 
 /// A server that speaks PostgreSQL's protocol.
