@@ -26,7 +26,8 @@ const CRATES: Floors = &[
     ("sql", &["model", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
-    ("server", &["model", "catalog", "engine", "fuzz"]),
+    ("pg", &["sql", "engine"]),
+    ("server", &["model", "engine", "pg", "fuzz"]),
     ("client", &[]),
     ("bench", &["model", "storage", "client"]),
     ("cli", &["model", "runtime", "catalog", "storage", "engine", "server", "client", "bench", "fuzz"]),
@@ -55,7 +56,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("hyper", &["server", "bench", "cli"]),
     ("http_body", &["server", "bench", "cli"]),
     ("http_body_util", &["server", "bench", "cli"]),
-    ("pgwire", &["server"]),
+    ("pgwire", &["server", "pg"]),
 ];
 
 /// A system call that no safe library has.

@@ -7,7 +7,7 @@ use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 /// SQLSTATE codes the door uses on its own account.
 ///
 /// Source: PostgreSQL documentation, appendix A, "Error Codes".
-pub(super) mod sqlstate {
+pub mod sqlstate {
     pub const SUCCESSFUL_COMPLETION: &str = "00000";
     pub const WARNING: &str = "01000";
     pub const PROTOCOL_VIOLATION: &str = "08P01";
@@ -43,7 +43,7 @@ pub(super) mod sqlstate {
 
 /// What a failure ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Severity {
+pub enum Severity {
     /// Nothing: the client is only told.
     Notice,
     /// Nothing, but it may be a mistake.
@@ -67,7 +67,7 @@ impl Severity {
 
 /// One failure, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub struct Failure {
     pub severity: Severity,
     pub sqlstate: &'static str,
     pub message: String,
@@ -204,7 +204,7 @@ fn without_nul(text: String) -> String {
 
 /// Why the handling of a message ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub enum Stop {
     /// The client is told; whether the connection goes on depends on the severity.
     Failure(Failure),
     /// The client went away: there is nobody left to tell.

@@ -9,12 +9,13 @@ use nyala_fuzz::Target as Fuzz;
 use nyala_model::array_text::array_elements;
 use pgwire::api::Type;
 
-use super::binary_rows::BinaryRows;
-use super::login::initial_response;
-use super::messages::{decode, take_frame};
-use super::scram::Challenge;
-use super::{parameters, startup};
 use crate::MEMORY;
+use crate::pgwire::protocol::login::initial_response;
+use crate::pgwire::protocol::messages::{decode, take_frame};
+use crate::pgwire::protocol::scram::Challenge;
+use crate::pgwire::protocol::startup;
+use crate::pgwire::values::binary_rows::BinaryRows;
+use crate::pgwire::values::parameters;
 use crate::rows::{Decode, Rejects, Target};
 
 const LIMIT_BYTES: usize = 1 << 20;

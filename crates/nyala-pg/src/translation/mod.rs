@@ -1,0 +1,16 @@
+//! SQL of PostgreSQL's clients and tools, as the engine takes it.
+//!
+//! ```text
+//! rewrite ─┬─▶ dialect        spellings, and queries of tools, by their shape
+//!          ├─▶ empty_tables   joins with system tables that have no rows
+//!          └─▶ placeholders   parameters that a rewritten statement would have lost
+//! ```
+//!
+//! `walk` visits a statement with rules; `snippets` parses the pieces that rules put in.
+
+pub mod dialect;
+pub mod empty_tables;
+pub mod placeholders;
+pub mod rewrite;
+pub mod snippets;
+pub mod walk;

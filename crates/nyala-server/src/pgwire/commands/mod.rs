@@ -1,0 +1,9 @@
+//! Statements that the door answers itself, or that have a protocol of their own: settings, PREPARE, COPY.
+
+pub mod arguments;
+pub mod command;
+pub mod copy;
+pub mod copy_out;
+pub mod session_commands;
+pub mod setting_commands;
+pub mod settings;

@@ -1,0 +1,145 @@
+//! SET, SHOW and RESET: the door's own settings and the engine's, as one list.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use nyala_pg::translation::rewrite::SessionFacts;
+
+use super::command::Assignment;
+use super::settings::{Reported, Settings};
+use crate::pgwire::errors::{Failure, Stop, sqlstate};
+use crate::pgwire::protocol::connection::{Connection, Reply};
+use crate::pgwire::protocol::extended::text_columns;
+use crate::pgwire::protocol::portal::{Rows, RowsTag, attended};
+
+/// A change of a setting within a transaction.
+#[derive(Debug)]
+pub struct SettingChange {
+    pub name: String,
+    /// The value before.
+    pub old: Option<String>,
+    /// Whether it ends with the transaction whatever happens.
+    pub local: bool,
+}
+
+/// Value of a setting, the door's or the engine's.
+pub fn setting_of(connection: &Connection, name: &str) -> Option<String> {
+    connection.settings.get(name).or_else(|| connection.session.setting(name))
+}
+
+impl SessionFacts for Connection {
+    fn setting(&self, name: &str) -> Option<String> {
+        setting_of(self, &name.to_ascii_lowercase())
+    }
+
+    fn settings(&self) -> Vec<(String, String)> {
+        let engine = self.session.setting_values();
+        let engine = engine.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
+        let mut all: Vec<(String, String)> = self.settings.all().chain(engine).collect();
+        all.sort();
+        all
+    }
+
+    fn user(&self) -> String {
+        self.session.options().user.clone()
+    }
+
+    fn process_id(&self) -> i32 {
+        self.key.process_id
+    }
+}
+
+impl Connection {
+    /// Sets what a client asks for in its start-up message.
+    ///
+    /// # Errors
+    /// A setting or value nobody knows, as in PostgreSQL. Drivers send the time zone of their machine
+    /// and its encoding unasked, so those are only warned about.
+    pub async fn apply_at_start(&mut self, name: &str, value: &str) -> Result<(), Stop> {
+        let name = name.to_ascii_lowercase();
+        match self.set(&name, Some(value)).await {
+            Err(Stop::Failure(failure)) if matches!(name.as_str(), "timezone" | "client_encoding") => {
+                self.notice(Some(Failure::warning(failure.sqlstate, failure.message)))
+            }
+            done => done,
+        }
+    }
+
+    pub async fn assign(&mut self, assignments: &[Assignment]) -> Result<(), Stop> {
+        for Assignment { name, value, local } in assignments {
+            if *local && !self.transaction.is_open() {
+                let message = "SET LOCAL can only be used in transaction blocks";
+                self.notice(Some(Failure::warning(sqlstate::NO_ACTIVE_TRANSACTION, message)))?;
+                continue;
+            }
+            let old = setting_of(self, name);
+            self.set(name, value.as_deref()).await?;
+            if self.transaction.is_open() {
+                self.changes.push(SettingChange { name: name.clone(), old, local: *local });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a value or the default, and tells the client where PostgreSQL would.
+    pub async fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), Stop> {
+        let reported = if Settings::knows(name) {
+            self.settings.set(name, value)?
+        } else {
+            match value {
+                Some(value) => self.session.set(name, value)?,
+                None => self.reset_engine_setting(name).await?,
+            }
+            (name == "timezone").then(|| Reported {
+                name: "TimeZone",
+                value: setting_of(self, name).unwrap_or_else(|| "UTC".to_owned()),
+            })
+        };
+        reported.map_or(Ok(()), |reported| self.report(reported))
+    }
+
+    async fn reset_engine_setting(&mut self, name: &str) -> Result<(), Stop> {
+        let sql = format!("RESET {name}");
+        attended(&mut self.input, self.session.query(&sql)).await.map(drop)
+    }
+
+    pub async fn reset(&mut self, name: Option<&str>) -> Result<(), Stop> {
+        if let Some(name) = name {
+            return self.set(name, None).await;
+        }
+        self.session.reset();
+        for reported in self.settings.reset() {
+            self.report(reported)?;
+        }
+        let value = setting_of(self, "timezone").unwrap_or_else(|| "UTC".to_owned());
+        self.report(Reported { name: "TimeZone", value })
+    }
+
+    pub fn show(&self, name: &str) -> Result<Reply, Stop> {
+        let value = setting_of(self, name).ok_or_else(|| {
+            Failure::error(
+                sqlstate::UNDEFINED_OBJECT,
+                format!("unrecognized configuration parameter `{name}`"),
+            )
+        })?;
+        ready_rows(&[name], vec![vec![value]], RowsTag::Plain("SHOW"))
+    }
+
+    pub fn show_all(&self) -> Result<Reply, Stop> {
+        let engine = self.session.setting_values();
+        let described = |name: &String| engine.iter().find(|setting| setting.name == name);
+        let (names, values): (Vec<String>, Vec<String>) = self.settings().into_iter().unzip();
+        let descriptions = names.iter().map(|name| described(name).map_or("", |setting| setting.description));
+        let descriptions = descriptions.map(str::to_owned).collect();
+        let names_and_values = vec![names, values, descriptions];
+        ready_rows(&["name", "setting", "description"], names_and_values, RowsTag::Plain("SHOW"))
+    }
+}
+
+/// Rows of text made here, one vector a column.
+fn ready_rows(names: &[&str], columns: Vec<Vec<String>>, tag: RowsTag) -> Result<Reply, Stop> {
+    let columns = columns.into_iter().map(|column| Arc::new(StringArray::from(column)) as ArrayRef).collect();
+    let batch = RecordBatch::try_new(text_columns(names), columns)
+        .map_err(|error| Failure::error(sqlstate::INTERNAL, error.to_string()))?;
+    Ok(Reply::Rows(Box::new(Rows::ready(batch, tag))))
+}

@@ -1,0 +1,379 @@
+//! One client's connection, from its greeting to its end.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use futures::future::OptionFuture;
+use metrics::Counter;
+use nyala_engine::{Session, Statement};
+use nyala_pg::translation::rewrite::{self, ClientStatement};
+use pgwire::api::Type;
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQuery};
+use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+use tokio_util::sync::CancellationToken;
+
+use super::cancel::CancelKey;
+use super::messages::Request;
+use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
+use super::startup::StartupParameters;
+use super::stream::{Input, Output};
+use super::transaction::Transaction;
+use crate::pgwire::commands::command::Command;
+use crate::pgwire::commands::setting_commands::{SettingChange, setting_of};
+use crate::pgwire::commands::settings::{IDLE_SESSION, Reported, Settings};
+use crate::pgwire::errors::{Failure, Severity, Stop, sqlstate};
+use crate::pgwire::values::columns::Column;
+use crate::pgwire::values::encode::RowWriter;
+
+/// Messages of a client that never pauses after which it is told that the server stops.
+const MESSAGES_UNWATCHED: u64 = 64;
+
+/// As much of a statement as has its first word, after brackets.
+const TAG_BYTES: usize = 64;
+
+/// A client's connection.
+pub struct Connection {
+    pub session: Arc<Session>,
+    pub key: CancelKey,
+    pub input: Input,
+    pub output: Output,
+    pub settings: Settings,
+    pub transaction: Transaction,
+    /// Changes that the end of the transaction may take back, oldest first.
+    pub changes: Vec<SettingChange>,
+    pub statements: HashMap<String, Arc<super::portal::Stored>>,
+    pub portals: HashMap<String, Portal>,
+    /// After an error, extended messages are ignored up to the next Sync.
+    skipping: bool,
+    counted: Counted,
+}
+
+/// Statements of all connections by result. To look one up takes a lock and an allocation, which is not for every query.
+struct Counted {
+    ok: Counter,
+    error: Counter,
+    cancelled: Counter,
+}
+
+impl Counted {
+    fn find() -> Self {
+        let of =
+            |result: &'static str| ::metrics::counter!("nyala_postgres_statements_total", "result" => result);
+        Self { ok: of("ok"), error: of("error"), cancelled: of("cancelled") }
+    }
+}
+
+/// What running a plan gives.
+pub enum Reply {
+    /// The text held no statement.
+    Empty,
+    /// Done, with this tag.
+    Done(String),
+    Rows(Box<Rows>),
+}
+
+/// Refuses columns that are others than those the client was told, and that it would misread.
+fn check_unchanged(described: &SchemaRef, given: &SchemaRef) -> Result<(), Failure> {
+    let types = |schema: &SchemaRef| -> Vec<Type> {
+        schema.fields().iter().map(|field| Column::of(field).pg_type).collect()
+    };
+    match Arc::ptr_eq(described, given) || described == given || types(described) == types(given) {
+        true => Ok(()),
+        false => Err(Failure::changed_columns()),
+    }
+}
+
+/// Waits for as long as a client may be silent, which `setting` says.
+async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
+    tokio::time::sleep(limit).await;
+    let code = match setting {
+        IDLE_SESSION => sqlstate::IDLE_SESSION,
+        _ => sqlstate::IDLE_IN_TRANSACTION,
+    };
+    let message =
+        format!("terminating connection: its client was silent for longer than `{setting}`, {limit:?}");
+    Failure::fatal(code, message).into()
+}
+
+impl Connection {
+    /// A connection whose start-up message has been read.
+    pub fn new(
+        session: Arc<Session>,
+        key: CancelKey,
+        input: Input,
+        output: Output,
+        start: &StartupParameters,
+    ) -> Self {
+        Self {
+            session,
+            key,
+            input,
+            output,
+            settings: Settings::new(&start.user),
+            transaction: Transaction::default(),
+            changes: Vec::new(),
+            statements: HashMap::new(),
+            portals: HashMap::new(),
+            skipping: false,
+            counted: Counted::find(),
+        }
+    }
+
+    /// Greets the client and serves it until it leaves, fails beyond repair, or `shutdown` is asked for.
+    pub async fn run(mut self, start: StartupParameters, limit_bytes: usize, shutdown: CancellationToken) {
+        let end = match Box::pin(self.greet(start)).await {
+            Ok(()) => self.serve(limit_bytes, &shutdown).await,
+            Err(stop) => stop,
+        };
+        // Whatever still runs has nobody to answer to.
+        self.session.cancel();
+        self.portals.clear();
+        if let Stop::Failure(failure) = end {
+            tracing::info!(sqlstate = failure.sqlstate, "connection closed: {}", failure.message);
+            let _ = self.output.put(&Failure { severity: Severity::Fatal, ..failure }.into_message());
+            self.output.close().await;
+            self.input.drain().await;
+        }
+    }
+
+    async fn greet(&mut self, start: StartupParameters) -> Result<(), Stop> {
+        self.output.put(&PgWireBackendMessage::Authentication(Authentication::Ok))?;
+        for (name, value) in start.settings {
+            self.apply_at_start(&name, &value).await?;
+        }
+        self.settings.settle();
+        self.session.settle();
+        for reported in self.settings.reported() {
+            self.report(reported)?;
+        }
+        let value = setting_of(self, "timezone").unwrap_or_else(|| "UTC".to_owned());
+        self.report(Reported { name: "TimeZone", value })?;
+        let secret = SecretKey::I32(self.key.secret);
+        self.output
+            .put(&PgWireBackendMessage::BackendKeyData(BackendKeyData::new(self.key.process_id, secret)))?;
+        self.ready().await
+    }
+
+    /// Gives why it ended.
+    async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
+        let stopped = || {
+            Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection: the server is stopping").into()
+        };
+        // A token of its own, and waited for from the first message to the last: that of all connections is a lock of all.
+        let own = shutdown.child_token();
+        let mut stopping = pin!(own.cancelled());
+        let mut unwatched = 0;
+        loop {
+            unwatched += 1;
+            if unwatched == MESSAGES_UNWATCHED {
+                // A client that never pauses is not waited for.
+                if own.is_cancelled() {
+                    return stopped();
+                }
+                unwatched = 0;
+            }
+            let idle = self.settings.idle_timeout(self.transaction.is_open());
+            let silence = OptionFuture::from(idle.map(|idle| Box::pin(silence(idle))));
+            let request = tokio::select! {
+                biased;
+                request = self.input.next(limit_bytes) => request,
+                () = &mut stopping => return stopped(),
+                Some(stop) = silence => return stop,
+            };
+            let done = match request {
+                Ok(Request::Terminate) => return Stop::Gone,
+                Ok(request) => self.handle(request).await,
+                // A message that cannot be decoded fails like a statement, unless framing is lost.
+                Err(stop) => Box::pin(self.recover(stop, true)).await,
+            };
+            if let Err(stop) = done {
+                return stop;
+            }
+        }
+    }
+
+    /// What few messages need is in boxes: this is part of the state of every connection, and the less of that a query
+    /// touches, the more of it stays in the caches of a processor with many connections.
+    async fn handle(&mut self, request: Request) -> Result<(), Stop> {
+        match request {
+            Request::Sync => self.sync().await,
+            // Nobody asked for them, or nobody does any more.
+            Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
+            _ if self.skipping => Ok(()),
+            Request::Query(sql) => {
+                // In memory that the query before has just given back, and not in that of the connection.
+                let done = match sql {
+                    Ok(sql) => Box::pin(self.simple_query(&sql)).await,
+                    Err(unreadable) => Err(unreadable.into()),
+                };
+                if let Err(stop) = done {
+                    Box::pin(self.recover(stop, false)).await?;
+                }
+                self.end_implicit_transaction();
+                self.ready().await
+            }
+            Request::Flush => self.output.flush().await,
+            extended => match Box::pin(self.extended(extended)).await {
+                Err(stop) => Box::pin(self.recover(stop, true)).await,
+                // A client that sends many before it reads must not have all the answers gathered.
+                Ok(()) if self.output.is_full() => self.output.flush().await,
+                Ok(()) => Ok(()),
+            },
+        }
+    }
+
+    /// Tells the client about a failure and goes on, unless the connection ends with it.
+    async fn recover(&mut self, stop: Stop, skip: bool) -> Result<(), Stop> {
+        let failure = match stop {
+            Stop::Failure(failure) if !failure.is_fatal() => failure,
+            stop => return Err(stop),
+        };
+        // The message may quote the statement, which may hold a password; `system.query_log` has it as it may be shown.
+        tracing::debug!(sqlstate = failure.sqlstate, "statement failed");
+        let was_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
+        if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
+        self.transaction.fail();
+        // Cursors of a block that failed are of no more use, and may hold slots.
+        self.portals.retain(|_, portal| portal.kept);
+        self.skipping = skip;
+        self.output.put(&failure.into_message())?;
+        // Clients may wait for it before they send the Sync that ends the skipping.
+        if skip { self.output.flush().await } else { Ok(()) }
+    }
+
+    async fn sync(&mut self) -> Result<(), Stop> {
+        self.skipping = false;
+        self.end_implicit_transaction();
+        self.ready().await
+    }
+
+    /// Outside a block, every Query and every Sync is a transaction of its own: its portals end.
+    fn end_implicit_transaction(&mut self) {
+        if !self.transaction.is_open() {
+            self.keep_held();
+        }
+    }
+
+    /// A transaction is committed: of its portals only those stay that are to outlive it.
+    pub fn keep_held(&mut self) {
+        self.portals.retain(|_, portal| {
+            portal.kept = portal.hold;
+            portal.kept
+        });
+    }
+
+    pub async fn ready(&mut self) -> Result<(), Stop> {
+        let status = self.transaction.status();
+        self.output.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))?;
+        self.output.flush().await
+    }
+
+    /// Tells the client the value of a setting.
+    pub fn report(&mut self, reported: Reported) -> Result<(), Stop> {
+        let status = ParameterStatus::new(reported.name.to_owned(), reported.value);
+        self.output.put(&PgWireBackendMessage::ParameterStatus(status))
+    }
+
+    /// Splits a text into statements, with what they ask about the session as it is now.
+    pub fn parse(&self, sql: &str) -> Result<Vec<Statement>, Failure> {
+        Ok(self.split(sql)?.into_iter().map(|statement| statement.for_client(self)).collect())
+    }
+
+    /// Splits a text into statements. What they ask about the session is for the time when they are run.
+    pub fn split(&self, sql: &str) -> Result<Vec<ClientStatement>, Failure> {
+        Ok(rewrite::for_clients(sql, self.session.parse(sql)?))
+    }
+
+    /// Plans one statement, if the transaction admits it.
+    pub async fn plan(&mut self, statement: Statement) -> Result<Plan, Stop> {
+        if let Some(command) = Command::recognise(&statement)? {
+            self.transaction.admit(command.ends_block())?;
+            let engines = matches!(&command, Command::Show(name) if setting_of(self, name).is_none());
+            if !engines {
+                return Ok(Plan::Command(Box::new(command)));
+            }
+        }
+        self.transaction.admit(false)?;
+        let tag = RowsTag::of(&statement.beginning(TAG_BYTES));
+        let prepared = attended(&mut self.input, self.session.prepare(statement)).await?;
+        Ok(Plan::Engine(Box::new(prepared), tag))
+    }
+
+    /// Starts what a portal stands for.
+    async fn start(&mut self, bound: &Bound) -> Result<Reply, Stop> {
+        match &bound.stored.plan {
+            Plan::Empty => Ok(Reply::Empty),
+            Plan::Engine(prepared, tag) => {
+                self.transaction.admit(false)?;
+                if prepared.statement().copy_from_client().is_some() {
+                    self.check_writable(prepared)?;
+                    let rows = Box::pin(self.copy_in(prepared.statement())).await?;
+                    return Ok(Reply::Done(format!("COPY {rows}")));
+                }
+                let reply = self.execute(prepared, *tag, bound.parameters.clone()).await?;
+                match (&reply, prepared.schema()) {
+                    (Reply::Rows(rows), Some(described)) if !bound.described_on_run => {
+                        check_unchanged(&described, &rows.schema)?;
+                    }
+                    _ => {}
+                }
+                Ok(reply)
+            }
+            Plan::Command(command) => {
+                self.transaction.admit(command.ends_block())?;
+                Box::pin(self.command(command, bound)).await
+            }
+        }
+    }
+
+    /// Sends a finished reply, or rows up to `limit` (and leaves the rest in the portal).
+    pub async fn answer(&mut self, portal: &mut Portal, limit: Option<usize>) -> Result<(), Stop> {
+        if matches!(portal.progress, Progress::New) {
+            self.open(portal).await?;
+        }
+        let Progress::Running(rows) = &mut portal.progress else {
+            return Ok(());
+        };
+        let mut writer = match rows.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let bound = &portal.bound;
+                let options = self.settings.format_options();
+                RowWriter::of(bound.stored.plan.prepared(), &rows.schema, &bound.formats, options)?
+            }
+        };
+        let (sent, more) = rows.send(&mut writer, limit, &mut self.input, &mut self.output).await?;
+        if more {
+            return self.suspended();
+        }
+        let tag = rows.tag.text(sent);
+        portal.progress = Progress::Finished;
+        self.complete(tag)
+    }
+
+    /// Runs the portal far enough to know its rows; a reply without rows is sent at once.
+    pub async fn open(&mut self, portal: &mut Portal) -> Result<(), Stop> {
+        let bound = Arc::clone(&portal.bound);
+        match self.start(&bound).await? {
+            Reply::Rows(rows) => portal.progress = Progress::Running(rows),
+            Reply::Done(tag) => {
+                portal.progress = Progress::Finished;
+                self.complete(tag)?;
+            }
+            Reply::Empty => {
+                portal.progress = Progress::Finished;
+                self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn complete(&mut self, tag: String) -> Result<(), Stop> {
+        self.counted.ok.increment(1);
+        self.output.put(&PgWireBackendMessage::CommandComplete(CommandComplete::new(tag)))
+    }
+}

@@ -1,0 +1,194 @@
+//! Where PostgreSQL clients knock: an address of the network, and a socket in a folder of this machine.
+
+use std::fmt;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::SocketAddr as Address;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::timeout;
+
+use crate::keepalive::notice_death;
+use crate::pending::Origin;
+
+/// Whoever may enter the folder may connect, as PostgreSQL has it: who that is, the folder says.
+const MODE: u32 = 0o777;
+
+/// How long whoever listens at a socket's file may take to show it.
+const PROBE: Duration = Duration::from_secs(1);
+
+/// Both places. What waits at either comes out of [`Listener::accept`].
+#[derive(Debug)]
+pub struct Listener {
+    network: TcpListener,
+    local: Option<LocalSocket>,
+}
+
+/// A client's end of the connection, as the log and `system.queries` name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    Network(SocketAddr),
+    /// On this machine; the process, if it can be seen from here.
+    Local(Option<i32>),
+}
+
+impl Peer {
+    /// What the connection is bounded with until its client has logged in.
+    pub(crate) fn origin(self, socket: &Socket) -> Origin {
+        match (self, socket) {
+            (Self::Network(address), _) => Origin::of(address),
+            // A user that cannot be seen shares a bound with others of that kind.
+            (Self::Local(_), Socket::Local(socket)) => {
+                Origin::User(socket.peer_cred().map_or(u32::MAX, |credentials| credentials.uid()))
+            }
+            (Self::Local(_), Socket::Network(_)) => Origin::User(u32::MAX),
+        }
+    }
+}
+
+/// A connection, not encrypted yet.
+#[derive(Debug)]
+pub enum Socket {
+    Network(TcpStream),
+    Local(UnixStream),
+}
+
+impl Listener {
+    /// Takes what is listened on already.
+    pub fn new(network: TcpListener, local: Option<LocalSocket>) -> Self {
+        Self { network, local }
+    }
+
+    /// The next connection. Dropping the future loses none.
+    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
+        tokio::select! {
+            accepted = self.network.accept() => {
+                let (socket, peer) = accepted?;
+                // Answers are flushed whole; waiting for more would only delay them.
+                let _ = socket.set_nodelay(true);
+                notice_death(&socket);
+                Ok((Socket::Network(socket), Peer::Network(peer)))
+            }
+            accepted = accept_local(self.local.as_ref()) => {
+                let socket = accepted?;
+                let process = socket.peer_cred().ok().and_then(|credentials| credentials.pid());
+                // Who is in another container has no number here.
+                Ok((Socket::Local(socket), Peer::Local(process.filter(|process| *process > 0))))
+            }
+        }
+    }
+}
+
+async fn accept_local(socket: Option<&LocalSocket>) -> io::Result<UnixStream> {
+    match socket {
+        Some(socket) => socket.listener.accept().await.map(|(socket, _)| socket),
+        None => std::future::pending().await,
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(address) => address.fmt(f),
+            Self::Local(Some(process)) => write!(f, "local:{process}"),
+            Self::Local(None) => f.write_str("local"),
+        }
+    }
+}
+
+/// A socket in a folder, found by clients that are given the folder as their host. Its file goes with it.
+#[derive(Debug)]
+pub struct LocalSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Says that the file is this server's. It stays, since another server may have it open already.
+    _lock: File,
+}
+
+impl LocalSocket {
+    /// Listens in `folder` under the name that clients who are given `port` look for. The file of a server that was
+    /// killed is replaced.
+    ///
+    /// # Errors
+    /// Another server listens there, something else has the name, or the system does not allow it.
+    pub async fn bind(folder: &Path, port: u16) -> io::Result<Self> {
+        let path = folder.join(format!(".s.PGSQL.{port}"));
+        // That it is too long is known before anything is made.
+        Address::from_pathname(&path)?;
+        let lock = lock(&folder.join(format!(".s.PGSQL.{port}.lock")))?;
+        remove_stale(&path).await?;
+        let socket = Self { listener: UnixListener::bind(&path)?, path, _lock: lock };
+        fs::set_permissions(&socket.path, fs::Permissions::from_mode(MODE))?;
+        Ok(socket)
+    }
+}
+
+impl Drop for LocalSocket {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!(path = %self.path.display(), %error, "the socket's file stays");
+        }
+    }
+}
+
+fn lock(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AddrInUse.into()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Removes a socket's file that nobody listens to. The lock keeps out other servers of this kind, but not PostgreSQL.
+async fn remove_stale(path: &Path) -> io::Result<()> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        let message = format!("`{}` is there and is no socket", path.display());
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+    }
+    match timeout(PROBE, UnixStream::connect(path)).await {
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+        // It answers, or is too busy to.
+        Ok(Ok(_)) | Err(_) => Err(io::ErrorKind::AddrInUse.into()),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => Err(io::ErrorKind::AddrInUse.into()),
+        Ok(Err(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_file_of_a_socket_that_nobody_listens_to_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".s.PGSQL.7");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "as a server that was killed leaves it");
+        let socket = LocalSocket::bind(folder.path(), 7).await.unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+
+        let taken = LocalSocket::bind(folder.path(), 7).await.unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        LocalSocket::bind(folder.path(), 8).await.unwrap();
+        drop(socket);
+        assert!(!path.exists(), "it goes with the server");
+
+        let postgresql = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let taken = LocalSocket::bind(folder.path(), 7).await.unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse, "somebody listens who knows no lock of ours");
+        drop(postgresql);
+
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let other = LocalSocket::bind(folder.path(), 7).await.unwrap_err();
+        assert!(other.to_string().contains("is no socket"), "{other}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
+}

@@ -1,0 +1,19 @@
+//! Messages: connections from their first byte to their last, and what each message asks for.
+
+pub mod cancel;
+pub mod connection;
+pub mod extended;
+pub mod listen;
+pub mod login;
+pub mod messages;
+pub mod plan_lookup;
+pub mod portal;
+pub mod scram;
+pub mod server;
+pub mod simple;
+pub mod startup;
+pub mod stream;
+pub mod transaction;
+
+pub use listen::{Listener, LocalSocket};
+pub use server::serve;

@@ -1,0 +1,98 @@
+//! One-dimensional array parameters, such as drivers send for `= ANY($1)`.
+
+use arrow::datatypes::{DataType, Field};
+use bytes::Buf;
+use datafusion::common::ScalarValue;
+use nyala_model::array_text::array_elements;
+use pgwire::api::Type;
+
+use super::parameters;
+
+/// The element type of an array type; none for other types.
+pub fn item_type(kind: &Type) -> Option<Type> {
+    Some(match *kind {
+        Type::BOOL_ARRAY => Type::BOOL,
+        Type::INT2_ARRAY | Type::INT2_VECTOR => Type::INT2,
+        Type::INT4_ARRAY => Type::INT4,
+        Type::OID_ARRAY | Type::OID_VECTOR => Type::OID,
+        Type::INT8_ARRAY => Type::INT8,
+        Type::FLOAT4_ARRAY => Type::FLOAT4,
+        Type::FLOAT8_ARRAY => Type::FLOAT8,
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::BPCHAR_ARRAY | Type::NAME_ARRAY => Type::TEXT,
+        Type::DATE_ARRAY => Type::DATE,
+        Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
+        Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
+        _ => return None,
+    })
+}
+
+/// The engine's type for arrays of an element type.
+pub fn list_type(item: &Type) -> DataType {
+    let item = parameters::arrow_type(item).unwrap_or(DataType::Utf8);
+    DataType::List(Field::new_list_field(item, true).into())
+}
+
+/// Reads a text such as `{1,NULL,"a b"}`. None if it is not one, or has more dimensions.
+pub fn from_text(item: &Type, text: &str) -> Option<ScalarValue> {
+    let mut values = Vec::new();
+    for element in array_elements(text)? {
+        values.push(match element {
+            Some(text) => parameters::from_text(item, &text)?,
+            None => parameters::null(item),
+        });
+    }
+    Some(list(item, &values))
+}
+
+/// Reads the binary form: dimensions, flags, element type, then length and bytes of each element.
+pub fn from_binary(mut bytes: &[u8]) -> Option<ScalarValue> {
+    let dimensions = bytes.try_get_i32().ok()?;
+    let _flags = bytes.try_get_i32().ok()?;
+    let item = Type::from_oid(bytes.try_get_u32().ok()?)?;
+    let count = match dimensions {
+        0 => 0,
+        1 => {
+            let count = bytes.try_get_i32().ok()?;
+            let _lower_bound = bytes.try_get_i32().ok()?;
+            count
+        }
+        _ => return None,
+    };
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let length = bytes.try_get_i32().ok()?;
+        values.push(match usize::try_from(length) {
+            Ok(length) => {
+                let (element, rest) = bytes.split_at_checked(length)?;
+                bytes = rest;
+                parameters::from_binary(&item, element)?
+            }
+            Err(_) => parameters::null(&item),
+        });
+    }
+    bytes.is_empty().then(|| list(&item, &values))
+}
+
+fn list(item: &Type, values: &[ScalarValue]) -> ScalarValue {
+    let data_type = parameters::arrow_type(item).unwrap_or(DataType::Utf8);
+    ScalarValue::List(ScalarValue::new_list_nullable(values, &data_type))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn arrays_become_lists() {
+        let expected = list(&Type::INT4, &[ScalarValue::Int32(Some(7)), ScalarValue::Int32(None)]);
+        assert_eq!(from_text(&Type::INT4, "{7,NULL}"), Some(expected.clone()));
+        let mut bytes = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1];
+        bytes.extend([0, 0, 0, 4, 0, 0, 0, 7, 255, 255, 255, 255]);
+        assert_eq!(from_binary(&bytes), Some(expected));
+        assert_eq!(from_text(&Type::INT4, "{}"), Some(list(&Type::INT4, &[])));
+        assert_eq!(from_text(&Type::INT4, "{{1},{2}}"), None);
+        bytes.pop();
+        assert_eq!(from_binary(&bytes), None);
+    }
+}

@@ -1,0 +1,11 @@
+//! Values: parameters that come, and rows that go, as text and in binary.
+
+pub mod arrays;
+pub mod binary_rows;
+pub mod cells;
+pub mod columns;
+pub mod encode;
+pub mod floats;
+pub mod local_time;
+pub mod numeric;
+pub mod parameters;

@@ -1,0 +1,173 @@
+//! PostgreSQL's `numeric`: its text, and its binary form in base 10,000.
+//!
+//! ```text
+//! ┌────────────┬──────────────┬────────────┬─────────────┬──────────────────┐
+//! │ digits 2 B │ weight 2 B   │ sign 2 B   │ scale 2 B   │ digit 2 B each   │
+//! └────────────┴──────────────┴────────────┴─────────────┴──────────────────┘
+//!   weight: power of 10,000 of the first digit     sign: 0 plus, 0x4000 minus, 0xC000 NaN
+//! ```
+//!
+//! Source: `numeric_send` and `numeric_recv` in PostgreSQL's `numeric.c`.
+
+use bytes::{Buf, BufMut};
+use datafusion::common::ScalarValue;
+
+/// Digits of base 10 in one digit of base 10,000.
+const GROUP: usize = 4;
+const NEGATIVE: u16 = 0x4000;
+
+/// Groups before or behind the point that are read; a float has 77 at most.
+const MAX_GROUPS: usize = 128;
+
+/// Digits that a 128-bit decimal holds.
+const MAX_PRECISION: usize = 38;
+
+/// Appends the binary form of a plain decimal text such as `-12.50`.
+///
+/// None if the text is not one, or too long for the format.
+pub fn write_binary(text: &str, out: &mut Vec<u8>) -> Option<()> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = whole.trim_start_matches('0');
+    let whole_groups = whole.len().div_ceil(GROUP);
+    let padding = whole_groups * GROUP - whole.len();
+    let mut decimal: Vec<u8> = vec![0; padding];
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        decimal.push(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+    }
+    decimal.resize(decimal.len().next_multiple_of(GROUP), 0);
+    let mut groups: Vec<u16> = decimal
+        .chunks(GROUP)
+        .map(|group| group.iter().fold(0, |value, digit| value * 10 + u16::from(*digit)))
+        .collect();
+    let zeros = groups.iter().take_while(|group| **group == 0).count();
+    groups.drain(..zeros);
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    let weight = if groups.is_empty() {
+        0
+    } else {
+        i16::try_from(whole_groups).ok()? - 1 - i16::try_from(zeros).ok()?
+    };
+    out.put_u16(u16::try_from(groups.len()).ok()?);
+    out.put_i16(weight);
+    out.put_u16(if negative && !groups.is_empty() { NEGATIVE } else { 0 });
+    out.put_u16(u16::try_from(fraction.len()).ok()?);
+    groups.iter().for_each(|group| out.put_u16(*group));
+    Some(())
+}
+
+/// The plain decimal text of a binary value. None for NaN, infinities and malformed bytes, and for values that no type here holds:
+/// eight bytes may stand for 131,072 digits.
+pub fn read_binary(mut bytes: &[u8]) -> Option<String> {
+    let count = usize::from(bytes.try_get_u16().ok()?);
+    let weight = bytes.try_get_i16().ok()?;
+    let sign = bytes.try_get_u16().ok()?;
+    // What is beyond changes neither a decimal nor a float.
+    let scale = usize::from(bytes.try_get_u16().ok()?).min(MAX_GROUPS * GROUP);
+    if bytes.len() != count * 2 || !matches!(sign, 0 | NEGATIVE) {
+        return None;
+    }
+    let mut groups = Vec::with_capacity(count);
+    while let Ok(group) = bytes.try_get_u16() {
+        groups.push(group);
+    }
+    if usize::try_from(weight).is_ok_and(|weight| weight > MAX_GROUPS) {
+        return groups.iter().all(|group| *group == 0).then(|| "0".to_owned());
+    }
+    let group = |position: i32| -> u16 {
+        usize::try_from(i32::from(weight) - position).ok().and_then(|i| groups.get(i).copied()).unwrap_or(0)
+    };
+    let mut text = if sign == NEGATIVE { "-".to_owned() } else { String::new() };
+    let whole: String =
+        (0..=i32::from(weight)).rev().map(|position| format!("{:04}", group(position))).collect();
+    let whole = whole.trim_start_matches('0');
+    text.push_str(if whole.is_empty() { "0" } else { whole });
+    if scale > 0 {
+        let places = i32::try_from(scale.div_ceil(GROUP)).ok()?;
+        let fraction: String = (1..=places).map(|position| format!("{:04}", group(-position))).collect();
+        text.push('.');
+        text.push_str(fraction.get(..scale)?);
+    }
+    Some(text)
+}
+
+/// A decimal with as many digits as the text has; a float if those are too many or an exponent is given.
+pub fn parse(text: &str) -> Option<ScalarValue> {
+    let text = text.trim();
+    exact(text).or_else(|| text.parse().ok().map(|value| ScalarValue::Float64(Some(value))))
+}
+
+fn exact(text: &str) -> Option<ScalarValue> {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let digits = whole.trim_start_matches('0').len() + fraction.len();
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || digits > MAX_PRECISION || !is_plain(whole) || !is_plain(fraction)
+    {
+        return None;
+    }
+    let value: i128 = format!("0{whole}{fraction}").parse().ok()?;
+    let value = if text.starts_with('-') { -value } else { value };
+    let precision = u8::try_from(digits.max(fraction.len()).max(1)).ok()?;
+    let scale = i8::try_from(fraction.len()).ok()?;
+    Some(ScalarValue::Decimal128(Some(value), precision, scale))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn binary_forms_go_there_and_back() {
+        for text in [
+            "0",
+            "1",
+            "-1",
+            "9999",
+            "10000",
+            "12345678.9",
+            "0.0001",
+            "-0.00001",
+            "100000000",
+            "0.50",
+            "99999999999999999999999999999999999999",
+            "-1234567890123456789012345678901234567890123456789012345678901234567890.123456",
+        ] {
+            let mut bytes = Vec::new();
+            write_binary(text, &mut bytes).unwrap();
+            assert_eq!(read_binary(&bytes).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_postgresqls() {
+        let mut bytes = Vec::new();
+        write_binary("-12345.678", &mut bytes).unwrap();
+        assert_eq!(bytes, [0, 3, 0, 1, 0x40, 0, 0, 3, 0, 1, 0x09, 0x29, 0x1a, 0x7c]);
+    }
+
+    #[test]
+    fn malformed_values_are_none() {
+        assert_eq!(read_binary(&[]), None);
+        assert_eq!(read_binary(&[0, 9, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(read_binary(&[0, 0, 0, 0, 0xc0, 0, 0, 0]), None);
+        assert_eq!(read_binary(&[0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1]), None, "131,072 digits");
+        assert_eq!(read_binary(&[0, 0, 0x7f, 0xff, 0, 0, 0, 0]).as_deref(), Some("0"));
+        assert_eq!(write_binary("1e5", &mut Vec::new()), None);
+        assert_eq!(parse("12x"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn texts_keep_their_digits() {
+        assert_eq!(parse("-12.50"), Some(ScalarValue::Decimal128(Some(-1250), 4, 2)));
+        assert_eq!(parse("0.05"), Some(ScalarValue::Decimal128(Some(5), 2, 2)));
+        assert_eq!(parse("1e3"), Some(ScalarValue::Float64(Some(1000.0))));
+    }
+}

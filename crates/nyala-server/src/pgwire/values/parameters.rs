@@ -1,0 +1,323 @@
+//! Parameter values of clients, text or binary, as the engine's scalars.
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow_pg::datatypes::into_pg_type;
+use bytes::{Buf, Bytes};
+use datafusion::common::ScalarValue;
+use pgwire::api::Type;
+
+use super::arrays;
+use super::columns::EPOCH_OFFSET_US;
+use super::local_time::without_zone;
+use super::numeric;
+use crate::pgwire::errors::{Failure, sqlstate};
+
+/// Days from 1970 to 2000, where PostgreSQL's binary dates count from.
+const EPOCH_OFFSET_DAYS: i32 = 10_957;
+
+/// The type a client is told, and its values are read as: what it declared itself, otherwise what the
+/// engine inferred, otherwise text.
+pub fn resolve(declared_oid: u32, inferred: Option<&DataType>) -> Type {
+    Type::from_oid(declared_oid)
+        .filter(|declared| *declared != Type::UNKNOWN)
+        .or_else(|| inferred.and_then(|inferred| into_pg_type(inferred).ok()))
+        .filter(|kind| *kind != Type::UNKNOWN)
+        .unwrap_or(Type::TEXT)
+}
+
+/// The engine's type for values of a PostgreSQL type; none for types whose values stay text.
+pub fn arrow_type(kind: &Type) -> Option<DataType> {
+    Some(match *kind {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 | Type::OID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC | Type::REGNAMESPACE => {
+            DataType::Int32
+        }
+        Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => return None,
+    })
+}
+
+/// Reads all values of a Bind message.
+///
+/// # Errors
+/// Another number of values or formats than of parameters, or a value that its type cannot hold.
+pub fn decode_all(
+    types: &[Type],
+    formats: &[i16],
+    values: &[Option<Bytes>],
+) -> Result<Vec<ScalarValue>, Failure> {
+    if values.len() != types.len() {
+        let (given, wanted) = (values.len(), types.len());
+        let message =
+            format!("bind message supplies {given} parameters, but prepared statement requires {wanted}");
+        return Err(Failure::error(sqlstate::PROTOCOL_VIOLATION, message));
+    }
+    if formats.len() > 1 && formats.len() != values.len() {
+        let message = format!("bind message has {} formats but {} parameters", formats.len(), values.len());
+        return Err(Failure::error(sqlstate::PROTOCOL_VIOLATION, message));
+    }
+    let format = |i: usize| formats.get(if formats.len() == 1 { 0 } else { i }).copied().unwrap_or(0);
+    let values = types.iter().zip(values).enumerate();
+    values.map(|(i, (kind, value))| decode(kind, format(i), value.as_deref(), i + 1)).collect()
+}
+
+/// Reads one value; `number` is its place, for messages.
+fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Result<ScalarValue, Failure> {
+    let Some(bytes) = value else {
+        return Ok(null(kind));
+    };
+    let (value, sqlstate) = match format {
+        0 => {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                Failure::error(
+                    sqlstate::INVALID_CHARACTERS,
+                    format!("parameter ${number} is not valid UTF-8"),
+                )
+            })?;
+            (from_text(kind, text), sqlstate::INVALID_TEXT)
+        }
+        1 => (from_binary(kind, bytes), sqlstate::INVALID_BINARY),
+        other => {
+            let message = format!("unsupported format code `{other}`");
+            return Err(Failure::error(sqlstate::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    value.ok_or_else(|| {
+        let written = if format == 0 { String::from_utf8_lossy(bytes).into_owned() } else { "binary".into() };
+        Failure::error(
+            sqlstate,
+            format!("invalid input for type {}, parameter ${number}: `{written}`", kind.name()),
+        )
+    })
+}
+
+/// A NULL of a type.
+pub fn null(kind: &Type) -> ScalarValue {
+    let item = arrays::item_type(kind);
+    let data_type = match (arrow_type(kind), item) {
+        (Some(data_type), _) => data_type,
+        (None, Some(item)) => arrays::list_type(&item),
+        (None, None) if *kind == Type::NUMERIC => DataType::Null,
+        (None, None) => DataType::Utf8,
+    };
+    ScalarValue::try_from(&data_type).unwrap_or(ScalarValue::Null)
+}
+
+/// Reads a text. None if it is not of the type.
+pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
+    if let Some(item) = arrays::item_type(kind) {
+        return arrays::from_text(&item, text);
+    }
+    match *kind {
+        Type::BOOL => boolean(text).map(|value| ScalarValue::Boolean(Some(value))),
+        Type::NUMERIC => numeric::parse(text),
+        Type::FLOAT4 => text.trim().parse().ok().map(|value| ScalarValue::Float32(Some(value))),
+        Type::FLOAT8 => text.trim().parse().ok().map(|value| ScalarValue::Float64(Some(value))),
+        Type::BYTEA => bytea(text).map(|value| ScalarValue::Binary(Some(value))),
+        // A date may come with the zone of the client's clock behind it, which says nothing here.
+        Type::TIMESTAMP => cast(without_zone(text), &arrow_type(kind)?),
+        Type::DATE => cast(text.split_whitespace().next()?, &DataType::Date32),
+        _ => match arrow_type(kind) {
+            Some(data_type) => cast(text.trim(), &data_type),
+            None => Some(ScalarValue::Utf8(Some(text.to_owned()))),
+        },
+    }
+}
+
+fn cast(text: &str, data_type: &DataType) -> Option<ScalarValue> {
+    let value = ScalarValue::Utf8(Some(text.to_owned())).cast_to(data_type).ok()?;
+    (!value.is_null()).then_some(value)
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "t" | "true" | "y" | "yes" | "on" | "1" => Some(true),
+        "f" | "false" | "n" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// Hexadecimal (`\x6869`) or escaped (`hi\000`) bytes.
+fn bytea(text: &str) -> Option<Vec<u8>> {
+    if let Some(digits) = text.strip_prefix("\\x") {
+        let digits: Vec<u8> = digits
+            .chars()
+            .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
+            .collect::<Option<_>>()?;
+        let pairs = digits.chunks_exact(2);
+        let whole = pairs.remainder().is_empty();
+        return whole
+            .then(|| pairs.map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'\\' => match rest.next()? {
+                b'\\' => b'\\',
+                high => octal([high, rest.next()?, rest.next()?])?,
+            },
+            byte => byte,
+        });
+    }
+    Some(bytes)
+}
+
+fn octal(digits: [u8; 3]) -> Option<u8> {
+    let text = std::str::from_utf8(&digits).ok()?.to_owned();
+    u8::from_str_radix(&text, 8).ok()
+}
+
+/// Reads binary bytes. None if they are not of the type.
+pub fn from_binary(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
+    if arrays::item_type(kind).is_some() {
+        return arrays::from_binary(bytes);
+    }
+    let mut rest = bytes;
+    let value = match *kind {
+        Type::BOOL => ScalarValue::Boolean(Some(rest.try_get_u8().ok()? != 0)),
+        Type::INT2 => ScalarValue::Int16(Some(rest.try_get_i16().ok()?)),
+        Type::INT8 => ScalarValue::Int64(Some(rest.try_get_i64().ok()?)),
+        Type::FLOAT4 => ScalarValue::Float32(Some(rest.try_get_f32().ok()?)),
+        Type::FLOAT8 => ScalarValue::Float64(Some(rest.try_get_f64().ok()?)),
+        Type::DATE => ScalarValue::Date32(Some(rest.try_get_i32().ok()?.checked_add(EPOCH_OFFSET_DAYS)?)),
+        Type::TIME => ScalarValue::Time64Microsecond(Some(rest.try_get_i64().ok()?)),
+        Type::TIMESTAMP => ScalarValue::TimestampMicrosecond(Some(timestamp(&mut rest)?), None),
+        Type::TIMESTAMPTZ => {
+            ScalarValue::TimestampMicrosecond(Some(timestamp(&mut rest)?), Some("+00:00".into()))
+        }
+        Type::INTERVAL => interval(&mut rest)?,
+        Type::NUMERIC => return numeric::parse(&numeric::read_binary(bytes)?),
+        Type::BYTEA => return Some(ScalarValue::Binary(Some(bytes.to_vec()))),
+        Type::UUID => return uuid(bytes),
+        Type::JSONB => return text(bytes.strip_prefix(&[1])?),
+        _ if arrow_type(kind) == Some(DataType::Int32) => ScalarValue::Int32(Some(rest.try_get_i32().ok()?)),
+        _ => return text(bytes),
+    };
+    rest.is_empty().then_some(value)
+}
+
+fn timestamp(rest: &mut &[u8]) -> Option<i64> {
+    rest.try_get_i64().ok()?.checked_add(EPOCH_OFFSET_US)
+}
+
+fn interval(rest: &mut &[u8]) -> Option<ScalarValue> {
+    let nanoseconds = rest.try_get_i64().ok()?.checked_mul(1000)?;
+    let days = rest.try_get_i32().ok()?;
+    let months = rest.try_get_i32().ok()?;
+    Some(ScalarValue::new_interval_mdn(months, days, nanoseconds))
+}
+
+fn uuid(bytes: &[u8]) -> Option<ScalarValue> {
+    if bytes.len() != 16 {
+        return None;
+    }
+    let mut text = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.push_str(&format!("{byte:02x}"));
+    }
+    Some(ScalarValue::Utf8(Some(text)))
+}
+
+fn text(bytes: &[u8]) -> Option<ScalarValue> {
+    Some(ScalarValue::Utf8(Some(std::str::from_utf8(bytes).ok()?.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn texts_become_scalars() {
+        let check = |kind, text, expected: &str| {
+            let value = from_text(&kind, text).unwrap();
+            assert_eq!(format!("{value:?}"), expected, "{kind} {text}");
+        };
+        check(Type::BOOL, "on", "Boolean(true)");
+        check(Type::INT2, "-7", "Int16(-7)");
+        check(Type::INT4, " 42 ", "Int32(42)");
+        check(Type::INT8, "9223372036854775807", "Int64(9223372036854775807)");
+        check(Type::FLOAT8, "1e3", "Float64(1000)");
+        check(Type::FLOAT8, "NaN", "Float64(NaN)");
+        check(Type::NUMERIC, "1.50", "Decimal128(1.50,3,2)");
+        check(Type::VARCHAR, "it's", "Utf8(\"it's\")");
+        check(Type::DATE, "2024-02-29 +01", "Date32(\"2024-02-29\")");
+        check(Type::BYTEA, "\\x6869", "Binary(\"104,105\")");
+        check(Type::BYTEA, "h\\151\\\\", "Binary(\"104,105,92\")");
+        check(
+            Type::TIMESTAMPTZ,
+            "2000-01-01 01:00:00+01",
+            "TimestampMicrosecond(946684800000000, Some(\"+00:00\"))",
+        );
+    }
+
+    #[test]
+    fn wrong_texts_are_refused_with_the_type_and_the_place() {
+        for (kind, text) in [
+            (Type::BOOL, "maybe"),
+            (Type::INT4, "4.5"),
+            (Type::INT2, "70000"),
+            (Type::DATE, "2024-13-01"),
+            (Type::DATE, ""),
+            (Type::BYTEA, "\\x6"),
+            (Type::BYTEA, "\\9"),
+            (Type::TIMESTAMP, "soon"),
+        ] {
+            let failure = decode(&kind, 0, Some(text.as_bytes()), 2).unwrap_err();
+            assert_eq!(failure.sqlstate, "22P02");
+            assert!(failure.message.contains("$2"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn binary_values_become_scalars() {
+        let check = |kind, bytes: &[u8], expected: ScalarValue| {
+            assert_eq!(from_binary(&kind, bytes), Some(expected));
+        };
+        check(Type::BOOL, &[1], ScalarValue::Boolean(Some(true)));
+        check(Type::INT4, &[0, 0, 1, 0], ScalarValue::Int32(Some(256)));
+        check(Type::DATE, &[0, 0, 0, 0], ScalarValue::Date32(Some(EPOCH_OFFSET_DAYS)));
+        check(Type::TIMESTAMP, &[0; 8], ScalarValue::TimestampMicrosecond(Some(EPOCH_OFFSET_US), None));
+        check(Type::TEXT, b"hi", ScalarValue::Utf8(Some("hi".to_owned())));
+        assert_eq!(from_binary(&Type::INT4, &[0, 0, 1]), None);
+        assert_eq!(from_binary(&Type::INT4, &[0, 0, 1, 0, 0]), None);
+        assert_eq!(from_binary(&Type::TEXT, &[0xff]), None);
+        assert_eq!(from_binary(&Type::INTERVAL, &[0; 15]), None);
+    }
+
+    #[test]
+    fn nulls_keep_their_type() {
+        assert_eq!(decode(&Type::INT8, 1, None, 1), Ok(ScalarValue::Int64(None)));
+        assert_eq!(decode(&Type::TEXT, 0, None, 1), Ok(ScalarValue::Utf8(None)));
+    }
+
+    #[test]
+    fn declared_types_win_over_inferred_ones() {
+        assert_eq!(resolve(Type::INT8.oid(), Some(&DataType::Utf8)), Type::INT8);
+        assert_eq!(resolve(0, Some(&DataType::Int32)), Type::INT4);
+        assert_eq!(resolve(Type::UNKNOWN.oid(), Some(&DataType::Utf8View)), Type::TEXT);
+        assert_eq!(resolve(0, Some(&DataType::Null)), Type::TEXT);
+        assert_eq!(resolve(0, None), Type::TEXT);
+    }
+
+    #[test]
+    fn counts_must_agree() {
+        assert_eq!(decode_all(&[Type::INT4], &[], &[]).unwrap_err().sqlstate, "08P01");
+        let one = Some(Bytes::from_static(b"1"));
+        assert!(decode_all(&[Type::INT4], &[0, 0], std::slice::from_ref(&one)).is_err());
+        assert_eq!(decode_all(&[Type::INT4], &[0], &[one]).unwrap(), [ScalarValue::Int32(Some(1))]);
+    }
+}
