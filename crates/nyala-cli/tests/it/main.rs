@@ -17,6 +17,7 @@ mod bit_flips;
 mod cancel;
 mod cancel_operators;
 mod catalog_copies;
+mod catalog_watch;
 mod check_cube;
 mod clients;
 mod crash;

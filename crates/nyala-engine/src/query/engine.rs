@@ -24,6 +24,7 @@ use super::activity::{self, Registry};
 use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::catalog_copies::{self, CatalogCopies};
+use super::catalog_watch;
 use super::cubes::damage;
 use super::cubes::freshness::{self, FileChecks};
 use super::history::History;
@@ -170,6 +171,7 @@ impl Engine {
         damage::watch(&engine, found_damage);
         live::forget_leftovers_later(&engine);
         catalog_copies::watch(&engine);
+        catalog_watch::follow(&engine);
         freshness::watch(&engine, Duration::from_millis(config.cubes.check_files_ms)).await;
         Ok(engine)
     }

@@ -9,6 +9,7 @@ mod backup;
 mod budget;
 mod burden;
 mod catalog_copies;
+mod catalog_watch;
 mod cubes;
 mod ddl;
 mod engine;
