@@ -1,4 +1,4 @@
-//! What can go wrong with a disk store, by what the caller can do next.
+//! Errors of a disk store, by the caller's next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Damage {
     pub file: PathBuf,
     /// Where in it, in bytes.
     pub offset: u64,
-    /// What was expected.
+    /// The expectation that failed.
     pub reason: String,
     /// The rows that are not served therefore, as far as they are known.
     pub rows: Option<Box<LostRows>>,
@@ -62,7 +62,7 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// Why a disk store did not do what it was asked.
+/// The reason why a disk store refused or failed an operation.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OplogError {
     /// The operating system failed. The operation had no effect.
@@ -72,10 +72,10 @@ pub enum OplogError {
         action: &'static str,
         /// The file or folder.
         file: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: Arc<io::Error>,
     },
-    /// A file is not as it was written. Restore it, or salvage what is whole.
+    /// A file is not as it was written. Restore it, or salvage the undamaged part.
     #[error("{0}; restore a backup, or copy out what is whole with `nyala disk-store salvage`")]
     Damaged(Damage),
     /// The disk is full. Deleting still works; writing goes on by itself when there is space.
@@ -89,13 +89,13 @@ pub enum OplogError {
     ReadOnly {
         /// The store's folder.
         folder: PathBuf,
-        /// What happened.
+        /// The cause.
         reason: String,
     },
     /// The write may or may not be found after a restart; it is not visible now.
     #[error("a write could not be confirmed: {reason}; ask for the row before you write it again")]
     Unconfirmed {
-        /// What happened.
+        /// The cause.
         reason: String,
     },
     /// Another process works in the folder.
@@ -103,7 +103,7 @@ pub enum OplogError {
     InUse {
         /// The store's folder.
         folder: PathBuf,
-        /// What the other process wrote about itself.
+        /// The other process, as it describes itself in the lock file.
         holder: String,
     },
     /// A row was not in the version that the write was made for. Read it again and retry.
@@ -134,10 +134,10 @@ pub enum OplogError {
         /// Its name.
         table: String,
     },
-    /// What was asked cannot be done as it is.
+    /// The request cannot be carried out as it is.
     #[error("{reason}")]
     Invalid {
-        /// What is wrong with it, and what would be right.
+        /// The fault of the request, and the remedy.
         reason: String,
     },
     /// A column that allows no null was to get one.
@@ -154,9 +154,9 @@ pub enum OplogError {
         "changes after LSN {after} are not kept, or it has not come yet; the oldest are after {oldest}: read the table anew"
     )]
     ChangesGone {
-        /// The LSN that was asked for.
+        /// The requested LSN.
         after: u64,
-        /// The lowest LSN that can be asked for.
+        /// The lowest LSN that can be requested.
         oldest: u64,
     },
     /// The store was closed.
@@ -187,7 +187,7 @@ impl OplogError {
         }
     }
 
-    /// The damage, if that is what it is.
+    /// The damage, if the error is one.
     pub fn damage(&self) -> Option<&Damage> {
         match self {
             Self::Damaged(damage) => Some(damage),

@@ -19,14 +19,14 @@ pub struct Label {
     rejected: u64,
 }
 
-/// What the statement of a label did.
+/// The effect of the statement of a label.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Labelled {
     /// Its LSN, which is the version of the rows it wrote.
     pub lsn: u64,
-    /// Rows that it inserted or replaced, those that came twice counted twice.
+    /// Rows that it inserted or replaced; a row that came twice counts twice.
     pub rows: u64,
-    /// Rows that were left out by who made the statement.
+    /// Rows that the client left out of the statement.
     pub rejected: u64,
 }
 
@@ -42,7 +42,7 @@ impl Label {
         Ok(Self { name: name.into(), rejected: 0 })
     }
 
-    /// The same, with the number of rows that were left out, to be told again with the others.
+    /// The same, with the number of rows that were left out, to be reported again with the other counts.
     pub fn rejecting(mut self, rejected: u64) -> Self {
         self.rejected = rejected;
         self
@@ -53,12 +53,12 @@ impl Label {
         &self.name
     }
 
-    /// What a statement of so many rows does under this label.
+    /// The effect of a statement of so many rows under this label.
     pub(crate) fn done(&self, lsn: u64, rows: usize) -> Labelled {
         Labelled { lsn, rows: rows as u64, rejected: self.rejected }
     }
 
-    /// What stands in front of the rows in a frame.
+    /// Writes the label in front of the rows in a frame.
     pub(crate) fn write(&self, out: &mut Out, rows: usize) {
         out.text(&self.name);
         out.var(rows as u64);
@@ -101,8 +101,8 @@ impl Labels {
         self.by_name.get(name).copied()
     }
 
-    /// Adds the newest label. A log that is read again may have one whose first load was forgotten when it was written: none is
-    /// forgotten while a log is read.
+    /// Adds the newest label. A label may come twice in a log, if its first load was forgotten before the second was
+    /// written: no label is forgotten while a log is read.
     pub(crate) fn add(&mut self, name: Arc<str>, done: Labelled) {
         if self.by_name.insert(name.clone(), done).is_some() {
             self.order.retain(|known| *known != name);

@@ -1,4 +1,4 @@
-//! What a table is: names, columns, key, options, and every schema it had.
+//! The definition of a table: names, columns, key, options, and every schema it had.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ pub enum Durability {
     /// When it is on disk; writes that come together share one fsync.
     #[default]
     Group,
-    /// When it is handed to the operating system, which is told to write it out at short intervals: a power
-    /// cut loses what was written since.
+    /// When it is handed to the operating system, which is told to write it out at short intervals: a power cut loses
+    /// the writes since the last interval.
     Interval,
     /// When it is handed to the operating system, which writes it out when it likes.
     Os,
@@ -41,7 +41,7 @@ pub struct TableSpec {
 }
 
 impl TableSpec {
-    /// A table with one bucket, whose writes are acknowledged when they are on disk, and whose rows stay.
+    /// A table with one bucket, no expiry, and writes that are acknowledged when they are on disk.
     pub fn new(name: &str, schema: SchemaRef, key: &[&str]) -> Self {
         let key = key.iter().map(|name| (*name).to_owned()).collect();
         Self { name: name.to_owned(), schema, key, buckets: 1, durability: Durability::Group, ttl_ms: None }

@@ -50,7 +50,7 @@
 //! start:    manifest ▸ hashes ▸ index ▸ rest of the log ▸ (serving) ▸ values
 //! ```
 //!
-//! What is on disk is drawn in `docs/formats/disk-store.md`.
+//! The format on disk is drawn in `docs/formats/disk-store.md`.
 
 mod codec;
 mod error;

@@ -3,12 +3,12 @@
 use arrow_buffer::{Buffer, MutableBuffer};
 use memmap2::MmapMut;
 
-/// From here on it is mapped from the system, in huge pages where there are any: a fault for each 4 KiB takes a quarter of
-/// the time in which a recovery reads values.
+/// Memory of at least this size is mapped from the system, in huge pages where there are any: a fault for each 4 KiB
+/// takes a quarter of the time in which a recovery reads values.
 const MAPPED_BYTES: usize = 4 << 20;
 
-/// From here on memory that is soon given back is mapped: an allocator keeps what it is given back for seconds, and
-/// a recovery needs much at once.
+/// Short-lived memory of at least this size is mapped: an allocator keeps freed memory for seconds, and a recovery
+/// needs much at once.
 const BRIEFLY_MAPPED_BYTES: usize = 256 << 10;
 
 /// Zeroed memory, aligned for every type.
@@ -22,7 +22,7 @@ impl Space {
         Self::mapped_from(MAPPED_BYTES, bytes)
     }
 
-    /// The same for what is soon given back.
+    /// The same for short-lived memory.
     pub(crate) fn brief(bytes: usize) -> Self {
         Self::mapped_from(BRIEFLY_MAPPED_BYTES, bytes)
     }
@@ -37,7 +37,7 @@ impl Space {
                 }
                 Self::Mapped(mapped)
             }
-            // As zeros from the allocator, which are not written before they are read.
+            // Allocated as zeros, which the allocator need not write before they are read.
             None => Self::Allocated(MutableBuffer::from(vec![0_i128; bytes.div_ceil(size_of::<i128>())])),
         }
     }

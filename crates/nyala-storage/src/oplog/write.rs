@@ -14,10 +14,10 @@ use super::labels::Label;
 use super::meta::{SchemaVersion, TableMeta};
 use super::unit::Keys;
 
-/// What must hold for a write to be done. Otherwise nothing of it is.
+/// The condition of a write. If it does not hold the write has no effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     Always,
     /// None of the rows to insert exists, and no two of them have one key.
@@ -36,9 +36,10 @@ pub struct Write {
     pub upserts: Option<RecordBatch>,
     /// The key columns, in the order of the key, of rows to delete. Keys that are not there are fine.
     pub deletes: Option<RecordBatch>,
-    /// What must hold.
+    /// The condition of the write.
     pub condition: Condition,
-    /// Under this label it is done once: later it is not, whatever its rows, and what it did is said again.
+    /// Makes the write idempotent: a later write with this label has no effect, even with other rows, and gives the
+    /// first one's result.
     pub label: Option<Label>,
 }
 
@@ -65,7 +66,7 @@ impl Write {
         self
     }
 
-    /// Bytes of the texts and blobs of its rows: it is no smaller once it is written down.
+    /// Bytes of the texts and blobs of its rows: the least size of the encoded write.
     pub(crate) fn text_bytes(&self) -> u64 {
         let batches = self.upserts.iter().chain(&self.deletes);
         batches.flat_map(RecordBatch::columns).map(|column| text_bytes(column)).sum()
@@ -158,8 +159,8 @@ impl PreparedWrite {
         Ok(Self { schema, deletes, upserts, condition: write.condition, label: write.label })
     }
 
-    /// The same write, with columns of its own if those given keep much more memory than the rows need, as
-    /// slices of large batches do. `payload` is what it was encoded to.
+    /// The same write, with columns of its own if the given ones keep much more memory than the rows need, as slices
+    /// of large batches do. `payload` is the encoded write.
     pub(crate) fn compact(self, payload: &[u8], meta: &TableMeta, seed: u64) -> Result<Self> {
         let columns = self.upserts.iter().flat_map(|rows| &rows.columns);
         let kept: usize = columns.map(|column| column.get_buffer_memory_size()).sum();
@@ -288,12 +289,12 @@ impl GrowingRows {
         Some(())
     }
 
-    /// Forgets what was read of a frame that made no sense.
+    /// Drops the rows of a frame that could not be read.
     pub(crate) fn undo(&mut self) {
         self.columns.iter_mut().flatten().for_each(|column| column.truncate(self.rows));
     }
 
-    /// Makes room for so many rows like those that are there; no buffer gets more than so many bytes.
+    /// Makes room for so many rows of the present average size; no buffer gets more than so many bytes.
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         let times = rows as f64 / self.rows.max(1) as f64;
         self.columns.iter_mut().flatten().for_each(|column| column.reserve(times, bytes));
@@ -321,7 +322,7 @@ fn misfit(table: &str, what: &str) -> OplogError {
     OplogError::invalid(format!("rows for table `{table}` {what}"))
 }
 
-/// The columns of a batch as `expected`, or what is wrong with them.
+/// The columns of a batch as `expected`, or the misfit.
 fn fit_columns(table: &str, batch: &RecordBatch, expected: &arrow_schema::Schema) -> Result<Vec<ArrayRef>> {
     if batch.num_columns() != expected.fields().len() {
         let what = format!("have {} columns, not {}", batch.num_columns(), expected.fields().len());

@@ -1,7 +1,7 @@
 //! Arrow arrays as plain buffers that start at their first value, and back.
 //!
-//! Every type is one of few shapes. Text and binary have one form, offsets and bytes, whatever their Arrow
-//! type: views are built when an array is made.
+//! Every type is one of few shapes. Text and binary of every Arrow type have one form, offsets and bytes: views are
+//! built when an array is made.
 
 use arrow_array::{
     Array, BinaryArray, BinaryViewArray, StringArray, StringViewArray, cast::AsArray, make_array,
@@ -61,8 +61,8 @@ impl Part {
     }
 }
 
-/// Takes an array apart; `None` for types that live tables do not hold, and for views of more than offsets of 4 bytes
-/// can tell apart.
+/// Takes an array apart; `None` for types that live tables do not hold, and for views of more bytes than offsets of 4
+/// bytes can address.
 pub(crate) fn flatten(array: &dyn Array) -> Option<Flat> {
     let fits = || text_bytes(array) <= i32::MAX as u64;
     match array.data_type() {
@@ -126,7 +126,7 @@ fn cut(buffer: &Buffer, offset: usize, bytes: usize) -> Option<Buffer> {
     (offset + bytes <= buffer.len()).then(|| buffer.slice_with_length(offset, bytes))
 }
 
-/// Offsets that start at 0, and the range of what they point to.
+/// Offsets rebased to start at 0, and the range of values or bytes they cover.
 pub(crate) fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
     buffer: &Buffer,
     offset: usize,

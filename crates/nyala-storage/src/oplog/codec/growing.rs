@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use super::{Flat, In, Part, child_types, inflate};
 
-/// A column whose rows are read one frame after another.
+/// A column that grows by the rows of one frame after another.
 #[derive(Debug)]
 pub(crate) struct Growing {
     rows: usize,
@@ -84,7 +84,7 @@ impl Growing {
         self.children.iter_mut().try_for_each(|child| child.append(input, child_rows))
     }
 
-    /// Forgets what is behind the first rows, also of a frame that could be read in part only.
+    /// Keeps the first rows and drops the rest, including a frame that was read only in part.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.rows = rows;
         if let Some(nulls) = &mut self.nulls {
@@ -156,7 +156,7 @@ impl Growing {
     }
 }
 
-/// Keeps the offsets of the first rows; gives how much they point to.
+/// Keeps the offsets of the first rows; gives the end of their values.
 fn cut<O: ArrowNativeType>(offsets: &mut Vec<O>, rows: usize) -> usize {
     offsets.truncate(rows + 1);
     offsets.last().map_or(0, |last| last.as_usize())

@@ -1,5 +1,5 @@
-//! Values to bytes and back. Nothing read is trusted: what does not fit gives `None`, which the caller, who
-//! knows file and offset, reports as damage.
+//! Values to bytes and back. No input is trusted: malformed bytes give `None`, and the caller, which knows file and
+//! offset, reports damage.
 
 mod bytes;
 mod flat;

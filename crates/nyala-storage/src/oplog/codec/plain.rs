@@ -1,7 +1,7 @@
 //! The one form in which a table holds values of a type, and the one form of each key.
 //!
-//! Dictionaries, runs and views of lists are ways to write values down, not values: a table holds what they say.
-//! Names and metadata inside of nested types are the table's, whatever a batch calls them.
+//! Dictionaries, runs and list views are encodings: a table holds the plain values. Names and metadata inside of
+//! nested types come from the table, not from the batch.
 
 use std::sync::Arc;
 

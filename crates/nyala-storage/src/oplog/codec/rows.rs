@@ -70,7 +70,7 @@ fn write_lengths<O: ArrowNativeType>(out: &mut Out, offsets: &[O]) -> u8 {
     }
 }
 
-/// Reads what [`write_rows`] wrote; gives columns without rows if there are none.
+/// Reads the output of [`write_rows`]; gives columns without rows if there are none.
 pub(crate) fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usize, Vec<ArrayRef>)> {
     let rows = read_count(input)?;
     if rows == 0 {
@@ -86,7 +86,7 @@ pub(crate) fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usiz
     Some((rows, columns))
 }
 
-/// The number of rows that begins them. If it is not 0 the columns follow.
+/// The number of rows at the start. If it is not 0 the columns follow.
 pub(crate) fn read_count(input: &mut In<'_>) -> Option<usize> {
     usize::try_from(input.var()?).ok().filter(|rows| *rows <= u32::MAX as usize)
 }

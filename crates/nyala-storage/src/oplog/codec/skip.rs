@@ -1,4 +1,4 @@
-//! Passing over columns of a frame that nobody wants yet.
+//! Passing over columns of a frame that are not needed yet.
 
 use arrow_buffer::bit_util;
 use arrow_schema::DataType;

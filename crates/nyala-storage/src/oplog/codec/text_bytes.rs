@@ -34,7 +34,7 @@ fn ends<O: OffsetSizeTrait>(offsets: &[O]) -> (usize, usize) {
     (from, offsets.last().map_or(from, |offset| offset.as_usize()))
 }
 
-/// The length of each row's value; nothing for what is neither text nor blob.
+/// The length of each row's value; empty for types other than text and blob.
 fn lengths(array: &dyn Array) -> Vec<u64> {
     let mut lengths = match array.data_type() {
         DataType::Utf8View => of_views(array.as_string_view().views()),

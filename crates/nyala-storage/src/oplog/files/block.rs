@@ -1,4 +1,4 @@
-//! Reading a block file. Whatever it gives was verified.
+//! Reading a block file. All content is verified before it is returned.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::space::Space;
 use crate::oplog::vfs::{FileHandle, Folder};
 
-/// Blocks that are read at once: what was read is verified while the processor still has it at hand.
+/// Blocks per read: few enough that they are verified while they are still in the processor's cache.
 const READ_BLOCKS: usize = 8;
 const PIECE_BYTES: usize = READ_BLOCKS * BLOCK_BYTES;
 
@@ -24,7 +24,7 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// Opens the file that `header` names; it must be the one that the manifest means.
+    /// Opens the file that `header` names and checks that it is the one in the manifest.
     pub(crate) fn open(folder: &Folder, header: &BlockHeader, expected: Option<&FileRef>) -> Result<Self> {
         let name = header.name();
         let file = folder.open(&name).map_err(|error| missing(folder, &name, error))?;
@@ -82,9 +82,9 @@ impl BlockFile {
         self.file.damaged(0, format!("section {tag:?} is missing"))
     }
 
-    /// Some ranges of a section that must be there, one behind the other. They are in order, and none begins before the
-    /// end of another, the same each time they are asked for. All of the section is read and verified, but only they stay
-    /// in memory.
+    /// Ranges of a section that must be there, one behind the other in the result. The ranges ascend without overlap,
+    /// and `ranges` gives the same ones at each call. All of the section is read and verified, but only the ranges
+    /// stay in memory.
     pub(crate) fn require_ranges<I: Iterator<Item = Range<usize>>>(
         &self,
         tag: Tag,
@@ -153,7 +153,7 @@ impl BlockFile {
         Ok(block.into())
     }
 
-    /// Reads everything; gives what is damaged.
+    /// Reads all sections; gives the errors.
     pub(crate) fn verify(&self) -> Vec<OplogError> {
         let read = self.footer.sections.iter().map(|section| self.read_section(section, Space::brief));
         read.filter_map(Result::err).collect()
@@ -166,7 +166,7 @@ impl BlockFile {
     }
 }
 
-/// A file that the manifest names and that is not there is damage, not a failure of the system.
+/// A missing file that the manifest names is damage, not a failure of the system.
 fn missing(folder: &Folder, name: &str, error: OplogError) -> OplogError {
     match &error {
         OplogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {

@@ -2,7 +2,7 @@
 
 use crate::oplog::codec::{In, Out};
 
-/// Bytes of the header, and what sections are padded to.
+/// Bytes of the header, and the multiple to which sections are padded.
 pub(crate) const ALIGN: usize = 64;
 /// Bytes that have a checksum each.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
@@ -12,7 +12,7 @@ pub(crate) const END: &[u8; 8] = b"NYALAEND";
 const MAGIC: &[u8; 8] = b"NYALABLK";
 const FORMAT: u32 = 1;
 
-/// What a block file holds.
+/// The content of a block file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BlockKind {
     Values = 1,
@@ -20,7 +20,7 @@ pub(crate) enum BlockKind {
     Dead = 3,
 }
 
-/// Whose file it is.
+/// The owner of a block file: its store, table and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlockHeader {
     pub(crate) kind: BlockKind,
@@ -48,7 +48,7 @@ impl BlockHeader {
     }
 }
 
-/// What a section is: column plus 1 or 0, node, buffer.
+/// Identifies a section: column plus 1 or 0, node, buffer.
 pub(crate) type Tag = (u32, u32, u32);
 
 /// Where a section lies.
@@ -65,14 +65,14 @@ impl Section {
         self.bytes.next_multiple_of(ALIGN as u64)
     }
 
-    /// Where the checksum of a block starts.
+    /// Initial value of a block's checksum.
     pub(crate) fn block_seed(tag: Tag, block: usize) -> u32 {
         let place = [tag.0, tag.1, tag.2, block as u32];
         place.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, &part.to_le_bytes()))
     }
 }
 
-/// What stands behind the sections.
+/// The index of the sections, which stands behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Footer {
     pub(crate) rows: u64,

@@ -1,10 +1,10 @@
-//! Tables whose files could not be read at a start: what is needed of the logs once they are repaired.
+//! Tables with files that could not be read at a start, and the log range they need once they are repaired.
 
 use super::Manifest;
 use crate::oplog::codec::{In, Out};
 
-/// A table of which the manifest still says what an older one said, and where in the logs lies what happened to it
-/// since. Other tables of the store go on meanwhile.
+/// A table with entries copied from an older manifest, and the log range of its changes since. Other tables of the
+/// store go on meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeldTable {
     pub(crate) table: u32,
@@ -12,7 +12,7 @@ pub(crate) struct HeldTable {
     pub(crate) lsn: u64,
     /// Log and offset where reading goes on.
     pub(crate) from: (u64, u64),
-    /// Log and offset behind which nothing happened to it.
+    /// Log and offset behind which the table has no changes.
     pub(crate) to: (u64, u64),
 }
 
@@ -39,14 +39,14 @@ impl Manifest {
         self.held.iter().find(|held| held.table == table)
     }
 
-    /// Takes over from an older manifest what it says of a table that cannot be read; `read_to` is where the logs ended
-    /// when that was found, and `changed` says whether something happened to the table behind the older manifest. False if
-    /// that does not have the table.
+    /// Takes over an older manifest's entries of a table that cannot be read; `read_to` is the end of the logs when
+    /// the damage was found, and `changed` says whether the table has changes behind the older manifest. False if the
+    /// older manifest does not have the table.
     pub(crate) fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64), changed: bool) -> bool {
         let Some(meta) = older.tables.iter().find(|meta| meta.id == table) else { return false };
         let now = HeldTable { table, lsn: older.lsn, from: older.log, to: read_to };
         let held = older.held(table).copied().unwrap_or(now);
-        // A table that was repaired, written to, and damaged once more has changes behind those it was held for.
+        // A table that was repaired, written to, and damaged again has changes behind its held range.
         let to = if changed { held.to.max(read_to) } else { held.to };
         self.held.push(HeldTable { to, ..held });
         self.tables.push(meta.clone());

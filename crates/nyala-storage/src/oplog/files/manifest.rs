@@ -18,7 +18,7 @@ const OLDEST_FORMAT: u32 = 1;
 pub(crate) struct LogEntry {
     pub(crate) number: u64,
     pub(crate) first_lsn: u64,
-    /// Where it ends; for the newest, what was on disk.
+    /// Where it ends; for the newest, the length that was on disk.
     pub(crate) bytes: u64,
 }
 
@@ -58,13 +58,13 @@ pub(crate) struct Manifest {
     pub(crate) log: (u64, u64),
     pub(crate) next_table: u32,
     pub(crate) next_unit: u64,
-    /// LSNs with the milliseconds since 1970 when what follows was written.
+    /// LSNs, each with the milliseconds since 1970 at which the changes after it were written.
     pub(crate) clock: Vec<(u64, u64)>,
     pub(crate) logs: Vec<LogEntry>,
     pub(crate) tables: Vec<TableMeta>,
     pub(crate) units: Vec<UnitEntry>,
     pub(crate) held: Vec<HeldTable>,
-    /// Of those tables that have some.
+    /// Only for tables that have labels.
     pub(crate) labels: Vec<(u32, Labels)>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) use names::{is_ours, manifest_name, manifest_number};
 pub(crate) use sparse::SparseReader;
 pub(crate) use write::BlockWriter;
 
-/// A file, and what a file must be to be that one.
+/// A file, with its version, length and checksum, by which it is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FileRef {
     pub(crate) version: u64,

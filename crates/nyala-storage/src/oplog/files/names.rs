@@ -24,7 +24,7 @@ pub(crate) fn manifest_number(name: &str) -> Option<u64> {
     (manifest_name(number) == name).then_some(number)
 }
 
-/// Whether a store writes files of such a name, logs apart, which it may therefore remove.
+/// Whether the name is that of a store's file other than a log: the store may remove such files.
 pub(crate) fn is_ours(name: &str) -> bool {
     let block = name.starts_with('t') && [".seg", ".key", ".del"].iter().any(|end| name.ends_with(end));
     block || manifest_number(name).is_some() || (name.starts_with("manifest-") && name.ends_with(".tmp"))

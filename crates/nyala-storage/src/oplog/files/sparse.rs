@@ -1,4 +1,4 @@
-//! Reading little of a section: only the blocks that hold it, each verified.
+//! Reading small ranges of a section: only the blocks that hold them, each verified.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::BlockFile;
 use super::footer::{BLOCK_BYTES, Section, Tag};
 use crate::oplog::error::Result;
 
-/// Ranges of sections, with the blocks that were read for them: what lies close to each other is read once.
+/// Ranges of sections, with a cache of the blocks read for them: neighbouring ranges share one read.
 #[derive(Debug)]
 pub(crate) struct SparseReader<'a> {
     file: &'a BlockFile,

@@ -7,7 +7,7 @@ use crate::oplog::vfs::{FileHandle, Folder};
 
 const WRITE_BYTES: usize = 1 << 20;
 
-/// So much of a section is written and synced at a time: more in one go would hold up the syncs of others for long.
+/// Bytes of a section written and synced at a time: a larger piece would delay other threads' syncs for long.
 const PIECE_BYTES: usize = if cfg!(test) { 2 << 10 } else { 8 << 20 };
 
 /// A block file being written, section by section.
@@ -30,7 +30,7 @@ impl BlockWriter {
         self.section_in_pieces(tag, bytes, &mut || Ok(()))
     }
 
-    /// The same for one that may be large: `between` is called after each piece that is synced.
+    /// The same for a section that may be large: `between` is called after each synced piece.
     pub(crate) fn section_in_pieces(
         &mut self,
         tag: Tag,
@@ -81,7 +81,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes the footer and makes the content durable; the name is when the folder is synced.
+    /// Writes the footer and makes the content durable; the name becomes durable when the folder is synced.
     pub(crate) fn finish(mut self) -> Result<FileRef> {
         let footer = self.footer.encode();
         let crc = footer_crc(&self.header, &footer);
@@ -95,7 +95,7 @@ impl BlockWriter {
     }
 }
 
-/// The checksum of a footer, bound to whose file it is.
+/// The checksum of a footer, bound to the header of its file.
 pub(crate) fn footer_crc(header: &BlockHeader, footer: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header.encode()), footer)
 }

@@ -10,15 +10,15 @@ const MAGIC: &[u8; 8] = b"NYALALOG";
 /// Since 2 there are labels.
 const FORMAT: u32 = 2;
 const OLDEST_FORMAT: u32 = 1;
-/// Payloads from here on are written from where they are, not copied together first.
+/// Payloads of at least this size are written from their own buffer, not copied together first.
 const COPY_BYTES: usize = 64 << 10;
-/// What is this much smaller than what is filled at once is small.
+/// An append this many times smaller than the preallocated piece is small.
 const SMALL_SHARE: u64 = 16;
-/// What a log has behind its end. No frame begins so, as none is so long, and a page that a disk gives back as zeros or at random
-/// is not taken for one that was never written.
+/// Fills a log behind its end. No frame begins with it, as no frame is that long, and a page that a disk returns as
+/// zeros or at random does not pass for an unwritten one.
 pub(super) const FILLER: u8 = 0xA5;
 
-/// What the first 64 bytes say.
+/// The first 64 bytes of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogHeader {
     pub(crate) store: [u8; 16],
@@ -80,13 +80,13 @@ impl LogHeader {
 /// The log that is written to.
 #[derive(Debug)]
 pub(crate) struct Log {
-    /// None if the logs are damaged: nothing is written behind that.
+    /// None if the logs are damaged: no append goes behind the damage.
     file: Option<FileHandle>,
     pub(crate) number: u64,
     seed: u32,
-    /// What is known to be on disk.
+    /// End of the part that is known to be on disk.
     pub(crate) synced: u64,
-    /// What is written.
+    /// End of the written frames.
     pub(crate) end: u64,
     /// LSN of the last frame that is known to be on disk.
     pub(crate) synced_lsn: u64,
@@ -94,10 +94,10 @@ pub(crate) struct Log {
     last_lsn: u64,
     /// Up to where the file is filled, if that is behind the end.
     filled: u64,
-    /// So much is filled at once; 0 nothing.
+    /// Bytes filled at a time; 0 turns filling off.
     preallocate: u64,
-    /// Why a sync failed. What of the file is on disk is not known then, and the kernel would say yes to the next sync
-    /// without writing what it dropped: nothing more is asked of the file.
+    /// The error of a failed sync. It is not known then how much of the file is on disk, and the kernel would confirm
+    /// the next sync without writing the pages it dropped: the file is not used again.
     failed: Option<OplogError>,
 }
 
@@ -160,9 +160,9 @@ impl Log {
         Ok(())
     }
 
-    /// Fills the file some way behind its end. What is written there later is durable without the file's new length, for
-    /// which a file system would write to its own journal, on a thread of its own, each time. A large statement
-    /// takes so long itself that this does not count.
+    /// Fills the file some way behind its end. Later writes there are durable without a new file length, for which a
+    /// file system would write to its own journal, on a thread of its own, each time. A large statement takes so long
+    /// itself that this does not count.
     fn fill_ahead(&mut self) {
         let small = (self.end - self.synced).saturating_mul(SMALL_SHARE) <= self.preallocate;
         if self.preallocate == 0 || self.end < self.filled || !small {
@@ -173,7 +173,7 @@ impl Log {
         match file.write_all(&filler, self.end) {
             Ok(()) => self.filled = self.end + self.preallocate,
             Err(error) => {
-                // Nothing is lost but time: the log grows by what is written. Others may need the space.
+                // This costs only time: the log grows with each append. Others may need the space.
                 tracing::debug!(%error, "a log could not be filled ahead");
                 if let Err(error) = file.truncate(self.end) {
                     tracing::debug!(%error, "what a log is filled with could not be cut off");
@@ -184,7 +184,7 @@ impl Log {
         }
     }
 
-    /// Makes all that was appended durable. It is never tried twice: once it failed, it fails for ever.
+    /// Makes all appends durable. After a failure it is not tried again: it fails for ever.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.fill_ahead();
         let done = self.file()?.sync();
@@ -195,7 +195,7 @@ impl Log {
         done
     }
 
-    /// Gives back what is filled behind the end: nothing more is written. If that fails it is only space.
+    /// Gives back the filled space behind the end, since the log gets no more appends. A failure costs only space.
     pub(crate) fn finish(&self) {
         if let Ok(file) = self.file()
             && self.filled > self.end
@@ -210,14 +210,14 @@ impl Log {
         self.failed.is_some()
     }
 
-    /// Cuts off what an append that failed left behind `end`, durably.
+    /// Cuts off the bytes that a failed append left behind `end`, durably.
     pub(crate) fn cut_back(&mut self, end: u64) -> Result<()> {
         self.file()?.truncate(end)?;
         (self.filled, self.preallocate) = (end, 0);
         self.sync()
     }
 
-    /// Counts what was appended from `end` on no more, whatever of it is in the file. The last frame before has this LSN.
+    /// Ignores the frames appended from `end` on, even if some are in the file. The last frame before has this LSN.
     pub(crate) fn forget(&mut self, end: u64, last_lsn: u64) {
         (self.end, self.last_lsn) = (end, last_lsn);
     }

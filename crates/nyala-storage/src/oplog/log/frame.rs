@@ -8,7 +8,7 @@ pub(crate) const HEAD_BYTES: usize = 24;
 /// Table numbers are below this.
 pub(crate) const TABLE_LIMIT: u32 = 1 << 24;
 
-/// What a frame does.
+/// The operation of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Write,
@@ -18,11 +18,11 @@ pub(crate) enum Kind {
     DropTable,
     AlterTable,
     Clock,
-    /// A write with a key that has the hash of another key: who replays it has to compare keys.
+    /// A write with a key that has the hash of another key: replay has to compare keys.
     WriteExact,
 }
 
-/// What the numbers from 1 on stand for, and whether a label is in front of the payload.
+/// The meaning of the numbers from 1 on, and whether a label is in front of the payload.
 const KINDS: &[(Kind, bool)] = &[
     (Kind::Write, false),
     (Kind::Truncate, false),
@@ -62,8 +62,8 @@ pub(crate) struct Record {
     payload_crc: Option<u32>,
 }
 
-/// Checksums of payloads from here on are computed by who makes them; of smaller ones it costs less to compute them
-/// anew than to combine them with the header's.
+/// Checksums of payloads of at least this size are computed when the record is made; for smaller payloads computing
+/// them anew costs less than combining them with the header's.
 const COMBINE_BYTES: usize = 4096;
 
 impl Record {
@@ -72,7 +72,7 @@ impl Record {
         Self { kind, table, labelled: false, payload, payload_crc }
     }
 
-    /// The same, whose payload begins with a label.
+    /// The same, with a payload that begins with a label.
     pub(crate) fn labelled(self) -> Self {
         Self { labelled: true, ..self }
     }
@@ -81,7 +81,7 @@ impl Record {
         (HEAD_BYTES + self.payload.len()) as u64
     }
 
-    /// Appends the header, for a log of this `seed`; `back` is the distance to what is known to be on disk.
+    /// Appends the header, for a log of this `seed`; `back` is the distance to the part known to be on disk.
     pub(crate) fn write_head(&self, out: &mut Vec<u8>, seed: u32, lsn: u64, back: u64) {
         let length = (self.payload.len() as u32).to_le_bytes();
         let tagged = (self.table | self.kind.number(self.labelled) << 24).to_le_bytes();
@@ -108,7 +108,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) lsn: u64,
     pub(crate) back: u32,
     pub(crate) label: Option<FrameLabel<'a>>,
-    /// What comes behind the label.
+    /// The bytes behind the label.
     pub(crate) payload: &'a [u8],
     bytes: u64,
 }
@@ -143,7 +143,7 @@ impl<'a> Frame<'a> {
         Some(Self { kind, table: tagged & (TABLE_LIMIT - 1), lsn, back, label, payload: input.0, bytes })
     }
 
-    /// Whether `bytes`, a frame that is not valid, are one bit away from one that is, which is none of its length.
+    /// Whether flipping one bit outside of the length makes the invalid frame `bytes` valid.
     pub(crate) fn is_one_bit_off(seed: u32, bytes: &[u8]) -> bool {
         let (Some(length), Some(stored), Some(rest)) =
             (bytes.get(..4), bytes.get(4..).and_then(|rest| In(rest).u32()), bytes.get(8..))
@@ -151,7 +151,7 @@ impl<'a> Frame<'a> {
             return false;
         };
         let difference = stored ^ crc32c::crc32c_append(crc32c::crc32c_append(seed, length), rest);
-        // What each bit of the last byte changes in the checksum, and so on with the byte before it.
+        // The change of the checksum for each bit of the last byte, then of the byte before it, and so on.
         let mut changes: [u32; 8] =
             std::array::from_fn(|bit| crc32c::crc32c(&[1 << bit]) ^ crc32c::crc32c(&[0]));
         let zero = crc32c::crc32c(&[0]);

@@ -17,7 +17,7 @@ pub(crate) struct ScanEnd {
     pub(crate) offset: u64,
     /// LSN of the next frame.
     pub(crate) next_lsn: u64,
-    /// Whether everything up to the end that was asked for is valid.
+    /// Whether all frames up to the requested end are valid.
     pub(crate) whole: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn scan(
     Ok(end)
 }
 
-/// Like [`scan`], but goes on behind frames that are not valid; `lost` is told where and which LSNs they had.
+/// Like [`scan`], but goes on behind invalid frames; `lost` gets the offset and the LSNs of the missing frames.
 pub(crate) fn scan_around_damage(
     file: &FileHandle,
     seed: u32,
@@ -70,7 +70,7 @@ pub(crate) fn scan_around_damage(
     }
 }
 
-/// Offset and LSN of the first valid frame behind one that is not.
+/// Offset and LSN of the first valid frame behind an invalid one.
 fn next_frame(file: &FileHandle, seed: u32, broken: &ScanEnd, to: u64) -> Result<Option<(u64, u64)>> {
     let mut found = None;
     frames_behind(file, seed, broken.offset, to, broken.next_lsn + 1, &mut |offset, frame| {
@@ -86,7 +86,7 @@ struct Window<'a> {
     to: u64,
     /// Where in the file it begins.
     start: u64,
-    /// How much of the room is read.
+    /// Bytes of the room that are read.
     filled: usize,
     room: Space,
 }
@@ -116,7 +116,7 @@ impl<'a> Window<'a> {
         Ok(read.get(skip..skip + bytes))
     }
 
-    /// Reads on, so that it begins at `offset`, which is in it or right behind it, with as many bytes at least.
+    /// Moves the window to `offset`, which is in it or right behind it, and reads at least so many bytes.
     fn move_to(&mut self, offset: u64, bytes: usize) -> Result<()> {
         let known = (offset - self.start) as usize..self.filled;
         let kept = known.len();
@@ -138,7 +138,7 @@ impl<'a> Window<'a> {
     }
 }
 
-/// Where what was ever written between `from` and `to` ends: all behind it is what a log is filled with.
+/// The end of the written bytes between `from` and `to`: behind it there is only filler.
 pub(crate) fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> {
     let mut piece = vec![0; READ_BYTES.min(to.saturating_sub(from) as usize)];
     let (mut at, mut end) = (from, from);
@@ -155,8 +155,8 @@ pub(crate) fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> 
     Ok(end)
 }
 
-/// Whether a valid frame behind `broken` says that this place was on disk when it was written. Then the place
-/// is damaged; otherwise nobody was told that it is durable.
+/// Whether a valid frame behind `broken` says that this place was on disk when that frame was written. Then the place
+/// is damaged; otherwise no statement was confirmed there.
 pub(crate) fn confirmed_further_on(
     file: &FileHandle,
     seed: u32,
@@ -172,11 +172,11 @@ pub(crate) fn confirmed_further_on(
     Ok(confirmed)
 }
 
-/// Least that a disk writes at once.
+/// The smallest unit that a disk writes.
 const SECTOR: usize = 512;
 
-/// Whether the frame at `broken`, which is not valid, was written whole and has one bit that is wrong. Of a frame that was being
-/// written when the machine stopped much more is missing: at least one sector is as it was before, zeros or what the log is filled with.
+/// Whether the invalid frame at `broken` was written whole and has one wrong bit. A frame that was being written when
+/// the machine stopped misses much more: at least one sector is as it was before, zeros or filler.
 pub(crate) fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64) -> Result<bool> {
     let mut window = Window::new(file, broken, to);
     let Some(head) = window.get(broken, HEAD_BYTES)? else { return Ok(false) };
@@ -205,8 +205,8 @@ pub(crate) fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64
     Ok(false)
 }
 
-/// Calls `visit` with what looks like a frame behind `broken` and is valid, until that says that it is enough. LSNs
-/// are at least `next_lsn`.
+/// Calls `visit` with every valid frame found behind `broken`, at any byte offset, until it returns true. LSNs are at
+/// least `next_lsn`.
 fn frames_behind(
     file: &FileHandle,
     seed: u32,
@@ -263,7 +263,7 @@ mod tests {
         (0..length).map(|at| (at * 31 + number) as u8).collect()
     }
 
-    /// Frames at the border of what is read at once, larger ones, and small ones behind these.
+    /// Frames at the border of one read, larger frames, and small ones behind these.
     #[test]
     fn frames_of_all_lengths_are_read_whole() {
         let border = READ_BYTES - HEAD_BYTES;

@@ -8,11 +8,11 @@ use crate::oplog::table::LoggedRows;
 use crate::oplog::unit::Lsns;
 use crate::oplog::write::GrowingRows;
 
-/// A batch of so many rows, or of so many bytes of log, is applied: its keys are still in the processor's cache then.
+/// A batch is applied at so many rows, or so many bytes of log: its keys are still in the processor's cache then.
 const BATCH_ROWS: usize = 1 << 13;
 const BATCH_BYTES: usize = 4 << 20;
 
-/// Statements that follow each other and only insert or replace rows of one table. Values stay in the log.
+/// Consecutive statements that only insert or replace rows of one table. Values stay in the log.
 #[derive(Debug)]
 pub(super) struct Batch {
     table: u32,
@@ -27,7 +27,7 @@ pub(super) struct Batch {
 }
 
 impl Replayed {
-    /// Adds a write to the batch; false if it is not of the kind.
+    /// Adds a write to the batch; false if it deletes rows or does not fit a batch.
     pub(super) fn add_to_batch(&mut self, log: (u64, u64), frame: &Frame<'_>) -> Result<bool> {
         let Some(number) = schema_of_upsert(frame.payload) else { return Ok(false) };
         let fits = |batch: &Batch| batch.table == frame.table && batch.rows.schema().number == number;
@@ -64,7 +64,7 @@ impl Replayed {
         Some(Batch { table, rows, lsns: Lsns::default(), log, to: log.1, last_lsn: 0, bytes: 0 })
     }
 
-    /// Applies what was gathered.
+    /// Applies the gathered rows.
     pub(super) fn apply_batch(&mut self) -> Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         let senseless = || OplogError::damaged(&self.file, batch.log.1, "the frames from here make no sense");
@@ -82,7 +82,7 @@ impl Replayed {
     }
 }
 
-/// The number of the schema version of a write that deletes nothing.
+/// The number of the schema version of a write without deletes.
 fn schema_of_upsert(payload: &[u8]) -> Option<u32> {
     let mut input = In(payload);
     let number = input.small()?;

@@ -5,31 +5,31 @@ use std::sync::Mutex;
 
 use super::queue::lock;
 
-/// Bytes that some stores together may hold in memory. Keys, index and rows that are not sealed are always there; what
-/// they leave is for values, of which each store has a share by how many it has. Values beyond its share stay on disk, or
-/// go back there, and are read when they are asked for.
+/// Bytes that some stores together may hold in memory. Keys, index and unsealed rows are always there; values get the
+/// remaining bytes, divided among the stores by the size of their values. Values beyond a store's share stay on disk,
+/// or go back there, and are read on demand.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit_bytes: u64,
     stores: Mutex<HashMap<[u8; 16], MemoryUse>>,
 }
 
-/// What one store holds, in bytes.
+/// The memory use of one store, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct MemoryUse {
-    /// What cannot be dropped.
+    /// Memory that cannot be dropped.
     pub(super) fixed: u64,
     /// All values that could be in memory.
     pub(super) values: u64,
 }
 
 impl MemoryBudget {
-    /// So many bytes for all that share it.
+    /// So many bytes for all stores that share it.
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, stores: Mutex::default() }
     }
 
-    /// Takes note of what a store holds; gives how many bytes of values it may have in memory.
+    /// Records the memory use of a store; gives how many bytes of values it may have in memory.
     pub(super) fn share(&self, store: [u8; 16], used: MemoryUse) -> u64 {
         let mut stores = lock(&self.stores);
         stores.insert(store, used);

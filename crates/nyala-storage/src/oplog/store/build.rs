@@ -22,7 +22,7 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// The rows of a part, counted from the first that is wanted.
+    /// The rows of a part, counted from the first part sorted.
     fn of_part(&self, place: usize) -> impl ExactSizeIterator<Item = u64> {
         let end = |place: usize| self.ends.get(place).copied().unwrap_or_default();
         let (entries, _) = self.entries.as_slice().as_chunks::<{ size_of::<u64>() }>();
@@ -31,14 +31,14 @@ impl Sorted {
     }
 }
 
-/// Sorts a unit of a store with so many live rows as soon as its hashes are there, while other units are still being read. None if
-/// that would be more rows than are sorted at a time.
+/// Sorts a unit of a store with so many live rows as soon as its hashes are there, while other units are still being
+/// read. None if the store has more rows than are sorted at a time.
 pub(super) fn sort_ahead(unit: &Unit, live: u64) -> Option<Sorted> {
     (live <= SORTED_ROWS as u64).then(|| sort_rows(0, unit, &(0..SHARDS)))
 }
 
-/// An index of all live rows, with room for some of the rows that are expected. Each unit is sorted once, then each
-/// shard is filled while it is in the processor's cache. `ahead` has the units that are sorted already, by slot.
+/// An index of all live rows, with room for some of the expected rows. Each unit is sorted once, then each shard is
+/// filled while it is in the processor's cache. `ahead` has the already sorted units, by slot.
 pub(super) fn build_index(
     units: &[Option<Unit>],
     ahead: Vec<Option<Sorted>>,
@@ -78,7 +78,7 @@ fn threads_for(units: &[Option<Unit>], threads: usize) -> usize {
     threads.min(1 + live_rows(units) / THREAD_ROWS)
 }
 
-/// As many shards as were sorted for.
+/// Fills the sorted shards.
 fn fill(
     units: &[Option<Unit>],
     sorted: &[Sorted],
@@ -112,11 +112,12 @@ fn sort_rows(slot: u32, unit: &Unit, wanted: &Range<usize>) -> Sorted {
         }
         *next += 1;
     });
-    // Where the next of each part would be is now where it ends.
+    // The next free place of each part is now its end.
     Sorted { slot, entries: space, ends: next }
 }
 
-/// Part, counted from the first that is wanted, tag and position of each row; parts that are not wanted have places beyond.
+/// Part, counted from the first of `wanted`, tag and position of each row; parts outside of `wanted` have places
+/// beyond.
 #[inline]
 fn each_row(unit: &Unit, wanted: &Range<usize>, mut row: impl FnMut(usize, Tag, u32)) {
     let rows = unit.hashes.as_slice().iter().zip(0..);

@@ -1,4 +1,4 @@
-//! The change feed: what happened to a table, read from the logs that are kept.
+//! The change feed: the changes of a table, read from the retained logs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,17 +18,17 @@ use crate::oplog::table::SharedTable;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::decode_write;
 
-/// Something that happened to a table. One statement may give two: first what it deleted, then what it wrote.
+/// A change of a table. One statement may give two: first its deleted rows, then its written ones.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// Rows were inserted or replaced. They have the columns the table had then, or those of them that were asked for.
+    /// Rows were inserted or replaced. They have the columns the table had then, or the requested ones of these.
     Upserted {
         /// LSN of the statement.
         lsn: u64,
         /// The rows; of several with one key the last one counts.
         rows: RecordBatch,
     },
-    /// Rows were deleted, as far as they were there.
+    /// Rows were deleted, if they existed.
     Deleted {
         /// LSN of the statement.
         lsn: u64,
@@ -44,10 +44,10 @@ pub enum Change {
     Expired {
         /// LSN of the statement.
         lsn: u64,
-        /// Rows whose last change has this LSN or a lower one.
+        /// The expired rows: all that were last written at this LSN or a lower one.
         up_to: u64,
     },
-    /// The columns changed: what follows has others.
+    /// The columns changed: later changes have the new ones.
     Altered {
         /// LSN of the statement.
         lsn: u64,
@@ -59,13 +59,13 @@ pub enum Change {
 pub struct ChangeFeed {
     inner: Arc<Inner>,
     table: Arc<SharedTable>,
-    /// Everything up to here was given.
+    /// Changes up to here were given.
     lsn: u64,
     /// Log and offset of the next frame, once it is known.
     place: Option<(u64, u64)>,
-    /// Nothing behind this is given.
+    /// Changes behind this LSN are not given.
     up_to: u64,
-    /// The columns that rows are given with; those of their time if none were asked for.
+    /// The requested columns; none for the columns at the time of each change.
     columns: Option<Arc<SchemaVersion>>,
 }
 
@@ -73,7 +73,7 @@ pub struct ChangeFeed {
 struct Enough;
 
 impl LiveTable {
-    /// The changes after an LSN. Those who copied a table go on from the copied version's LSN.
+    /// The changes after an LSN. A reader with a copy of the table goes on from the copied version's LSN.
     pub fn changes(&self, after_lsn: u64) -> ChangeFeed {
         ChangeFeed {
             inner: self.inner.clone(),
@@ -85,16 +85,16 @@ impl LiveTable {
         }
     }
 
-    /// LSN of the last change of the store that is on disk. A feed gives changes up to here: who waits for one waits until
-    /// this is above [`ChangeFeed::lsn`]. It takes no lock.
+    /// LSN of the last change of the store that is on disk. A feed gives changes up to here: a waiting follower waits
+    /// until this is above [`ChangeFeed::lsn`]. It takes no lock.
     pub fn durable_lsn(&self) -> u64 {
         self.inner.durable_lsn.load(Relaxed)
     }
 }
 
 impl ChangeFeed {
-    /// Gives rows with the columns of `schema`, which the table has or had, under these names, whatever the columns
-    /// are called when the rows are written. Those that the table does not have then are left out.
+    /// Gives rows with the columns of `schema`, which the table has or had, under these names, even if the columns had
+    /// other names when the rows were written. Columns that the table did not have then are left out.
     pub fn with_columns(mut self, schema: &Schema) -> Result<Self> {
         let meta = self.table.meta();
         let same = |version: &&Arc<SchemaVersion>| version.schema.fields() == schema.fields();
@@ -106,18 +106,18 @@ impl ChangeFeed {
         Ok(self)
     }
 
-    /// Gives no change behind this LSN: who follows faster writers comes to an end.
+    /// Gives no change behind this LSN, so that a follower comes to an end even while faster writers go on.
     pub fn up_to(self, lsn: u64) -> Self {
         Self { up_to: lsn, ..self }
     }
 
-    /// Everything up to this LSN was given.
+    /// Changes up to this LSN were given.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
 
-    /// The changes that come next, some `bytes` of log at most but a whole statement at least; none if there
-    /// are no newer ones on disk now: what a power cut may take back is given to nobody. It reads the disk.
+    /// The next changes, about `bytes` of log at most but a whole statement at least; none if there are no newer ones
+    /// on disk now: a change that a power cut may take back is never given. It reads the disk.
     pub fn next(&mut self, bytes: u64) -> Result<Vec<Change>> {
         self.inner.check_there(&self.table)?;
         let (logs, synced) = self.logs()?;
@@ -151,7 +151,7 @@ impl ChangeFeed {
         });
         let logs = logs.split_off(gap.map_or(0, |gap| gap + 1));
         if self.lsn >= committer.next_lsn {
-            // Who was given this LSN followed changes that were lost. Others have, or will have, their LSNs.
+            // A follower at this LSN saw changes that were then lost. Other changes have, or will have, their LSNs.
             return Err(self.gone(&logs));
         }
         Ok((logs, committer.log.synced_lsn))
@@ -170,7 +170,7 @@ impl ChangeFeed {
         }
     }
 
-    /// Reads a log from where it was left; whether its end was reached.
+    /// Reads a log from the last position; gives whether its end was reached.
     fn read(&mut self, log: &LogEntry, bytes: u64, changes: &mut Vec<Change>) -> Result<bool> {
         let file = self.inner.folder.open(&log_name(log.number))?;
         let seed = LogHeader::seed(&self.inner.store, log.number);
@@ -239,12 +239,12 @@ impl ChangeFeed {
         Some(())
     }
 
-    /// Values of the columns of `then` at these positions, under the names that are asked for.
+    /// Values of the columns of `then` at these positions, under the requested names.
     fn named(&self, then: &SchemaVersion, positions: &[usize], values: Vec<ArrayRef>) -> Option<RecordBatch> {
         let Some(wanted) = &self.columns else {
             return RecordBatch::try_new(Arc::new(then.schema.project(positions).ok()?), values).ok();
         };
-        // A name may be that of another column by now; the id is the same for ever.
+        // The name may belong to another column by now; the id never changes.
         let id = |at: &usize| then.columns.get(*at).map(|column| column.id);
         let ids: Vec<u32> = positions.iter().map(id).collect::<Option<_>>()?;
         let found = wanted.columns.iter().filter_map(|column| {

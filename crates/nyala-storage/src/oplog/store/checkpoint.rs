@@ -1,4 +1,4 @@
-//! Checkpoints: what a start needs, written down as of one LSN.
+//! Checkpoints: the state needed by a start, written as of one LSN.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,7 +25,7 @@ struct Captured {
 }
 
 impl Inner {
-    /// Writes a manifest for what is there now, then removes what it does not name.
+    /// Writes a manifest of the present state, then removes the files that it does not name.
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<()> {
         let (mut manifest, captured) = self.capture(upkeep)?;
         upkeep.next += 1;
@@ -56,7 +56,7 @@ impl Inner {
     /// The state at one LSN, and the log up to there on disk.
     fn capture(&self, upkeep: &Upkeep) -> Result<(Manifest, Vec<Captured>)> {
         let mut committer = lock(&self.committer);
-        // Since this began it may have become uncertain what of the log is on disk.
+        // A sync may have failed since this began, and then the end of the log on disk is unknown.
         self.check_writable(true)?;
         committer.sync_if_needed(self)?;
         let mut manifest = Manifest {
@@ -92,7 +92,7 @@ impl Inner {
             Source::Log { number, .. } => Some(number),
             Source::Sealed => None,
         });
-        // Logs between are not needed: a unit that is damaged may lie in its log for ever.
+        // Logs between are not needed: a damaged unit may keep its old log for ever.
         let named: HashSet<u64> = named.collect();
         let wanted = |log: u64| {
             log >= manifest.log.0 || named.contains(&log) || manifest.held.iter().any(|held| held.needs(log))
@@ -102,7 +102,7 @@ impl Inner {
         Ok((manifest, captured))
     }
 
-    /// Writes what is new about a unit.
+    /// Writes the changed parts of a unit.
     fn write_unit(
         &self,
         manifest: &Manifest,
@@ -127,7 +127,7 @@ impl Inner {
         Ok(files)
     }
 
-    /// After a failure: removes files that were begun and are not used, so that they take no space.
+    /// After a failure: removes unfinished and unused files, so that they take no space.
     pub(super) fn remove_unfinished(&self, upkeep: &Upkeep) {
         let names = self.folder.list().unwrap_or_default();
         if upkeep.pins > 0 || Manifest::newest(&names) != Some(upkeep.manifest.number) {
@@ -202,7 +202,7 @@ fn kept_logs(logs: &[LogEntry], needed: impl Fn(u64) -> bool, retain_bytes: u64)
     kept
 }
 
-/// Names of all files that a manifest speaks of, logs apart, and its own.
+/// Names of all files of a manifest except for logs, and its own.
 pub(crate) fn named_files(manifest: &Manifest) -> HashSet<String> {
     let mut names = HashSet::from([manifest_name(manifest.number)]);
     for unit in &manifest.units {

@@ -1,4 +1,4 @@
-//! What a store takes from the world around it: disk, time, and one random number.
+//! The environment of a store: disk, time, and one random number.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::MemoryBudget;
 use crate::oplog::vfs::{RealDisk, Vfs};
 
-/// The time, for those who measure rows' ages.
+/// The time, for measuring the age of rows.
 pub trait Clock: Debug + Send + Sync {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> u64;
@@ -29,7 +29,7 @@ impl Clock for SystemClock {
 pub struct Environment {
     /// Where files lie.
     pub disk: Arc<dyn Vfs>,
-    /// What time it is.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
     /// The id of a store that is made; unique.
     pub new_store_id: fn() -> [u8; 16],

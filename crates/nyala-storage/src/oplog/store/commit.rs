@@ -20,24 +20,24 @@ pub(super) const CLOCK_MS: u64 = 1000;
 /// So many clock marks are kept; older ones are thinned out.
 const CLOCK_MARKS: usize = 1024;
 
-/// Who writes the log.
+/// The writer of the log.
 #[derive(Debug)]
 pub(crate) struct Committer {
     pub(crate) log: Log,
     pub(crate) next_lsn: u64,
     pub(crate) next_table: u32,
     pub(crate) next_unit: u64,
-    /// LSNs with a time at or before which all up to there was written.
+    /// LSNs, each with a time by which all changes up to it were written.
     pub(crate) clock: Vec<(u64, u64)>,
     /// Logs that are kept, the newest last.
     pub(crate) logs: Vec<LogEntry>,
-    /// A new log could not be made, but may be there after a crash and say that this one ends here. Nothing
-    /// may be written before it is made.
+    /// A new log could not be made, but may be there after a crash and say that this one ends here. No write may come
+    /// before it is made.
     rotation_owed: bool,
 }
 
 impl Committer {
-    /// After a start: what was replayed, and a new log.
+    /// After a start: the replayed state, and a new log.
     pub(crate) fn new(replayed: Replayed, log: Log) -> Self {
         let Replayed { next_lsn, next_table, next_unit, clock, mut logs, .. } = replayed;
         logs.retain(|known| known.number != log.number);
@@ -45,7 +45,7 @@ impl Committer {
         Self { log, next_lsn, next_table, next_unit, clock, logs, rotation_owed: false }
     }
 
-    /// Commits all of them, group by group.
+    /// Commits all statements, group by group.
     pub(super) fn commit(&mut self, inner: &Inner, mut waiting: VecDeque<Pending>) {
         while !waiting.is_empty() {
             let group = next_group(&mut waiting);
@@ -102,12 +102,12 @@ impl Committer {
         if sync { self.log.sync() } else { Ok(()) }
     }
 
-    /// Tells who waits for it what is on disk. Before a change is told to be, it is visible.
+    /// Publishes the last durable LSN to waiting feeds. Changes are visible before they are published as durable.
     fn tell_durable(&self, inner: &Inner) {
         inner.durable_lsn.store(self.log.synced_lsn, Relaxed);
     }
 
-    /// Applies changes in order. Writes to one table that follow each other become visible together.
+    /// Applies changes in order. Consecutive writes to one table become visible together.
     fn apply_all(&mut self, inner: &Inner, changes: Vec<(Change, u64)>) -> Vec<Committed> {
         let mut done = Vec::with_capacity(changes.len());
         let mut changes = changes.into_iter().peekable();
@@ -135,7 +135,7 @@ impl Committer {
         done
     }
 
-    /// What is durable becomes visible.
+    /// Makes a logged change visible.
     fn apply(&mut self, inner: &Inner, change: Change, offset: u64) -> Committed {
         let lsn = self.next_lsn;
         let mut committed = Committed { lsn, ..Committed::default() };
@@ -171,12 +171,12 @@ impl Committer {
         }
     }
 
-    /// Begins a new log. What comes behind `end` in the old one does not count.
+    /// Begins a new log. Frames behind `end` in the old one do not count.
     pub(crate) fn rotate(&mut self, inner: &Inner, end: u64) -> Result<()> {
         let (store, number) = (inner.store, self.log.number + 1);
         let header = LogHeader { store, number, first_lsn: self.next_lsn, previous_end: end };
         self.rotation_owed = true;
-        // Where there is little space it is for what is written.
+        // Scarce space is kept for statements.
         let ahead = if inner.status() == Status::Writable { inner.options.preallocate_bytes } else { 0 };
         let log = Log::create(&inner.folder, header, ahead)?;
         self.rotation_owed = false;
@@ -208,7 +208,7 @@ impl Committer {
         })
     }
 
-    /// Makes what was written without it durable. If that fails it cannot be told what of it is.
+    /// Makes appends that were not synced durable. After a failure it is not known which of them are on disk.
     pub(crate) fn sync_if_needed(&mut self, inner: &Inner) -> Result<()> {
         if self.log.synced == self.log.end {
             return Ok(());
@@ -221,9 +221,9 @@ impl Committer {
     }
 }
 
-/// Adds a clock mark: what has its LSN or a lower one was written at or before `now`. The mark before it is moved
-/// on: until this one came, no time of `CLOCK_MS` had passed. Of many marks every second one is dropped, in the
-/// older half.
+/// Adds a clock mark: changes with its LSN or a lower one were written at or before `now`. The mark before it is moved
+/// on: until this one came, no time of `CLOCK_MS` had passed. Of many marks every second one is dropped, in the older
+/// half.
 pub(super) fn mark(clock: &mut Vec<(u64, u64)>, lsn: u64, now: u64) {
     if let Some(last) = clock.last_mut() {
         *last = (lsn, now.min(last.1 + CLOCK_MS));

@@ -1,4 +1,4 @@
-//! Rewriting units of which little lives, or that are small, as one.
+//! Rewriting units that are small, or have few live rows, as one.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::oplog::unit::{Base, DeadRows, Hashes, Lsns, Unit, UnitView, key_heade
 /// Units with fewer live rows are small.
 const SMALL_ROWS: u32 = 1 << 16;
 
-/// A unit that is rewritten: its slot, and how it was when that began.
+/// A unit to be rewritten: its slot, and its view when the rewrite began.
 struct Input {
     slot: u32,
     view: Arc<UnitView>,
@@ -36,7 +36,7 @@ struct Output {
 }
 
 impl Inner {
-    /// Drops units of which nothing lives; whether there was one. It takes no space.
+    /// Drops units without live rows; gives whether there was one. It takes no space.
     pub(super) fn drop_dead_units(&self) -> bool {
         let mut any = false;
         for table in self.all_tables() {
@@ -49,7 +49,7 @@ impl Inner {
         any
     }
 
-    /// Rewrites some units of each table that has such; whether there was one.
+    /// Rewrites some units of each table that has sparse or many small ones; gives whether there was one.
     pub(super) fn compact(&self, upkeep: &mut Upkeep) -> Result<bool> {
         self.each_whole_table(|table| {
             let inputs = choose(table, &self.options);
@@ -108,11 +108,11 @@ fn choose(table: &SharedTable, options: &StoreOptions) -> Vec<Input> {
         first || bytes <= options.compact_bytes
     });
     let chosen: Vec<Input> = bounded.collect();
-    // A small unit that finds no company would be rewritten again and again.
+    // A single small unit would be rewritten again and again.
     if chosen.len() == 1 && !chosen.iter().all(sparse) { Vec::new() } else { chosen }
 }
 
-/// How large the live rows of a unit are at most. Those that live may be the ones with the longest values.
+/// The largest possible size of the live rows of a unit. The longest values may all be live.
 fn most_bytes(view: &UnitView) -> u64 {
     let (live, rows) = (u128::from(view.live()), u128::from(view.rows.max(1)));
     let columns = view.data.base.iter().flat_map(|base| {
@@ -175,14 +175,14 @@ fn live_column(view: &UnitView, id: u32, data_type: &arrow_schema::DataType) -> 
 }
 
 impl TableState {
-    /// Slots of units of which nothing lives and to which nothing comes any more.
+    /// Slots of units without live rows that take no more rows.
     fn dead_units(&self) -> impl Iterator<Item = usize> + '_ {
         let open = self.open.map(|slot| slot as usize);
         let units = self.units.iter().enumerate().filter(move |(slot, _)| Some(*slot) != open);
         units.filter(|(_, unit)| unit.as_ref().is_some_and(|unit| unit.live() == 0)).map(|(slot, _)| slot)
     }
 
-    /// Takes them out; whether there was one.
+    /// Takes the dead units out; gives whether there was one.
     fn drop_dead_units(&mut self) -> bool {
         let dead: Vec<usize> = self.dead_units().collect();
         for slot in &dead {
@@ -199,7 +199,7 @@ impl TableState {
         slot.take_if(|unit| unit.id == input.view.id)
     }
 
-    /// Puts a rewritten unit in the place of its inputs. What died since it was begun dies in it too.
+    /// Puts a rewritten unit in the place of its inputs. Rows that died meanwhile are dead in it too.
     fn install(&mut self, id: u64, base: Base, hashes: Vec<u64>, origins: &[Location], inputs: &[Input]) {
         let taken: Vec<Option<Unit>> = inputs.iter().map(|input| self.take(input)).collect();
         if taken.iter().any(Option::is_none) {

@@ -27,8 +27,8 @@ impl DiskStore {
     }
 }
 
-/// Copies a store that nobody has open, such as a backup or one whose process was killed, to a folder that is missing or
-/// empty. What is damaged is refused; the end of the log that a start would cut off is left out.
+/// Copies a store that no process has open, such as a backup or one left by a killed process, to a folder that is
+/// missing or empty. A damaged store is refused; the end of the log that a start would cut off is left out.
 pub fn restore(backup: &Path, target: &Path, environment: &Environment) -> Result<VerifyReport> {
     let found = verify(backup, environment)?;
     if let Some(damage) = found.damage().next() {
@@ -38,14 +38,14 @@ pub fn restore(backup: &Path, target: &Path, environment: &Environment) -> Resul
     let _lock = folder.lock("restoration")?;
     let newest = Manifest::newest(&folder.list()?).unwrap_or_default();
     let (manifest, _) = Manifest::load(&folder, newest)?;
-    // If the store was not closed, statements that were confirmed lie behind what the manifest knows of the logs.
+    // If the store was not closed, confirmed statements may lie behind the log ends in the manifest.
     let Replayed { mut logs, last: (last, _), .. } = Replayed::of(&folder, &manifest)?;
     logs.retain(|log| log.number <= last);
     copy(&folder, &manifest, &logs, target, environment)?;
     verify(target, environment)
 }
 
-/// Copies what a manifest names, and logs up to where each ends; the manifest last.
+/// Copies the files of a manifest, and logs up to their ends; the manifest last.
 fn copy(
     source: &Folder,
     manifest: &Manifest,

@@ -1,4 +1,4 @@
-//! A disk store, for those who use it.
+//! The public interface of a disk store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use super::{Environment, LiveTable, Progress, StoreOptions};
 use crate::oplog::error::{Damage, OplogError, Result};
 use crate::oplog::meta::TableSpec;
 
-/// A folder of live tables, open. Dropping it commits what is queued and ends its threads; [`Self::close`]
-/// writes a checkpoint too, so that the next start has no log to read.
+/// A folder of live tables, open. Dropping it commits queued statements and ends its threads; [`Self::close`] writes a
+/// checkpoint too, so that the next start has no log to read.
 #[derive(Debug)]
 pub struct DiskStore {
     pub(super) threads: Option<Threads>,
@@ -21,12 +21,12 @@ pub struct DiskStore {
     pub(super) report: StoreReport,
 }
 
-/// What was found at a start.
+/// The findings of a start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoreReport {
-    /// The end of the log that was cut, if it was not whole. Nobody was told that what was in it is durable.
+    /// The end of the log that was cut, if it was not whole. No statement in it was confirmed as durable.
     pub torn: Option<TornTail>,
-    /// What is not as it was written, and what is not served therefore.
+    /// Damaged places, and the rows that are not served because of them.
     pub damage: Vec<Damage>,
 }
 
@@ -37,7 +37,7 @@ impl DiskStore {
         Self::open_watched(folder, options, environment, Arc::default())
     }
 
-    /// The same, with counters that tell others how far it is.
+    /// The same, with counters that show the progress of the start.
     pub fn open_watched(
         folder: &Path,
         options: StoreOptions,
@@ -47,7 +47,7 @@ impl DiskStore {
         super::open::open(folder, options, environment, progress)
     }
 
-    /// What was found at the start.
+    /// The findings of the start.
     pub fn report(&self) -> &StoreReport {
         &self.report
     }
@@ -67,7 +67,7 @@ impl DiskStore {
         self.inner.last_lsn()
     }
 
-    /// Why it takes no writes, if it takes none.
+    /// The reason why the store takes no writes, if it takes none.
     pub fn check_writable(&self) -> Result<()> {
         self.inner.check_writable(false)
     }
@@ -92,7 +92,7 @@ impl DiskStore {
         self.inner.all_tables().into_iter().map(handle).collect()
     }
 
-    /// Does what is due: seals, rewrites, checkpoints. A store with threads does it by itself.
+    /// Runs due upkeep: seals, rewrites, checkpoints. A store with threads does it by itself.
     pub fn maintain(&self) -> Result<()> {
         self.inner.maintain(Effort::Due)
     }
@@ -102,7 +102,7 @@ impl DiskStore {
         self.inner.maintain(Effort::Checkpoint)
     }
 
-    /// Seals what is in the log now.
+    /// Seals the rows in the log now.
     pub fn seal(&self) -> Result<()> {
         self.inner.maintain(Effort::Seal)
     }
@@ -112,12 +112,12 @@ impl DiskStore {
         self.inner.load_all(true);
     }
 
-    /// Commits what is queued, seals the log, writes a checkpoint, and closes the store. Who still holds one of its tables can
+    /// Commits queued statements, seals the log, writes a checkpoint, and closes the store. Holders of its tables can
     /// read on.
     pub fn close(mut self) -> Result<()> {
         self.stop();
         match self.inner.maintain(Effort::Seal) {
-            // What was acknowledged is in the log, and on disk unless that failed.
+            // Acknowledged statements are in the log, and on disk unless that failed.
             Err(OplogError::Damaged(_) | OplogError::ReadOnly { .. }) => {
                 lock(&self.inner.committer).sync_if_needed(&self.inner)
             }

@@ -1,14 +1,14 @@
-//! When the disk fails: what may still be promised.
+//! Disk failures, and the guarantees that remain.
 
 use super::commit::Committer;
 use super::inner::{Inner, Status};
 use crate::oplog::error::{OplogError, Result};
 
-/// What is given up when the disk is full.
+/// The file that is removed when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
 
-/// What to tell those whose statements were to be written from `from` on. None of them is visible. None is
-/// found at the next start either, unless the error says that it may be.
+/// The error for the statements that were to be written from `from` on. None of them is visible. None is found at the
+/// next start either, unless the error says that it may be.
 pub(super) fn after_write(
     committer: &mut Committer,
     inner: &Inner,
@@ -19,11 +19,11 @@ pub(super) fn after_write(
     if full {
         inner.enter_full();
     }
-    // Nothing was synced since, so that the file can be cut without asking again for what was refused.
+    // There was no sync since, so that the file can be cut without repeating the refused write.
     let appended = committer.log.end > from;
     let certain = full && !appended && committer.log.cut_back(from).is_ok();
-    // A failed fsync is not repeated: nobody knows what of the file is on disk. A new log that says where this
-    // one ends makes that certain, if all before that place was confirmed.
+    // A failed fsync is not repeated, since it is not known how much of the file is on disk. A new log that says where
+    // this one ends makes that certain, if all before that place was confirmed.
     let certain = certain || (committer.log.synced == from && committer.rotate(inner, from).is_ok());
     if !certain {
         let reason = error.to_string();
@@ -36,7 +36,7 @@ pub(super) fn after_write(
 }
 
 impl Inner {
-    /// The disk is full: gives up the reserve, so that what frees space can be done.
+    /// The disk is full: gives up the reserve, so that statements that free space can run.
     pub(crate) fn enter_full(&self) {
         if !self.set_status(Status::Full) {
             return;
@@ -46,7 +46,7 @@ impl Inner {
         }
     }
 
-    /// Keeps space in reserve. If the disk was full and that works, it no longer is.
+    /// Keeps space in reserve. If the disk was full and the reserve can be written, it no longer is.
     pub(crate) fn keep_reserve(&self) {
         match self.status() {
             Status::Writable if self.reserve_is_there() => {}
@@ -73,7 +73,7 @@ impl Inner {
     }
 
     fn write_reserve(&self) -> Result<()> {
-        // Something is written even if nothing is to be reserved: that tells whether there is space.
+        // Some bytes are written even without a reserve, to find out whether there is space.
         let bytes = self.options.reserve_bytes.max(4096);
         let file = self.folder.create_file(RESERVE)?;
         let zeros = vec![0; 1 << 16];

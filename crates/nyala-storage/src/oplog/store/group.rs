@@ -15,9 +15,9 @@ use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 /// Bytes of one group, unless a single statement is larger.
 const GROUP_BYTES: u64 = 32 << 20;
 
-/// Takes the statements of the next group. Each can be judged by what is committed, without regard to the
-/// others: a condition on a key that another statement of the group writes begins a new group, and so does
-/// everything that is not a write of rows.
+/// Takes the statements of the next group. Each can be judged by the committed state, without regard to the others: a
+/// condition on a key that another statement of the group writes begins a new group, and so does everything that is
+/// not a write of rows.
 pub(super) fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
     let conditional = waiting.iter().any(|pending| is_conditional(&pending.request));
     let (mut group, mut bytes, mut touched) = (Vec::new(), 0, HashSet::new());
@@ -34,7 +34,7 @@ pub(super) fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
         let clash =
             write.condition != Condition::Always && hashes(write).any(|hash| touched.contains(&key(hash)));
         let label = write.label.as_ref().map(|label| (Arc::as_ptr(table) as usize, label.name().clone()));
-        // The second of two with one label has to see what the first did.
+        // The second statement with a label must see the effect of the first.
         let again = label.is_some_and(|label| !labels.insert(label));
         bytes += record.bytes();
         if clash || again || (bytes > GROUP_BYTES && !group.is_empty()) {
@@ -57,7 +57,7 @@ fn hashes(write: &PreparedWrite) -> impl Iterator<Item = &u64> {
     write.deletes.iter().chain(&write.upserts).flat_map(|rows: &HashedRows| &rows.hashes)
 }
 
-/// What the statement of the same label did.
+/// The effect of the earlier statement with the same label.
 pub(super) fn done_before(
     inner: &Inner,
     table: &Arc<SharedTable>,
@@ -69,9 +69,9 @@ pub(super) fn done_before(
 
 /// Whether a write may be done now; if so, the kind of its frame.
 ///
-/// A start does not read the keys of units to replay a log: it takes keys of one hash for one key, unless the frame says
-/// that they may differ. Only keys of units matter here. Those of statements that are not in a unit yet are in the log
-/// too, and compared.
+/// A start does not read the keys of units to replay a log: it takes keys of one hash for one key, unless the frame
+/// says that they may differ. Only keys of units matter here. Keys of statements that are not in a unit yet are in the
+/// log too, and compared.
 pub(super) fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWrite) -> Result<Kind> {
     inner.check_there(table)?;
     inner.check_writable(write.upserts.is_none())?;

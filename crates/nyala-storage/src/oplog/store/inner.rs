@@ -1,4 +1,4 @@
-//! What all parts of a store share.
+//! The state shared by all parts of a store.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,7 +17,7 @@ use crate::oplog::vfs::{Folder, VfsLock};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Status {
     Writable,
-    /// The disk is full: what frees space is done, nothing else.
+    /// The disk is full: only statements that free space are accepted.
     Full,
     /// Until the next start, for this reason.
     ReadOnly(String),
@@ -27,7 +27,7 @@ pub(crate) enum Status {
 pub(crate) struct Inner {
     pub(crate) folder: Folder,
     pub(crate) store: [u8; 16],
-    /// What keys are hashed with.
+    /// The seed of the hashes of keys.
     pub(crate) seed: u64,
     pub(crate) options: StoreOptions,
     pub(crate) environment: Environment,
@@ -36,7 +36,7 @@ pub(crate) struct Inner {
     pub(crate) queue: Queue,
     /// Held while statements are committed. Taken after `upkeep`, never before it.
     pub(crate) committer: Mutex<Committer>,
-    /// Held while files are put in order.
+    /// Held during upkeep of the files.
     pub(crate) upkeep: Mutex<Upkeep>,
     pub(crate) status: Mutex<Status>,
     pub(crate) checkpointed: Mutex<Checkpointed>,
@@ -44,16 +44,16 @@ pub(crate) struct Inner {
     pub(crate) lsn: AtomicU64,
     /// LSN of the last change that is on disk.
     pub(crate) durable_lsn: AtomicU64,
-    /// Given back when the store is closed, also if somebody still holds one of its tables.
+    /// Given back when the store is closed, even if a caller still holds one of its tables.
     pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
 
 /// Where the newest manifest ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Checkpointed {
-    /// Up to this it has everything.
+    /// The last LSN it includes.
     pub(crate) lsn: u64,
-    /// The log and the offset of that.
+    /// The log and the offset of that LSN.
     pub(crate) log: (u64, u64),
     /// After so many bytes more the next one is due.
     pub(crate) step: u64,
@@ -76,7 +76,7 @@ impl Inner {
         self.tables.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
-    /// Whether this table is still one of the store's.
+    /// Whether this table still belongs to the store.
     pub(crate) fn check_there(&self, table: &Arc<SharedTable>) -> Result<()> {
         let meta = table.meta();
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
@@ -94,8 +94,8 @@ impl Inner {
         lock(&self.status).clone()
     }
 
-    /// Goes over to another status; whether that changed something. What made the store read-only holds until the next
-    /// start, whatever others find out meanwhile: LSNs that may be on disk must not be given again.
+    /// Goes over to another status; gives whether it changed. A read-only status holds until the next start, even if
+    /// another thread sets a status meanwhile: LSNs that may be on disk must not be given again.
     pub(crate) fn set_status(&self, status: Status) -> bool {
         let mut current = lock(&self.status);
         if matches!(*current, Status::ReadOnly(_)) || *current == status {
@@ -105,7 +105,7 @@ impl Inner {
         true
     }
 
-    /// Why a write is refused now, if it is.
+    /// The reason why a write is refused now, if it is.
     pub(crate) fn check_writable(&self, frees_space: bool) -> Result<()> {
         let folder = self.folder.path().to_owned();
         match self.status() {
@@ -115,7 +115,7 @@ impl Inner {
         }
     }
 
-    /// Hands a statement to the committer; waits while too much is waiting already.
+    /// Hands a statement to the committer; waits while too many bytes are waiting already.
     pub(crate) fn submit(&self, request: Request) -> Ticket {
         let (ticket, promise) = Ticket::new();
         let refused = self.queue.push(Pending { request, promise }, self.options.queue_bytes);
@@ -134,7 +134,8 @@ impl Inner {
         Some(ticket)
     }
 
-    /// Tells who waits for a statement that the queue does not take any more; a store without threads commits others now.
+    /// Refuses a statement that the closed queue does not take; a store without threads commits the queued statements
+    /// now.
     fn submitted(&self, refused: Option<Pending>) {
         if let Some(Pending { promise, .. }) = refused {
             promise.complete(Err(OplogError::Closed { folder: self.folder.path().to_owned() }));
@@ -143,20 +144,20 @@ impl Inner {
         }
     }
 
-    /// Makes durable what tables with interval durability wrote.
+    /// Syncs the log if there are tables with interval durability.
     pub(crate) fn sync_if_due(&self) -> Result<()> {
         let interval = |table: &Arc<SharedTable>| table.meta().durability == Durability::Interval;
         if self.all_tables().iter().any(interval) { self.sync_once() } else { Ok(()) }
     }
 
-    /// Makes durable what is not, unless that failed before: the store's own threads cannot do more about it. Who has to
-    /// know asks [`Committer::sync_if_needed`].
+    /// Syncs the log, unless a sync failed before: the store's own threads cannot do more about it. A caller that
+    /// needs the error calls [`Committer::sync_if_needed`].
     pub(crate) fn sync_once(&self) -> Result<()> {
         let mut committer = lock(&self.committer);
         if committer.log.has_failed() { Ok(()) } else { committer.sync_if_needed(self) }
     }
 
-    /// Commits all statements that wait.
+    /// Commits all waiting statements.
     pub(crate) fn commit_waiting(&self) {
         let mut committer = lock(&self.committer);
         let pending = self.queue.take();

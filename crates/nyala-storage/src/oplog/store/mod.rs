@@ -1,4 +1,4 @@
-//! A disk store at work: who commits, who keeps the files in order, and how all of it comes back.
+//! A disk store at work: the committer, the upkeep of the files, and recovery.
 
 mod batch;
 mod budget;

@@ -125,7 +125,7 @@ fn find_manifest(folder: &Folder, environment: &Environment) -> Result<(Manifest
     Ok((manifest, None))
 }
 
-/// A new log behind what was read; if the logs are damaged, the last one, which is not written to.
+/// A new log behind the replayed ones; if the logs are damaged, the last one, which takes no more appends.
 fn next_log(
     folder: &Folder,
     manifest: &Manifest,
@@ -137,8 +137,8 @@ fn next_log(
         let log = Log::unwritten(number, end, replayed.next_lsn - 1);
         return Ok((log, Status::ReadOnly(damage.to_string())));
     }
-    // A process that was killed may have left what was read in memory of the system only. The new log says that all of
-    // it counts, and readers see it: it must be on disk before.
+    // A killed process may have left the replayed frames only in the system's memory. The new log says that all of
+    // them count, and readers see them: they must be on disk before.
     folder.open(&log_name(number))?.sync()?;
     let header = LogHeader {
         store: manifest.store,
@@ -148,7 +148,7 @@ fn next_log(
     };
     match Log::create(folder, header, preallocate) {
         Err(error) if error.is_full() => {
-            // That is what the reserve is for: a store that is open can free space.
+            // This is the reserve's purpose: a store that is open can free space.
             folder.remove(RESERVE)?;
             Ok((Log::create(folder, header, 0)?, Status::Full))
         }
@@ -156,7 +156,7 @@ fn next_log(
     }
 }
 
-/// Cuts off what a log that was being written is filled with, now that the next one says where it ends. It is only space.
+/// Cuts off the filler of a log that was being written, now that the next one says where it ends. It is only space.
 fn give_back_filler(folder: &Folder, (number, end): (u64, u64)) {
     let cut = || -> Result<()> {
         let file = folder.open_to_write(&log_name(number))?;

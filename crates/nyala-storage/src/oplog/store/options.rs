@@ -2,19 +2,19 @@
 
 use crate::oplog::error::{OplogError, Result};
 
-/// Knobs of a disk store. What they trade is said at each; sizes are bytes on disk.
+/// Knobs of a disk store. Each says its trade-off; sizes are bytes on disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoreOptions {
     /// A log of this size is sealed. Larger: fewer, larger units. Default 128 MiB, at most 512 MiB.
     pub seal_bytes: u64,
     /// A store that was written to has a checkpoint after so many milliseconds at the latest. Default 30,000.
     pub checkpoint_interval_ms: u64,
-    /// After so much log at the latest, and after a quarter of it while they are few, the keys of the growing units are
-    /// written down. Smaller: less to read after a crash, more to write. Default 8 MiB.
+    /// After so much log at the latest, and after a quarter of it while they are few, the keys of the growing units
+    /// are written to disk. Smaller: less to read after a crash, more to write. Default 8 MiB.
     pub checkpoint_bytes: u64,
     /// Logs are kept for the change feed up to this size, beyond those needed to start. Default 256 MiB.
     pub retain_log_bytes: u64,
-    /// So many labels are known of each table; a load whose label is forgotten would be done again. Each takes some 100
+    /// Number of labels kept for each table; a load with a forgotten label would be done again. Each takes some 100
     /// bytes of memory and of every checkpoint. Default 10,000.
     pub retain_labels: usize,
     /// A unit with a smaller share of live rows is rewritten. Default 0.5; 0 never.
@@ -23,9 +23,9 @@ pub struct StoreOptions {
     pub compact_bytes: u64,
     /// So many small units of a table are rewritten as one. Default 8; 0 never.
     pub compact_small: usize,
-    /// A log is filled ahead by so much, so that what is synced together is durable without the file's new length if it is at most a
-    /// sixteenth of it. Larger: more space for a store that is hardly written to, and longer waits when it is filled. Default 1 MiB, at
-    /// most 64 MiB; 0 never.
+    /// A log is filled ahead by so much, so that a sync of at most a sixteenth of it is durable without the file's new
+    /// length. Larger: more space for a store that is hardly written to, and longer waits when it is filled. Default 1
+    /// MiB, at most 64 MiB; 0 never.
     pub preallocate_bytes: u64,
     /// Space kept for the day the disk is full. Default 8 MiB; 0 keeps none.
     pub reserve_bytes: u64,
@@ -33,21 +33,20 @@ pub struct StoreOptions {
     pub queue_bytes: usize,
     /// A single statement may be so large. Default 256 MiB, at most 512 MiB.
     pub statement_bytes: usize,
-    /// Threads that read keys at a start, which writes wait for. Values, which nobody waits for, are read by one fewer, so that a
-    /// processor is left for statements. Default: as many as the machine has processors.
+    /// Threads that read keys at a start, which writes wait for. Values, for which no statement waits, are read by one
+    /// fewer, so that a processor is left for statements. Default: as many as the machine has processors.
     pub recovery_threads: usize,
-    /// Whether all values are read into memory after a start; otherwise each column when it is asked for.
-    /// Default true.
+    /// Whether all values are read into memory after a start; otherwise each column at its first use. Default true.
     pub load_values: bool,
-    /// Values in memory beyond this are dropped, those first that were not read for longest, and read again when
-    /// they are asked for. Keys and rows that are not sealed stay. Default 0: no limit.
+    /// Values in memory beyond this are dropped, the least recently read first, and read again on demand. Keys and
+    /// unsealed rows stay. Default 0: no limit.
     pub value_bytes: u64,
-    /// Whether the store has threads of its own. Without, statements are committed by who submits them, and
-    /// files are kept in order when asked to. Default true.
+    /// Whether the store has threads of its own. Without, the submitting thread commits statements, and upkeep runs
+    /// only when called. Default true.
     pub background: bool,
     /// How often tables with interval durability are written out, in milliseconds. Default 50.
     pub sync_interval_ms: u64,
-    /// What a second process is told about who works in the folder.
+    /// Name of this process, shown to a second process that opens the folder.
     pub holder: String,
 }
 
@@ -80,18 +79,19 @@ impl StoreOptions {
     /// No store takes a larger statement.
     pub(crate) const MAX_STATEMENT_BYTES: usize = 512 << 20;
 
-    /// Threads that read values while statements are answered: whoever is answered finds a processor that is not asked to give way first.
+    /// Threads that read values while statements run: one fewer than for keys, so that a statement finds a free
+    /// processor.
     pub(super) fn value_threads(&self) -> usize {
         self.recovery_threads.saturating_sub(1).max(1)
     }
 
-    /// After so much more log a checkpoint is due if the growing units have so many rows: it writes a hash for each, about as much as
-    /// the log has then, until that has as much as it may.
+    /// A checkpoint is due after so much more log if the growing units have so many rows: it writes a hash for each,
+    /// about as much as the log then has, up to the limit.
     pub(super) fn checkpoint_step(&self, rows: u64) -> u64 {
         (rows * size_of::<u64>() as u64).clamp(self.checkpoint_bytes / 4, self.checkpoint_bytes)
     }
 
-    /// Names the first option that cannot be as it is.
+    /// Names the first invalid option.
     pub fn validate(&self) -> Result<()> {
         let rules = [
             ((4096..=512 << 20).contains(&self.seal_bytes), "seal_bytes", "4 KiB to 512 MiB"),

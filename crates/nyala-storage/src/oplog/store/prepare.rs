@@ -1,4 +1,4 @@
-//! Judging statements: what they change, and the records that say so.
+//! Judging statements: their changes, and the records of these.
 
 use std::sync::Arc;
 
@@ -24,14 +24,14 @@ pub(super) enum Change {
     Clock(u64),
 }
 
-/// What becomes of a statement.
+/// The verdict on a statement.
 pub(super) enum Judged {
-    /// There is nothing to do.
+    /// The statement changes no rows.
     Done(Committed),
     Do(Change, Record),
 }
 
-/// What is to be written and then applied, in order.
+/// Changes to be logged and then applied, in order.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub(super) changes: Vec<Change>,

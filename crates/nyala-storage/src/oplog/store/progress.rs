@@ -1,25 +1,25 @@
-//! How far a start has come, for those who watch.
+//! The progress of a start, for display.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a start is doing.
+/// The step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Not begun.
     Waiting,
     /// Reading hashes of keys and building indexes.
     Keys,
-    /// Reading what was written since the last checkpoint.
+    /// Reading the log behind the last checkpoint.
     Log,
-    /// Everything is served; values that are asked for are read first, the others in the background.
+    /// Everything is served; requested values are read first, the others in the background.
     Values,
-    /// All is in memory, as far as it shall be.
+    /// All values are in memory, as far as configured.
     Ready,
 }
 
 const PHASES: &[Phase] = &[Phase::Waiting, Phase::Keys, Phase::Log, Phase::Values, Phase::Ready];
 
-/// Counters that a start moves and anybody reads.
+/// Counters that a start moves and any thread can read.
 #[derive(Debug, Default)]
 pub struct Progress {
     phase: AtomicU64,
@@ -35,17 +35,17 @@ pub struct Progress {
 /// How far a start has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProgressReport {
-    /// What it is doing.
+    /// Its present step.
     pub phase: Phase,
     /// Bytes of values to be read.
     pub bytes_total: u64,
     /// Bytes of values that were read.
     pub bytes_done: u64,
-    /// Live rows whose keys are known.
+    /// Live rows with known keys.
     pub rows: u64,
-    /// Rows whose keys are to be read, dead ones too.
+    /// Rows with keys to be read, dead ones too.
     pub rows_total: u64,
-    /// Those that were read.
+    /// Rows with keys that were read.
     pub rows_done: u64,
     /// Bytes of log to be read.
     pub log_bytes_total: u64,

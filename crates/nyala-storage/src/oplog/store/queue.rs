@@ -13,7 +13,7 @@ use crate::oplog::meta::{Alteration, TableSpec};
 use crate::oplog::table::SharedTable;
 use crate::oplog::write::PreparedWrite;
 
-/// What a statement that is done did.
+/// The effect of a committed statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Committed {
     /// Its LSN, which is the version of the rows it wrote.
@@ -24,7 +24,7 @@ pub struct Committed {
     pub replaced: u64,
     /// Rows that are no longer there.
     pub deleted: u64,
-    /// What a statement of the same label had done before. This one did nothing then.
+    /// The effect of an earlier statement with the same label. This one then had none.
     pub before: Option<Labelled>,
 }
 
@@ -33,7 +33,7 @@ pub struct Committed {
 #[derive(Debug)]
 pub struct Ticket(Arc<TicketState>);
 
-/// The other end of a ticket. If it is lost, as when a thread panics, whoever waits is told.
+/// The other end of a ticket. If it is lost, as when a thread panics, the waiting caller gets an error.
 #[derive(Debug)]
 pub(crate) struct Promise(Arc<TicketState>);
 
@@ -107,7 +107,7 @@ impl Future for Ticket {
     }
 }
 
-/// What is asked of the committer.
+/// A request to the committer.
 #[derive(Debug)]
 pub(crate) enum Request {
     Write { table: Arc<SharedTable>, write: PreparedWrite, record: Record },
@@ -140,10 +140,10 @@ struct QueueState {
     closed: bool,
 }
 
-/// Why a statement was not queued.
+/// The reason why a statement was not queued.
 #[derive(Debug)]
 pub(crate) enum Unqueued {
-    /// Too much is waiting.
+    /// Too many bytes are waiting.
     Full,
     /// The queue is closed; the statement comes back.
     Closed(Box<Pending>),
@@ -158,7 +158,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Adds a statement; waits while too much is waiting already. Gives it back if the queue is closed.
+    /// Adds a statement; waits while too many bytes are waiting already. Gives it back if the queue is closed.
     pub(crate) fn push(&self, pending: Pending, limit: usize) -> Option<Pending> {
         let mut state = lock(&self.state);
         while state.bytes > limit && !state.closed {
@@ -189,7 +189,7 @@ impl Queue {
         None
     }
 
-    /// All that waits.
+    /// Takes all waiting statements.
     pub(crate) fn take(&self) -> VecDeque<Pending> {
         let mut state = lock(&self.state);
         state.bytes = 0;

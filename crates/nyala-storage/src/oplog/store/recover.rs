@@ -1,4 +1,4 @@
-//! Coming back: units with their keys, in parallel; no value is read.
+//! Recovery: units with their keys, in parallel; no value is read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::oplog::unit::{
 };
 use crate::oplog::vfs::{Folder, Reads};
 
-/// How much log a row has at least, roughly: an index gets room for what the log may bring, because to make room
-/// later means to ask for the hash of every row.
+/// Rough lower bound of log bytes per row: an index gets room for the rows that the log may bring, because growing it
+/// later needs the hash of every row.
 const LOG_BYTES_A_ROW: usize = 64;
 
-/// Of the log so much is asked for ahead: there is hardly more behind a checkpoint.
+/// Bytes of log to read ahead: there is hardly more behind a checkpoint.
 const LOG_AHEAD_BYTES: u64 = 32 << 20;
 
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
@@ -85,10 +85,10 @@ pub(super) fn load_tables(
     Ok(tables)
 }
 
-/// The rest of the log is read when the index of all keys is built: meanwhile the disk may bring it.
+/// Starts reading ahead in the log, which is read after the index of all keys is built.
 fn expect_log(folder: &Folder, manifest: &Manifest) {
     let (number, from) = manifest.log;
-    // If it cannot be opened, who reads it says so.
+    // If it cannot be opened, the replay reports that.
     if let Ok(file) = folder.open(&log_name(number)) {
         file.expect_reads(Reads::Soon { from, bytes: LOG_AHEAD_BYTES });
     }
@@ -128,7 +128,7 @@ pub(crate) fn load_unit(
     if key.rows() != u64::from(entry.rows) {
         return Err(key.file().damaged(0, "it has another number of rows than the manifest says"));
     }
-    // Behind the hashes lie the keys themselves: read ahead by the system, they were a third of all that was read.
+    // Behind the hashes lie the keys themselves: read ahead by the system, they were a third of all bytes read.
     key.file().expect_reads(Reads::Apart);
     let (hashes, lsns) = read_hashes(&key, entry.rows)?;
     let dead = load_dead(folder, entry, &header)?;

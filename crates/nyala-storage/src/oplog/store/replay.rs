@@ -1,4 +1,4 @@
-//! Reading on in the logs, from where the units end.
+//! Replaying the logs, from where the units end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -29,11 +29,11 @@ pub struct TornTail {
     pub file: PathBuf,
     /// Where the last whole frame ends.
     pub offset: u64,
-    /// Bytes behind it, which nobody was told are durable.
+    /// Bytes behind it; no statement in them was confirmed as durable.
     pub bytes: u64,
 }
 
-/// A store as its files tell it.
+/// The state of a store, read from its files.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub(crate) tables: BTreeMap<u32, TableState>,
@@ -43,11 +43,11 @@ pub(crate) struct Replayed {
     pub(crate) clock: Vec<(u64, u64)>,
     pub(crate) logs: Vec<LogEntry>,
     pub(crate) torn: Option<TornTail>,
-    /// What is broken in the logs: nothing behind it is known.
+    /// Damage in the logs: the frames behind it are unknown.
     pub(crate) damage: Option<Damage>,
     /// The newest log and where it ends.
     pub(crate) last: (u64, u64),
-    /// Tables that something happened to in the logs behind the manifest.
+    /// Tables that changed in the logs behind the manifest.
     pub(super) changed: BTreeSet<u32>,
     pub(super) seed: u64,
     pub(super) file: Arc<PathBuf>,
@@ -77,7 +77,7 @@ impl Replayed {
         }
     }
 
-    /// The store of a manifest, as a start would find it. Nothing is changed.
+    /// The store of a manifest, as a start would find it. No file is changed.
     pub(super) fn of(folder: &Folder, manifest: &Manifest) -> Result<Self> {
         let progress = Progress::default();
         let tables = load_tables(folder, manifest, 1, &progress)?;
@@ -86,7 +86,7 @@ impl Replayed {
         Ok(replayed)
     }
 
-    /// Reads all logs from where the manifest says.
+    /// Reads all logs from the manifest's position on.
     pub(super) fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
         progress.enter(Phase::Log);
         manifest.held.iter().try_for_each(|held| self.catch_up(folder, manifest, held))?;
@@ -108,7 +108,7 @@ impl Replayed {
         Ok(())
     }
 
-    /// Reads what happened to a table that was held. Damage there is that table's alone.
+    /// Reads the changes of a held table. Damage there affects only that table.
     fn catch_up(&mut self, folder: &Folder, manifest: &Manifest, held: &HeldTable) -> Result<()> {
         match self.read_held(folder, manifest, held) {
             Err(OplogError::Damaged(damage)) => {
@@ -127,7 +127,7 @@ impl Replayed {
         for number in held.from.0..=held.to.0 {
             let known = manifest.logs.iter().find(|log| log.number == number);
             if known.is_none() && held.from.0 < number && number < held.to.0 {
-                // It was given up, as nothing in it was of the table.
+                // The log was removed, as it had no frame of the table.
                 (from, next_lsn) = (LogHeader::BYTES as u64, None);
                 continue;
             }
@@ -186,7 +186,7 @@ impl Replayed {
             self.apply((number, offset), frame)
         })?;
         self.apply_batch()?;
-        // What is no frame was looked at too.
+        // Bytes that are no frame were read too.
         progress.log_bytes_done.fetch_add(to.saturating_sub(end.offset), Relaxed);
         self.next_lsn = end.next_lsn;
         self.finish_log(&file, seed, (number, header), end, (to, closed.is_some()))?;
@@ -212,8 +212,8 @@ impl Replayed {
         end: ScanEnd,
         (to, closed): (u64, bool),
     ) -> Result<()> {
-        // A log that was being written is filled behind its end. What a frame ends with may look the same: whoever looks for
-        // frames looks to the end of the file.
+        // A log that was being written has filler behind its end. A frame may end with the same bytes: searches for
+        // frames go to the end of the file.
         let written = if closed || end.whole { to } else { written_end(file, end.offset, to)? };
         if end.offset != written {
             if closed || confirmed_further_on(file, seed, end.offset, to, end.next_lsn)? {
@@ -234,8 +234,7 @@ impl Replayed {
         Ok(())
     }
 
-    /// Where a log ends, if another one follows. The newest one may be unfinished: then nothing was ever
-    /// written to it.
+    /// Where a log ends, if another one follows. The newest one may be unfinished: then it has no frames.
     fn closed_at(
         &self,
         folder: &Folder,
@@ -317,7 +316,7 @@ impl Replayed {
     }
 }
 
-/// Reads the keys that rows with these hashes must be compared with. If they are damaged, so is the table.
+/// Reads the keys that rows with these hashes must be compared with. If these keys are damaged, so is the table.
 fn load_keys<'a>(table: &mut TableState, hashes: impl Iterator<Item = &'a u64>) -> Result<()> {
     for base in table.keys_needed(hashes) {
         match base.load_keys() {

@@ -1,4 +1,4 @@
-//! Copying out of a damaged store what is whole.
+//! Copying the undamaged rows out of a damaged store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::oplog::table::{SharedTable, TableState};
 use crate::oplog::vfs::Folder;
 use crate::oplog::write::Write;
 
-/// What was copied, and what could not be.
+/// The copied rows, and the ones that could not be copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SalvageReport {
     /// Each table with the number of its rows that were copied.
     pub tables: Vec<(String, u64)>,
-    /// What is broken. Rows in it are missing from the copy, and so are changes behind it if it is a log.
+    /// Damaged places. Rows there are missing from the copy, and so are changes behind it if it is in a log.
     pub damage: Vec<Damage>,
-    /// Rows that are whole and that no store takes any more.
+    /// Undamaged rows that no store accepts any more.
     pub refused: Vec<RefusedRows>,
 }
 
@@ -33,12 +33,12 @@ pub struct RefusedRows {
     pub table: String,
     /// How many.
     pub rows: u64,
-    /// What was wrong with the first of them.
+    /// The reason for the first of them.
     pub reason: String,
 }
 
-/// Makes a new store of what is whole in another, which nobody may have open and which is not changed. Only rows
-/// that are certain to be the newest of their keys are copied. Without a manifest nothing can be.
+/// Makes a new store from the undamaged rows of another, which no process may have open and which is not changed. Only
+/// rows that are certain to be the newest of their keys are copied. Without a manifest none can be.
 pub fn salvage(
     folder: &Path,
     target: &Path,
@@ -53,7 +53,7 @@ pub fn salvage(
     let mut replayed = Replayed::of(&source, &manifest)?;
     let mut report = SalvageReport::default();
     let limit = options.statement_bytes as u64;
-    // A row may be as large as the store that is copied took it, whatever the size of statements is to be here.
+    // A row may be as large as the copied store allowed, beyond the size of statements in `options`.
     let options = StoreOptions { statement_bytes: StoreOptions::MAX_STATEMENT_BYTES, ..options };
     let store = DiskStore::open(target, options, environment.clone())?;
     for (_, mut state) in std::mem::take(&mut replayed.tables) {
@@ -97,11 +97,11 @@ impl SalvageReport {
         Ok(rows)
     }
 
-    /// Writes rows in statements of about this size; gives the number of rows. A part of a unit may be larger than one, and a single
-    /// row too.
+    /// Writes rows in statements of about this size; gives the number of rows. A part of a unit may exceed it, and a
+    /// single row too.
     fn write_in_turn(&mut self, table: &LiveTable, rows: &RecordBatch, limit: u64) -> Result<u64> {
         let count = rows.num_rows();
-        // Weighed as a whole: a slice of lists weighs as much as all of them.
+        // Measured as a whole: a slice of lists counts as much as all of them.
         let statements = bytes_of(rows).div_ceil(limit.max(1)).max(1);
         let each = count.div_ceil(usize::try_from(statements).unwrap_or(usize::MAX)).max(1);
         let mut written = 0;
@@ -137,7 +137,7 @@ impl SalvageReport {
     }
 }
 
-/// About as many bytes as a statement with these rows has.
+/// Approximate bytes of a statement with these rows.
 fn bytes_of(rows: &RecordBatch) -> u64 {
     let fixed = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_default() as u64;
     rows.columns().iter().map(|column| fixed(column).max(text_bytes(column))).sum()

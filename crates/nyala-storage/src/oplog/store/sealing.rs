@@ -11,7 +11,7 @@ use crate::oplog::files::UnitFiles;
 use crate::oplog::table::SharedTable;
 use crate::oplog::unit::{Lsns, UnitView, key_header, seal};
 
-/// A unit to whose frames no more come.
+/// A unit that takes no more frames.
 struct Frozen {
     slot: usize,
     view: Arc<UnitView>,
@@ -20,7 +20,7 @@ struct Frozen {
 }
 
 impl Inner {
-    /// Seals every unit that no longer grows; whether there was one.
+    /// Seals every unit that no longer grows; gives whether there was one.
     pub(super) fn seal_frozen(&self, upkeep: &mut Upkeep) -> Result<bool> {
         self.each_whole_table(|table| {
             let mut any = false;

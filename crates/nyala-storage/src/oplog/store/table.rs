@@ -1,4 +1,4 @@
-//! A live table, for those who use it.
+//! The public interface of a live table.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl LiveTable {
         self.shared.meta().current().map(|version| version.key.clone()).unwrap_or_default()
     }
 
-    /// The key columns, in the order of the key: what deletes and lookups take.
+    /// The key columns, in the order of the key, as deletes and lookups take them.
     pub fn key_schema(&self) -> Result<SchemaRef> {
         Ok(self.shared.meta().current()?.key_schema.clone())
     }
@@ -63,7 +63,7 @@ impl LiveTable {
         self.shared.meta().ttl_ms
     }
 
-    /// The newest version, for scans. It takes no lock and waits for nothing.
+    /// The newest version, for scans. It takes no lock and never waits.
     pub fn version(&self) -> Arc<Version> {
         self.shared.version()
     }
@@ -73,22 +73,22 @@ impl LiveTable {
         self.submit(write)?.wait()
     }
 
-    /// Checks, hashes and encodes a statement on this thread and hands it to the committer. It blocks while
-    /// too much is waiting to be committed.
+    /// Checks, hashes and encodes a statement on this thread and hands it to the committer. It blocks while too many
+    /// bytes are waiting to be committed.
     pub fn submit(&self, write: Write) -> Result<Ticket> {
         Ok(self.inner.submit(self.prepare(write)?))
     }
 
-    /// The same, but none, and nothing is queued, if it would have to wait: then call [`Self::submit`] where that may
-    /// block. Checking and encoding a few rows takes less time than to have another thread do it. A store without
-    /// threads commits at once, and blocks.
+    /// The same, but none, with no statement queued, if it would have to wait: then call [`Self::submit`] on a thread
+    /// that may block. Checking and encoding a few rows takes less time than handing them to another thread. A store
+    /// without threads commits at once, and blocks.
     pub fn try_submit(&self, write: Write) -> Result<Option<Ticket>> {
         Ok(self.inner.try_submit(self.prepare(write)?))
     }
 
     fn prepare(&self, write: Write) -> Result<Request> {
         let limit = self.inner.options.statement_bytes;
-        // Before anything is copied: rows that share their texts can be small here and larger than memory on disk.
+        // Checked before any copy: rows that share their texts can be small here and larger than memory on disk.
         check_size(write.text_bytes(), limit)?;
         let meta = self.shared.meta();
         let write = PreparedWrite::new(&meta, write, self.inner.seed)?;
@@ -106,7 +106,7 @@ impl LiveTable {
         Ok(Request::Write { table: self.shared.clone(), write, record })
     }
 
-    /// What the statement of a label did, if it is one of the newest [`super::StoreOptions::retain_labels`].
+    /// The effect of the statement of a label, if it is one of the newest [`super::StoreOptions::retain_labels`].
     pub fn label(&self, name: &str) -> Option<Labelled> {
         self.shared.read().labels.get(name)
     }
@@ -117,20 +117,20 @@ impl LiveTable {
     }
 
     /// The rows with these keys, given as the columns of [`Self::key_schema`]. It sees every statement that was
-    /// acknowledged before, and blocks while keys or values are read that are not in memory.
+    /// acknowledged before, and blocks while keys or values that are not in memory are read.
     pub fn lookup(&self, keys: &RecordBatch) -> Result<Found> {
         self.shared.lookup(keys, self.inner.seed)
     }
 
     /// Where the rows with these keys are, so that some of their columns can be read with [`Version::take`]. It sees
-    /// every statement that was acknowledged before. No value is read, and of keys that are not in memory only those
-    /// that must be compared.
+    /// every statement that was acknowledged before. No value is read, and of keys that are not in memory only the
+    /// ones to compare.
     pub fn locate(&self, keys: &RecordBatch) -> Result<Located> {
         self.shared.locate(keys, self.inner.seed)
     }
 
-    /// The same in a version that is given, for statements that read all of one version. None if that cannot be
-    /// told because one of the rows was written, deleted or moved since: then the version has to be scanned.
+    /// The same in a given version, for statements that read all of one version. None if the rows are no longer known
+    /// because one was written, deleted or moved since: then the version has to be scanned.
     pub fn locate_in(&self, version: &Version, keys: &RecordBatch) -> Result<Option<Vec<Option<RowId>>>> {
         self.shared.locate_in(version, keys, self.inner.seed)
     }
@@ -164,12 +164,12 @@ impl LiveTable {
         self.inner.submit(Request::Alter { table: self.shared.clone(), change }).wait()
     }
 
-    /// Drops the table. Those who hold a version can read on.
+    /// Drops the table. Holders of a version can read on.
     pub fn drop_table(self) -> Result<Committed> {
         self.inner.submit(Request::Drop { table: self.shared }).wait()
     }
 
-    /// Makes durable what was committed so far, if its durability has not seen to it already. It blocks.
+    /// Makes the commits so far durable, if they are not. It blocks.
     pub fn persist(&self) -> Result<()> {
         lock(&self.inner.committer).sync_if_needed(&self.inner)
     }

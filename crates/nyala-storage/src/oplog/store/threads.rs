@@ -1,4 +1,4 @@
-//! The threads of a store: one commits, one keeps the files in order, one reads values after a start.
+//! The threads of a store: a committer, one for upkeep of the files, one that reads values after a start.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,27 +14,27 @@ use super::queue::lock;
 use super::upkeep::Effort;
 use crate::oplog::error::{OplogError, Result};
 
-/// How often it is looked whether something is due.
+/// Interval of the checks for due upkeep.
 const UPKEEP: Duration = Duration::from_millis(100);
 
-/// So long at most it waits at a start until values are in memory: readers wait for them, and sealing would read and
-/// write beside.
+/// Upkeep waits so long at most at a start until values are in memory: readers wait for them, and sealing would read
+/// and write beside.
 const VALUES_FIRST: Duration = Duration::from_secs(60);
 
-/// How long after a failure.
+/// Pause after a failure.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 struct Stop {
     stopped: AtomicBool,
-    /// Whether there is something to do before it is time.
+    /// Whether upkeep is due before the interval ends.
     due: AtomicBool,
     sleeping: Mutex<()>,
     wake: Condvar,
 }
 
 impl Stop {
-    /// Sleeps until it is time, until there is something to do if `awaiting` that, or until all stops.
+    /// Sleeps for `time`, until upkeep is due if `awaiting` that, or until the threads are stopped.
     fn sleep(&self, time: Duration, awaiting: bool) {
         let end = Instant::now() + time;
         let mut guard = lock(&self.sleeping);
@@ -53,7 +53,7 @@ impl Stop {
     }
 }
 
-/// Threads that end when this is dropped, after what is queued is committed.
+/// Threads that end when this is dropped, after queued statements are committed.
 #[derive(Debug)]
 pub(crate) struct Threads {
     inner: Arc<Inner>,
@@ -123,8 +123,8 @@ impl Drop for Threads {
     }
 }
 
-/// Does a piece of a thread's work; none if it panicked. What was done of it is not known then: the store takes no more
-/// writes, and its thread goes on, so that who waits for it is told.
+/// Runs a piece of a thread's work; none if it panicked. It is not known then how much of it was done: the store takes
+/// no more writes, and its thread goes on, so that waiting callers get an error.
 fn guarded<T>(inner: &Inner, work: impl FnOnce() -> T) -> Option<T> {
     let panic = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => return Some(done),
@@ -140,7 +140,7 @@ fn guarded<T>(inner: &Inner, work: impl FnOnce() -> T) -> Option<T> {
     None
 }
 
-/// However the committer ends, nobody waits for it afterwards.
+/// Closes the queue however the committer ends, so that no caller waits for ever.
 struct Closing<'a>(&'a Inner);
 
 impl Drop for Closing<'_> {

@@ -1,4 +1,4 @@
-//! Keeping the files in order: sealing, rewriting, checkpoints, and removing what is no longer needed.
+//! Upkeep of the files: sealing, rewriting, checkpoints, and removing obsolete files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,30 +9,29 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{Manifest, UnitFiles};
 use crate::oplog::table::SharedTable;
 
-/// Rows that are too old are looked for so many times in the time that they live, but after so many milliseconds at the
-/// latest.
+/// Expired rows are searched so many times per lifetime of a row, but at least once in so many milliseconds.
 const EXPIRY_CHECKS: u64 = 8;
 const EXPIRY_MS: u64 = 1000;
 
-/// What is known of the files.
+/// The state of the files.
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     /// The newest manifest.
     pub(crate) manifest: Manifest,
-    /// Files of units, also of those that no manifest names yet.
+    /// Files of units, including units that no manifest names yet.
     pub(crate) files: BTreeMap<(u32, u64), UnitFiles>,
-    /// Number of the next manifest and version of files made for it. No number is tried twice: a manifest whose
-    /// writing failed may be on disk all the same.
+    /// Number of the next manifest and version of files made for it. No number is tried twice: a manifest may be on
+    /// disk even if writing it failed.
     pub(crate) next: u64,
     /// When the last checkpoint was written, in milliseconds since 1970.
     pub(crate) written_ms: u64,
     /// Where the logs ended at the start.
     pub(crate) read_to: (u64, u64),
-    /// Tables that something happened to in the logs behind the manifest of the start.
+    /// Tables that changed in the logs behind the manifest of the start.
     pub(crate) changed: BTreeSet<u32>,
     /// While this is above 0 no file is removed.
     pub(crate) pins: usize,
-    /// When rows of a table that are too old were last looked for, in milliseconds since 1970.
+    /// When each table was last searched for expired rows, in milliseconds since 1970.
     expired_ms: BTreeMap<u32, u64>,
 }
 
@@ -43,17 +42,17 @@ impl Upkeep {
         Self { next, manifest, files, written_ms: 0, read_to, changed, pins: 0, expired_ms }
     }
 
-    /// A number that no file has.
+    /// A number that no file has yet.
     pub(super) fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
 }
 
-/// How much of the upkeep is to be done.
+/// The extent of an upkeep run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// What is due.
+    /// Due work only.
     Due,
     /// A checkpoint in any case.
     Checkpoint,
@@ -62,8 +61,8 @@ pub(crate) enum Effort {
 }
 
 impl Inner {
-    /// Does what is due. Tables of which something could not be read at the start are left as they are on disk: once
-    /// that is repaired, they are whole again.
+    /// Runs upkeep. Tables that could not be read completely at the start are left as they are on disk: once the files
+    /// are repaired, the tables are whole again.
     pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
@@ -84,7 +83,7 @@ impl Inner {
         done
     }
 
-    /// Runs `work` on each table that is whole. Damage that it meets is the table's alone.
+    /// Runs `work` on each undamaged table. Damage that it meets affects only that table.
     pub(super) fn each_whole_table(
         &self,
         mut work: impl FnMut(&Arc<SharedTable>) -> Result<bool>,
@@ -128,12 +127,12 @@ impl Inner {
         full.map_or(Ok(()), Err)
     }
 
-    /// Goes on after a part of the work if there was no space for it: what comes next may free some. A checkpoint is due
-    /// then, since something may have been done.
+    /// Goes on after a step that found no space: the next steps may free some. A checkpoint is due then, since the
+    /// step may have made changes.
     fn past_full(&self, upkeep: &Upkeep, done: Result<bool>, full: &mut Option<OplogError>) -> Result<bool> {
         match done {
             Err(error) if error.is_full() => {
-                // What was begun takes the space that a checkpoint needs.
+                // Unfinished files take the space that a checkpoint needs.
                 self.remove_unfinished(upkeep);
                 full.get_or_insert(error);
                 Ok(true)
@@ -149,7 +148,7 @@ impl Inner {
         idle || log != known_log || self.log_is_long()
     }
 
-    /// Whether more was written since the last checkpoint than should be.
+    /// Whether the log behind the last checkpoint is longer than it should be.
     pub(super) fn log_is_long(&self) -> bool {
         let Checkpointed { log: (known_log, known_bytes), step, .. } = *lock(&self.checkpointed);
         let (log, bytes) = self.log_position();
@@ -157,12 +156,12 @@ impl Inner {
         bytes >= known.saturating_add(step)
     }
 
-    /// Called now and then during what takes long, so that a start after a crash meanwhile has little log to read.
+    /// Called now and then during long work, so that a start after a crash meanwhile has little log to read.
     pub(super) fn keep_log_short(&self, upkeep: &mut Upkeep) -> Result<()> {
         if !self.log_is_long() {
             return Ok(());
         }
-        // Files that are just being written are named by no manifest.
+        // No manifest names the files that are just being written.
         upkeep.pins += 1;
         let done = self.checkpoint(upkeep);
         upkeep.pins = upkeep.pins.saturating_sub(1);
@@ -176,15 +175,15 @@ impl Inner {
 
     fn rotate_log(&self) -> Result<()> {
         let mut committer = lock(&self.committer);
-        // Since this began the store may have become read-only.
+        // The store may have become read-only since this began.
         self.check_writable(true)?;
         committer.sync_if_needed(self)?;
         let end = committer.log.end;
         committer.rotate(self, end)
     }
 
-    /// Removes rows that have lived long enough. Looking for them takes time in each unit, therefore it is done a few times
-    /// in the life of a row, not each time that something could be due.
+    /// Removes expired rows. Searching takes time in each unit, therefore it runs a few times per lifetime of a row,
+    /// not at each upkeep.
     fn expire_old_rows(&self, upkeep: &mut Upkeep, effort: Effort) {
         let now = self.environment.clock.now_ms();
         for table in self.all_tables() {

@@ -11,12 +11,12 @@ use crate::oplog::error::{Damage, LostRows, OplogError};
 use crate::oplog::table::SharedTable;
 use crate::oplog::unit::{Base, Resident, Unit};
 
-/// Rows in files, and whose they are.
+/// A table, and its rows in files.
 type Place = (Arc<SharedTable>, Arc<Base>);
 
 impl Inner {
-    /// Reads what is not in memory: first all keys, so that writes need not wait for them, then, if `values`,
-    /// all else. A table whose files are damaged says so from then on.
+    /// Reads columns that are not in memory: first all keys, so that writes need not wait for them, then, if `values`,
+    /// all others. A table with damaged files reports the damage from then on.
     pub(super) fn load_all(&self, values: bool) {
         let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
         hand_out(self.options.recovery_threads.min(bases.len()), bases.iter(), |(table, base)| {
@@ -57,7 +57,7 @@ impl Inner {
 }
 
 impl Inner {
-    /// Has tables say what their readers found damaged.
+    /// Records damage found by readers in their tables.
     pub(super) fn note_found_damage(&self) {
         for (table, base) in self.all_tables().iter().flat_map(bases_of) {
             if let Some(damage) = base.damage() {
@@ -77,7 +77,7 @@ impl Inner {
         limit == u64::MAX || resident() + bytes <= limit
     }
 
-    /// Bytes of values that may be in memory: as many as the store may have, and as others leave it.
+    /// Bytes of values that may be in memory: the smaller of the store's limit and its share of the budget.
     fn value_limit(&self) -> u64 {
         let own = if self.options.value_bytes == 0 { u64::MAX } else { self.options.value_bytes };
         match &self.environment.budget {
@@ -94,7 +94,7 @@ impl Inner {
         MemoryUse { fixed: all.saturating_sub(resident), values }
     }
 
-    /// Drops values from memory until they are as many as they may be.
+    /// Drops values from memory until they are within the limit.
     pub(crate) fn keep_budget(&self) {
         let limit = self.value_limit();
         if limit == u64::MAX {
@@ -119,7 +119,7 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<Place> {
     bases.map(|base| (table.clone(), base)).collect()
 }
 
-/// What reading a base gave; damage is the table's from then on.
+/// Records damage from reading a base in its table, and logs other errors.
 pub(super) fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {

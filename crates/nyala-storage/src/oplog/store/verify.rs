@@ -1,4 +1,4 @@
-//! Reading everything, to find damage before somebody needs what is damaged.
+//! Reading everything, to find damage before a statement meets it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::oplog::log::{LogHeader, log_name, scan};
 use crate::oplog::unit::{Zones, hash_seed};
 use crate::oplog::vfs::Folder;
 
-/// A file that was read as a whole.
+/// A file that was read completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckedFile {
     /// The file.
     pub file: PathBuf,
-    /// What is not as it was written.
+    /// Damaged places.
     pub damage: Vec<Damage>,
 }
 
-/// What reading everything found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Every file of the store.
@@ -64,7 +64,7 @@ impl VerifyReport {
     }
 }
 
-/// Reads every byte of a store that nobody has open, and changes nothing. The error is for what could not be
+/// Reads every byte of a store that no process has open, and changes nothing. An error means that a file could not be
 /// read; damage is in the report.
 pub fn verify(folder: &Path, environment: &Environment) -> Result<VerifyReport> {
     let folder = Folder::new(environment.disk.clone(), folder);
@@ -91,7 +91,7 @@ pub fn verify(folder: &Path, environment: &Environment) -> Result<VerifyReport> 
     Ok(report)
 }
 
-/// Everything that the manifest speaks of.
+/// Verifies all files of the manifest.
 fn verify_files(folder: &Folder, manifest: &Manifest, report: &mut VerifyReport) -> Result<()> {
     for unit in &manifest.units {
         let mut whole = true;
@@ -113,7 +113,7 @@ fn verify_files(folder: &Folder, manifest: &Manifest, report: &mut VerifyReport)
     Ok(())
 }
 
-/// Whether a unit's columns can be read, and its keys and values have the hashes and bounds that are stored.
+/// Checks that a unit's columns can be read, and that stored hashes and bounds match keys and values.
 fn verify_rows(
     folder: &Folder,
     manifest: &Manifest,
@@ -159,7 +159,7 @@ fn verify_log(folder: &Folder, manifest: &Manifest, log: &LogEntry) -> Result<()
     if end.whole { Ok(()) } else { Err(file.damaged(end.offset, "a frame that was confirmed is not valid")) }
 }
 
-/// What a start would find in the logs behind the manifest.
+/// Verifies the logs behind the manifest as a start would read them.
 fn verify_start(folder: &Folder, manifest: &Manifest, report: &mut VerifyReport) -> Result<()> {
     let mut replayed = Replayed::of(folder, manifest)?;
     report.torn = replayed.torn.take();
@@ -186,7 +186,7 @@ impl DiskStore {
         Ok(report)
     }
 
-    /// The manifest in force, whose files stay until [`Self::unpin`].
+    /// The manifest in force; its files stay until [`Self::unpin`].
     pub(super) fn pin(&self) -> Arc<Manifest> {
         let mut upkeep = lock(&self.inner.upkeep);
         upkeep.pins += 1;

@@ -1,4 +1,4 @@
-//! Threads that share work which belongs together, and end with it.
+//! Threads for one piece of parallel work; they end with it.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -34,11 +34,11 @@ pub(super) fn in_parallel<I: Sync, T: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// For so long an item waits at most for a thread: then the thread that hands out works too, so that
-/// one that is stuck on a slow disk does not hold up all that follows.
+/// The longest wait of an item for a thread: then the calling thread works too, so that a thread stuck on a slow disk
+/// does not hold up the items behind.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 20 } else { 500 });
 
-/// What is handed out: an item at a time.
+/// Hands out items, one at a time.
 struct Counter<I> {
     state: Mutex<Offered<I>>,
     changed: Condvar,
@@ -49,7 +49,8 @@ struct Offered<I> {
     ended: bool,
 }
 
-/// Runs `work` on every item, on so many threads. An item is asked for when a thread has taken the one before.
+/// Runs `work` on every item, on so many threads. The next item is taken from `items` when a thread has taken the one
+/// before.
 pub(super) fn hand_out<I: Send>(threads: usize, items: impl Iterator<Item = I>, work: impl Fn(I) + Sync) {
     let state = Mutex::new(Offered { item: None, ended: false });
     let counter = Counter { state, changed: Condvar::new() };
@@ -83,7 +84,7 @@ impl<I> Counter<I> {
         item
     }
 
-    /// Waits until somebody takes the item; gives it back if nobody does for long.
+    /// Waits until a thread takes the item; gives it back after [`PATIENCE`].
     fn offer(&self, item: I) -> Option<I> {
         let mut state = lock(&self.state);
         state.item = Some(item);
@@ -95,7 +96,7 @@ impl<I> Counter<I> {
     }
 }
 
-/// However handing out ends, the threads end too.
+/// Ends the threads however handing out ends.
 struct Ending<'a, I>(&'a Counter<I>);
 
 impl<I> Drop for Ending<'_, I> {
@@ -116,7 +117,7 @@ mod tests {
     fn results_are_in_order_and_no_thread_is_idle_while_there_are_items() {
         for threads in [1, 2, 4] {
             let items: Vec<usize> = (0..threads).collect();
-            // Nobody gets on before all have one.
+            // No thread goes on before all have an item.
             let all = Barrier::new(threads);
             let results = in_parallel(threads, &items, |item| {
                 all.wait();

@@ -13,12 +13,12 @@ use crate::oplog::write::{Condition, HashedRows, PreparedWrite};
 /// A unit with so many rows takes no more statements: positions have 32 bits.
 const UNIT_ROWS: u32 = 1 << 30;
 
-/// What so many rows ask for has room in the processor's second cache.
+/// So many rows' index entries and unit data fit into the processor's second cache.
 const ROWS_AHEAD: usize = 512;
-/// Fewer rows are not worth to be asked for twice.
+/// Fewer rows are not worth a prefetch.
 const FEW_ROWS: usize = 8;
 
-/// What a statement did.
+/// The effect of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Applied {
     pub(crate) inserted: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// The same, for who asked for it.
+    /// The same, as the reply to the statement.
     pub(crate) fn committed(self, lsn: u64) -> Committed {
         let Self { inserted, replaced, deleted } = self;
         Committed { lsn, inserted, replaced, deleted, before: None }
@@ -68,8 +68,8 @@ impl TableState {
         Ok(())
     }
 
-    /// Whether one of these keys has the hash of another key that is there. Keys that are not in memory are known to be
-    /// the same.
+    /// Whether one of these keys has the hash of a different key in the table. Keys that are not in memory are known
+    /// to be the same.
     pub(crate) fn collides(&self, rows: &HashedRows) -> bool {
         rows.hashes.iter().enumerate().any(|(row, hash)| {
             let mut other = false;
@@ -84,8 +84,8 @@ impl TableState {
         })
     }
 
-    /// Applies a write. `new_unit` is the number of the unit that is begun if none grows, and `log` where in
-    /// the log the write is.
+    /// Applies a write. `new_unit` is the number of the unit that is begun if none grows, and `log` the write's
+    /// position in the log.
     pub(crate) fn apply(
         &mut self,
         write: &PreparedWrite,
@@ -108,7 +108,7 @@ impl TableState {
         applied
     }
 
-    /// Deletes rows by their keys; gives how many there were.
+    /// Deletes rows by their keys; gives the number of deleted rows.
     pub(super) fn delete(&mut self, rows: &HashedRows) -> u64 {
         let mut deleted = 0;
         for (row, hash) in rows.hashes.iter().enumerate() {
@@ -150,7 +150,7 @@ impl TableState {
         self.point((slot, start), &rows.keys, &rows.hashes, applied);
     }
 
-    /// Points keys to rows that were appended, and kills those they pointed to.
+    /// Points keys to appended rows, and kills the rows they pointed to.
     pub(super) fn point(
         &mut self,
         (slot, start): (u32, u32),
@@ -174,8 +174,8 @@ impl TableState {
         }
     }
 
-    /// Brings what the next rows will ask of the index and of units into the processor's cache. Each of these questions waits for
-    /// memory; none waits for the answer to another one here, so that the processor asks several at once.
+    /// Brings the index entries and unit data of the next rows into the processor's cache. Each lookup waits for
+    /// memory; none here depends on the result of another, so that the processor runs several at once.
     fn fetch(&self, hashes: &[u64], places: &mut Vec<Location>) {
         if hashes.len() < FEW_ROWS {
             return;
@@ -184,7 +184,7 @@ impl TableState {
         places.clear();
         places.extend(hashes.filter_map(|hash| self.index.find(*hash, |_| true)));
         let seen = places.iter().fold(0, |seen, at| seen ^ hash_of(&self.units, at));
-        // Nobody needs the answer; without this the compiler would leave the questions out.
+        // The result is not used; without this the compiler would leave the lookups out.
         std::hint::black_box(seen);
     }
 

@@ -1,4 +1,4 @@
-//! What is known of the values in parts of a scan before they are read.
+//! Bounds of the values in parts of a scan, known before the parts are read.
 
 use arrow_array::{Array, ArrayRef, UInt64Array, new_empty_array, new_null_array};
 use arrow_schema::DataType;

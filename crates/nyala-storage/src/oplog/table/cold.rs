@@ -10,7 +10,7 @@ use super::{Location, TableState};
 use crate::oplog::error::{OplogError, Result};
 use crate::oplog::unit::{Base, Keys};
 
-/// A row that may have one of the keys that are looked for: its hash is that of the key.
+/// A row with the hash of one of the requested keys, so that it may have that key.
 #[derive(Debug)]
 pub(super) struct Candidate {
     base: Arc<Base>,
@@ -19,7 +19,7 @@ pub(super) struct Candidate {
     asked: usize,
 }
 
-/// Which rows have which of the keys that are looked for, as far as that had to be read.
+/// The rows that have one of the requested keys, as far as their keys had to be read.
 #[derive(Debug, Default)]
 pub(super) struct ColdKeys {
     /// By slot, row, and the number of the key.
@@ -27,12 +27,12 @@ pub(super) struct ColdKeys {
 }
 
 impl ColdKeys {
-    /// Whether a row has a key, unless that can be told from memory.
+    /// Whether a row has a key; true if memory suffices to tell.
     pub(super) fn is_same(&self, at: Location, asked: usize) -> bool {
         self.same.get(&(at.slot, at.row, asked)).copied().unwrap_or(true)
     }
 
-    /// Rows of which it must be read whether they have one of the keys.
+    /// Rows with keys that must be read for the comparison.
     pub(super) fn unknown(&self, state: &TableState, hashes: &[u64]) -> Vec<Candidate> {
         let mut unknown = Vec::new();
         if state.keys_loaded {

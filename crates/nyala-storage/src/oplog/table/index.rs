@@ -1,7 +1,7 @@
 //! The key index: from hash to where the row is.
 //!
-//! Entries hold no key and no hash, eight bytes each. Both are asked of the unit that a location points to. Tables are given half
-//! of a hash, so that an index is built from eight bytes a row, too.
+//! Entries are eight bytes each and hold no key and no hash: both are read from the unit that a location points to.
+//! Hash tables are given half of a hash, so that an index is built from eight bytes a row, too.
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -23,14 +23,14 @@ pub(crate) fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }
 
-/// As much of a hash as tables are given, namely what hashbrown uses of it: the highest 7 bits, and of the others the lowest 25,
-/// enough for eight billion rows.
+/// The part of a hash that tables are given, namely the bits hashbrown uses: the highest 7 bits, and of the others the
+/// lowest 25, enough for eight billion rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
 const LOW_BITS: u32 = 25;
 
-/// Who fills a shard part by part touches little memory at a time.
+/// Filling a shard part by part touches little memory at a time.
 pub(crate) const PARTS: usize = 4;
 /// The table of a shard is searched from the place that the low bits of a tag say: 16,384 places lie side by side, 150 kB.
 const PART_BITS: u32 = 14;
@@ -41,13 +41,13 @@ impl Tag {
         Self((hash >> 32) as u32 >> LOW_BITS << LOW_BITS | hash as u32 & ((1 << LOW_BITS) - 1))
     }
 
-    /// What a table is told instead of the hash.
+    /// The hash that a table is given.
     #[inline]
     fn spread(self) -> u64 {
         u64::from(self.0) << 32 | u64::from(self.0 & ((1 << LOW_BITS) - 1))
     }
 
-    /// Which of [`PARTS`] parts of its shard's table it is in, as a table is divided that has more places than parts hold.
+    /// Which of [`PARTS`] parts of its shard's table it is in, if the table has more places than a part.
     #[inline]
     pub(crate) fn part(self) -> usize {
         (self.0 >> PART_BITS) as usize % PARTS
@@ -75,7 +75,7 @@ impl Shard {
         Self(HashTable::with_capacity(rows))
     }
 
-    /// Adds a row whose key the shard does not have; `hash_of` is asked if it must grow.
+    /// Adds a row with a key that is not in the shard; `hash_of` is called if the shard must grow.
     #[inline]
     pub(crate) fn add(&mut self, tag: Tag, at: Location, hash_of: impl Fn(&Location) -> u64) {
         self.0.insert_unique(tag.spread(), at, |at| Tag::of(hash_of(at)).spread());
@@ -108,7 +108,7 @@ impl Index {
         self.shards.get(shard_of(hash))?.0.find(Tag::of(hash).spread(), same).copied()
     }
 
-    /// Points a key to `to`; gives where it pointed.
+    /// Points a key to `to`; gives its previous location.
     pub(crate) fn set(
         &mut self,
         hash: u64,

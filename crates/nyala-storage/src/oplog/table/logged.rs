@@ -1,4 +1,4 @@
-//! Statements that are read from a log. Keys come into memory; values stay in the log until somebody wants them.
+//! Statements that are read from a log. Keys come into memory; values stay in the log until a statement needs them.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::oplog::meta::SchemaVersion;
 use crate::oplog::unit::{Keys, LogRange, Lsns};
 use crate::oplog::write::PreparedWrite;
 
-/// Rows of one statement, or of some that follow each other.
+/// Rows of one statement, or of several consecutive ones.
 #[derive(Debug)]
 pub(crate) struct LoggedRows<'a> {
     pub(crate) keys: &'a Keys,

@@ -15,19 +15,18 @@ use crate::oplog::unit::Keys;
 pub struct Found {
     /// The rows that exist, with all columns of the table.
     pub rows: RecordBatch,
-    /// For each key that was asked for, which of them is its row; none if there is no such row.
+    /// For each requested key, the position of its row in `rows`; none if there is no such row.
     pub positions: Vec<Option<usize>>,
     /// The LSN at which each of them was last written.
     pub versions: UInt64Array,
 }
 
-/// Where rows are that were found by key.
+/// Locations of rows that were found by key.
 #[derive(Debug, Clone)]
 pub struct Located {
     /// The version that they are in.
     pub version: Arc<Version>,
-    /// For each key that was asked for, where its row is, to be read with [`Version::take`]; none if there is no
-    /// such row.
+    /// For each requested key, where its row is, to be read with [`Version::take`]; none if there is no such row.
     pub rows: Vec<Option<RowId>>,
 }
 
@@ -51,8 +50,8 @@ impl SharedTable {
         Ok(Located { version, rows })
     }
 
-    /// Where the rows with these keys are in a version that may be older than what is there now; none if that cannot
-    /// be told any more, because one of them was changed or moved since.
+    /// Locations of the rows with these keys in a version that may be older than the current one; none if they are no
+    /// longer known, because one of the rows was changed or moved since.
     pub(crate) fn locate_in(
         &self,
         version: &Version,
@@ -64,7 +63,7 @@ impl SharedTable {
             let unchanged = state.lsn == version.lsn();
             let rows = hashes.iter().enumerate().map(|(row, hash)| {
                 match find(state, cold, *hash, &keys, row).and_then(|at| row_id(state, at)) {
-                    // Rows are written once, and die once: one that lives now and was there then lived then.
+                    // Rows are written once and die once: a row that lives now and was in that version lived then.
                     Some(id) if version.live(id).is_some() => Ok(Some(Some(id))),
                     None if unchanged => state.check_whole().map(|()| Some(None)),
                     _ => Ok(None),
@@ -74,7 +73,7 @@ impl SharedTable {
         })
     }
 
-    /// The versions of the rows with these keys; 0 for those that do not exist.
+    /// The versions of the rows with these keys; 0 for missing rows.
     pub(crate) fn row_versions(&self, keys: &RecordBatch, seed: u64) -> Result<Vec<u64>> {
         let Located { version, rows } = self.locate(keys, seed)?;
         let lsn = |id: &RowId| version.live(*id).map_or(0, |unit| unit.data.lsn(id.row));
@@ -97,7 +96,7 @@ impl SharedTable {
         Ok(Found { rows: version.take(&found, &projection)?, positions, versions })
     }
 
-    /// Runs `look` under the gate, with what must be known of keys that are not in memory.
+    /// Runs `look` under the gate, with the comparison results for keys that are not in memory.
     fn with_keys<T>(
         &self,
         keys: &Keys,
@@ -116,7 +115,7 @@ impl SharedTable {
         }
     }
 
-    /// Keys that were asked for, with their hashes.
+    /// The requested keys, with their hashes.
     pub(crate) fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
         let meta = self.meta();
         let expected = &meta.current()?.key_schema;

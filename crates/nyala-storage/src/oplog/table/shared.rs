@@ -10,11 +10,10 @@ use crate::oplog::error::Result;
 use crate::oplog::meta::TableMeta;
 use crate::oplog::write::HashedRows;
 
-/// So many keys are read one by one at most.
+/// Up to so many keys are read one by one.
 const FEW_KEYS: usize = 16;
 
-/// A table. Scans load a pointer; lookups and the writer pass the gate, which nobody holds across a disk
-/// access.
+/// A table. Scans load a pointer; lookups and the writer pass the gate, which no thread holds across a disk access.
 #[derive(Debug)]
 pub(crate) struct SharedTable {
     gate: RwLock<TableState>,
@@ -44,7 +43,7 @@ impl SharedTable {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it holds in memory, about.
+    /// Approximate size in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let units: u64 = self.version().units().iter().map(|unit| unit.memory_bytes()).sum();
         units + self.read().index.bytes()
@@ -58,9 +57,9 @@ impl SharedTable {
         result
     }
 
-    /// Reads the keys that are needed to tell whether keys with these hashes are the same, outside of the gate: those
-    /// of single rows, and if they are many or one is another key, those of their units. Afterwards, keys with one
-    /// hash are in memory or the same.
+    /// Reads the keys needed to tell whether keys with these hashes are the same, outside of the gate: keys of single
+    /// rows, or, if these are many or one is a different key, the keys of their units. Afterwards, keys with one hash
+    /// are in memory or the same.
     pub(crate) fn settle_keys(&self, rows: &HashedRows) -> Result<()> {
         let mut cold = ColdKeys::default();
         loop {

@@ -1,4 +1,4 @@
-//! What a table's writer changes. It is guarded by the table's gate, and never held across a disk access.
+//! The state that a table's writer changes. The table's gate guards it and is never held across a disk access.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub(crate) struct TableState {
     /// Slot of the unit that grows.
     pub(crate) open: Option<u32>,
     pub(crate) index: Index,
-    /// What is broken. A table with damage takes no writes and gives no scans.
+    /// Damaged places. A table with damage takes no writes and gives no scans.
     pub(crate) damage: Vec<Damage>,
-    /// Whether something broken could not even be read so far that it is known which of its rows are dead.
+    /// Whether damage also hides which rows are dead.
     pub(crate) incomplete: bool,
     /// LSN of the last change.
     pub(crate) lsn: u64,
@@ -27,7 +27,7 @@ pub(crate) struct TableState {
     pub(crate) expired: u64,
     /// Whether the keys of all units are in memory.
     pub(crate) keys_loaded: bool,
-    /// Loads that were done. What removes rows leaves them.
+    /// Labels of finished loads. Deleting rows does not remove them.
     pub(crate) labels: Labels,
 }
 
@@ -82,8 +82,8 @@ impl TableState {
         }
     }
 
-    /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same, since all 64
-    /// bits of the hash are; callers see to it that it is, or know from the log that it was.
+    /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same, since all
+    /// 64 bits of the hash are; callers read it first, or know from the log that it was.
     pub(crate) fn same(&self, at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
         same(&self.units, at, hash, keys, row)
     }
@@ -98,7 +98,7 @@ impl TableState {
         self.unit(at).map_or(0, |unit| unit.data.lsn(at.row))
     }
 
-    /// Units that have one of these hashes and whose keys are not in memory.
+    /// Units with rows of these hashes, and without keys in memory.
     pub(crate) fn keys_needed<'a>(&self, hashes: impl Iterator<Item = &'a u64>) -> Vec<Arc<Base>> {
         let mut needed: Vec<Arc<Base>> = Vec::new();
         if self.keys_loaded {

@@ -1,4 +1,4 @@
-//! Some rows of a version, by where they are.
+//! Some rows of a version, by their locations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::meta::TableMeta;
 use crate::oplog::unit::UnitView;
 
-/// Where a row is in a version. It says nothing in another one: rewriting moves rows.
+/// Where a row is in a version. It is not valid in another version: rewriting moves rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RowId {
     pub(super) unit: u64,
     pub(super) row: u32,
 }
 
-/// Rows that lie in one array, and which of the rows that were asked for each of them is.
+/// Rows in one array, each with its position in the request.
 #[derive(Debug)]
 struct Group {
     unit: Arc<UnitView>,
@@ -82,7 +82,7 @@ impl Version {
     }
 }
 
-/// One column of all rows, in the order in which they were asked for.
+/// One column of all rows, in the order of the request.
 fn gather(
     table: &TableMeta,
     groups: &[Group],

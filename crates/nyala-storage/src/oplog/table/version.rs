@@ -1,4 +1,4 @@
-//! What a reader holds: a table as it was at one LSN.
+//! A reader's snapshot: a table at one LSN.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Version {
         Self { meta, lsn, units, damage }
     }
 
-    /// LSN of the last change of the table that is in it.
+    /// LSN of the table's last change in this version.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
@@ -53,8 +53,8 @@ impl Version {
         self.units.iter().map(|unit| unit.live_written(written)).sum()
     }
 
-    /// LSNs at which rows can be told apart cheaply: what was written up to one of them lies in other files than what
-    /// was written after it. Ascending, and the last is that of this version.
+    /// LSNs that separate rows cheaply: rows written up to such an LSN lie in other files than rows written after it.
+    /// Ascending, and the last is that of this version.
     pub fn seams(&self) -> Vec<u64> {
         let mut bounds: Vec<(u64, u64)> = self.units.iter().filter_map(|unit| unit.lsn_bounds()).collect();
         bounds.sort_unstable();
@@ -71,7 +71,7 @@ impl Version {
         seams
     }
 
-    /// What is broken in the table's files; if anything is, it cannot be scanned.
+    /// Damage of the table's files; if there is any, the table cannot be scanned.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
@@ -103,8 +103,8 @@ impl Version {
         Ok((column.id, column.field.data_type().clone()))
     }
 
-    /// What a scan reads: columns by their positions in [`Self::schema`], then, if `row_version`, the LSN of
-    /// each row as [`Self::ROW_VERSION`].
+    /// The columns of a scan, by their positions in [`Self::schema`], then, if `row_version`, the LSN of each row as
+    /// [`Self::ROW_VERSION`].
     pub fn projection(&self, columns: &[usize], row_version: bool) -> Result<Projection> {
         let (mut ids, mut fields) = (Vec::new(), Vec::new());
         for position in columns {
@@ -150,13 +150,13 @@ impl Projection {
         self.row_version
     }
 
-    /// The same columns of those rows only that were last written at `lsns`. It concerns scans, not single rows.
+    /// The same columns, only for rows last written at `lsns`. It affects scans, not single rows.
     pub fn only_written(self, lsns: Arc<LsnSet>) -> Self {
         Self { written: Some(lsns), ..self }
     }
 
-    /// The rows of a part that live. It blocks while columns are read that are not in memory, and fails if their
-    /// files are damaged.
+    /// The live rows of a part. It blocks while columns that are not in memory are read, and fails if their files are
+    /// damaged.
     pub fn read(&self, part: &Part) -> Result<RecordBatch> {
         match self.live_rows(part) {
             None => self.values(part),
@@ -171,8 +171,8 @@ impl Projection {
         part.wanted(self.written.as_deref())
     }
 
-    /// All rows of a part, also those that do not live, without a copy of what is in memory: for who chooses rows by
-    /// values before others are read, and leaves out those that [`Self::live_rows`] does not name.
+    /// All rows of a part, dead ones included, without a copy of values in memory: for callers that filter by some
+    /// values before they read others, and leave out the rows that are not in [`Self::live_rows`].
     pub fn values(&self, part: &Part) -> Result<RecordBatch> {
         let columns = part.values(&self.ids, self.row_version, &self.meta)?;
         let options = RecordBatchOptions::new().with_row_count(Some(part.rows()));

@@ -18,7 +18,7 @@ use super::random;
 use crate::oplog::vfs::sim::{Rng, SimDisk};
 use crate::oplog::*;
 
-/// Columns with others inside at a time, and columns without.
+/// Number of nested columns of a table, and of plain ones.
 const NESTED: usize = 2;
 const LEAVES: usize = 6;
 const STEPS: usize = 25;
@@ -36,7 +36,7 @@ fn rows_of_all_types_are_what_was_written() {
     }
 }
 
-/// A table, and what must be in it: for each key the batch and the row that wrote it last.
+/// A table, and its expected content: for each key the batch and the row that wrote it last.
 struct Scene {
     rng: Rng,
     disk: SimDisk,
@@ -83,7 +83,7 @@ impl Scene {
         assert_eq!(found.damage().next(), None, "NYALA_SEED={seed}, {:?}", self.schema);
     }
 
-    /// Reads some columns of rows by where they are, each row twice.
+    /// Reads some columns of rows by their locations, each row twice.
     fn take(&mut self, table: &LiveTable, asked: &[i64], known: &[(usize, usize)], context: &str) {
         let columns: Vec<usize> = (0..self.schema.fields().len()).filter(|_| self.rng.one_in(2)).collect();
         let located = table.locate(&keys_of(asked)).unwrap();
@@ -99,7 +99,7 @@ impl Scene {
         assert_eq!(lsns.values(), &[versions.as_slice(), &versions].concat(), "{context}");
     }
 
-    /// The rows that stand in these places.
+    /// The rows at these places.
     fn expected(&self, places: &[(usize, usize)]) -> RecordBatch {
         let batches: Vec<&RecordBatch> = self.written.iter().collect();
         match places {

@@ -1,4 +1,4 @@
-//! What every statement does, and that it is still so after a start, a seal, and a rewrite.
+//! The effect of every statement, also after a start, a seal, and a rewrite.
 
 use super::fixture::*;
 use crate::oplog::vfs::sim::SimDisk;
@@ -314,7 +314,7 @@ fn units_of_which_little_lives_are_rewritten() {
     assert_eq!(table.lookup(&keys(&["key 3"])).unwrap().rows, rows(&[("key 3", 3)]));
 }
 
-/// What lives of a unit may be its longest rows: by the average of all they seemed to be few bytes.
+/// The longest rows of a unit may be the live ones: by the average of all rows they seemed to be few bytes.
 #[test]
 fn units_are_rewritten_together_only_if_the_longest_rows_fit() {
     let disk = SimDisk::new(1);

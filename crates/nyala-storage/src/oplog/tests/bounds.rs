@@ -1,4 +1,4 @@
-//! Parts of scans, and what is known of them before they are read.
+//! Parts of scans, and their bounds before they are read.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ fn batch(ids: std::ops::Range<i64>) -> RecordBatch {
     RecordBatch::try_new(wide_schema(), vec![Arc::new(ids), Arc::new(numbers), Arc::new(texts)]).unwrap()
 }
 
-/// Compares bounds with what is read; gives how many parts have some.
+/// Compares bounds with the values; gives how many parts have bounds.
 fn check(table: &LiveTable) -> usize {
     let version = table.version();
     let parts = version.parts().unwrap();

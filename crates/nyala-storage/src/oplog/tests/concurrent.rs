@@ -69,7 +69,7 @@ fn read_until(table: &LiveTable, done: &AtomicBool, accounts: i64) -> u64 {
     versions
 }
 
-/// Whether nobody else wrote the accounts meanwhile.
+/// Whether no other thread wrote the accounts meanwhile.
 fn move_money(table: &LiveTable, names: &[String], turn: usize) -> bool {
     let (from, to) = (&names[turn * 7 % names.len()], &names[(turn * 7 + 1 + turn % 5) % names.len()]);
     let found = table.lookup(&keys(&[from, to])).unwrap();

@@ -143,7 +143,7 @@ fn flip(disk: &SimDisk, folder: &str, end: &str, byte: usize) -> std::path::Path
     path.clone()
 }
 
-/// It was not closed: what was confirmed since its last checkpoint is in logs that its manifest does not know to their end.
+/// It was not closed: statements confirmed since its last checkpoint lie behind the log ends in its manifest.
 #[test]
 fn a_store_whose_process_was_killed_is_restored_whole() {
     let disk = SimDisk::new(1);
@@ -177,7 +177,7 @@ fn rows_that_are_too_many_for_one_statement_are_salvaged() {
     assert_eq!(content(&open_at(&disk, COPY).table("t").unwrap()).unwrap(), map(&batch));
 }
 
-/// The store that is copied may have taken larger statements than the copy is to take.
+/// The copied store may have taken larger statements than the copy is to take.
 #[test]
 fn a_row_that_is_larger_than_a_statement_is_salvaged() {
     let disk = SimDisk::new(1);

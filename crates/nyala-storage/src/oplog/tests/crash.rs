@@ -1,7 +1,7 @@
 //! A power cut at every moment.
 //!
-//! The promise: what was acknowledged is there, what was not is there whole or not at all, and no start calls
-//! what a power cut does damage. Random statements run on a disk that knows what is durable. At each call
+//! The promise: acknowledged statements are there, others are there whole or not at all, and no start calls the
+//! effects of a power cut damage. Random statements run on a disk that knows which writes are durable. At each call
 //! that changes the disk, a crash image is made, a store is opened from it and compared with the model.
 //!
 //! `NYALA_SEED` begins elsewhere, `NYALA_CRASHES` says how many crashes there shall be. A failure names its
@@ -19,7 +19,7 @@ pub(super) fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }
 
-/// What may be found after a crash now.
+/// The states allowed after a crash now.
 #[derive(Debug, Default)]
 struct Allowed {
     before: Model,
@@ -39,7 +39,7 @@ impl Crasher {
         format!("NYALA_SEED={}, crash {number}, during {}", self.seed, allowed.step)
     }
 
-    /// Crashes at `image`, opens what is left, and compares.
+    /// Crashes at `image`, opens a store from the remaining files, and compares.
     fn crash(&self, image: &Image) {
         let number = self.crashes.fetch_add(1, Relaxed);
         let mut rng = Rng(self.seed ^ (number << 20));
@@ -68,7 +68,7 @@ impl Crasher {
         world.contents().unwrap_or_else(|error| panic!("{}: {error}", self.context(number)))
     }
 
-    /// Crashes once more while the store comes back: it comes back to the same.
+    /// Crashes once more during recovery: the result is the same.
     fn crash_again(&self, left: Image, found: &Model, rng: &mut Rng, number: u64) {
         let disk = SimDisk::from_image(left, rng.next());
         let images = Arc::new(Mutex::new(Vec::new()));

@@ -1,7 +1,7 @@
 //! Damage in every file, in every place.
 //!
-//! The promise: what is not as it was written is noticed. It is reported by verification and by the start
-//! or the first read that touches it; nothing wrong is ever served, and nothing is missing without a word.
+//! The promise: every change to a file's bytes is noticed. It is reported by verification and by the start or the
+//! first read that touches it; no wrong row is ever served, and no row is missing without a report.
 
 use std::path::{Path, PathBuf};
 
@@ -36,12 +36,12 @@ pub(super) fn damaged_store() -> (Image, Rows) {
     (disk.image(), rows)
 }
 
-/// What becomes of a damaged store.
+/// The outcome for a damaged store.
 #[derive(Debug, PartialEq)]
 enum Fate {
-    /// Somebody is told.
+    /// The damage is reported.
     Noticed,
-    /// Nothing is wrong at all: the damaged bytes are in no use.
+    /// The damaged bytes are not in use.
     Harmless,
 }
 
@@ -101,7 +101,7 @@ fn check(image: &Image, expected: &Rows, path: &Path, content: Option<Vec<u8>>, 
     }
 }
 
-/// Works on beside a damaged unit; once its file is as it was, so is its table.
+/// Writes on beside a damaged unit; once its file is restored, so is its table.
 fn go_on_and_repair(image: &Image, expected: &Rows, disk: &SimDisk, path: &Path, what: &str) {
     for round in 0..3 {
         let store = try_open(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -189,7 +189,7 @@ fn lost_pages_and_cut_files_are_noticed() {
         check(&image, &expected, &path, None, "nothing left");
         let longer = [content.as_slice(), &[0; 100]].concat();
         if path != last_log && path.extension().is_some_and(|end| end == "log") {
-            // What stands behind the end of a log was never part of it.
+            // Bytes behind the end of a log were never part of it.
             let disk = SimDisk::from_image(image.clone(), 0);
             disk.put(&path, longer);
             assert_eq!(fate(&disk, &expected, "a longer log"), Fate::Harmless);
@@ -254,8 +254,8 @@ fn a_store_that_cannot_be_read_for_now_is_not_damaged() {
     }
 }
 
-/// Whether a log that ends here looks like one that was written no further, as no frame is torn and nothing
-/// behind says otherwise: it ends with a frame, or where it was only filled.
+/// Whether a log cut here looks like a log that was written no further, without a torn frame or a later one: it ends
+/// with a frame, or within its filler.
 fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     let mut at = 64;
     while at + 24 <= content.len() && at < bytes {
@@ -268,7 +268,7 @@ fn ends_at_a_frame(content: &[u8], bytes: usize) -> bool {
     at == bytes
 }
 
-/// Nothing behind it says that it was confirmed, and the machine may have stopped in the middle of it; but then some of it would be
+/// No later frame confirms it, and the machine may have stopped while writing it; but then a part of it would be
 /// missing.
 #[test]
 fn a_flipped_bit_in_the_last_frame_is_not_taken_for_a_frame_that_was_not_finished() {
@@ -307,8 +307,8 @@ fn a_flipped_bit_in_the_last_frame_is_not_taken_for_a_frame_that_was_not_finishe
     }
 }
 
-/// A table that is damaged, repaired, written to, and damaged again, while others go on: once it is repaired again,
-/// nothing of it is missing.
+/// A table that is damaged, repaired, written to, and damaged again, while others go on, is complete once it is
+/// repaired again.
 #[test]
 fn what_is_written_between_two_damages_is_not_lost() {
     for retain_log_bytes in [0, 1 << 20] {

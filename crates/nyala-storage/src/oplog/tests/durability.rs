@@ -1,4 +1,4 @@
-//! Tables whose writes are acknowledged before they are on disk.
+//! Tables with writes that are acknowledged before they are on disk.
 //!
 //! The promise: a power cut loses the newest writes at most, and never leaves a gap.
 
@@ -47,8 +47,8 @@ fn a_power_cut_loses_the_newest_writes_at_most() {
     }
 }
 
-/// A process that is killed leaves what it wrote in the memory of the system. The next start serves it, so that it must be
-/// on disk by then: a power cut later took it, and the new log said that it had been confirmed.
+/// A killed process leaves its writes in the memory of the system. The next start serves them, so that they must be on
+/// disk by then: a later power cut lost them, although the new log said that they were confirmed.
 #[test]
 fn what_a_start_serves_survives_a_power_cut() {
     for seed in 0..60 {
@@ -131,7 +131,7 @@ fn a_disk_without_space_to_fill_a_log_takes_statements() {
     let table = store.create_table(spec("t")).unwrap();
     store.seal().unwrap();
     let used: usize = disk.files().values().map(Vec::len).sum();
-    // Of what a log is filled with, some fits.
+    // Some of the filler fits.
     disk.set_faults(Faults { space: Some(used as u64 + 3000), short_write: 1, ..Faults::default() });
     let (_, empty) = newest_log(&disk);
     table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
@@ -146,7 +146,8 @@ fn a_disk_without_space_to_fill_a_log_takes_statements() {
     assert_eq!(content(&store.table("t").unwrap()).unwrap(), map(&[("a", 1), ("b", 2)]));
 }
 
-/// A frame may end as a log is filled: "å" does. It is what says that the damage before it is not the end of the log.
+/// A frame may end with the filler's byte: "å" does. Such a frame proves that the damage before it is not the end of
+/// the log.
 #[test]
 fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
     for preallocate_bytes in [0, 4096] {
@@ -168,7 +169,7 @@ fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
         assert!(report.torn.is_none() && !report.damage.is_empty(), "{report:?}");
     }
 
-    /// Bytes before the filler; those of a frame that look like it are not counted.
+    /// Bytes before the filler, without bytes of the last frame that look like filler.
     fn written(disk: &SimDisk, log: &Path) -> usize {
         disk.files()[log].iter().rposition(|byte| *byte != 0xA5).unwrap() + 1
     }
@@ -180,8 +181,8 @@ fn a_frame_that_ends_like_filler_confirms_what_is_before_it() {
     }
 }
 
-/// Sealing large units took long, and meanwhile nothing kept the log short: a start after a crash had all to read that was
-/// written since.
+/// Sealing large units took long, and meanwhile the log was not kept short: a start after a crash had to read all of
+/// it.
 #[test]
 fn a_crash_while_a_large_unit_is_sealed_leaves_little_log() {
     const STATEMENTS: i64 = 40;
@@ -206,7 +207,7 @@ fn a_crash_while_a_large_unit_is_sealed_leaves_little_log() {
     disk.set_hook(Some(Arc::new(move |_| {
         let (disk, table) = &writing;
         let now = unit_bytes(disk);
-        // Statements come whenever a unit's file has grown: nothing is being committed then.
+        // Statements come whenever a unit's file has grown: no commit is running then.
         if bytes.swap(now, Relaxed) >= now || busy.swap(true, Relaxed) {
             return;
         }

@@ -1,7 +1,7 @@
 //! Disks that fail: writes, syncs and reads that give errors, and no space.
 //!
-//! The promise: a statement that is refused has done nothing, now or after a crash; only one whose error
-//! says that it is unconfirmed may be found. What was acknowledged before stays.
+//! The promise: a refused statement has no effect, now or after a crash; only after an unconfirmed error may it be
+//! found. Statements acknowledged before stay.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::workload::*;
 use crate::oplog::vfs::sim::{Faults, Image, Rng, SimDisk};
 use crate::oplog::*;
 
-/// The states that the stores may be in after a crash: the last certain one, and what unconfirmed statements
-/// may have made of it.
+/// The possible states of the stores after a crash: the last certain one, and the one that unconfirmed statements may
+/// have led to.
 struct Possible {
     certain: Model,
     maybe: Option<Model>,
@@ -89,7 +89,7 @@ fn random_faults(rng: &mut Rng) -> Faults {
 #[test]
 fn a_full_disk_takes_deletes_and_recovers_by_itself() {
     let disk = SimDisk::new(1);
-    // What is filled ahead would take the statement that is to be refused.
+    // With filler, the log would have room for the statement that is to be refused.
     let options = StoreOptions { reserve_bytes: 8192, preallocate_bytes: 0, ..small_options() };
     let environment = environment(&disk, &ManualClock::default());
     let store = DiskStore::open(Path::new(FOLDER), options, environment).unwrap();
@@ -119,7 +119,7 @@ fn a_failed_sync_is_not_repeated_and_the_store_goes_on() {
     let store = open(&disk);
     let table = store.create_table(spec("t")).unwrap();
     table.write(Write::upsert(rows(&[("a", 1)]))).unwrap();
-    // The first sync fails, and those that make a new log work.
+    // The first sync fails, and the syncs for a new log work.
     disk.fail_next_sync();
     let refused = table.write(Write::upsert(rows(&[("b", 2)])));
     assert!(matches!(refused, Err(OplogError::Io { .. })), "{refused:?}");
@@ -128,7 +128,7 @@ fn a_failed_sync_is_not_repeated_and_the_store_goes_on() {
     assert_eq!(logs, 3, "the file whose sync failed is left");
     drop((table, store));
     assert_eq!(content(&open(&disk).table("t").unwrap()).unwrap(), map(&[("a", 1), ("c", 3)]));
-    // If no new log can be made, it is not certain what is on disk: the store stops writing.
+    // If no new log can be made, the content of the disk is uncertain: the store stops writing.
     let store = open(&disk);
     let table = store.table("t").unwrap();
     disk.set_faults(Faults { sync_error: 1, ..Faults::default() });
@@ -139,7 +139,7 @@ fn a_failed_sync_is_not_repeated_and_the_store_goes_on() {
     assert_eq!(content(&table).unwrap(), map(&[("a", 1), ("c", 3)]), "reading goes on");
 }
 
-/// The kernel drops what a failed fsync could not write, and says yes to the next one.
+/// The kernel drops the pages that a failed fsync could not write, and confirms the next one.
 #[test]
 fn a_sync_that_failed_is_never_said_to_have_worked() {
     for durability in [Durability::Interval, Durability::Os] {
@@ -157,8 +157,8 @@ fn a_sync_that_failed_is_never_said_to_have_worked() {
     }
 }
 
-/// The reserve is written while another thread finds that the disk fails. That there is space does not make up for it: the
-/// next statement would get an LSN that is on disk.
+/// The reserve is written while another thread finds that the disk fails. Free space must not make the store writable
+/// again: the next statement would get an LSN that is on disk.
 #[test]
 fn a_store_that_is_read_only_stays_so() {
     let disk = SimDisk::new(1);
@@ -205,7 +205,7 @@ fn a_full_disk_does_not_keep_a_store_closed() {
     store.check_writable().unwrap();
 }
 
-/// Sealing needs space that there is not. What is dead gives some back all the same.
+/// Sealing needs space that is missing. Dead units give some back all the same.
 #[test]
 fn dead_units_are_dropped_though_the_disk_is_full() {
     let disk = SimDisk::new(1);

@@ -105,7 +105,7 @@ fn changes_that_are_no_longer_kept_are_not_passed_over() {
     assert_eq!(table.changes(store.lsn()).next(100).unwrap(), []);
 }
 
-/// Whoever asks what has changed until now is not to follow those who write faster than it reads.
+/// A feed up to the present LSN ends even if writers are faster than it reads.
 #[test]
 fn a_feed_with_an_end_gives_nothing_behind_it() {
     let disk = SimDisk::new(1);
@@ -127,7 +127,8 @@ fn a_feed_with_an_end_gives_nothing_behind_it() {
     assert!(matches!(lost, Err(OplogError::ChangesGone { .. })), "{lost:?}");
 }
 
-/// A follower that was given what a power cut took would have rows that nobody else has, and miss those that got their LSNs.
+/// A follower that was given changes lost in a power cut would have rows that exist nowhere else, and miss the changes
+/// that got their LSNs.
 #[test]
 fn changes_are_given_when_they_are_on_disk() {
     let disk = SimDisk::new(1);

@@ -13,7 +13,7 @@ use crate::oplog::*;
 
 pub(super) const FOLDER: &str = "/store";
 
-/// A clock that moves when it is told to.
+/// A clock that the test moves.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ManualClock(pub(super) Arc<AtomicU64>);
 

@@ -1,4 +1,4 @@
-//! Stores that older versions wrote.
+//! Stores written by older versions.
 //!
 //! The promise: they open, and go on as if this version had written them. Format 1 has no labels; all else is as in 2.
 
@@ -8,7 +8,7 @@ use super::fixture::*;
 use crate::oplog::vfs::sim::SimDisk;
 use crate::oplog::*;
 
-/// Makes manifests and logs of what this version wrote what the first one wrote. Nothing in them may have a label.
+/// Turns the manifests and logs of this version into the first version's. They must have no labels.
 fn make_oldest(disk: &SimDisk) {
     for (path, bytes) in disk.files() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -39,7 +39,7 @@ fn with_checksum(bytes: Vec<u8>) -> Vec<u8> {
     [bytes, crc.to_vec()].concat()
 }
 
-/// What is done to a store before it is left.
+/// The last step on a store before the next start.
 const STEPS: [fn(&DiskStore) -> Result<()>; 3] = [DiskStore::seal, DiskStore::checkpoint, |_| Ok(())];
 
 /// A store with sealed rows, rows of a checkpoint and a log, all in the oldest format.

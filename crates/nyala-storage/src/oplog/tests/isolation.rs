@@ -1,7 +1,7 @@
-//! Damage stays where it is.
+//! Damage affects only the table it hits.
 //!
-//! The promise: what is damaged is named, with what is lost, and stops nothing but the table whose rows it hits. Once the
-//! file is as it was, the table is whole, whatever happened beside it.
+//! The promise: damage is named, with the lost rows, and stops nothing but their table. Once the file is repaired, the
+//! table is whole, even with changes to other tables meanwhile.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -147,7 +147,7 @@ fn damage_that_a_reader_finds_is_told_with_what_is_lost() {
     assert_eq!(table.version().damage().len(), 1, "everybody is told from then on");
 }
 
-/// It can never be sealed. What others write after it is, and needs no logs.
+/// The damaged unit can never be sealed. Later rows of other tables are sealed, and need no logs.
 #[test]
 fn a_unit_that_is_damaged_in_its_log_keeps_no_other_logs() {
     let disk = SimDisk::new(1);
@@ -162,7 +162,7 @@ fn a_unit_that_is_damaged_in_its_log_keeps_no_other_logs() {
     drop((table, other, store));
     let (log, mut bytes) =
         disk.files().into_iter().rfind(|(path, _)| path.ends_with("0000000002.log")).unwrap();
-    // Behind its frames it is filled.
+    // Filler follows the frames.
     *bytes.iter_mut().rfind(|byte| **byte != 0xA5).unwrap() ^= 1;
     disk.put(&log, bytes);
     let store = start();

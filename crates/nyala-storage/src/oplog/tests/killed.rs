@@ -1,6 +1,6 @@
 //! Processes that are killed while they write to a real disk.
 //!
-//! The promise: what a process said was committed is there when another one opens the store.
+//! The promise: statements that a killed process reported as committed are there when another one opens the store.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -66,7 +66,7 @@ fn what_a_killed_process_confirmed_is_there() {
     assert_eq!(report.damage().count(), 0);
 }
 
-/// The process that is killed.
+/// The process to be killed.
 #[test]
 #[ignore = "it never ends; another test starts and kills it"]
 fn writes_until_it_is_killed() {

@@ -48,12 +48,12 @@ fn cold_columns_are_dropped_and_come_back() {
     assert_eq!(store.progress().report().phase, Phase::Ready);
 }
 
-/// Rows that were replaced before a start are not what it brings into memory.
+/// A start does not bring rows that were replaced before it into memory.
 #[test]
 fn texts_of_dead_rows_do_not_come_back() {
     let disk = SimDisk::new(1);
     let environment = environment(&disk, &ManualClock::default());
-    // Nothing is rewritten, and one log holds everything.
+    // No unit is rewritten, and one log holds all rows.
     let options =
         StoreOptions { compact_below: 0.0, compact_small: 0, seal_bytes: 1 << 20, ..small_options() };
     let open = || DiskStore::open(Path::new(FOLDER), options.clone(), environment.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Single rows: found by key and read without what lies around them.
+//! Single rows: found by key and read without the rows around them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn text(row: i64) -> Option<String> {
     (row % 7 != 3).then(|| format!("{row} is written here at some length, {}", "x".repeat(row as usize % 90)))
 }
 
-/// Rows whose numbers and texts follow from their keys.
+/// Rows with numbers and texts computed from their keys.
 fn batch(rows: std::ops::Range<i64>) -> RecordBatch {
     let keys: StringArray = rows.clone().map(|row| Some(key(row))).collect();
     let numbers: Int64Array = rows.clone().map(|row| (row % 5 != 2).then_some(row * 3)).collect();
@@ -40,7 +40,7 @@ fn keys_of(rows: &[i64]) -> RecordBatch {
     keys(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// A store with one large unit of which nothing but hashes is in memory.
+/// A store with one large unit that has only its hashes in memory.
 fn cold_store() -> (SimDisk, DiskStore, LiveTable) {
     let disk = SimDisk::new(1);
     let store = open(&disk);

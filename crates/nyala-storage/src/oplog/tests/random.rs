@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit};
 
 use crate::oplog::vfs::sim::Rng;
 
-/// Every type that a column can have and that has no others inside.
+/// Every type of a column without nested types.
 pub(in crate::oplog) fn leaf_types() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![
@@ -50,7 +50,7 @@ pub(in crate::oplog) fn leaf_types() -> Vec<DataType> {
     types
 }
 
-/// A type with others inside.
+/// A nested type.
 pub(in crate::oplog) fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
     let leaves = leaf_types();
     let inner = |rng: &mut Rng| match rng.one_in(depth + 1) {
@@ -80,7 +80,7 @@ pub(in crate::oplog) fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
     }
 }
 
-/// So many values, some of them null if they may be.
+/// So many values, some of them null if `nullable`.
 pub(in crate::oplog) fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nullable: bool) -> ArrayRef {
     let nulls =
         (nullable && rng.one_in(2)).then(|| (0..rows).map(|_| !rng.one_in(4)).collect::<NullBuffer>());

@@ -98,7 +98,7 @@ fn batch_of_all() -> RecordBatch {
     RecordBatch::try_new(schema, columns).unwrap()
 }
 
-/// What a checksum let through must not end the process either.
+/// Corrupt bytes that pass the checksum must not end the process either.
 #[test]
 fn nonsense_is_read_without_a_panic() {
     let batch = batch_of_all();

@@ -1,4 +1,4 @@
-//! Random statements, and a model that says what must come of them.
+//! Random statements, and a model of their effects.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::oplog::*;
 
 /// Rows by key.
 pub(super) type Rows = BTreeMap<String, i64>;
-/// What a table holds: its rows, and of its newest labels how many rows each wrote.
+/// Content of a table: its rows, and of its newest labels how many rows each wrote.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Content {
     rows: Rows,
@@ -22,7 +22,7 @@ pub(super) type Model = BTreeMap<(usize, String), Content>;
 const STORES: usize = 2;
 const TABLES: &[&str] = &["t", "u", "v"];
 const KEYS: u64 = 12;
-/// More than are known at a time, so that some are forgotten and used again.
+/// More labels than are kept, so that some are forgotten and used again.
 const LABELS: u64 = 6;
 const STEP_MS: u64 = 10_000;
 
@@ -62,7 +62,7 @@ impl Content {
     }
 }
 
-/// What is in the stores.
+/// The content of the stores.
 fn contents(stores: &[DiskStore]) -> Result<Model> {
     let mut model = Model::new();
     for (store, opened) in stores.iter().enumerate() {
@@ -75,7 +75,7 @@ fn contents(stores: &[DiskStore]) -> Result<Model> {
     Ok(model)
 }
 
-/// One thing to do, with what is there if it succeeds.
+/// One action, and its store and table.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     /// Steps are ten seconds apart, and values say in which they were written.
@@ -90,7 +90,7 @@ pub(super) enum Action {
     Create,
     Drop,
     Truncate,
-    /// Remove what was written before a step.
+    /// Removes rows written before a step.
     Expire(u64),
     AddColumn(u64),
     Write {
@@ -109,7 +109,7 @@ pub(super) enum Action {
 }
 
 impl Step {
-    /// Something that can be done with the tables of `model`.
+    /// A possible action on the tables of `model`.
     pub(super) fn random(rng: &mut Rng, model: &Model, number: u64) -> Self {
         let store = rng.below(STORES as u64) as usize;
         let table = TABLES[rng.below(TABLES.len() as u64) as usize].to_owned();
@@ -129,7 +129,7 @@ impl Step {
         Self { number, action, store, table }
     }
 
-    /// What is there if the step succeeds.
+    /// The content if the step succeeds.
     pub(super) fn expected(&self, model: &Model) -> Model {
         let mut model = model.clone();
         let place = (self.store, self.table.clone());

@@ -1,4 +1,4 @@
-//! Rows by when they were written: what they are counted and read by must be what scans show.
+//! Rows by LSN of their last write: counts and reads of them must match full scans.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn rows_are_counted_and_read_by_when_they_were_written() {
     }
 }
 
-/// What counted rows rely on: of those that were written by then none comes back, and none is added.
+/// Counts rely on this: of the rows written up to an LSN none returns, and none is added.
 #[test]
 fn rows_that_were_written_only_become_fewer() {
     let disk = SimDisk::new(3);

@@ -1,4 +1,4 @@
-//! Rows that lie in files: columns are read whole, each when it is first asked for.
+//! Rows that lie in files: columns are read whole, each at its first use.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -29,17 +29,17 @@ pub(crate) struct Resident {
     pub(crate) bytes: u64,
 }
 
-/// An array, and where in it the rows are that were asked for.
+/// An array, and the requested rows' positions in it.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     pub(crate) array: ArrayRef,
     pub(crate) at: Vec<usize>,
 }
 
-/// Bytes that are read for one row of a column, about: a block of nulls, of offsets and of bytes.
+/// Approximate bytes that are read for one row of a column: a block of nulls, of offsets and of bytes.
 const ROW_BYTES: u64 = 3 * (64 << 10);
 
-/// Which rows lie in files.
+/// The rows in a unit's files.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) table: u32,
@@ -63,12 +63,12 @@ pub(crate) struct Base {
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
-    /// Rows that were dead before anybody could see them: nobody ever asks for their values.
+    /// Rows that were dead before the table was first visible: no statement reads their values.
     dead: OnceLock<DeadRows>,
-    /// What was first found to be damaged.
+    /// The first damage found.
     damage: OnceLock<Damage>,
     origin: Origin,
-    /// Held while a log is read for somebody who waits, which gives all columns at once.
+    /// Held while a log is read for a waiting statement, which gives all columns at once.
     reading: Mutex<()>,
 }
 
@@ -110,7 +110,7 @@ impl Base {
         }
     }
 
-    /// Adds rows that follow in the log, up to `to`. None if some column of those that are there was read already.
+    /// Adds the next rows in the log, up to `to`. None if a column of the present rows was read already.
     pub(super) fn extend(&mut self, rows: u32, lsns: &Lsns, to: u64) -> Option<()> {
         let Origin::Log(range) = &mut self.origin else { return None };
         if self.columns.iter().any(Slot::is_resident) {
@@ -129,15 +129,15 @@ impl Base {
         self.rows
     }
 
-    /// Rows that are dead before anybody sees them: columns that are read later come without their texts, if that makes
-    /// a difference.
+    /// Notes rows that are dead before the table is visible: columns that are read later come without their texts, if
+    /// that saves enough.
     pub(crate) fn forget(&self, dead: &DeadRows) {
         if self.is_sealed() && is_worth_it(dead, self.rows) {
             self.dead.get_or_init(|| dead.clone());
         }
     }
 
-    /// A column by position, read if it is not in memory. Only those who want the same column wait.
+    /// A column by position, read if it is not in memory. Only readers of the same column wait.
     pub(crate) fn column(&self, position: usize) -> Result<ArrayRef> {
         let slot = self.slot(position)?;
         slot.get_or_read(|| match &self.origin {
@@ -153,7 +153,7 @@ impl Base {
         .inspect_err(|error| self.note(error))
     }
 
-    /// Positions of columns that together bring all of them into memory, each with the bytes that are read for it.
+    /// Positions of columns that together bring all of them into memory, each with its bytes to read.
     pub(crate) fn reads(&self) -> Vec<(usize, u64)> {
         let columns = (0..self.columns.len()).map(|position| (position, self.column_bytes(position)));
         match &self.origin {
@@ -162,8 +162,8 @@ impl Base {
         }
     }
 
-    /// Brings a column into memory before somebody asks for it; of rows in a log all columns. Nobody ever waits for
-    /// the caller, who may be slow: who wants the column meanwhile reads it too.
+    /// Brings a column into memory before a statement needs it; of rows in a log all columns. No statement waits for
+    /// this thread, which may be slow: a statement that needs the column meanwhile reads it too.
     pub(crate) fn preload(&self, position: usize) -> Result<()> {
         let slot = self.slot(position)?;
         if slot.is_resident() || slot.is_being_read() {
@@ -187,7 +187,7 @@ impl Base {
     }
 
     /// The values of some rows of a column. If the column is not in memory and the rows are few, only they are read,
-    /// and nobody who reads the column is waited for.
+    /// without waiting for a reader of the whole column.
     pub(crate) fn gather(&self, position: usize, rows: &[u32]) -> Result<Gathered> {
         let few = (rows.len() as u64).saturating_mul(ROW_BYTES) < self.column_bytes(position);
         if !few || !self.is_sealed() || self.is_resident(position) {
@@ -211,7 +211,7 @@ impl Base {
         }
     }
 
-    /// What a reader found damaged.
+    /// The damage a reader found.
     pub(crate) fn damage(&self) -> Option<&Damage> {
         self.damage.get()
     }
@@ -226,12 +226,12 @@ impl Base {
         zones.get()
     }
 
-    /// Whether a column is in memory; one that is being read is not.
+    /// Whether a column is in memory; false while it is being read.
     fn is_resident(&self, position: usize) -> bool {
         self.columns.get(position).is_some_and(Slot::is_resident)
     }
 
-    /// Puts a column into memory that was just written to the files.
+    /// Puts a column that was just written to the files into memory.
     pub(crate) fn fill(&self, position: usize, array: ArrayRef) {
         if let Some(slot) = self.columns.get(position) {
             slot.put(array);
@@ -250,7 +250,7 @@ impl Base {
         resident.collect()
     }
 
-    /// Bytes of all columns in memory, without those that are just being read.
+    /// Bytes of all columns in memory; columns being read do not count yet.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let arrays = self.columns.iter().filter_map(Slot::get);
         arrays.map(|array| array.get_array_memory_size() as u64).sum()
@@ -328,7 +328,7 @@ impl Base {
     }
 }
 
-/// One array of many; none if they do not fit.
+/// Joins arrays to one; none if they do not fit.
 pub(super) fn join(pieces: &[ArrayRef]) -> Option<ArrayRef> {
     let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     concat(&pieces).ok()

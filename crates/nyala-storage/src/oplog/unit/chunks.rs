@@ -21,7 +21,7 @@ pub(crate) struct Chunk {
     pub(crate) keys: Keys,
     pub(crate) lsns: Lsns,
     pub(crate) lsn_span: LsnSpan,
-    /// Of each column, found when they are first asked for: most chunks are small and merged before.
+    /// Of each column, found at first use: most chunks are small and merged before.
     zones: OnceLock<Vec<OnceLock<Option<Zones>>>>,
 }
 
@@ -53,7 +53,7 @@ impl Chunk {
         Some(Self::new(columns, Keys::of(&keys)?, lsns))
     }
 
-    /// Chunks of one level are merged together: a row is copied once a level.
+    /// Chunks of one level are merged together: each row is copied once per level.
     fn level(&self) -> u32 {
         self.rows.max(1).ilog2() / FAN_IN.ilog2()
     }
@@ -88,7 +88,7 @@ impl Data {
         }
     }
 
-    /// The chunk that holds a row behind the base, and where in it.
+    /// The chunk that holds a row behind the base, and the row's position in it.
     fn chunk(&self, row: u32) -> Option<(&Chunk, u32)> {
         let at = self.chunks.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
         let (start, chunk) = self.chunks.get(at)?;
@@ -99,7 +99,7 @@ impl Data {
         self.base.as_ref().filter(|base| row < base.rows())
     }
 
-    /// The keys that hold a row's, and where; none if they are not in memory.
+    /// The keys that include a row's key, and its position in them; none if they are not in memory.
     pub(crate) fn key(&self, row: u32) -> Option<(&Keys, usize)> {
         match self.base_at(row) {
             Some(base) => Some((base.keys()?, row as usize)),
@@ -114,7 +114,7 @@ impl Data {
         }
     }
 
-    /// Rows that have one LSN, by position, with it.
+    /// Ranges of rows with one LSN, each with the LSN.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (Range<u32>, u64)> + '_ {
         let base = self.base.iter().flat_map(|base| base.lsns.ranges(base.rows()));
         let chunks = self.chunks.iter().flat_map(|(start, chunk)| {

@@ -1,4 +1,4 @@
-//! Which rows of a unit are dead. Copies share what neither changes.
+//! The dead rows of a unit. Copies share unchanged pieces.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl DeadRows {
         self.words(rows).flat_map(u64::to_le_bytes).collect()
     }
 
-    /// Reads what [`Self::to_bytes`] wrote; none if it cannot be the dead rows of so many.
+    /// Reads the output of [`Self::to_bytes`]; none if it does not fit so many rows.
     pub(crate) fn from_bytes(bytes: &[u8], rows: u32) -> Option<Self> {
         let (words, rest) = bytes.as_chunks();
         if !rest.is_empty() || words.len() != (rows as usize).div_ceil(64) {

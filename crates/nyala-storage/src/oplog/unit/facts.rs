@@ -1,4 +1,4 @@
-//! What is known of a unit without reading it, so that it can be told what is lost with it.
+//! Summary of a unit that is known without reading it, for reports of lost rows.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::array_value_to_string;
@@ -7,7 +7,7 @@ use super::base::join;
 use super::zones::{Zones, bounds};
 use super::{Data, Lsns};
 
-/// Characters of a key that are kept.
+/// Characters kept of a key.
 const KEY_CHARS: usize = 64;
 
 /// LSNs and keys of a unit's rows.

@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 
 use super::DeadRows;
 
-/// While fewer than one row in so many is dead, their texts are not worth the time it takes to leave them out.
+/// With fewer than one dead row in so many, leaving out their texts is not worth the time.
 const WORTH_ONE_IN: u32 = 32;
 
 /// Whether a good part of the rows is dead.
@@ -14,14 +14,14 @@ pub(super) fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
     dead.count().saturating_mul(WORTH_ONE_IN) >= rows
 }
 
-/// Where texts of rows are: offsets of all rows in a number of bytes.
+/// Ranges of the rows' texts: offsets of all rows in a number of bytes.
 pub(super) struct Texts<'a, O> {
     ends: &'a [O],
     live: &'a BooleanBuffer,
 }
 
 impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
-    /// None if the offsets make no sense, which is found by who puts the column together.
+    /// None if the offsets make no sense, which Arrow's check of the column reports.
     pub(super) fn new(ends: &'a [O], live: &'a BooleanBuffer, bytes: usize) -> Option<Self> {
         let sensible = ends.len() == live.len() + 1
             && ends.is_sorted()
@@ -30,14 +30,14 @@ impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
         sensible.then_some(Self { ends, live })
     }
 
-    /// Where texts of live rows are.
+    /// Ranges of the texts of live rows.
     pub(super) fn live_ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let end = |row: usize| self.ends.get(row).map_or(0, |end| end.as_usize());
         let runs = self.live.set_slices().map(move |(first, last)| end(first)..end(last));
         runs.filter(|range| !range.is_empty())
     }
 
-    /// Offsets of all rows in the texts of live ones, one behind the other.
+    /// Offsets of all rows after the texts of dead rows are left out.
     pub(super) fn live_ends(&self) -> Buffer {
         let mut kept_ends = Vec::with_capacity(self.ends.len());
         let mut kept = 0;
@@ -45,7 +45,7 @@ impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
         for (first, last) in self.live.set_slices() {
             let run = self.ends.get(first..=last).unwrap_or_default();
             let [start, end] = [run.first(), run.last()].map(|end| end.map_or(0, |end| end.as_usize()));
-            // Dead rows before it are empty.
+            // Dead rows before this run are empty.
             kept_ends.resize(first + 1, O::usize_as(kept));
             let moved = start - kept;
             kept_ends.extend(run.iter().skip(1).map(|end| O::usize_as(end.as_usize() - moved)));

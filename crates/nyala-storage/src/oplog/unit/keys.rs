@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::oplog::codec::Part;
 
-/// What keys of a store are hashed with.
+/// The seed of the hashes of a store's keys.
 pub(crate) fn hash_seed(store: &[u8; 16]) -> u64 {
     crc32c::crc32c(store).into()
 }
@@ -61,7 +61,7 @@ impl Keys {
 }
 
 fn hash(key: &[u8], seed: u64) -> u64 {
-    // No keys are known that collide, so that tests have some that do.
+    // No colliding keys are known, so tests get some that collide.
     #[cfg(test)]
     if key.windows(7).any(|part| part == b"collide") {
         return 0x1234_5678_9ABC_DEF0;

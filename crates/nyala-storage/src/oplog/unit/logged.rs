@@ -12,7 +12,7 @@ use crate::oplog::meta::SchemaVersion;
 use crate::oplog::vfs::FileHandle;
 use crate::oplog::write::GrowingRows;
 
-/// Once so many rows are read, room is made for all.
+/// After so many rows, room is made for all.
 const SAMPLE_ROWS: usize = 4096;
 
 /// A part of a log that holds a unit's rows.
@@ -25,8 +25,8 @@ pub(crate) struct LogRange {
 }
 
 impl LogRange {
-    /// All columns of a table's rows in the range, which must be so many and have these LSNs. Damage in frames of other
-    /// tables is passed over.
+    /// All columns of a table's rows in the range; row count and LSNs must match. Damage in frames of other tables is
+    /// passed over.
     pub(super) fn read(
         &self,
         table: u32,

@@ -26,7 +26,7 @@ impl Lsns {
         }
     }
 
-    /// Appends the runs of rows that come behind the first `rows`.
+    /// Appends the runs of rows that follow the first `rows`.
     pub(crate) fn append(&mut self, rows: u32, other: &Self) {
         other.runs().for_each(|(start, lsn)| self.push(rows + start, lsn));
     }

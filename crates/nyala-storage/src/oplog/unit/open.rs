@@ -23,7 +23,7 @@ impl Hashes {
     }
 }
 
-/// Rows at fixed positions, with those that died since.
+/// Rows at fixed positions, with the set of rows that died since.
 #[derive(Debug)]
 pub(crate) struct Unit {
     pub(crate) id: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Unit {
     pub(crate) hashes: Hashes,
     pub(crate) dead: DeadRows,
     pub(crate) data: Data,
-    /// Keys of rows that were read from a log without their values, each with the position of its first row.
+    /// Keys of rows read from a log without their values, each with the position of its first row.
     replayed: Vec<(u32, Keys)>,
     /// Log, first byte and, when no more rows come, end of the frames with its rows; none once sealed.
     pub(crate) log: Option<(u64, u64, Option<u64>)>,
@@ -82,8 +82,8 @@ impl Unit {
         start
     }
 
-    /// Appends rows whose values stay in a log, as all of the unit's do; gives the position of the first. None if they
-    /// cannot be appended to those that are there.
+    /// Appends rows with values that stay in a log, as all values of the unit do; gives the position of the first.
+    /// None if the rows cannot be appended to the present ones.
     pub(crate) fn append_logged(
         &mut self,
         table: u32,
@@ -109,7 +109,7 @@ impl Unit {
         Some(start)
     }
 
-    /// The keys that hold a row's, and where; none if they are not in memory.
+    /// The keys that include a row's key, and its position in them; none if they are not in memory.
     pub(crate) fn key(&self, row: u32) -> Option<(&Keys, usize)> {
         self.data.key(row).or_else(|| {
             let at = self.replayed.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
@@ -118,7 +118,7 @@ impl Unit {
         })
     }
 
-    /// Texts of rows that are dead now do not come into memory. Only before anybody reads the unit.
+    /// Keeps texts of rows that are dead now out of memory. Only before the first read of the unit.
     pub(crate) fn forget_dead(&self) {
         if let Some(base) = &self.data.base {
             base.forget(&self.dead);
@@ -132,7 +132,7 @@ impl Unit {
         }
     }
 
-    /// Marks a row dead; false if it was.
+    /// Marks a row dead; false if it was dead.
     pub(crate) fn kill(&mut self, row: u32) -> bool {
         self.view = None;
         self.dead.insert(row)
@@ -146,7 +146,7 @@ impl Unit {
         self.view = None;
     }
 
-    /// Whether one of its live rows was written at `wanted`. For units that are read from a log: not before all of it is.
+    /// Whether one of its live rows was written at `wanted`. A unit in a log must be read to its end first.
     pub(crate) fn has_live(&self, wanted: &LsnSet) -> bool {
         self.data.written(wanted).any(|rows| rows.end - rows.start > self.dead.count_among(rows))
     }

@@ -22,8 +22,8 @@ pub(crate) fn key_header(store: [u8; 16], table: u32, unit: u64, version: u64) -
     BlockHeader { kind: BlockKind::Keys, store, table, unit, version }
 }
 
-/// Writes `.seg` and `.key` of a unit whose `columns` are given, and opens them with all in memory. `between` is called now
-/// and then meanwhile.
+/// Writes `.seg` and `.key` of a unit with the given `columns`, and opens them with all columns in memory. `between`
+/// is called now and then meanwhile.
 pub(crate) fn seal(
     folder: &Folder,
     key_header: BlockHeader,

@@ -7,14 +7,14 @@ use arrow_array::ArrayRef;
 
 use crate::oplog::error::Result;
 
-/// Counts reads of columns, so that it can be told which were read last.
+/// Counts reads of columns, to find the least recently read ones.
 static READS: AtomicU64 = AtomicU64::new(0);
 
-/// A column that may be in memory. Whoever asks whether it is does not wait for those who read it.
+/// A column that may be in memory. Checking that does not wait for its readers.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     array: Mutex<Option<ArrayRef>>,
-    /// Held by one of those who want the column while it is read, so that the others wait for it.
+    /// Held by the statement that reads the column, so that other statements that need it wait.
     reading: Mutex<()>,
     /// The number of its last read.
     read: AtomicU64,
@@ -30,14 +30,14 @@ impl Slot {
         lock(&self.array).is_some()
     }
 
-    /// Puts the column into memory, unless it is there; gives what is there.
+    /// Puts the column into memory, unless it is there; gives the array in memory.
     pub(super) fn put(&self, array: ArrayRef) -> ArrayRef {
         let mut held = lock(&self.array);
         let known = held.clone();
         if known.is_none() {
             *held = Some(array.clone());
         }
-        // What is not kept may be large: it is freed when the lock is not held any more.
+        // A surplus array may be large: it is freed after the lock is released.
         drop(held);
         known.unwrap_or(array)
     }
@@ -48,7 +48,7 @@ impl Slot {
         drop(array);
     }
 
-    /// The column for somebody who wants it now: read by `read` if it is not in memory.
+    /// The column for a waiting statement: read by `read` if it is not in memory.
     pub(super) fn get_or_read(&self, read: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
         self.read.store(READS.fetch_add(1, Relaxed), Relaxed);
         if let Some(array) = self.get() {
@@ -61,12 +61,12 @@ impl Slot {
         }
     }
 
-    /// Whether somebody who wants it is reading it.
+    /// Whether a waiting statement is reading it.
     pub(super) fn is_being_read(&self) -> bool {
         matches!(self.reading.try_lock(), Err(TryLockError::WouldBlock))
     }
 
-    /// Which of all reads was its last.
+    /// The number of its last read, counted over all columns.
     pub(super) fn last_read(&self) -> u64 {
         self.read.load(Relaxed)
     }

@@ -20,7 +20,7 @@ pub(super) struct StoredColumn<'a> {
 }
 
 impl StoredColumn<'_> {
-    /// All values, of rows that are `dead` without their texts. None if what is stored makes no sense.
+    /// All values; rows that are `dead` come without their texts. None if the stored bytes make no sense.
     pub(super) fn read_all(&self, rows: usize, dead: Option<&DeadRows>) -> Result<Option<ArrayRef>> {
         let live = dead.and_then(|dead| dead.live_mask(0, rows));
         let without_texts = live.map(|live| self.read_live_texts(&live)).transpose()?.flatten();
@@ -31,8 +31,8 @@ impl StoredColumn<'_> {
         Ok(inflate(self.data_type, flat))
     }
 
-    /// The column with empty texts in place of those that do not live. None if it has none: values of other types take the
-    /// same room whatever they are.
+    /// The column with empty texts for dead rows. None if its type has no texts: values of other types have a fixed
+    /// size.
     fn read_live_texts(&self, live: &BooleanBuffer) -> Result<Option<Flat>> {
         let buffers = match Part::of(self.data_type) {
             Some(Part::Bytes) => self.live_buffers::<i32>(live)?,
@@ -44,7 +44,7 @@ impl StoredColumn<'_> {
         Ok(Some(Flat { rows: live.len(), nulls, buffers, ..Flat::default() }))
     }
 
-    /// Offsets and texts. None if what is stored makes no sense.
+    /// Offsets and texts. None if the stored bytes make no sense.
     fn live_buffers<O: ArrowNativeType + PartialOrd>(
         &self,
         live: &BooleanBuffer,
@@ -58,7 +58,7 @@ impl StoredColumn<'_> {
         Ok(Some(vec![stored.live_ends(), kept]))
     }
 
-    /// The values of `rows`, which ascend. None if what is stored makes no sense.
+    /// The values of `rows`, which ascend. None if the stored bytes make no sense.
     pub(super) fn read_rows(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
         let mut walk = Walk { reader: SparseReader::new(self.file), column: self.tag, node: 0 };
         let mut pieces = Vec::new();
@@ -126,7 +126,7 @@ impl Walk<'_> {
         Ok(BooleanBuffer::new(bytes, from % 8, rows).sliced())
     }
 
-    /// Offsets from 0 on, and first and number of what they point to.
+    /// Offsets rebased to 0, and first and number of the values they cover.
     fn offsets<O: ArrowNativeType + std::ops::Sub<Output = O>>(
         &mut self,
         tag: (u32, u32, u32),

@@ -35,7 +35,7 @@ impl UnitView {
         chunks as u64 + base + rows * size_of::<u64>() as u64 + rows / 8
     }
 
-    /// An error that reading its rows gave: damage is told with what is lost.
+    /// Adds the lost rows to the damage in an error from reading the unit.
     pub(crate) fn explain(&self, table: &TableMeta, error: OplogError) -> OplogError {
         match (error, &self.data.base) {
             (OplogError::Damaged(damage), Some(base)) if damage.rows.is_none() => {
@@ -106,7 +106,7 @@ impl UnitView {
     }
 }
 
-/// What is known of a column in a part.
+/// The known bounds of a column in a part.
 #[derive(Debug)]
 pub(crate) enum PartBounds {
     Unknown,
@@ -177,7 +177,7 @@ impl Part {
         }
     }
 
-    /// Bit 1 for every row that lives and was `written` then; none if that holds of all.
+    /// Bit 1 for every live row last written at `written`; none if all rows are such.
     pub(crate) fn wanted(&self, written: Option<&LsnSet>) -> Option<BooleanBuffer> {
         let live = self.unit.dead.live_mask(self.from, self.rows());
         let (start, all, lsns) = self.stretch();

@@ -1,4 +1,4 @@
-//! Which rows were written when: sets of LSNs, and the rows of a unit that have them.
+//! Sets of LSNs, and the rows of a unit that were written at them.
 
 use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
@@ -31,7 +31,7 @@ impl LsnSet {
         self.0.iter().any(|range| range.contains(&lsn))
     }
 
-    /// What it has of LSNs of which these are the lowest and the highest.
+    /// The part of the LSNs between these bounds that is in the set: all, some or none.
     fn share(&self, (lowest, highest): (u64, u64)) -> Share {
         if self.0.iter().any(|range| *range.start() <= lowest && highest <= *range.end()) {
             Share::All
@@ -49,7 +49,7 @@ enum Share {
     All,
 }
 
-/// The lowest and the highest of some LSNs, and whether they ascend. Found when it is first asked for.
+/// The lowest and the highest of some LSNs, and whether they ascend. Found at first use.
 #[derive(Debug, Default)]
 pub(crate) struct LsnSpan(OnceLock<(u64, u64, bool)>);
 
@@ -71,7 +71,7 @@ impl LsnSpan {
     }
 }
 
-/// Rows that lie behind each other, with their LSNs.
+/// Consecutive rows of a chunk or base, with their LSNs.
 struct Stretch<'a> {
     /// Position of the first in the unit.
     start: u32,
@@ -153,7 +153,7 @@ impl UnitView {
     }
 }
 
-/// Bit 1 for every one of `rows` rows from row `from` of a chunk or base that was written at `wanted`; none if all were.
+/// Bit 1 for each of `rows` rows, from row `from` of a chunk or base, that was written at `wanted`; none if all were.
 pub(super) fn written_mask(
     (lsns, span): (&Lsns, &LsnSpan),
     (from, rows, all): (u32, u32, u32),

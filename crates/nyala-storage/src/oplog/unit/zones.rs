@@ -1,4 +1,4 @@
-//! The lowest and the highest value of a column in each zone, so that a scan can tell what it need not read.
+//! The lowest and the highest value of a column in each zone, so that a scan can skip zones.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Zones {
         Some(Self { lows: join(&lows)?, highs: join(&highs)?, nulls })
     }
 
-    /// Those of all columns that have some.
+    /// The zones of all columns that have some.
     pub(crate) fn of_columns(schema: &SchemaVersion, columns: &[ArrayRef]) -> ZoneMap {
         let columns = schema.columns.iter().zip(columns);
         columns.filter_map(|(column, array)| Some((column.id, Self::of(array)?))).collect()
@@ -66,7 +66,7 @@ pub(crate) fn write_zones(zones: &ZoneMap) -> Option<Vec<u8>> {
     Some(out.0).filter(|bytes| !bytes.is_empty())
 }
 
-/// Reads what [`write_zones`] wrote; none if it cannot be that of so many rows.
+/// Reads the output of [`write_zones`]; none if it does not fit so many rows.
 pub(crate) fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Option<ZoneMap> {
     let (mut input, mut map) = (In(bytes), ZoneMap::new());
     while !input.is_empty() {

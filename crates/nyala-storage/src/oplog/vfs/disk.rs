@@ -61,7 +61,7 @@ impl Vfs for RealDisk {
             Err(TryLockError::WouldBlock) => return Ok(Err(read_holder(&mut lock))),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // The lock is what counts. Who holds it is told as long as the disk has space for that.
+        // Only the lock counts. The holder's name is written as long as the disk has space for it.
         let _ = write_holder(&mut lock, holder);
         Ok(Ok(Box::new(DiskLock(lock))))
     }
@@ -118,7 +118,7 @@ impl VfsFile for DiskFile {
             Reads::InOrder => (0, 0, Advice::Normal),
             Reads::Soon { from, bytes } => (from, bytes, Advice::WillNeed),
         };
-        // Advice that is not taken costs time and nothing else. None is the rest of the file.
+        // Refused advice only costs time. `None` means the rest of the file.
         let _ = fadvise(&self.0, from, std::num::NonZeroU64::new(bytes), advice);
     }
 

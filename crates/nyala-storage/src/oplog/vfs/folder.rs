@@ -51,7 +51,7 @@ impl Folder {
         self.vfs.rename(&self.path.join(from), &to).map_err(failed("rename to", &to))
     }
 
-    /// Removes a file; one that is not there is fine.
+    /// Removes a file; a missing file is no error.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         let path = self.path.join(name);
         match self.vfs.remove(&path) {

@@ -1,4 +1,4 @@
-//! What a disk store asks of a file system. All calls block: they are made on threads of the store's own.
+//! The file system as a disk store needs it. All calls block: they are made on threads of the store's own.
 
 use std::fmt::Debug;
 use std::io;
@@ -16,10 +16,10 @@ pub enum OpenMode {
     Create,
 }
 
-/// What will be read of a file: a file system may read ahead of who reads.
+/// The expected reads of a file: a file system may read ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
-    /// Single sections, and not what is behind them.
+    /// Single sections, not followed by the next.
     Apart,
     /// One section after the other.
     InOrder,
@@ -34,19 +34,19 @@ pub enum Reads {
 
 /// A file system. Data is durable after `sync_data`, names after `sync_dir`; not before.
 pub trait Vfs: Debug + Send + Sync {
-    /// Makes a folder and those above it. One that is there is fine.
+    /// Makes a folder and its parents. An existing folder is no error.
     fn create_folder(&self, folder: &Path) -> io::Result<()>;
     /// Opens a file.
     fn open(&self, file: &Path, mode: OpenMode) -> io::Result<Arc<dyn VfsFile>>;
-    /// Renames a file, replacing what has that name.
+    /// Renames a file, replacing any file of that name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Removes a file. Those who have it open go on reading it.
+    /// Removes a file. Readers that have it open can go on reading it.
     fn remove(&self, file: &Path) -> io::Result<()>;
     /// Names of the files in a folder, in any order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
     /// Makes the names in a folder durable.
     fn sync_dir(&self, folder: &Path) -> io::Result<()>;
-    /// Locks a file for this process, without waiting. The error is who holds it.
+    /// Locks a file for this process, without waiting. The error names the holder.
     fn lock(&self, file: &Path, holder: &str) -> io::Result<Result<Box<dyn VfsLock>, String>>;
 }
 
@@ -62,7 +62,7 @@ pub trait VfsFile: Debug + Send + Sync {
     fn truncate(&self, bytes: u64) -> io::Result<()>;
     /// Its length in bytes.
     fn bytes(&self) -> io::Result<u64>;
-    /// Tells what will be read from now on. May do nothing.
+    /// Announces the next reads. May do nothing.
     fn expect_reads(&self, reads: Reads);
 }
 

@@ -53,7 +53,7 @@ impl SimDisk {
         self.state().faults = faults;
     }
 
-    /// Calls `hook` with what is there before every mutating call takes effect, and while it half has.
+    /// Calls `hook` with the disk image after every mutating call, with the change pending.
     pub(crate) fn set_hook(&self, hook: Option<Hook>) {
         self.state().hook = hook;
     }
@@ -95,7 +95,7 @@ impl SimDisk {
         state.image.durable_names.remove(path);
     }
 
-    /// Counts a mutating call: the hook sees the state before it and, after `change`, with it pending.
+    /// Runs a mutating call; afterwards the hook sees the image, with the change pending.
     fn mutate<T>(&self, change: impl FnOnce(&mut State) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
         let result = change(&mut state);

@@ -1,4 +1,4 @@
-//! What happens by chance, the same for the same seed.
+//! Random faults, the same for the same seed.
 
 /// A small generator of random numbers (SplitMix64), the same on every machine.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Rng {
     }
 }
 
-/// What goes wrong, each in one of so many calls; 0 is never.
+/// Faults, each in one of so many calls; 0 is never.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
     pub(crate) short_read: u64,

@@ -1,4 +1,4 @@
-//! What programs see, what is on disk, and what lies between.
+//! File contents as programs see them, as they are on disk, and the pending writes between the two.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Inode {
     pub(super) seen: Arc<Vec<u8>>,
     pub(super) durable: Arc<Vec<u8>>,
     pub(super) pending: Vec<Pending>,
-    /// Whether something that is seen is neither durable nor pending, and never will be.
+    /// Whether programs see content that is neither durable nor pending, and never will be.
     lost: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Naming {
     Unlink(PathBuf),
 }
 
-/// All there is at one moment; cheap to copy.
+/// The whole disk at one moment; cheap to copy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Image {
     pub(super) inodes: BTreeMap<u64, Inode>,
@@ -49,7 +49,7 @@ impl Image {
         self.durable_names.insert(path.to_owned(), self.next);
     }
 
-    /// What a power cut at this moment leaves; each seed gives one of the possible outcomes.
+    /// The disk after a power cut at this moment; each seed gives one of the possible outcomes.
     pub(crate) fn after_crash(&self, seed: u64) -> Image {
         let mut rng = Rng(seed);
         let style = rng.below(4);
@@ -99,7 +99,7 @@ impl Pending {
         }
     }
 
-    /// Applies what a crash keeps of it: each sector on its own.
+    /// Applies the part of it that survives a crash: each sector on its own.
     fn tear(&self, content: &mut Vec<u8>, rng: &mut Rng, kept: &mut impl FnMut(&mut Rng) -> bool) {
         let Self::Write { offset, data } = self else {
             if kept(rng) {
@@ -135,8 +135,8 @@ impl Inode {
         self.pending.push(pending);
     }
 
-    /// Makes durable what was written since the last sync, whether that worked or not: what a failed one left out is
-    /// not tried again.
+    /// Makes the writes since the last sync durable, even if that sync failed: the writes that a failed sync left out
+    /// are not tried again.
     pub(super) fn sync(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         if self.lost {
