@@ -1,16 +1,16 @@
-//! Clients that vanished: their machine sleeps, or something between has forgotten the connection.
+//! Detects clients that vanished: their machine sleeps, or a router has forgotten the connection.
 
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// How long a connection may be silent before the system asks whether somebody is there.
+/// How long a connection may be silent before the system sends a keepalive probe.
 const SILENT: Duration = Duration::from_secs(60);
-/// How often it asks then. After nine questions without an answer Linux closes the connection.
+/// How often it sends another one. After nine probes without an answer Linux closes the connection.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Has the system close the connection when nobody is at the other end any more. A statement of theirs ends with it.
+/// Has the system close the connection when the client's machine is gone. The client's statement ends with it.
 pub(crate) fn notice_death(socket: &TcpStream) {
     let keepalive = TcpKeepalive::new().with_time(SILENT).with_interval(AGAIN);
     if let Err(error) = SockRef::from(socket).set_tcp_keepalive(&keepalive) {

@@ -1,4 +1,4 @@
-//! The doors: PostgreSQL wire protocol, HTTP, metrics, and what starts and stops them.
+//! The doors: PostgreSQL wire protocol, HTTP, metrics, and the start and stop of all of them.
 //!
 //! A door turns a client's request into a call of the engine and the engine's answer into the client's
 //! format, with back-pressure, and maps errors by one table. It deliberately knows nothing of how a
@@ -15,7 +15,7 @@ mod rows;
 pub mod serve;
 pub mod tls;
 
-/// Counts what the decoders allocate, for the tests that fuzz them.
+/// Counts the allocations of the decoders, for the tests that fuzz them.
 #[cfg(test)]
 #[global_allocator]
 static MEMORY: nyala_fuzz::Memory = nyala_fuzz::memory();

@@ -1,4 +1,4 @@
-//! What Prometheus is told: engine counters, resource groups, running builds, disk stores, HTTP requests, process memory.
+//! Metrics for Prometheus: engine, resource groups, running builds, disk stores, HTTP requests, process memory.
 
 mod groups;
 mod jobs;
@@ -36,8 +36,8 @@ impl Metrics {
         }
         let recorder = PrometheusBuilder::new().set_buckets(&SECONDS)?.build_recorder();
         let handle = recorder.handle();
-        // Someone may have been faster, or the process that embeds this has a recorder of its own, which
-        // then gets the values. The handle stays valid either way.
+        // Another thread may have been faster, or the embedding process has a recorder of its own, which then gets
+        // the values. The handle stays valid either way.
         if ::metrics::set_global_recorder(recorder).is_ok() {
             describe();
         }
@@ -58,8 +58,8 @@ impl Metrics {
         text
     }
 
-    /// Folds recorded request times into the histogram. To be called every few seconds, because
-    /// otherwise they pile up until someone asks for the metrics.
+    /// Moves recorded request times into the histogram. To be called every few seconds, because otherwise they
+    /// pile up until a client asks for the metrics.
     pub fn upkeep(&self) {
         self.handle.run_upkeep();
     }

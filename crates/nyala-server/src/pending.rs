@@ -1,9 +1,9 @@
-//! Connections whose clients have not logged in: few from each address, few altogether, for a short time, and the
-//! oldest gives way to a newcomer.
+//! Connections before their login: few from each address, few altogether, for a short time, and the oldest gives way
+//! to a newcomer.
 //!
-//! They are counted apart from `server.max_connections`, so that sockets on which nobody ever logs in (half-open, slow, or
-//! forgotten ones) keep out only other sockets of their kind. A client that does log in needs some milliseconds, which is
-//! why the oldest one is the least likely to be about to.
+//! They are counted apart from `server.max_connections`, so that sockets without a login (half-open, slow, or
+//! forgotten ones) keep out only other sockets of their kind. A login takes some milliseconds, so the oldest
+//! connection is the least likely to be about to finish one.
 //!
 //! ```text
 //! accept ─▶ admit ──▶ TLS, start-up, password / head of a request ──▶ logged in: a place of `max_connections`
@@ -26,10 +26,10 @@ use tokio_util::sync::CancellationToken;
 /// Sockets beyond the bound that may be open for the moment that evicted connections take to close.
 const CLOSING_SOCKETS: usize = 64;
 
-/// How often the log tells that connections gave way: a flood of them must not be one of log lines.
+/// Pause between two log lines about evictions: a flood of connections must not be one of log lines.
 const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The end of a connection that is bounded apart from others.
+/// The source of a connection. Each source has a bound of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Origin {
     /// An address; of IPv6 the network, of which a single machine usually has all addresses.
@@ -54,13 +54,13 @@ impl Origin {
 /// Why a connection was ended before its client had logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It was the oldest when another one came.
+    /// It was the oldest when a newer one needed its place.
     Evicted,
     /// `server.login_timeout_ms` is over.
     Late,
 }
 
-/// The connections to one door whose clients have not logged in.
+/// The connections to one door before their login.
 #[derive(Debug)]
 pub(crate) struct PendingConnections {
     limits: Limits,
@@ -78,7 +78,7 @@ struct Limits {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    /// The next one's number: a lower one is older.
+    /// Number of the next connection: lower numbers are older.
     next: u64,
     connections: HashMap<u64, (Origin, CancellationToken)>,
     by_age: BTreeSet<u64>,
@@ -132,7 +132,7 @@ impl Waiting {
     }
 }
 
-/// What Prometheus is told about one door.
+/// The metrics of one door.
 #[derive(Debug)]
 struct Counted {
     waiting: Gauge,
@@ -160,7 +160,7 @@ impl Counted {
 }
 
 impl PendingConnections {
-    /// None yet. `door` names the door in metrics, `config` has the bounds.
+    /// No connections yet. `door` names the door in metrics, `config` has the bounds.
     pub(crate) fn new(door: &'static str, config: &ServerConfig) -> Arc<Self> {
         let total = config.max_pending_connections.min(Semaphore::MAX_PERMITS / 2);
         let limits = Limits {
@@ -176,12 +176,12 @@ impl PendingConnections {
         })
     }
 
-    /// Counts a connection that was just accepted. If a bound is reached the oldest one gives way. Waits while more of
-    /// those that gave way than [`CLOSING_SOCKETS`] are not closed yet, which takes them no longer than to be told.
+    /// Counts a connection that was just accepted. If a bound is reached the oldest one gives way. Waits while more
+    /// evicted connections than [`CLOSING_SOCKETS`] are still open; they close as soon as they are told.
     pub(crate) async fn admit(self: &Arc<Self>, origin: Origin) -> Pending {
         let deadline = Instant::now() + self.limits.timeout;
         if self.lock().victim(origin, self.limits).is_some() {
-            // What the oldest wait for may have come: they go on first, so that many clients that come at once all get in.
+            // The oldest may have input by now: they go on first, so that many clients at once all get in.
             yield_now().await;
         }
         let (number, evicted) = self.register(origin);
@@ -224,19 +224,19 @@ impl PendingConnections {
     }
 }
 
-/// A connection whose client has not logged in. Dropping it says that the client has, or that the connection is closed.
+/// A connection before its login. Dropping it means that the client has logged in, or that the connection is closed.
 #[derive(Debug)]
 pub(crate) struct Pending {
     connections: Arc<PendingConnections>,
     number: u64,
     evicted: CancellationToken,
     deadline: Instant,
-    /// Counts the socket until it is closed, or counted as one that is logged in.
+    /// Counts the socket until it is closed, or its client has logged in.
     socket: Option<OwnedSemaphorePermit>,
 }
 
 impl Pending {
-    /// Resolves when the connection has to end, and gives why.
+    /// Resolves when the connection has to end, and gives the reason.
     pub(crate) fn ended(&self) -> impl Future<Output = Ended> + use<> {
         let (evicted, deadline) = (self.evicted.clone(), self.deadline);
         let late = self.connections.counted.late.clone();

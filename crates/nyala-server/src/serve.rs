@@ -1,4 +1,4 @@
-//! Opens both doors, and closes them without cutting off whoever is being served.
+//! Opens both doors, and closes them without cutting off running queries.
 //!
 //! ```text
 //! bind both ─▶ open both ─▶ ready ── shutdown token ──▶ stop accepting
@@ -39,7 +39,7 @@ pub enum ServeError {
         address: SocketAddr,
         /// The configuration key it came from.
         key: &'static str,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// There can be no socket for clients of this machine.
@@ -47,10 +47,10 @@ pub enum ServeError {
     Socket {
         /// The folder.
         folder: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Other machines would reach a server that lets everybody do everything.
+    /// Other machines would reach a server that does not ask for a password.
     #[error("`{key}` is `{address}`, which other machines reach, and whoever reaches it could do everything")]
     Unprotected {
         /// The address.
@@ -67,7 +67,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// What to do next.
+    /// Advice for the next step.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Bind { address, key, source } => Some(bind_hint(*address, key, source.kind())),
@@ -117,7 +117,7 @@ pub struct Running {
     pub postgres_address: SocketAddr,
     /// Where HTTP clients connect.
     pub http_address: SocketAddr,
-    /// The folder of the socket for clients of this machine; none if there is none.
+    /// The folder of the socket for clients of this machine; none without a socket.
     pub postgres_socket: Option<PathBuf>,
     supervisor: JoinHandle<()>,
 }
@@ -125,7 +125,7 @@ pub struct Running {
 impl Running {
     /// Waits until the server has stopped, which it does after its shutdown token was cancelled.
     pub async fn stopped(self) {
-        // The supervisor does not panic and nobody aborts it.
+        // The supervisor does not panic and is never aborted.
         let _ = self.supervisor.await;
     }
 }
@@ -135,14 +135,14 @@ impl Running {
 /// engine is shut down with the server.
 ///
 /// # Errors
-/// [`ServeError::Bind`] if either address is taken, and others that say why it would not be safe; nothing is
+/// [`ServeError::Bind`] if either address is taken, and other errors if it would not be safe; no door is
 /// open then.
 pub fn serve(
     config: &Config,
     engine: Arc<Engine>,
     shutdown: CancellationToken,
 ) -> BoxFuture<'_, Result<Running, ServeError>> {
-    // In a box: a crate that awaits an `async fn` compiles it anew, with its own settings, and so would all doors be.
+    // Boxed: a crate that awaits an `async fn` compiles it anew, here with all doors, with its own settings.
     open_doors(config, engine, shutdown).boxed()
 }
 
@@ -208,7 +208,7 @@ async fn bind_local(folder: Option<&Path>, port: u16) -> Result<Option<LocalSock
     socket.map(Some).map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })
 }
 
-/// How often recorded metrics are folded.
+/// How often recorded request times are moved into the histogram.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 async fn supervise(
@@ -226,7 +226,7 @@ async fn supervise(
             () = shutdown.cancelled() => break,
             () = sleep(UPKEEP) => metrics.upkeep(),
             Some(_) = doors.join_next() => {
-                // A server with one door is worse than none: whoever watches it would not notice.
+                // A server with one door is worse than none: its operator would not notice.
                 tracing::error!("a door closed unasked; stopping");
                 shutdown.cancel();
             }

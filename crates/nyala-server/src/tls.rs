@@ -29,30 +29,30 @@ pub enum TlsError {
     /// Only one of certificate and key is configured.
     #[error("`server.tls.{given}` is set, but `server.tls.{missing}` is not")]
     Incomplete {
-        /// What is there.
+        /// The key that is set.
         given: &'static str,
-        /// What is not.
+        /// The key that is missing.
         missing: &'static str,
     },
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read, or holds no certificate or key.
     #[error("`{path}`, the value of `server.tls.{key}`, cannot be used: {reason}")]
     File {
         /// The file.
         path: PathBuf,
         /// The configuration key it came from.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Certificate and key do not fit each other, or not the protocol.
+    /// Certificate and key do not fit each other, or do not suit the protocol.
     #[error("certificate and key of `server.tls` cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
 }
 
-/// Makes a library for encryption the one this process uses. Call it first thing: connections to S3 and the
-/// doors need it, and each would pick for itself, or fail.
+/// Sets the encryption library of this process. Call it first thing: connections to S3 and the doors need one,
+/// and each would choose for itself, or fail.
 pub fn install_provider() {
-    // It fails only if there is one already, which is what is wanted.
+    // It fails only if there is one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
@@ -61,7 +61,7 @@ pub fn install_provider() {
 pub struct Tls(TlsAcceptor);
 
 impl Tls {
-    /// What the configuration asks for; none if it names no certificate.
+    /// The configured certificate and key; none if no certificate is named.
     ///
     /// # Errors
     /// Files that are missing or cannot be used.
@@ -125,7 +125,7 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Whether nobody on the way can read it.
+    /// Whether the traffic cannot be read on the way.
     pub(crate) fn is_private(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
@@ -190,7 +190,7 @@ impl AsyncWrite for Stream {
     }
 
     fn is_write_vectored(&self) -> bool {
-        // The lesser of the two would do for both, and this is what both have.
+        // Sockets and encrypted streams are both write-vectored.
         true
     }
 

@@ -17,10 +17,10 @@ use datafusion_pg_catalog::pg_catalog::ArrowTable;
 use super::text_functions;
 use crate::SERVER_VERSION;
 
-/// Who owns everything.
+/// The owner of every object.
 pub const OWNER: &str = "nyala";
 
-/// Functions about comments, indexes, views, rules, triggers and functions written in SQL: there are none.
+/// Functions about comments, indexes, views, rules, triggers and functions written in SQL, which do not exist.
 const NOTHING: &[(&str, &[usize])] = &[
     ("col_description", &[2]),
     ("obj_description", &[1, 2]),
@@ -37,7 +37,7 @@ const NOTHING: &[(&str, &[usize])] = &[
     ("shobj_description", &[2]),
 ];
 
-/// Sizes nobody keeps account of.
+/// Sizes that are not recorded.
 const UNKNOWN_SIZES: &[(&str, &[usize])] = &[
     ("pg_database_size", &[1]),
     ("pg_indexes_size", &[1]),
@@ -47,7 +47,7 @@ const UNKNOWN_SIZES: &[(&str, &[usize])] = &[
     ("pg_total_relation_size", &[1]),
 ];
 
-/// Visibility of what lies in pg_catalog, and privileges: whoever is connected may do everything.
+/// Visibility of objects in pg_catalog, and privileges: the connected user is taken to have all of them.
 const ALWAYS: &[(&str, &[usize])] = &[
     ("has_any_column_privilege", &[2, 3]),
     ("has_column_privilege", &[3, 4]),
@@ -82,7 +82,7 @@ pub fn register(context: &SessionContext, types: &ArrowTable) {
         (NEVER, ScalarValue::Boolean(Some(false))),
         (UNKNOWN_SIZES, ScalarValue::Int64(None)),
         (&[("pg_tablespace_location", &[1])], ScalarValue::from("")),
-        // Of locks that nobody can take; connection pools ask for it. It gives nothing, which is sent as an empty text.
+        // Connection pools call it, though there are no advisory locks. Its void result is sent as an empty text.
         (&[("pg_advisory_unlock_all", &[0])], ScalarValue::from("")),
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
         (&[("pg_get_userbyid", &[1])], ScalarValue::from(OWNER)),
@@ -98,7 +98,7 @@ pub fn register(context: &SessionContext, types: &ArrowTable) {
     text_functions::register(context);
 }
 
-/// A function whose value does not depend on its arguments.
+/// A function with the same value for all arguments.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Constant {
     name: &'static str,
@@ -135,7 +135,7 @@ impl ScalarUDFImpl for Constant {
     }
 }
 
-/// `to_regtype(name)`: the OID of a type, or NULL if there is none of that name.
+/// `to_regtype(name)`: the OID of a type, or NULL if there is no type of that name.
 #[derive(Debug)]
 struct ToRegtype {
     signature: Signature,
@@ -157,7 +157,7 @@ impl Hash for ToRegtype {
     }
 }
 
-/// SQL's names of types that pg_type lists under another.
+/// SQL's names of types that pg_type lists under another name.
 const SQL_NAMES: &[(&str, &str)] = &[
     ("bigint", "int8"),
     ("boolean", "bool"),

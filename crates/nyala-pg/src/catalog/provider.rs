@@ -39,7 +39,7 @@ pub struct PgCatalog {
 
 type SystemSchema = PgCatalogSchemaProvider<CurrentCatalog, Roles>;
 
-/// What is read once and never changes.
+/// System tables, read once and never changed.
 #[derive(Debug)]
 struct Shared {
     tables: Arc<PgCatalogStaticTables>,
@@ -96,13 +96,13 @@ fn with_nulls(table: &ArrowTable, column: &str) -> Result<ArrowTable> {
     })
 }
 
-/// A table of other columns.
+/// The table with its columns replaced.
 fn table_of(
     schema: SchemaRef,
     table: &ArrowTable,
     column: impl Fn(&Field, &ArrayRef) -> ArrayRef,
 ) -> Result<ArrowTable> {
-    // Its only maker reads a file.
+    // Such a table can only be made from the bytes of an IPC file.
     let mut file = FileWriter::try_new(Vec::new(), &schema)?;
     for batch in table.data() {
         let columns =
@@ -136,7 +136,7 @@ impl SessionExtension for PgCatalog {
     }
 }
 
-/// Finds its tables but does not list them: people who list tables look for their own.
+/// Finds its tables but does not list them: users list tables to look for their own.
 #[derive(Debug)]
 struct Unlisted(Arc<SystemSchema>);
 
@@ -188,7 +188,7 @@ fn register_functions(context: &SessionContext, tables: &PgCatalogStaticTables, 
     context.register_udtf("pg_get_keywords", Arc::clone(&tables.pg_get_keywords) as _);
 }
 
-/// The one role there is: without authentication everyone is the owner of everything.
+/// The one role that tools see: without authentication everyone is the owner of everything.
 #[derive(Debug, Clone)]
 struct Roles;
 

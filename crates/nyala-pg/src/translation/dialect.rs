@@ -1,5 +1,4 @@
-//! PostgreSQL's spelling of things, turned into what the engine can plan. For queries of the system
-//! catalog only.
+//! Translates PostgreSQL's dialect into SQL that the engine can plan, in queries of the system catalog only.
 
 use std::collections::HashSet;
 
@@ -12,13 +11,13 @@ use super::empty_tables::name_of;
 use super::snippets::{self, quoted};
 use super::walk::{Rewrite, any_expr, rewrite};
 
-/// Columns of access rights and storage options: there are none of either.
+/// Columns of access rights and storage options, which are NULL in every row.
 const NULL_LISTS: &[&str] =
     &["attacl", "fdwacl", "lanacl", "nspacl", "proacl", "relacl", "reloptions", "spcacl", "srvacl", "typacl"];
 
 const NULL_LIST: &str = "CAST(NULL AS TEXT[])";
 
-/// Turns everything it knows. `settings` are the names and values for pg_settings.
+/// Translates a statement. `settings` are the names and values for pg_settings.
 pub fn translate(ast: &mut Ast, settings: &[(String, String)]) {
     rewrite(ast, &mut Dialect { settings });
 }
@@ -195,8 +194,8 @@ fn backslash_escape(escape: &mut Option<ValueWithSpan>, pattern: &mut Box<Expr>)
     }
 }
 
-/// What a subquery gives that looks up the base of a domain, or the attributes of a type: there are neither. It cannot be planned,
-/// since it is correlated and has WITH RECURSIVE or `array_agg`.
+/// The constant value of a subquery about the base of a domain, or the attributes of a type: there are neither. It
+/// cannot be planned, since it is correlated and has WITH RECURSIVE or `array_agg`.
 fn of_no_rows(query: &Query) -> Option<&'static str> {
     if query.with.as_ref().is_some_and(|with| with.recursive) {
         return Some("CAST(NULL AS INT)");

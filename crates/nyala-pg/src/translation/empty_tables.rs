@@ -1,8 +1,8 @@
-//! Queries about things that Nyala does not have, such as indexes and triggers, answered without running.
+//! Queries about objects that Nyala does not have, such as indexes and triggers, answered without running.
 //!
 //! Tools look for them with joins and functions that the engine cannot plan. But a join with a table that
-//! has no rows has none either, whatever else stands in the query: so emptiness is carried upwards, and
-//! what is left to plan is `SELECT NULL AS … WHERE false`.
+//! has no rows has none either, no matter the rest of the query: so emptiness is carried upwards, and only
+//! `SELECT NULL AS … WHERE false` remains to be planned.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::snippets;
 use super::walk::{Rewrite, any_expr, rewrite};
 
-/// System tables without a row of the user's. pg_constraint and pg_index do hold rows, but about
+/// System tables that hold no row about the user's objects. pg_constraint and pg_index do hold rows, but about
 /// PostgreSQL's own tables.
 const EMPTY: &[&str] = &[
     "pg_attrdef",
@@ -49,7 +49,7 @@ const EMPTY: &[&str] = &[
     "pg_views",
 ];
 
-/// Functions that give a row even of no rows.
+/// Aggregates, which give a row even for an empty input.
 const AGGREGATES: &[&str] = &[
     "array_agg",
     "avg",
@@ -66,7 +66,7 @@ const AGGREGATES: &[&str] = &[
     "sum",
 ];
 
-/// Replaces what is certainly empty.
+/// Replaces queries that are certainly empty.
 pub fn resolve(ast: &mut Ast) {
     rewrite(ast, &mut Absent);
 }
@@ -99,7 +99,7 @@ fn truth(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 
-/// Whether a query gives no rows, whatever the data.
+/// Whether a query gives no rows for any data.
 fn is_empty(query: &Query) -> bool {
     // Common table expressions may hide a table's name.
     query.with.is_none() && body_is_empty(&query.body)

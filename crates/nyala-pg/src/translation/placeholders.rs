@@ -1,4 +1,4 @@
-//! Parameters inside a statement: which there are, which types the text gives them, and which types only
+//! Parameters inside a statement: their numbers, the types that the text gives them, and the types that only
 //! the client knows.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub fn numbers(statement: &Ast) -> BTreeSet<usize> {
     numbers
 }
 
-/// The types that casts such as `$1::date` give the parameters, as OIDs; 0 where there is none.
+/// The types that casts such as `$1::date` give the parameters, as OIDs; 0 without a cast.
 pub fn written_types(statement: &Statement) -> Vec<u32> {
     let mut types = Vec::new();
     let Some(ast) = statement.ast() else {
@@ -56,8 +56,8 @@ pub fn written_types(statement: &Statement) -> Vec<u32> {
     types
 }
 
-/// Names in `rewritten` the parameters that its original had and it lost, in a condition that always
-/// holds: the client goes on sending values for them.
+/// Adds the parameters that rewriting has dropped to `rewritten`, in a condition that always holds: the
+/// client goes on sending values for them.
 pub fn restore(wanted: &BTreeSet<usize>, rewritten: &mut Ast) {
     let found = numbers(rewritten);
     let lost = wanted.difference(&found);
@@ -85,7 +85,7 @@ fn first_select(ast: &mut Ast) -> Option<&mut Select> {
     }
 }
 
-/// Whether all that a statement does with a parameter is to compare it.
+/// Whether a statement uses a parameter only in comparisons.
 pub fn is_only_compared(statement: &Statement, number: usize) -> bool {
     let Some(ast) = statement.ast() else { return false };
     let is_it = |expr: &Expr| number_of(expr) == Some(number);
@@ -112,8 +112,8 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// A statement whose parameters are cast to types that only the client knows; none if nothing is to be
-/// cast. `types[i]` is for `$i+1`.
+/// A statement with casts of its parameters to types that only the client knows; none if there is nothing
+/// to cast. `types[i]` is for `$i+1`.
 pub fn declare_parameters(statement: &Statement, types: &[Option<Type>]) -> Option<Statement> {
     let types: Vec<Option<SqlType>> = types.iter().map(|kind| kind.as_ref().and_then(sql_type)).collect();
     types.iter().find_map(Option::as_ref)?;

@@ -1,4 +1,4 @@
-//! Makes the queries of PostgreSQL tools run: what they ask of pg_catalog, in PostgreSQL's dialect.
+//! Makes the queries of PostgreSQL tools run, which ask pg_catalog in PostgreSQL's dialect.
 //!
 //! Only texts that mention the system catalog or a session function are touched; a user's own query
 //! reaches the engine as it was written.
@@ -16,7 +16,7 @@ use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
 use super::{dialect, empty_tables, placeholders};
 
-/// What session functions answer with.
+/// Values of the session, for session functions.
 pub trait SessionFacts {
     /// Value of a setting.
     fn setting(&self, name: &str) -> Option<String>;
@@ -50,19 +50,19 @@ const WORDS: &[&str] = &[
     "to_regtype",
 ];
 
-/// Bytes that the parser of the rules may read, each as often as it does. Tools ask nothing that comes near.
+/// Bytes that the parser of the rules may read, repeats counted. Queries of tools stay far below.
 const MAX_READINGS: usize = 20_000_000;
 
-/// A statement of a client's text. What it asks about the session is filled in when it is run.
+/// A statement of a client's text. The session's values are filled in when it is run.
 pub enum ClientStatement {
-    /// One that means to the engine what it means to PostgreSQL.
+    /// A statement with the same meaning for the engine as for PostgreSQL.
     Plain(Statement),
-    /// A query of a text that mentions the system catalog or the session: as it was written, and as the rules have it.
+    /// A query of a text that mentions the system catalog or the session: as written, and as translated by the rules.
     Translated(Statement, Box<Ast>),
 }
 
 impl ClientStatement {
-    /// The statement as the engine is to plan it, with what it asks about the session.
+    /// The statement as the engine is to plan it, with the session's values filled in.
     pub fn for_client(self, facts: &impl SessionFacts) -> Statement {
         let (statement, mut translated) = match self {
             Self::Plain(statement) => return statement,
@@ -78,9 +78,9 @@ impl ClientStatement {
     }
 }
 
-/// The statements of `sql`, to be changed where a PostgreSQL tool means something the engine spells otherwise.
+/// The statements of `sql`, translated where the engine spells a PostgreSQL tool's query otherwise.
 ///
-/// `statements` is what the engine's parser made of the text: it has passed the limits on size and depth.
+/// `statements` are the engine's parse of the text, which has passed the limits on size and depth.
 pub fn for_clients(sql: &str, statements: Vec<Statement>) -> Vec<ClientStatement> {
     let plain = |statements: Vec<Statement>| statements.into_iter().map(ClientStatement::Plain).collect();
     if !mentions_system(sql) || readings(sql) > MAX_READINGS {
@@ -103,8 +103,8 @@ pub fn for_clients(sql: &str, statements: Vec<Statement>) -> Vec<ClientStatement
         .collect()
 }
 
-/// Bytes that the parser of the rules reads at most, each as often as it does: it reads the arguments of a call two or three times, and
-/// those of calls within it as many times again. Brackets in texts and comments count too.
+/// Bytes that the parser of the rules reads at most, repeats counted: it reads the arguments of a call two or three
+/// times, and those of calls within it as many times again. Brackets in texts and comments count too.
 fn readings(sql: &str) -> usize {
     let (mut around, mut before, mut readings) = (vec![1_usize], b' ', 0_usize);
     for byte in sql.bytes() {
@@ -199,7 +199,7 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
 }
 
 impl<F: SessionFacts> SessionFunctions<'_, F> {
-    /// The value of a setting whose name is known only when the query runs.
+    /// The value of a setting with a name that is known only when the query runs.
     fn setting_by_name(&self, name: &Expr) -> Option<Expr> {
         let settings = self.facts.settings();
         let cases: Vec<String> = settings
@@ -210,7 +210,7 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
     }
 }
 
-/// The first schema of a search path that is one.
+/// The first schema of a search path, without empty names and `$user`.
 fn first_schema(path: &str) -> String {
     let mut schemas = path.split(',').map(|schema| schema.trim().trim_matches('"'));
     schemas.find(|schema| !schema.is_empty() && *schema != "$user").unwrap_or("public").to_owned()

@@ -1,4 +1,4 @@
-//! Pieces of SQL, parsed where building their trees by hand would hide what they say.
+//! Pieces of SQL, parsed where trees built by hand would be hard to read.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Statement as Ast};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
@@ -24,7 +24,7 @@ pub fn query(sql: &str) -> Option<Box<Query>> {
     }
 }
 
-/// The conjunction of conditions; none of none.
+/// The conjunction of conditions; none if there are none.
 pub fn all_of(conditions: impl IntoIterator<Item = Expr>) -> Option<Expr> {
     conditions.into_iter().reduce(|left, right| Expr::BinaryOp {
         left: Box::new(left),

@@ -1,21 +1,21 @@
 //! Walks over the trees of statements.
 //!
-//! sqlparser compiles the whole walk, some hundred kinds of nodes, once more for every type of visitor. Here all go by way of
-//! one, which asks whoever is behind a pointer.
+//! sqlparser compiles the whole walk, some hundred kinds of nodes, once more for every type of visitor. So all
+//! walks share one visitor, which calls the rules through a pointer.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query, TableFactor, Visit, VisitMut, Visitor, VisitorMut};
 
-/// What changes a tree: it is shown every node of these kinds.
+/// Rules that change a tree: they are shown every node of these kinds.
 pub trait Rewrite {
-    /// Before what is inside.
+    /// Before its children.
     fn query(&mut self, _query: &mut Query) {}
-    /// Before what is inside.
+    /// Before its children.
     fn table(&mut self, _table: &mut TableFactor) {}
-    /// Before what is inside; what it is replaced by is walked over.
+    /// Before its children; a replacement is walked over.
     fn expr(&mut self, _expr: &mut Expr) {}
-    /// After what is inside; what it is replaced by is not walked over.
+    /// After its children; a replacement is not walked over.
     fn whole_expr(&mut self, _expr: &mut Expr) {}
 }
 
@@ -24,7 +24,7 @@ pub fn rewrite(tree: &mut impl VisitMut, rules: &mut dyn Rewrite) {
     let _ = tree.visit(&mut Rewriting(rules));
 }
 
-/// Whether any expression in `tree` is one that `wanted` takes. None after that is looked at.
+/// Whether `wanted` holds for any expression in `tree`. The walk stops at the first.
 pub fn any_expr(tree: &impl Visit, wanted: &mut dyn FnMut(&Expr) -> bool) -> bool {
     tree.visit(&mut Looking(wanted)).is_break()
 }

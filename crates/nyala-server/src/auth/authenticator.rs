@@ -1,4 +1,4 @@
-//! Decides who somebody is.
+//! Checks passwords and tokens, and gives the identity that they prove.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -16,19 +16,19 @@ const CHECKS: usize = 2;
 /// Passwords that may wait to be checked. More are turned away, so that guessing cannot fill the memory.
 const WAITING: usize = 64;
 
-/// Why somebody is not let in.
+/// Why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// No proof was brought.
     Missing,
-    /// The proof is none. It is not told why: names that exist are nobody's business.
+    /// The user, password or token is wrong; the client is not told which, because names of users are secret.
     Wrong,
-    /// Too many others are being checked.
+    /// Too many passwords are being checked.
     Busy,
 }
 
 impl Refusal {
-    /// What whoever it is may know of it.
+    /// The reason, as the client is told it.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Missing => "who asks is not said",
@@ -38,7 +38,7 @@ impl Refusal {
     }
 }
 
-/// What both doors check with.
+/// Checks the credentials of clients of both doors.
 pub struct Authenticator {
     engine: Arc<Engine>,
     mode: Authentication,
@@ -54,19 +54,18 @@ impl Authenticator {
         Self { engine, mode, tokens: Tokens::default(), checks, waiting }
     }
 
-    /// Whether anybody is let in.
+    /// Whether the server asks for no credentials.
     pub(crate) fn is_open(&self) -> bool {
         self.mode == Authentication::None
     }
 
-    /// What the password of a role is checked with; none if there is no such role, it may not connect or has no
-    /// password.
+    /// The hashes of a role's password; none if there is no such role, it may not connect or has no password.
     pub(crate) fn password_of(&self, role: &str) -> Option<PasswordEntry> {
         let catalog = self.engine.catalog().snapshot();
         catalog.roles.get(role).filter(|role| role.login).and_then(|role| role.password.clone())
     }
 
-    /// Who somebody is that brought this.
+    /// The identity that these credentials prove.
     pub(crate) async fn identify(&self, credentials: Option<Credentials>) -> Result<Identity, Refusal> {
         if self.is_open() {
             return Ok(Identity::Owner);
@@ -89,7 +88,7 @@ impl Authenticator {
         }
     }
 
-    /// A token for somebody who shows a password, and how long it is good for.
+    /// A token for a user with the right password, and its lifetime.
     pub(crate) async fn token(
         &self,
         credentials: Option<Credentials>,
@@ -103,13 +102,13 @@ impl Authenticator {
     /// Gives the hash that the password fits.
     async fn check(&self, user: &str, password: String) -> Result<String, Refusal> {
         let hash = self.password_of(user).and_then(|password| password.argon2);
-        // Who does not exist takes as long as who has another password.
+        // An unknown user is checked against a dummy hash, so that the answer takes as long as for a wrong password.
         let (known, hash) = (hash.is_some(), hash.unwrap_or_else(|| NOBODY.clone()));
         let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| Refusal::Busy)?;
         let turn = Arc::clone(&self.checks).acquire_owned().await.map_err(|_| Refusal::Busy)?;
         let tried = hash.clone();
         let check = move || {
-            // A check goes on when whoever asked for it has hung up, and takes its place as long as it does.
+            // A check goes on after its client has hung up, and keeps its permits until it ends.
             let _places = (waiting, turn);
             check_password(&password, &tried)
         };
@@ -124,7 +123,7 @@ impl std::fmt::Debug for Authenticator {
     }
 }
 
-/// A hash of no password, with the parameters of all others.
+/// A dummy hash that no password fits, with the parameters of all others.
 static NOBODY: LazyLock<String> = LazyLock::new(|| {
     "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9i$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
         .to_owned()

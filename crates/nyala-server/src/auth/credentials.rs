@@ -1,9 +1,9 @@
-//! What an `Authorization` header holds.
+//! Credentials in an `Authorization` header.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Something that proves who somebody is.
+/// A client's proof of its identity.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// Name and password.
@@ -13,7 +13,7 @@ pub(crate) enum Credentials {
 }
 
 impl Credentials {
-    /// The name that is claimed; none in a token.
+    /// The user name; none in a token.
     pub(crate) fn user(&self) -> Option<&str> {
         match self {
             Self::Basic { user, .. } => Some(user),

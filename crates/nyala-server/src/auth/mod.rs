@@ -1,7 +1,7 @@
-//! Who is at the door: passwords and tokens, and what becomes of them.
+//! Authentication of clients by passwords and tokens.
 //!
 //! The PostgreSQL door asks for a proof by SCRAM-SHA-256 ([`scram`](crate::pgwire)), the HTTP door for a password
-//! or for a token that a password was exchanged for. What the one at the door may do is the engine's affair.
+//! or for a token that a password was exchanged for. The engine decides the privileges of the role.
 
 mod authenticator;
 mod credentials;

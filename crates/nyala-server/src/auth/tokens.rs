@@ -16,7 +16,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
 /// Most tokens at a time; those nearest their end make room.
 const MOST: usize = 10_000;
-/// Most of one role.
+/// Most tokens of one role.
 const MOST_OF_ROLE: usize = 100;
 
 type Digest = Vec<u8>;
@@ -25,7 +25,7 @@ type Digest = Vec<u8>;
 #[derive(Default)]
 pub(super) struct Tokens(Mutex<HashMap<Digest, Given>>);
 
-/// To whom a token was given.
+/// The role and the password behind a token.
 #[derive(Clone)]
 pub(super) struct Given {
     /// The role.
@@ -44,7 +44,7 @@ impl Tokens {
         let given =
             Given { role: role.to_owned(), password: password.to_owned(), until: Instant::now() + LIFETIME };
         let mut tokens = self.lock();
-        // First of its own, so that who asks again and again makes nobody else ask.
+        // Makes room among the role's own tokens first, so that a role that asks often evicts no token of another.
         if tokens.values().filter(|given| given.role == role).count() >= MOST_OF_ROLE {
             make_room(&mut tokens, |given| given.role == role, MOST_OF_ROLE);
         }
@@ -55,7 +55,7 @@ impl Tokens {
         Some(token)
     }
 
-    /// To whom a token was given; none if it is unknown or over.
+    /// The role and the password behind a token; none if the token is unknown or has expired.
     pub(super) fn find(&self, token: &str) -> Option<Given> {
         self.lock().get(&key(token)).filter(|given| given.until > Instant::now()).cloned()
     }
@@ -65,7 +65,7 @@ impl Tokens {
     }
 }
 
-/// Forgets what is over, and the oldest of `which` while there are `most`.
+/// Removes expired tokens, then the oldest of `which` if at least `most` of them remain.
 fn make_room(tokens: &mut HashMap<Digest, Given>, which: impl Fn(&Given) -> bool, most: usize) {
     let now = Instant::now();
     tokens.retain(|_, given| given.until > now);
@@ -77,7 +77,7 @@ fn make_room(tokens: &mut HashMap<Digest, Given>, which: impl Fn(&Given) -> bool
     oldest.and_then(|key| tokens.remove(&key));
 }
 
-/// Whoever sees the map, or how long a look into it takes, learns nothing of any token.
+/// The digest of a token: neither the map nor the time of a look-up reveals anything about a token.
 fn key(token: &str) -> Digest {
     digest(&SHA256, token.as_bytes()).as_ref().to_vec()
 }

@@ -1,4 +1,4 @@
-//! The resource groups, each with its own numbers.
+//! Metrics of each resource group.
 
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
-//! The builds that run, each with its own numbers.
+//! Metrics of each running build.
 //!
-//! The recorder keeps what it was once told, and jobs come and go: what it had of them would grow for ever
-//! and tell of builds that ended long ago. So they are written beside it.
+//! The recorder never forgets a series, so it would grow with every build and report builds that ended long ago.
+//! So these metrics are written beside it.
 
 use std::fmt::Write;
 

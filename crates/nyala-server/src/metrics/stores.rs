@@ -1,4 +1,4 @@
-//! The disk stores, each with its own numbers: those that are dropped are not told of any more.
+//! Metrics of each disk store; a dropped store is not reported any more.
 
 use std::fmt::Write;
 

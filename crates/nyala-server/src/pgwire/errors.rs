@@ -41,7 +41,7 @@ pub mod sqlstate {
     pub const INTERNAL: &str = "XX000";
 }
 
-/// What a failure ends.
+/// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// Nothing: the client is only told.
@@ -97,8 +97,8 @@ impl Failure {
         Self { severity: Severity::Notice, ..Self::error(sqlstate::SUCCESSFUL_COMPLETION, message) }
     }
 
-    /// The columns of a prepared statement are no longer those that its client was told. Drivers know it by these words, or by the
-    /// routine, and prepare it again.
+    /// The columns of a prepared statement have changed since its client was told them. Drivers know it by these
+    /// words, or by the routine, and prepare it again.
     pub fn changed_columns() -> Self {
         Self {
             routine: Some("RevalidateCachedQuery"),
@@ -107,12 +107,12 @@ impl Failure {
         .hint("prepare the statement again")
     }
 
-    /// A message whose bytes do not follow the protocol. What comes after it cannot be trusted.
+    /// A message that violates the protocol. The bytes after it cannot be trusted.
     pub fn protocol(message: impl Into<String>) -> Self {
         Self::fatal(sqlstate::PROTOCOL_VIOLATION, message)
     }
 
-    /// Adds what the user can do about it.
+    /// Adds advice for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -192,7 +192,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Unconfirmed => "08007",
         ErrorKind::Gone => "55000",
         ErrorKind::ShuttingDown => sqlstate::ADMIN_SHUTDOWN,
-        // The kinds may grow; one that this table does not know is ours to fix.
+        // The kinds may grow; a kind that is missing in this table is a fault of the server.
         _ => sqlstate::INTERNAL,
     }
 }
@@ -207,7 +207,7 @@ fn without_nul(text: String) -> String {
 pub enum Stop {
     /// The client is told; whether the connection goes on depends on the severity.
     Failure(Failure),
-    /// The client went away: there is nobody left to tell.
+    /// The client went away, so it cannot be told.
     Gone,
 }
 

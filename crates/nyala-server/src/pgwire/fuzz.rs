@@ -1,4 +1,4 @@
-//! Mutants of what PostgreSQL's clients send: messages, values, rows of a binary COPY, start-up, login.
+//! Mutants of messages from PostgreSQL's clients: requests, values, rows of a binary COPY, start-up, login.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Where CPU time goes: a timer interrupts whoever computes, and the interrupted stack is written down.
+//! CPU profiles: a timer interrupts running threads, and each interrupted stack is recorded.
 
 use ::pprof::{Frames, ProfilerGuardBuilder, UnresolvedReport};
 use tokio::task::spawn_blocking;
@@ -12,7 +12,7 @@ const NEVER_INTERRUPTED: [&str; 4] = ["libc", "libgcc", "pthread", "vdso"];
 /// Watches the process. Dropping the future ends that at once.
 ///
 /// # Errors
-/// [`ProfileError::Busy`] if somebody else does so now.
+/// [`ProfileError::Busy`] if another profile is being taken.
 pub async fn cpu(request: CpuRequest) -> Result<Profile, ProfileError> {
     let report = sample(request).await?;
     let period = 1_000_000_000 / u64::from(request.frequency.max(1));
@@ -91,7 +91,7 @@ mod tests {
         let profile = profile.unwrap();
         assert!(profile.folded().contains("a_function_that_takes_time"), "{}", profile.folded());
 
-        // Whoever goes away leaves the timer to the next.
+        // A dropped profile leaves the timer to the next.
         tokio::time::timeout(Duration::from_millis(10), cpu(REQUEST)).await.unwrap_err();
         cpu(REQUEST).await.unwrap();
         DONE.store(true, Ordering::Relaxed);

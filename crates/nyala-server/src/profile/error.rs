@@ -9,9 +9,9 @@ pub enum ProfileError {
     /// This binary, or this start of it, cannot tell.
     #[error("{reason}")]
     Unavailable {
-        /// What is missing.
+        /// The reason.
         reason: &'static str,
-        /// How to get it.
+        /// How to enable profiles.
         hint: &'static str,
     },
     /// The operating system or a library refused.

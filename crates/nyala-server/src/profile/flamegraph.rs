@@ -1,6 +1,6 @@
 //! A profile as a picture: each box a function, as wide as its share, below the function that called it.
 //!
-//! The picture is whole in itself and runs nothing: what a box stands for is told when the mouse is over it.
+//! The picture needs no other file and no script: the name and weight of a box appear when the mouse is over it.
 
 use std::fmt::Write;
 

@@ -13,7 +13,7 @@ pub enum Format {
     Svg,
     /// Lines of text.
     Folded,
-    /// What `go tool pprof` and what collects profiles read.
+    /// The format of `go tool pprof` and of profile collectors.
     Pprof,
 }
 

@@ -1,4 +1,4 @@
-//! What holds memory, as far as the allocator keeps account of it.
+//! Memory profiles, from the samples of the allocator.
 
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -10,10 +10,10 @@ use tokio::task::spawn_blocking;
 use super::cpu::plain;
 use super::{Profile, ProfileError, Unit};
 
-/// Memory in use now, by who asked for it, estimated from samples.
+/// Memory in use now, by allocating stack, estimated from samples.
 ///
 /// # Errors
-/// [`ProfileError::Unavailable`] unless the process was started with it.
+/// [`ProfileError::Unavailable`] unless the process was started with heap sampling.
 pub async fn heap() -> Result<Profile, ProfileError> {
     let failed = |error: &dyn Display| ProfileError::Failed(error.to_string());
     let control = PROF_CTL.as_ref().ok_or(ProfileError::Unavailable {

@@ -1,6 +1,6 @@
-//! Where the process spends its time, and what it holds: stacks with weights, and forms that tools read.
+//! Profiles of the process's CPU time and memory: stacks with weights, and formats that tools read.
 //!
-//! Taking profiles is a feature of the build, `profiling`. Whoever asks is told apart before: nothing here checks who may.
+//! Taking profiles is a feature of the build, `profiling`. The caller checks privileges: nothing here does.
 
 #[cfg(not(feature = "profiling"))]
 mod absent;

@@ -1,8 +1,8 @@
-//! What a CPU profile is taken of.
+//! The options of a CPU profile.
 
 use std::time::Duration;
 
-/// What is asked for.
+/// The options of a CPU profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuRequest {
     /// How long the process is watched.

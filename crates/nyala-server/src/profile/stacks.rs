@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What weights count.
+/// The unit of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// CPU time.
@@ -25,7 +25,7 @@ impl Unit {
 /// A profile of the process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// What the weights count.
+    /// The unit of the weights.
     pub unit: Unit,
     /// How much of it one sample stands for.
     pub period: u64,
@@ -57,8 +57,8 @@ impl Profile {
         self.stacks.values().fold(0, |sum, weight| sum.saturating_add(*weight))
     }
 
-    /// One line for each stack: functions between semicolons, a space, the weight. What speedscope, inferno and
-    /// FlameGraph read.
+    /// One line for each stack: functions between semicolons, a space, the weight. The format of speedscope, inferno
+    /// and FlameGraph.
     pub fn folded(&self) -> String {
         // A semicolon in a name, as in `[u8; 4]`, would cut it in two.
         let frame = |name: &String| name.replace(';', ":");

@@ -1,4 +1,4 @@
-//! Who sent a request, as the log, limits and `system.queries` name them.
+//! The sender of a request, as the log, limits and `system.queries` name it.
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use nyala_engine::{Identity, SessionOptions};
 
 use super::{ApiError, Peer};
 
-/// What a session for the request belongs to. The login has put it into the request.
+/// The owner of the request's session. The login has put it into the request.
 pub(super) struct Caller(pub SessionOptions);
 
 impl<S: Sync> FromRequestParts<S> for Caller {

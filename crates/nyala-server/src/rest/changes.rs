@@ -1,9 +1,10 @@
 //! `GET /api/v1/tables/{table}/changes`: changes of a live table as server-sent events.
 //!
-//! Each row is one event: its type what was done, its data the row as JSON. The last event of a statement has the LSN as its
-//! id, and no other has one. So a client that was cut off within a statement still has the id of the one before: when it
-//! goes on with the header `Last-Event-ID`, as browsers do by themselves, it gets the statement from its beginning. For the
-//! first statement the stream begins with an id alone, which clients keep and do not take for an event.
+//! Each row is one event: its type is the operation, its data the row as JSON. A statement's last event has the LSN
+//! as its id, and no other has one. So a client that was cut off within a statement still has the id of the one
+//! before: when it goes on with the header `Last-Event-ID`, as browsers do by themselves, it gets the statement
+//! from its beginning. For the first statement the stream begins with an id alone, which clients keep and do not
+//! take for an event.
 //!
 //! Source: HTML standard, "Server-sent events", interpretation of an event stream.
 
@@ -25,11 +26,11 @@ use serde::Deserialize;
 use super::caller::Caller;
 use super::{ApiError, Shared};
 
-/// What the request may say besides.
+/// The query parameters of the request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FollowOptions {
-    /// Changes after this LSN; without it, those that happen from now on.
+    /// Changes after this LSN; without it, changes from now on.
     after: Option<u64>,
 }
 
@@ -64,7 +65,7 @@ pub(super) async fn follow(
     Ok(Sse::new(stream::iter(begin).chain(events)).keep_alive(KeepAlive::default()))
 }
 
-/// The last event, if it goes wrong.
+/// The last event, if the stream fails.
 fn failure(error: &QueryError) -> Event {
     // A line break would begin another field of the event.
     Event::default().event("error").data(error.to_string().replace(['\r', '\n'], " "))
@@ -76,7 +77,7 @@ fn events(batches: &[RecordBatch]) -> Result<Vec<Event>, ArrowError> {
     for (at, batch) in batches.iter().enumerate() {
         rows_of(batch, &mut all)?;
         let lsn = lsn_of(batch);
-        // What a statement deleted and what it wrote are two batches.
+        // Deleted rows and written rows of a statement are two batches.
         let ends = batches.get(at + 1).is_none_or(|next| lsn_of(next) != lsn);
         if let Some(lsn) = lsn.filter(|_| ends)
             && let Some(last) = all.pop()
@@ -87,7 +88,7 @@ fn events(batches: &[RecordBatch]) -> Result<Vec<Event>, ArrowError> {
     Ok(all)
 }
 
-/// The LSN of all its rows; none if there are none.
+/// The LSN of all its rows; none without rows.
 fn lsn_of(batch: &RecordBatch) -> Option<u64> {
     batch.column(0).as_primitive::<UInt64Type>().values().first().copied()
 }

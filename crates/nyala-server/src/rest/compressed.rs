@@ -1,7 +1,7 @@
-//! Request bodies that are compressed, after [`login`](super::login), so that nobody else makes the server decompress.
+//! Decompresses request bodies, after [`login`](super::login), so that only known clients cause the work.
 //!
-//! What follows sees the body as if it had come so, and its limits count what it becomes. A body that is read as it comes has no
-//! length, so it may only become so many times as long as what was received: a gigabyte of zeros is a megabyte of gzip.
+//! The handler sees the decompressed body, and its limits count the decompressed bytes. A streamed body has no
+//! length, so it may only grow to so many times the received bytes: a gigabyte of zeros is a megabyte of gzip.
 
 use std::error::Error;
 use std::io;
@@ -21,7 +21,7 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{ApiError, Shared};
 
-/// What compresses rows well makes a fiftieth of them.
+/// Good compression makes rows fifty times shorter.
 const MAX_RATIO: u64 = 250;
 /// As much as zstd may look back, which is held: 8 MiB, as RFC 9659 wants it of clients.
 const ZSTD_WINDOW_LOG: u32 = 23;
@@ -35,7 +35,7 @@ enum Coding {
     Zstd,
 }
 
-/// A body became too long for what was received.
+/// A body became too long for the bytes received.
 #[derive(Debug, thiserror::Error)]
 #[error("the body becomes more than {MAX_RATIO} times as long as what was sent")]
 struct Expands;
@@ -77,7 +77,7 @@ fn unknown(given: &str) -> Response {
     ([(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS))], refusal).into_response()
 }
 
-/// The body as it was before; `free_bytes` of it are never too many.
+/// The decompressed body; the ratio does not limit its first `free_bytes`.
 fn plain(body: Body, coding: Coding, free_bytes: u64) -> Body {
     let received = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&received);
@@ -116,7 +116,7 @@ fn decoder(
     }
 }
 
-/// What is said of a body that cannot be read to its end.
+/// The error for a body that cannot be read to its end.
 pub(super) fn unreadable(error: &axum::Error) -> ApiError {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = source {

@@ -22,7 +22,7 @@ async fn compressed(coding: Coding, plain: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What becomes of a body that comes in pieces.
+/// Decompresses a body that comes in pieces.
 async fn read(coding: Coding, body: &[u8]) -> Result<Vec<u8>, ApiError> {
     let pieces: Vec<Result<Vec<u8>, io::Error>> = body.chunks(1000).map(|piece| Ok(piece.to_vec())).collect();
     let body = plain(Body::from_stream(futures::stream::iter(pieces)), coding, FREE_BYTES);

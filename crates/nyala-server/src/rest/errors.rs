@@ -1,4 +1,4 @@
-//! What a client is told when a request cannot be answered: one table from kind to status and code.
+//! Error responses: one table from kind to status and code.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -15,16 +15,16 @@ pub struct ApiError {
     pub code: &'static str,
     /// For people.
     pub message: String,
-    /// What to do next.
+    /// Advice for the next step.
     pub hint: Option<String>,
 }
 
-/// The client closed the request, or someone cancelled it; the number nginx made customary.
+/// The client closed the request, or the query was cancelled; the number nginx made customary.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// Its answers say when to try again.
+/// Answers with this code say when to try again.
 const TOO_MANY_QUERIES: &str = "too_many_queries";
-/// As do those of this one.
+/// So do answers with this code.
 pub(super) const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
 /// Seconds until a client that found no slot, or no place, should try again.
 const RETRY_AFTER_SECONDS: u16 = 1;
@@ -80,7 +80,7 @@ impl ApiError {
         Self { status, code, message: message.into(), hint: None }
     }
 
-    /// Adds what to do next.
+    /// Adds advice for the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -18,11 +18,11 @@ pub enum Phase {
     Starting,
     /// Taking queries.
     Ready,
-    /// Finishing what runs.
+    /// Finishing running queries.
     Stopping,
 }
 
-/// The phase, shared by whoever drives it and whoever asks.
+/// The phase, shared by the supervisor that sets it and the handlers that read it.
 #[derive(Debug, Clone)]
 pub struct Readiness(Arc<AtomicU8>);
 

@@ -1,4 +1,4 @@
-//! Lets in who shows a password or a token, and gives tokens.
+//! Checks the password or token of requests, and gives tokens.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::place::{Full, Place};
 use super::{ApiError, Peer, Shared};
 use crate::auth::{Credentials, Refusal};
 
-/// Finds out who asks, and tells the handler by an extension of the request.
+/// Authenticates the client, and tells the handler by an extension of the request.
 pub(super) async fn require(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
@@ -68,7 +68,7 @@ pub(super) async fn token(
     }
 }
 
-/// Whoever is let in takes one of the places for connections, unless this connection has one.
+/// Takes one of the places for connections for an admitted client, unless its connection has one.
 fn take_place(request: &mut Extensions, peer: SocketAddr) -> Result<(), ApiError> {
     // Only requests of connections without a place bring one to take.
     let Some(place) = request.remove::<Arc<Place>>() else { return Ok(()) };

@@ -42,13 +42,13 @@ pub(super) async fn refuse_foreign(
     Ok(next.run(request).await)
 }
 
-/// What the client calls this server.
+/// The server's name, as the client calls it.
 fn named(request: &Request) -> Option<Authority> {
     let host = || request.headers().get(header::HOST)?.to_str().ok()?.parse().ok();
     request.uri().authority().cloned().or_else(host)
 }
 
-/// Whether it is a name that nobody else can point here.
+/// Whether it is a name that other parties cannot point here.
 fn is_own(name: &Authority) -> bool {
     let host = name.host();
     let address = host.trim_start_matches('[').trim_end_matches(']');

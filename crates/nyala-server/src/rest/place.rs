@@ -51,7 +51,7 @@ impl Place {
         self.permit.get().is_some()
     }
 
-    /// Resolves when the connection has to end because it has no place, and gives why.
+    /// Resolves when the connection has to end because it has no place, and gives the reason.
     pub(super) fn ended(&self) -> impl Future<Output = Ended> + use<> {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = pending.as_ref().map(Pending::ended);

@@ -1,4 +1,4 @@
-//! `GET /debug/flamegraph` and `GET /debug/heap`: where the process spends time, and what it holds. For superusers.
+//! `GET /debug/flamegraph` and `GET /debug/heap`: profiles of CPU time and memory. For superusers.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,12 @@ use serde::Deserialize;
 use super::{ApiError, Shared};
 use crate::profile::{CpuRequest, Format, Profile, ProfileError, cpu, heap};
 
-/// Longer ones would hold up whoever wants the next.
+/// Longer ones would hold up the next profile.
 const MAX_SECONDS: u32 = 60;
 /// More often than this the profile would mostly see itself.
 const MAX_FREQUENCY: u32 = 999;
 
-/// What a request for CPU time may say.
+/// The query parameters of a CPU profile.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CpuOptions {
@@ -35,12 +35,12 @@ fn default_seconds() -> u32 {
     10
 }
 
-/// Not 100, so that it does not keep step with what happens at round intervals.
+/// Not 100, so that samples do not keep step with events at round intervals.
 fn default_frequency() -> u32 {
     99
 }
 
-/// What a request for memory may say.
+/// The query parameters of a heap profile.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HeapOptions {
@@ -66,7 +66,7 @@ pub(super) async fn flamegraph(
     Ok(respond(options.format, &profile, &format!("CPU time in {} s", options.seconds)))
 }
 
-/// Tells what holds memory now.
+/// Gives a profile of the memory in use.
 pub(super) async fn memory(
     State(shared): State<Shared>,
     Extension(identity): Extension<Identity>,

@@ -11,10 +11,10 @@ use super::caller::Caller;
 use super::query::{requested_format, respond};
 use super::{ApiError, Shared};
 
-/// What runs now.
+/// The running queries.
 const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";
 
-/// What runs now, and at what.
+/// The running tasks, with their present work.
 const TASKS: &str = "SELECT * FROM system.tasks ORDER BY kind, id";
 
 /// The rows of `system.queries`, in any format of query results.

@@ -26,7 +26,7 @@ pub(super) struct QueryRequest {
 }
 
 impl QueryRequest {
-    /// Parses the body, or says where it stops being what it should be.
+    /// Parses the body, or names the place of its first error.
     pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
         serde_json::from_slice(body).map_err(|error| {
             let code = if error.is_data() { "invalid_request" } else { "malformed_json" };
@@ -36,8 +36,7 @@ impl QueryRequest {
         })
     }
 
-    /// The parameters as values of the types JSON knows; the engine casts them to what the statement
-    /// needs.
+    /// The parameters as values of the types JSON knows; the engine casts them for the statement.
     pub(super) fn parameters(&self) -> Result<Vec<ScalarValue>, ApiError> {
         self.parameters.iter().enumerate().map(|(index, value)| parameter(index, value)).collect()
     }

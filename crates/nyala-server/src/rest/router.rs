@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routes from paths to handlers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,12 +20,12 @@ use super::{
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
 
-/// What every handler may use.
+/// State that all handlers share.
 #[derive(Debug, Clone)]
 pub struct Shared {
     /// Answers the queries.
     pub engine: Arc<Engine>,
-    /// Knows who is at the door.
+    /// Authenticates clients.
     pub authenticator: Arc<Authenticator>,
     /// Renders `/metrics`.
     pub metrics: Metrics,
@@ -70,7 +70,7 @@ pub fn router(shared: Shared) -> Router {
         .route("/api/v1/jobs/{id}", get(jobs::one).delete(jobs::cancel))
         .route_layer(from_fn_with_state(shared.clone(), compressed::decompress))
         .route_layer(from_fn_with_state(shared.clone(), login::require))
-        // Whoever wants a token shows a password to it.
+        // Without the login above: a request for a token shows its password to the handler.
         .route("/api/v1/token", post(login::token))
         .route_layer(from_fn_with_state(shared.clone(), origin::refuse_foreign))
         .route_layer(from_fn(whole::for_old_clients))

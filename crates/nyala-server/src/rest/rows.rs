@@ -20,27 +20,27 @@ const FORMATS: [&str; 4] = [
     "application/vnd.apache.parquet",
 ];
 
-/// What the request may say besides.
+/// The query parameters of the request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LoadOptions {
-    /// So many rows may be left out because they cannot be read.
+    /// Most rows that may be left out because they cannot be read.
     #[serde(default)]
     max_rejects: u64,
-    /// Under this name the load is done once.
+    /// A load with this label is done only once.
     label: Option<String>,
 }
 
-/// What was done.
+/// The result of a load.
 #[derive(Debug, Serialize)]
 pub(super) struct LoadAnswer {
     rows: u64,
     rejected: u64,
     /// LSN of its last statement.
     lsn: Option<u64>,
-    /// Whether a load of the same label did it before, and this one did nothing.
+    /// Whether an earlier load of the same label wrote the rows, so that this one wrote none.
     applied_before: bool,
-    /// The first of those.
+    /// The first rejected rows.
     rejects: Vec<Reject>,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn load(
     Ok(Json(LoadAnswer { rows, rejected, lsn, applied_before: before, rejects: loaded.rejects }))
 }
 
-/// What the load is listed as.
+/// The text that the load is listed under.
 fn text_of(table: &str, label: Option<&str>) -> String {
     let label = label.map(|label| format!("?label={label}")).unwrap_or_default();
     format!("POST /api/v1/tables/{table}/rows{label}")

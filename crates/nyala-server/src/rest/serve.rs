@@ -23,8 +23,8 @@ use super::connections::{Connection, Connections, Peer};
 use super::place::Place;
 
 /// How long a client may take to send the head of a request, from the end of the request before. Each connection
-/// holds one of the places that there are for all. Proxies and pools close theirs after 60 and 90 seconds: whoever closes first
-/// must be them, or a request would meet a connection that is just being closed.
+/// holds one of the places that there are for all. Proxies and pools close theirs after 60 and 90 seconds: they must
+/// close first, or a request would meet a connection that is just being closed.
 const SILENT: Duration = Duration::from_secs(120);
 /// How long a client of HTTP/2 may take to say that it is there.
 const REPLY: Duration = Duration::from_secs(20);
@@ -45,7 +45,7 @@ pub async fn serve(mut connections: Connections, router: Router, shutdown: Cance
             }
         }
     }
-    // Nobody is let in any more.
+    // No more connections are accepted.
     drop(connections);
     while open.join_next().await.is_some() {}
 }
@@ -63,7 +63,7 @@ async fn answer(
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), routes));
     let done = tokio::select! {
         done = served.as_mut() => done,
-        // The socket is closed with what is dropped here.
+        // Returning drops the socket, which closes it.
         ended = ended.as_mut() => {
             return tracing::debug!(%peer, ?ended, "closed a connection without a request that was let in");
         }
@@ -80,7 +80,7 @@ async fn answer(
     }
 }
 
-/// What answers one client.
+/// Answers the requests of one client.
 #[derive(Clone)]
 struct Routes {
     router: Router,

@@ -1,5 +1,5 @@
-//! Answers for clients of HTTP/1.0, and for proxies that speak it to servers. There the end of the connection is the end of the answer,
-//! so that one that breaks off would look whole. They get theirs once it is.
+//! Answers for clients of HTTP/1.0, and for proxies that speak it to servers. There the end of the connection is
+//! the end of the answer, so that a truncated answer would look whole. So it is gathered before it is sent.
 
 use std::error::Error;
 

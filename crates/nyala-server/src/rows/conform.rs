@@ -10,9 +10,9 @@ use nyala_engine::{ErrorKind, QueryError};
 use super::load::Target;
 use super::plain::plain_bytes;
 
-/// Rows of a batch may have so many bytes once each value is written out: a dictionary or a view lets few bytes stand for many.
+/// Most bytes of a batch with each value written out: a dictionary or a view lets few bytes stand for many.
 const MAX_PLAIN_BYTES: u64 = 512 << 20;
-/// What a value takes that is of no fixed width, besides its bytes.
+/// Memory of a value of variable width, besides its bytes.
 const REFERENCE_BYTES: usize = 16;
 
 /// The columns by their names, as the table has them.

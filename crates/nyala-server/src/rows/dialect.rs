@@ -13,7 +13,7 @@ pub(crate) struct Dialect {
     pub(super) quote: Option<u8>,
     /// Before a quote within quotes.
     pub(super) escape: u8,
-    /// A field that is this, and not quoted, has no value.
+    /// An unquoted field with this text is NULL.
     pub(super) null: Vec<u8>,
     /// Whether the first record names the columns.
     pub(super) header: bool,
@@ -25,12 +25,12 @@ impl Dialect {
         Self { delimiter: b',', quote: Some(b'"'), escape: b'"', null: Vec::new(), header: true }
     }
 
-    /// What `COPY` writes and reads when nothing else is said.
+    /// The default format of `COPY`.
     pub(super) fn text() -> Self {
         Self { delimiter: b'\t', quote: None, escape: b'\\', null: b"\\N".to_vec(), header: false }
     }
 
-    /// What the options of a COPY statement ask for.
+    /// The dialect in the options of a COPY statement.
     pub(crate) fn of_copy(options: &[CopyOption]) -> Result<Self, QueryError> {
         let format = options.iter().find_map(|option| match option {
             CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
@@ -116,7 +116,7 @@ impl Dialect {
         self.header
     }
 
-    /// Appends a field so that reading it gives it again; none has no value.
+    /// Appends a field so that reading it gives it again; none is NULL.
     pub(crate) fn write(&self, field: Option<&[u8]>, force_quote: bool, out: &mut BytesMut) {
         match (field, self.quote) {
             (None, _) => out.extend_from_slice(&self.null),

@@ -13,7 +13,7 @@ use super::parquet_file::ParquetFile;
 use super::rejects::Rejects;
 use crate::MEMORY;
 
-/// Bodies come in pieces of such a size, which is odd so that pieces end anywhere.
+/// Bodies come in pieces of this size, which is odd so that pieces end anywhere.
 const PIECE_BYTES: usize = 997;
 /// Batches of the corpus have a few kilobytes.
 const LIMIT_BYTES: usize = 16 << 20;
@@ -100,7 +100,7 @@ fn text_of_copy() {
     check("copy_text", &bodies, || RowFormat::Text(Dialect::text()).decoder());
 }
 
-/// What the corpus is for: a decoder that refuses it at once tests nothing.
+/// The corpus must have bodies that load: a decoder that refuses a body at once tests nothing.
 #[test]
 fn bodies_of_the_corpus_are_read() {
     let read = |bodies: Vec<Vec<u8>>, decoder: &dyn Fn() -> Box<dyn Decode>| {

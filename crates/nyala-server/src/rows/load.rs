@@ -17,7 +17,7 @@ use super::texts::Texts;
 /// Bytes are gathered up to here before they are decoded.
 const CHUNK_BYTES: usize = 512 << 10;
 
-/// What the bytes are.
+/// The format of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RowFormat {
     /// CSV, or the text format of COPY.
@@ -34,7 +34,7 @@ pub(crate) enum RowFormat {
 }
 
 impl RowFormat {
-    /// What makes rows of such bytes.
+    /// The decoder of this format.
     pub(crate) fn decoder(&self) -> Box<dyn Decode> {
         match self {
             Self::Text(dialect) => Box::new(Texts::new(dialect.clone())),
@@ -55,12 +55,12 @@ pub(crate) trait Decode: Send {
         rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError>;
 
-    /// Gives what is left when there are no more bytes, or some of it: called until it gives nothing, so that what few
-    /// bytes can hold much of is not in memory all at once.
+    /// Gives the remaining rows after the last byte, or some of them: called until it gives nothing, because few
+    /// bytes can hold many rows, which must not be in memory all at once.
     fn finish(&mut self, target: &mut Target, rejects: &mut Rejects) -> Result<Vec<RecordBatch>, QueryError>;
 }
 
-/// Where the rows go, which is known before their columns are.
+/// The table that rows are written to, known before their columns are.
 pub(crate) struct Target {
     table: Table,
     /// Columns that the statement names.
@@ -69,7 +69,7 @@ pub(crate) struct Target {
     ingest: Option<Ingest>,
 }
 
-/// What has the columns.
+/// The table with the columns.
 enum Table {
     Live {
         session: Arc<Session>,
@@ -81,7 +81,7 @@ enum Table {
 }
 
 impl Target {
-    /// A table of these columns, into which nothing is written.
+    /// A made-up table of these columns.
     #[cfg(test)]
     pub(crate) fn made_up(schema: SchemaRef) -> Self {
         Self { table: Table::MadeUp(schema), named: Vec::new(), label: None, ingest: None }
@@ -122,23 +122,23 @@ fn made_up_columns(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef, Qu
     Ok(Arc::new(schema.project(&indices)?))
 }
 
-/// What is asked for.
+/// The request for a load.
 pub(crate) struct LoadRequest {
     /// As it is listed while it runs.
     pub(crate) text: String,
     /// The table: `name` or `schema.name`.
     pub(crate) table: String,
-    /// The columns that the rows have; all, or what a header says, when empty.
+    /// The columns of the rows; if empty, those of the header, or all.
     pub(crate) columns: Vec<String>,
-    /// What makes rows of the bytes.
+    /// Decodes the bytes.
     pub(crate) decoder: Box<dyn Decode>,
-    /// So many rows may be left out because they cannot be read.
+    /// Most rows that may be left out because they cannot be read.
     pub(crate) max_rejects: u64,
-    /// Under this name it is done once.
+    /// A load with this label is done only once.
     pub(crate) label: Option<String>,
 }
 
-/// What a load did.
+/// The result of a load.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// How much was written, and when.
@@ -152,13 +152,13 @@ pub(crate) struct Load {
     loading: Loading,
     parts: Option<Parts>,
     gathered: Vec<u8>,
-    /// Number of columns that rows have if nothing else is said.
+    /// Number of columns of the rows, unless they have a header.
     width: usize,
-    /// What a load of the same label did. Then what comes is passed over.
+    /// The result of an earlier load with the same label. Then the bytes are skipped.
     known: Option<Ingested>,
 }
 
-/// What decodes, moved to a thread that may compute.
+/// The state of decoding, moved to a thread that may compute.
 struct Parts {
     decoder: Box<dyn Decode>,
     target: Target,
@@ -173,7 +173,7 @@ impl Load {
         let whole = label.is_some();
         let table = Table::Live { session, name: table };
         let target = Target { table, named, label, ingest: None };
-        // Also what may not be done is found out before a row is read.
+        // A load that is not allowed is refused before a row is read.
         let begun = loading.within(async {
             let mut ingest = target.begin(&target.named)?;
             Ok((ingest.schema().fields().len(), ingest.known().await?))
@@ -188,7 +188,7 @@ impl Load {
         self.width
     }
 
-    /// What the client sends next, unless the load must end before.
+    /// Waits for the client's next message, unless the load must end before.
     pub(crate) async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T, QueryError> {
         self.loading.client(next).await
     }
@@ -207,7 +207,7 @@ impl Load {
         Ok(())
     }
 
-    /// Writes what is left and waits until all of it is as durable as the table wants it.
+    /// Writes the remaining rows and waits until all are as durable as the table wants it.
     pub(crate) async fn finish(mut self) -> Result<Loaded, QueryError> {
         if let Some(done) = self.known {
             self.loading.finish();
@@ -223,7 +223,7 @@ impl Load {
         let done = self.loading.within(async {
             let ingest = match target.ingest.take() {
                 Some(ingest) => ingest,
-                // Nothing came, which the label is to say the next time too.
+                // No rows came, and the label must record that too.
                 None => target.begin(&target.named)?,
             };
             ingest.finish(rejects.count).await
@@ -234,7 +234,7 @@ impl Load {
         Ok(Loaded { done, rejects: if done.before { Vec::new() } else { shown } })
     }
 
-    /// Decodes on a thread that serves no network, then hands over the rows. How many batches there were.
+    /// Decodes on a thread that serves no network, then hands over the rows. Gives the number of batches.
     async fn work(
         &mut self,
         decode: impl FnOnce(&mut Parts) -> Result<Vec<RecordBatch>, QueryError> + Send + 'static,
@@ -263,7 +263,7 @@ impl Load {
     }
 }
 
-/// The same, or an error where a library panics: checks come before each decoder, but it may have thought of less than they.
+/// Turns a library's panic into an error: checks before it may let a case pass that it did not expect.
 pub(super) fn caught<T>(decode: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         let message = "the body cannot be decoded: it is damaged, or of another format";

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ──▶ Decode (CSV, text, NDJSON, Arrow, Parquet; a door's own) ──▶ batches ──▶ Ingest
-//!             │                 nothing is allocated by a length that has not been compared with what is there
+//!             │                 memory is only allocated by lengths that fit the bytes received
 //!             └── rows that cannot be read ──▶ Rejects: counted, the first shown, refused beyond a limit
 //! ```
 

@@ -16,7 +16,7 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Rows of a batch, and values of one, that the decoder makes room for.
 const MAX_BATCH_ROWS: usize = 8192;
 const MAX_ROOM: usize = 1 << 20;
-/// A longer line is none.
+/// A longer line is refused.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Decodes lines as they come.
@@ -34,7 +34,7 @@ impl Decode for NdJson {
         target: &mut Target,
         rejects: &mut Rejects,
     ) -> Result<Vec<RecordBatch>, QueryError> {
-        // What was there before has no end of a line.
+        // The bytes from before contain no line break.
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map(|end| self.rest.len() + end);
         self.rest.extend_from_slice(bytes);
         let Some(end) = end else {
@@ -79,7 +79,7 @@ impl NdJson {
         Ok(batches)
     }
 
-    /// Finds the lines that are to blame.
+    /// Finds the lines that cannot be read.
     fn line_by_line(
         &self,
         block: &[u8],
@@ -105,7 +105,7 @@ impl NdJson {
 fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowError> {
     let ends = block.iter().filter(|byte| **byte == b'\n').count();
     let lines = ends + usize::from(!block.ends_with(b"\n"));
-    // A name that the table does not have is a mistake, not something to pass over.
+    // A name that the table does not have is a mistake, and not ignored.
     let builder = ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true);
     let mut decoder = builder.with_batch_size(lines.min(batch_rows(schema))).build_decoder()?;
     let (mut left, mut rows, mut batches) = (block, 0, Vec::new());

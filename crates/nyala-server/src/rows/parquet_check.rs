@@ -1,4 +1,4 @@
-//! Checks a Parquet file from its footer to its pages, before the reader allocates what it says.
+//! Checks a Parquet file from its footer to its pages, before the reader allocates the sizes that it states.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use parquet::schema::types::ColumnDescriptor;
 use super::arrow::check_arrow_schema;
 use super::parquet_file::{BATCH_ROWS, unreadable};
 
-/// What follows the footer: its length, and `PAR1`.
+/// Bytes behind the footer: its length, and `PAR1`.
 const TAIL_BYTES: usize = 8;
-/// What the reader may hold at once: a page and a dictionary of each column, or a batch of rows.
+/// Bytes that the reader may hold at once: a page and a dictionary of each column, or a batch of rows.
 const MAX_HELD_BYTES: usize = 256 << 20;
 /// Values of a column of lists in one row group. One row may be all of them.
 const MAX_LIST_VALUES: usize = 16 << 20;
 const MAX_COLUMNS: usize = 10_000;
 
-/// The metadata of a file whose every page may be read. Texts and bytes are read as views: values of a dictionary
+/// The metadata of a file with only readable pages. Texts and bytes are read as views: values of a dictionary
 /// would each be copied otherwise, a megabyte a row.
 pub(super) fn checked_metadata(file: &Bytes) -> Result<ArrowReaderMetadata, QueryError> {
     let footer = footer_of(file).ok_or_else(|| unreadable("it does not end as Parquet files do"))?;
@@ -111,7 +111,7 @@ fn check_chunk(chunk: &ColumnChunkMetaData, file: &Bytes) -> Result<ChunkPages, 
     check_pages(file.get(start..end).ok_or_else(outside)?, usize::MAX).map_err(unreadable)
 }
 
-/// Checks what is compressed. What it says about the lists that the column is in.
+/// Checks the decompressed pages of a column. Gives fingerprints of its lists.
 fn check_within(
     chunk: &ColumnChunkMetaData,
     lists: &[Entries],

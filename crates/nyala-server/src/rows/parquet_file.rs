@@ -10,7 +10,7 @@ use super::load::{Decode, Target};
 use super::parquet_check::checked_metadata;
 use super::rejects::Rejects;
 
-/// Rows are decoded so many at a time: a few bytes can stand for any number of rows.
+/// Most rows that are decoded at a time: a few bytes can stand for any number of rows.
 pub(super) const BATCH_ROWS: usize = 1024;
 
 /// A Parquet file. Its directory is at its end, so that all of it must be there first.
@@ -44,7 +44,7 @@ fn open(bytes: Bytes) -> Result<ParquetRecordBatchReader, QueryError> {
     reader.with_batch_size(BATCH_ROWS).build().map_err(unreadable)
 }
 
-/// What is said about a file that cannot be read.
+/// The error for a file that cannot be read.
 pub(super) fn unreadable(reason: impl std::fmt::Display) -> QueryError {
     QueryError::new(ErrorKind::Data, format!("the body is not a readable Parquet file: {reason}"))
 }

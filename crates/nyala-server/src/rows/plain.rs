@@ -125,7 +125,7 @@ impl Sizes {
         Self::Before(std::iter::once(0).chain(ends).collect())
     }
 
-    /// Bytes of the values from one to before another.
+    /// Bytes of the values `from..to`.
     fn between(&self, from: usize, to: usize) -> u64 {
         match self {
             Self::Each(size) => size.saturating_mul(to.saturating_sub(from) as u64),

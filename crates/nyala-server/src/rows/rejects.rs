@@ -3,9 +3,9 @@
 use nyala_engine::{ErrorKind, QueryError};
 use serde::Serialize;
 
-/// So many of them are shown.
+/// Most rows that are shown.
 const SHOWN: usize = 100;
-/// A value is shown up to here.
+/// Most characters of a value that are shown.
 const VALUE_CHARS: usize = 80;
 
 /// A row that was left out.
@@ -13,10 +13,10 @@ const VALUE_CHARS: usize = 80;
 pub(crate) struct Reject {
     /// Where it begins, counted from 1.
     pub line: u64,
-    /// The column, if one is to blame.
+    /// The column with the error, if it is in one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
@@ -36,7 +36,7 @@ impl Rejects {
         Self { most, whole, count: 0, shown: Vec::new() }
     }
 
-    /// Takes note of a row; an error if that is one too many.
+    /// Takes note of a row; an error beyond the limit.
     pub(super) fn add(&mut self, reject: Reject) -> Result<(), QueryError> {
         self.count += 1;
         if self.count > self.most {

@@ -6,7 +6,7 @@ use nyala_engine::{ErrorKind, QueryError};
 
 use super::dialect::Dialect;
 
-/// A record that is longer has an open quote, or is none.
+/// A longer record is refused: most likely it has an open quote.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
 /// No table has so many columns. Fields take more room than the delimiters between them, so the rest of such a record is not
@@ -23,13 +23,13 @@ pub(super) type TakeRecord<'a> = dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), Qu
 #[derive(Debug)]
 pub(super) struct Splitter {
     dialect: Dialect,
-    /// The beginning of a record whose end has not come.
+    /// The beginning of an incomplete record.
     rest: Vec<u8>,
     /// Where the search for its end goes on.
     seen: Seen,
     /// Line on which the next record begins.
     line: u64,
-    /// Whether `\.` was read, after which nothing counts.
+    /// Whether `\.` was read, which ends the data.
     ended: bool,
 }
 
@@ -108,7 +108,7 @@ impl Splitter {
     fn give(&mut self, record: &[u8], each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let record = record.strip_suffix(b"\r").unwrap_or(record);
         self.ended |= record == b"\\.";
-        // An empty line is no row, except of one text column; nobody means that.
+        // An empty line is no row. It could be one of a single text column, but is hardly ever meant as such.
         if self.ended || record.is_empty() {
             return Ok(());
         }
@@ -223,7 +223,7 @@ fn unescaped(field: &[u8]) -> Vec<u8> {
     value
 }
 
-/// Reads at most so many digits behind those that make `value` already.
+/// Reads at most `most` further digits; the earlier ones are in `value`.
 fn number(
     bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>,
     radix: u32,

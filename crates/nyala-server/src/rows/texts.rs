@@ -15,7 +15,7 @@ use super::split::{Field, Splitter};
 /// Rows of one batch at most.
 const BATCH_ROWS: usize = 16_384;
 
-/// CSV and its kin.
+/// Decodes CSV and the text format of COPY.
 pub(super) struct Texts {
     splitter: Splitter,
     gathered: Gathered,
@@ -112,7 +112,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// What was gathered, without the rows that have values that are none.
+    /// The gathered rows, without rows that have an invalid value.
     fn batch(&mut self, rejects: &mut Rejects) -> Result<Option<RecordBatch>, QueryError> {
         let Some(schema) = self.schema.clone().filter(|_| !self.lines.is_empty()) else { return Ok(None) };
         let lines = std::mem::take(&mut self.lines);
@@ -145,7 +145,7 @@ impl Gathered {
     }
 }
 
-/// The same columns, of which all may be null: which may not is said by the table itself.
+/// The same columns, all of them nullable: the table itself checks NOT NULL.
 fn all_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(arrow::datatypes::Schema::new(fields.collect::<Vec<_>>()))

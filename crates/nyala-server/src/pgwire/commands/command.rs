@@ -25,7 +25,7 @@ pub enum Command {
     ShowAll,
     /// One setting, or all.
     Reset(Option<String>),
-    /// Forgets what the connection has made; `ALL` also its settings.
+    /// Forgets the statements and cursors of the connection; `ALL` also its settings.
     Discard {
         all: bool,
     },
@@ -36,7 +36,7 @@ pub enum Command {
         hold: bool,
         query: Statement,
     },
-    /// No count means all that is left.
+    /// No count means all remaining rows.
     Fetch {
         cursor: String,
         count: Option<usize>,
@@ -53,7 +53,7 @@ pub enum Command {
         arguments: Vec<Expr>,
     },
     CopyOut(Box<CopyOut>),
-    /// Nobody listens to anything, so that there is nothing to end.
+    /// Has no effect, because sessions cannot listen to anything.
     Unlisten,
 }
 
@@ -61,7 +61,7 @@ pub enum Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     pub name: String,
-    /// None is the default.
+    /// None means the default.
     pub value: Option<String>,
     /// Whether it ends with the transaction.
     pub local: bool,
@@ -145,7 +145,7 @@ fn identifier(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_ascii_lowercase() }
 }
 
-/// The name of a prepared statement, which the parser takes for one that may have several parts.
+/// The name of a prepared statement, which the parser reads as a name of several parts.
 fn statement_name(name: &ObjectName) -> String {
     let parts = name.0.iter().filter_map(|part| part.as_ident()).map(identifier);
     parts.collect::<Vec<_>>().join(".")

@@ -15,11 +15,11 @@ use crate::pgwire::protocol::messages::Request;
 use crate::pgwire::values::binary_rows::BinaryRows;
 use crate::rows::{Decode, Dialect, Load, LoadRequest, RowFormat};
 
-/// Pieces of data that are larger are no data. Clients send kilobytes at a time.
+/// A larger piece of data is refused. Clients send kilobytes at a time.
 const MAX_PIECE_BYTES: usize = 64 << 20;
 
 impl Connection {
-    /// Loads what the client sends, and gives the number of rows.
+    /// Loads the rows that the client sends, and gives their number.
     pub async fn copy_in(&mut self, statement: &Statement) -> Result<u64, Stop> {
         let Some(copy) = statement.copy_from_client() else {
             return Err(Failure::protocol("a statement takes no rows").into());

@@ -1,4 +1,4 @@
-//! `COPY … TO STDOUT`: rows of a query as lines of text or CSV, or in the binary format, whose rows are those of the protocol.
+//! `COPY … TO STDOUT`: rows of a query as lines of text or CSV, or as the protocol's binary rows.
 //!
 //! Source: PostgreSQL documentation, "COPY Operations", and "File Formats" of COPY.
 
@@ -19,11 +19,11 @@ use crate::pgwire::protocol::portal::{Plan, Rows};
 use crate::pgwire::values::encode::{RowWriter, WriteRows};
 use crate::rows::Dialect;
 
-/// Signature, flags and the length of an extension that there is not.
+/// Signature, flags and the length of the extension, 0.
 const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 const BINARY_TRAILER: &[u8] = &[0xff, 0xff];
 
-/// What a client wants to get.
+/// A `COPY … TO STDOUT`, as its query and its format.
 #[derive(Debug, Clone)]
 pub struct CopyOut {
     query: Statement,
@@ -37,7 +37,7 @@ enum Form {
 }
 
 impl CopyOut {
-    /// The parts of a `COPY … TO STDOUT`; none if the statement is another.
+    /// The parts of a `COPY … TO STDOUT`; none for other statements.
     pub fn of(ast: &Ast) -> Option<Result<Self, Failure>> {
         match ast {
             Ast::Copy { source, to: true, target: CopyTarget::Stdout, options, .. } => {
@@ -141,7 +141,7 @@ struct CopyWriter {
 
 enum Lines {
     Binary,
-    /// `quoted` are the columns whose values are always in quotes.
+    /// `quoted` tells for each column whether its values are always in quotes.
     Text {
         dialect: Dialect,
         quoted: Vec<bool>,
@@ -187,7 +187,7 @@ impl CopyWriter {
     }
 }
 
-/// The body of the first DataRow message, and what follows it.
+/// The body of the first DataRow message, and the messages behind it.
 fn take_row(messages: &[u8]) -> Option<(&[u8], &[u8])> {
     let (_, rest) = messages.split_first()?;
     let (length, _) = rest.split_first_chunk::<4>()?;
@@ -220,7 +220,7 @@ fn put_line<'a>(
         }
         dialect.write(cell, quoted.get(at).copied().unwrap_or_default(), out);
     }
-    // A line of its own that is this ends the data for who reads it.
+    // A line of `\.` alone would end the data for its reader.
     if out.get(start..) == Some(b"\\.".as_slice()) {
         out.truncate(start);
         dialect.write(Some(b"\\."), true, out);
@@ -235,7 +235,7 @@ fn put_data(out: &mut BytesMut, data: &[u8]) {
     out.extend_from_slice(data);
 }
 
-/// The place of a CopyData message whose length is not known yet.
+/// Begins a CopyData message, and gives the place of its length, which is not known yet.
 fn begin_data(out: &mut BytesMut) -> usize {
     out.extend_from_slice(&[b'd', 0, 0, 0, 0]);
     out.len() - 4

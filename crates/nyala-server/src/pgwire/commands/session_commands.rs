@@ -93,8 +93,7 @@ impl Connection {
         }
     }
 
-    /// Refuses what would change something in a transaction that was begun to read only. Who ends a query or a job changes no
-    /// data.
+    /// Refuses changes in a read-only transaction. Ending a query or a job changes no data.
     pub fn check_writable(&self, prepared: &Prepared) -> Result<(), Failure> {
         let statement = prepared.statement();
         let changes = prepared.changes() || statement.copy_from_client().is_some();

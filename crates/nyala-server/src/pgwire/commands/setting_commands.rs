@@ -18,7 +18,7 @@ pub struct SettingChange {
     pub name: String,
     /// The value before.
     pub old: Option<String>,
-    /// Whether it ends with the transaction whatever happens.
+    /// Whether it ends with the transaction, even with a COMMIT.
     pub local: bool,
 }
 
@@ -50,11 +50,11 @@ impl SessionFacts for Connection {
 }
 
 impl Connection {
-    /// Sets what a client asks for in its start-up message.
+    /// Applies a setting of the client's start-up message.
     ///
     /// # Errors
-    /// A setting or value nobody knows, as in PostgreSQL. Drivers send the time zone of their machine
-    /// and its encoding unasked, so those are only warned about.
+    /// An unknown setting or value, as in PostgreSQL. Drivers send the time zone of their machine and its
+    /// encoding unasked, so those are only warned about.
     pub async fn apply_at_start(&mut self, name: &str, value: &str) -> Result<(), Stop> {
         let name = name.to_ascii_lowercase();
         match self.set(&name, Some(value)).await {

@@ -24,14 +24,14 @@ struct Definition {
 /// Which values a setting accepts.
 #[derive(Debug)]
 enum Rule {
-    /// It describes the server.
+    /// It describes the server, and cannot be set.
     Fixed,
     Any,
     Boolean,
     /// Inclusive bounds.
     Integer(i64, i64),
     OneOf(&'static [&'static str]),
-    /// A time, in any of PostgreSQL's units; kept in milliseconds. 0 is none.
+    /// A time, in any of PostgreSQL's units; kept in milliseconds. 0 means no limit.
     Time,
     /// Only UTF-8, under any of its names.
     Utf8,
@@ -98,7 +98,7 @@ const INTERVAL_STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard
 const MESSAGE_LEVELS: &[&str] =
     &["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error", "info", "debug"];
 
-/// What defaults say of how values are written as text.
+/// The text format of values under the default settings.
 static USUAL_FORMAT: LazyLock<Arc<FormatOptions>> =
     LazyLock::new(|| Arc::new(format_of(|name| find(name).map_or("", |setting| setting.default).to_owned())));
 
@@ -106,10 +106,10 @@ static USUAL_FORMAT: LazyLock<Arc<FormatOptions>> =
 #[derive(Debug)]
 pub struct Settings {
     changed: BTreeMap<&'static str, String>,
-    /// What the client asked for when it connected, which is what settings are reset to.
+    /// The values from the client's start-up, which RESET restores.
     at_start: BTreeMap<&'static str, String>,
     user: String,
-    /// What they say of how values are written as text: every answer asks for it.
+    /// The text format of values under these settings, kept because every answer needs it.
     format: Arc<FormatOptions>,
     /// How long a client may be silent between two messages, outside of transactions and within.
     idle: [Option<Duration>; 2],
@@ -141,10 +141,10 @@ impl Settings {
         find(name).map(|definition| self.value(definition))
     }
 
-    /// Sets a value, or the one it had at first.
+    /// Sets a value, or restores the one from the start-up.
     ///
     /// # Errors
-    /// Names the setting, the value and what would be accepted.
+    /// Names the setting, the value and the accepted values.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<Reported>, Failure> {
         let definition = find(name).ok_or_else(|| {
             Failure::error(
@@ -171,12 +171,12 @@ impl Settings {
         Ok(definition.reported.then_some(Reported { name: definition.name, value }))
     }
 
-    /// Has the values of now be those that settings are reset to.
+    /// Makes RESET restore the current values.
     pub fn settle(&mut self) {
         self.at_start.clone_from(&self.changed);
     }
 
-    /// Everything back to what it was at first; gives the values to report.
+    /// Restores all values from the start-up; gives the values to report.
     pub fn reset(&mut self) -> Vec<Reported> {
         self.changed.clone_from(&self.at_start);
         self.note();
@@ -194,12 +194,12 @@ impl Settings {
         DEFINITIONS.iter().map(|definition| (definition.name.to_owned(), self.value(definition)))
     }
 
-    /// How values are written as text by most clients.
+    /// The text format of values for most clients.
     pub fn usual_format() -> &'static Arc<FormatOptions> {
         &USUAL_FORMAT
     }
 
-    /// How values are written as text.
+    /// The text format of values.
     pub fn format_options(&self) -> &Arc<FormatOptions> {
         &self.format
     }
@@ -213,14 +213,14 @@ impl Settings {
         }
     }
 
-    /// Works out what is asked for again and again.
+    /// Works out the values that are asked for again and again.
     fn note(&mut self) {
         self.idle = [IDLE_SESSION, IDLE_IN_TRANSACTION].map(|name| {
             let time = self.get(name).and_then(|value| parse_time(&value));
             time.filter(|time| !time.is_zero())
         });
         let options = format_of(|name| self.get(name).unwrap_or_default());
-        // Of most connections it is the usual one, which is known by its address.
+        // Most connections share the usual one, which is known by its address.
         self.format = if options == **USUAL_FORMAT { Arc::clone(&USUAL_FORMAT) } else { Arc::new(options) };
     }
 
@@ -233,7 +233,7 @@ impl Settings {
     }
 }
 
-/// How values are written as text with these settings.
+/// The text format of values under these settings.
 fn format_of(read: impl Fn(&str) -> String) -> FormatOptions {
     let mut options = FormatOptions::default();
     options.bytea_output = read("bytea_output");
@@ -242,7 +242,7 @@ fn format_of(read: impl Fn(&str) -> String) -> FormatOptions {
     options
 }
 
-/// Finds a setting whatever the case of its name; defaults for transactions are the transactions' values.
+/// Finds a setting by its name in any case; defaults for transactions are the transactions' values.
 fn find(name: &str) -> Option<&'static Definition> {
     let name = match name.to_ascii_lowercase().as_str() {
         "default_transaction_isolation" => "transaction_isolation".to_owned(),

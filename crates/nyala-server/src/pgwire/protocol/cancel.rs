@@ -39,7 +39,7 @@ impl CancelMap {
         Registration { key, map: Arc::clone(self) }
     }
 
-    /// Cancels what the session with this key runs. A wrong key does nothing, and says nothing.
+    /// Cancels the running statement of the session with this key. A wrong key has no effect and gets no answer.
     pub fn cancel(&self, key: CancelKey) -> bool {
         let session = self
             .lock()
@@ -75,7 +75,7 @@ impl Drop for Registration {
     }
 }
 
-/// A number nobody can guess: the standard library keys its hasher from the system's randomness.
+/// A number that cannot be guessed: the standard library keys its hasher from the system's randomness.
 fn random() -> i32 {
     let [a, b, c, d, ..] = RandomState::new().build_hasher().finish().to_be_bytes();
     i32::from_be_bytes([a, b, c, d])

@@ -29,10 +29,10 @@ use crate::pgwire::errors::{Failure, Severity, Stop, sqlstate};
 use crate::pgwire::values::columns::Column;
 use crate::pgwire::values::encode::RowWriter;
 
-/// Messages of a client that never pauses after which it is told that the server stops.
+/// A client that never pauses is told after so many messages that the server stops.
 const MESSAGES_UNWATCHED: u64 = 64;
 
-/// As much of a statement as has its first word, after brackets.
+/// A prefix of a statement that contains its first word, after brackets.
 const TAG_BYTES: usize = 64;
 
 /// A client's connection.
@@ -52,7 +52,7 @@ pub struct Connection {
     counted: Counted,
 }
 
-/// Statements of all connections by result. To look one up takes a lock and an allocation, which is not for every query.
+/// Counters of all connections' statements by result, kept because a look-up takes a lock and an allocation.
 struct Counted {
     ok: Counter,
     error: Counter,
@@ -67,7 +67,7 @@ impl Counted {
     }
 }
 
-/// What running a plan gives.
+/// Result of running a plan.
 pub enum Reply {
     /// The text held no statement.
     Empty,
@@ -76,7 +76,7 @@ pub enum Reply {
     Rows(Box<Rows>),
 }
 
-/// Refuses columns that are others than those the client was told, and that it would misread.
+/// Refuses columns of other types than the client was told, because it would misread them.
 fn check_unchanged(described: &SchemaRef, given: &SchemaRef) -> Result<(), Failure> {
     let types = |schema: &SchemaRef| -> Vec<Type> {
         schema.fields().iter().map(|field| Column::of(field).pg_type).collect()
@@ -87,7 +87,7 @@ fn check_unchanged(described: &SchemaRef, given: &SchemaRef) -> Result<(), Failu
     }
 }
 
-/// Waits for as long as a client may be silent, which `setting` says.
+/// Waits for the time that a client may be silent, the value of `setting`.
 async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
     tokio::time::sleep(limit).await;
     let code = match setting {
@@ -100,7 +100,7 @@ async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
 }
 
 impl Connection {
-    /// A connection whose start-up message has been read.
+    /// A connection after its start-up message.
     pub fn new(
         session: Arc<Session>,
         key: CancelKey,
@@ -129,7 +129,7 @@ impl Connection {
             Ok(()) => self.serve(limit_bytes, &shutdown).await,
             Err(stop) => stop,
         };
-        // Whatever still runs has nobody to answer to.
+        // A statement that still runs has no client to answer.
         self.session.cancel();
         self.portals.clear();
         if let Stop::Failure(failure) = end {
@@ -158,12 +158,12 @@ impl Connection {
         self.ready().await
     }
 
-    /// Gives why it ended.
+    /// Gives the reason for its end.
     async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
         let stopped = || {
             Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection: the server is stopping").into()
         };
-        // A token of its own, and waited for from the first message to the last: that of all connections is a lock of all.
+        // A child token, awaited until the end: to await the shared one takes a lock of all connections.
         let own = shutdown.child_token();
         let mut stopping = pin!(own.cancelled());
         let mut unwatched = 0;
@@ -196,16 +196,16 @@ impl Connection {
         }
     }
 
-    /// What few messages need is in boxes: this is part of the state of every connection, and the less of that a query
-    /// touches, the more of it stays in the caches of a processor with many connections.
+    /// The state of rare messages is in boxes: this is part of the state of every connection, and the less of that a
+    /// query touches, the more of it stays in the caches of a processor with many connections.
     async fn handle(&mut self, request: Request) -> Result<(), Stop> {
         match request {
             Request::Sync => self.sync().await,
-            // Nobody asked for them, or nobody does any more.
+            // There is no COPY for them, or it has failed.
             Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
             _ if self.skipping => Ok(()),
             Request::Query(sql) => {
-                // In memory that the query before has just given back, and not in that of the connection.
+                // In memory that the last query has just freed, and not in that of the connection.
                 let done = match sql {
                     Ok(sql) => Box::pin(self.simple_query(&sql)).await,
                     Err(unreadable) => Err(unreadable.into()),
@@ -278,12 +278,12 @@ impl Connection {
         self.output.put(&PgWireBackendMessage::ParameterStatus(status))
     }
 
-    /// Splits a text into statements, with what they ask about the session as it is now.
+    /// Splits a text into statements, with the session's values of now filled in.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>, Failure> {
         Ok(self.split(sql)?.into_iter().map(|statement| statement.for_client(self)).collect())
     }
 
-    /// Splits a text into statements. What they ask about the session is for the time when they are run.
+    /// Splits a text into statements. The session's values are filled in when they are run.
     pub fn split(&self, sql: &str) -> Result<Vec<ClientStatement>, Failure> {
         Ok(rewrite::for_clients(sql, self.session.parse(sql)?))
     }
@@ -303,7 +303,7 @@ impl Connection {
         Ok(Plan::Engine(Box::new(prepared), tag))
     }
 
-    /// Starts what a portal stands for.
+    /// Starts the plan of a portal.
     async fn start(&mut self, bound: &Bound) -> Result<Reply, Stop> {
         match &bound.stored.plan {
             Plan::Empty => Ok(Reply::Empty),

@@ -99,7 +99,7 @@ impl Connection {
         let declared = declared.iter().enumerate().map(|(i, oid)| {
             let inferred = prepared.parameter_types().get(i)?;
             let kind = Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))?;
-            // A value is compared as what it is. So the statement keeps its text, by which it has a ready plan.
+            // Comparisons cast the value by themselves. So the statement keeps its text, and with it its cached plan.
             let is_known = !matches!(inferred, None | Some(DataType::Null));
             (!(is_known && is_only_compared(statement, i + 1))).then_some(kind)
         });
@@ -162,8 +162,8 @@ impl Connection {
         self.describe(&stored.plan, schema, &[])
     }
 
-    /// A query with parameters is started to be described: only then are its types certain. What writes waits to be
-    /// executed.
+    /// A query with parameters is started to be described: only then are its types certain. A statement that writes
+    /// waits to be executed.
     async fn describe_portal(&mut self, name: &str) -> Result<(), Stop> {
         let mut portal = self.portals.remove(name).ok_or_else(|| unknown_portal(name))?;
         let is_query = matches!(
@@ -228,7 +228,7 @@ impl Connection {
             return self.complete("SELECT 0".to_owned());
         }
         self.answer(&mut portal, (max_rows > 0).then_some(max_rows)).await?;
-        // Statements such as COMMIT have just ended the portals; theirs must not come back to life.
+        // Statements such as COMMIT have just ended all portals; their own portal must not be kept either.
         if self.transaction.is_open() || matches!(portal.progress, Progress::Running(_)) || name.is_empty() {
             self.portals.insert(name.to_owned(), portal);
         }
@@ -248,8 +248,8 @@ impl Connection {
     }
 }
 
-/// Whether the client knows a parameter's type better than the plan, which takes it from what stands beside it: a number with a
-/// fraction may be compared with a whole one, and a time with a day.
+/// Whether the client knows a parameter's type better than the plan, which infers it from the other operand: a
+/// number with a fraction may be compared with a whole one, and a time with a day.
 fn decides(kind: &Type, inferred: Option<&DataType>) -> bool {
     match inferred {
         None | Some(DataType::Null) => true,

@@ -1,4 +1,4 @@
-//! Where PostgreSQL clients knock: an address of the network, and a socket in a folder of this machine.
+//! Listens for PostgreSQL clients at an address of the network, and at a socket in a folder of this machine.
 
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use crate::keepalive::notice_death;
 use crate::pending::Origin;
 
-/// Whoever may enter the folder may connect, as PostgreSQL has it: who that is, the folder says.
+/// As in PostgreSQL, the permissions of the folder decide which users may connect, not those of the socket.
 const MODE: u32 = 0o777;
 
-/// How long whoever listens at a socket's file may take to show it.
+/// How long a server at an existing socket may take to answer.
 const PROBE: Duration = Duration::from_secs(1);
 
-/// Both places. What waits at either comes out of [`Listener::accept`].
+/// Both places. [`Listener::accept`] gives the clients of either.
 #[derive(Debug)]
 pub struct Listener {
     network: TcpListener,
@@ -37,11 +37,11 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// What the connection is bounded with until its client has logged in.
+    /// The origin that bounds the connection until its client has logged in.
     pub(crate) fn origin(self, socket: &Socket) -> Origin {
         match (self, socket) {
             (Self::Network(address), _) => Origin::of(address),
-            // A user that cannot be seen shares a bound with others of that kind.
+            // All users that cannot be seen share one bound.
             (Self::Local(_), Socket::Local(socket)) => {
                 Origin::User(socket.peer_cred().map_or(u32::MAX, |credentials| credentials.uid()))
             }
@@ -58,7 +58,7 @@ pub enum Socket {
 }
 
 impl Listener {
-    /// Takes what is listened on already.
+    /// Wraps sockets that are listening already.
     pub fn new(network: TcpListener, local: Option<LocalSocket>) -> Self {
         Self { network, local }
     }
@@ -76,7 +76,7 @@ impl Listener {
             accepted = accept_local(self.local.as_ref()) => {
                 let socket = accepted?;
                 let process = socket.peer_cred().ok().and_then(|credentials| credentials.pid());
-                // Who is in another container has no number here.
+                // A process in another container has no number here.
                 Ok((Socket::Local(socket), Peer::Local(process.filter(|process| *process > 0))))
             }
         }
@@ -100,24 +100,23 @@ impl fmt::Display for Peer {
     }
 }
 
-/// A socket in a folder, found by clients that are given the folder as their host. Its file goes with it.
+/// A socket in a folder, found by clients that are given the folder as their host. Its file is removed with it.
 #[derive(Debug)]
 pub struct LocalSocket {
     listener: UnixListener,
     path: PathBuf,
-    /// Says that the file is this server's. It stays, since another server may have it open already.
+    /// Marks the file as this server's. The lock file stays, since another server may have it open already.
     _lock: File,
 }
 
 impl LocalSocket {
-    /// Listens in `folder` under the name that clients who are given `port` look for. The file of a server that was
-    /// killed is replaced.
+    /// Listens in `folder` under the name that clients look for with `port`. The file of a killed server is replaced.
     ///
     /// # Errors
-    /// Another server listens there, something else has the name, or the system does not allow it.
+    /// Another server listens there, the name is taken by another file, or the system does not allow it.
     pub async fn bind(folder: &Path, port: u16) -> io::Result<Self> {
         let path = folder.join(format!(".s.PGSQL.{port}"));
-        // That it is too long is known before anything is made.
+        // A path that is too long is refused before anything is made.
         Address::from_pathname(&path)?;
         let lock = lock(&folder.join(format!(".s.PGSQL.{port}.lock")))?;
         remove_stale(&path).await?;
@@ -144,7 +143,7 @@ fn lock(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Removes a socket's file that nobody listens to. The lock keeps out other servers of this kind, but not PostgreSQL.
+/// Removes the socket file of an ended server. The lock keeps out other servers of this kind, but not PostgreSQL.
 async fn remove_stale(path: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {

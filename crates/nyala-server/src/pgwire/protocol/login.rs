@@ -1,4 +1,4 @@
-//! Asks a client who it is.
+//! Authenticates a client.
 
 use std::num::NonZeroU32;
 
@@ -18,7 +18,7 @@ use crate::pgwire::errors::{Failure, Stop, sqlstate};
 /// Largest message of a login; a real one has some hundred bytes.
 const MAX_LOGIN_BYTES: usize = 4 << 10;
 
-/// Finds out that the client is who it says, and gives what it may act as.
+/// Checks the client's password, and gives the identity of its session.
 pub async fn login(
     authenticator: &Authenticator,
     user: &str,
@@ -30,7 +30,7 @@ pub async fn login(
     }
     let known = authenticator.password_of(user).and_then(|password| ScramVerifier::parse(&password.scram));
     let exists = known.is_some();
-    // Who does not exist is asked like everybody else, and then fails like who has another password.
+    // An unknown user gets a challenge like every other, and then fails as with a wrong password.
     let verifier = known.map_or_else(|| nobody(user), Ok)?;
     send(output, Authentication::SASL(vec![MECHANISM.to_owned()])).await?;
     let first = initial_response(input.login_message(MAX_LOGIN_BYTES).await?)?;
@@ -91,7 +91,7 @@ fn random() -> Result<[u8; 18], Failure> {
     Ok(random)
 }
 
-/// A verifier that no password fits. The salt depends on the name only, as that of somebody who exists would.
+/// A verifier that no password fits. The salt depends on the name only, as that of an existing user would.
 fn nobody(user: &str) -> Result<ScramVerifier, Failure> {
     static SECRET: std::sync::OnceLock<[u8; 18]> = std::sync::OnceLock::new();
     let fresh = random()?;

@@ -25,13 +25,13 @@ pub enum Request {
     Parse { name: String, sql: String, types: Vec<u32> },
     /// Makes a portal of a prepared statement and its parameters.
     Bind(Bind),
-    /// Asks what a statement or portal gives.
+    /// Asks for the parameters and columns of a statement or portal.
     Describe { target: Target, name: String },
     /// Runs a portal; 0 rows mean all of them.
     Execute { portal: String, max_rows: usize },
     /// Forgets a statement or portal.
     Close { target: Target, name: String },
-    /// Asks for what the server has buffered.
+    /// Asks for the buffered output of the server.
     Flush,
     /// Ends a batch of extended messages.
     Sync,
@@ -41,11 +41,11 @@ pub enum Request {
     CopyData(Bytes),
     /// There are no more rows.
     CopyDone,
-    /// There will be no more rows, and those that came are not wanted.
+    /// There will be no more rows, and the rows so far are not to be kept.
     CopyFail(String),
 }
 
-/// What [`Request::Describe`] and [`Request::Close`] mean.
+/// The target of [`Request::Describe`] and [`Request::Close`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     Statement,
@@ -93,11 +93,11 @@ pub fn take_frame(buffer: &mut BytesMut, limit_bytes: usize) -> Result<Option<(u
 /// Decodes one message.
 ///
 /// # Errors
-/// A type the protocol does not know, or a body that does not hold what its type says.
+/// A type the protocol does not know, or a body that does not fit its type.
 pub fn decode(kind: u8, body: Bytes) -> Result<Request, Failure> {
     let mut body = Body { kind, bytes: body };
     let request = match kind {
-        // Whatever is wrong with it, the next message is read as if it had been a query.
+        // A malformed query fails like any other query: the next message is read, without a Sync.
         b'Q' => return Ok(Request::Query(body.only_text())),
         b'P' => Request::Parse { name: body.text()?, sql: body.text()?, types: body.list(Body::u32)? },
         b'B' => Request::Bind(body.bind()?),

@@ -1,4 +1,4 @@
-//! Statements that the engine knows already, and what this door keeps with them for everybody who runs them.
+//! Statements that the engine has a plan for, and this door's data about each, shared by all sessions.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use nyala_pg::translation::rewrite::mentions_system;
 use super::connection::Connection;
 use crate::pgwire::values::encode::Layouts;
 
-/// What is kept with a statement.
+/// This door's data about a statement.
 #[derive(Debug, Default)]
 pub struct Kept {
     pub layouts: Layouts,
@@ -17,12 +17,12 @@ pub struct Kept {
 }
 
 impl Connection {
-    /// The statement of a text that the engine has a plan for. None for what is rewritten here: its plan is another one than the
-    /// same text has at other doors.
+    /// The statement of a text that the engine has a plan for. None for a text that is rewritten here: its plan
+    /// differs from that of the same text at other doors.
     pub fn recall(&self, sql: &str) -> Option<Prepared> {
         let prepared = self.session.recall(sql)?;
         let kept = prepared.kept::<Kept>()?;
-        // Of the shape, so that it is asked once for all values.
+        // Asked of the statement's shape, so only once for all values.
         let mentions = || mentions_system(&prepared.statement().to_string());
         (!*kept.rewritten.get_or_init(mentions)).then_some(prepared)
     }

@@ -22,7 +22,7 @@ use crate::pgwire::values::encode::{RowWriter, WriteRows};
 /// client that went away is noticed.
 const CHUNK_ROWS: usize = 512;
 
-/// What a text turned out to be.
+/// The plan of a text.
 #[derive(Debug, Clone)]
 pub enum Plan {
     /// No statement at all.
@@ -52,7 +52,7 @@ impl Plan {
 #[derive(Debug)]
 pub struct Stored {
     pub plan: Plan,
-    /// What the client is told, and its values are read as.
+    /// Types that the client is told and its values are read as.
     pub parameter_types: Vec<Type>,
 }
 
@@ -70,7 +70,7 @@ pub struct Portal {
     pub bound: Arc<Bound>,
     /// Whether it outlives its transaction, if that is committed.
     pub hold: bool,
-    /// Whether it has outlived it. No transaction that is rolled back takes it along.
+    /// Whether it has outlived it. A later rollback does not close it.
     pub kept: bool,
     pub progress: Progress,
 }
@@ -93,7 +93,7 @@ impl Portal {
 }
 
 impl Bound {
-    /// A statement of the extended protocol, whose client asks for descriptions itself.
+    /// A statement of the extended protocol: its client asks for descriptions itself.
     pub fn new(stored: Arc<Stored>, parameters: Vec<ScalarValue>, formats: Vec<i16>) -> Self {
         Self { stored, parameters, formats, described_on_run: false }
     }
@@ -137,11 +137,11 @@ impl RowsTag {
 pub struct Rows {
     pub schema: SchemaRef,
     pub tag: RowsTag,
-    /// Writes them, once somebody has had to know how.
+    /// Writes the rows; none until it is needed.
     pub writer: Option<RowWriter>,
     /// None if all of them are here.
     stream: Option<RowStream>,
-    /// What is left of the batch at hand.
+    /// The remaining rows of the current batch.
     rest: Option<RecordBatch>,
 }
 
@@ -225,7 +225,7 @@ impl Rows {
     }
 }
 
-/// Waits for a client to read, but no longer than the statement may go on. What has not left yet leaves before the error.
+/// Waits for a client to read, but no longer than the statement may go on. Buffered output leaves before the error.
 async fn unless_ended(
     stream: Option<&mut RowStream>,
     written: impl Future<Output = Result<(), Stop>>,

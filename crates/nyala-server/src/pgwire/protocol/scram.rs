@@ -8,7 +8,7 @@
 //!                                  ◀─      v=signature
 //! ```
 //!
-//! Neither side sends the password, and neither learns from the other what would let it pose as it.
+//! Neither side sends the password, and neither learns enough from the other to pose as it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -22,13 +22,13 @@ pub const MECHANISM: &str = "SCRAM-SHA-256";
 /// Why an exchange cannot go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScramError {
-    /// A message that is none of this exchange.
+    /// A message that does not fit the exchange.
     Malformed(&'static str),
     /// The proof is wrong.
     Wrong,
 }
 
-/// An exchange whose first half is done.
+/// An exchange after its first half.
 pub struct Challenge {
     verifier: ScramVerifier,
     /// The client's header, which its last message must repeat.
@@ -52,7 +52,7 @@ impl Challenge {
         if !matches!(flag, "n" | "y") {
             return Err(malformed);
         }
-        // The name in it is ignored, as in PostgreSQL: the start-up message has said who it is.
+        // The name in it is ignored, as in PostgreSQL: the user is that of the start-up message.
         let client_nonce = attribute(bare, 'r').filter(|nonce| is_nonce(nonce)).ok_or(malformed)?;
         if !bare.starts_with("n=") {
             return Err(malformed);
@@ -64,7 +64,7 @@ impl Challenge {
         Ok(Self { verifier, header, nonce, client_first: bare.to_owned(), server_first })
     }
 
-    /// What the client is told.
+    /// The server's first message.
     pub fn text(&self) -> &str {
         &self.server_first
     }

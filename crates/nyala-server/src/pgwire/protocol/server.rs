@@ -1,4 +1,4 @@
-//! Accepts connections, bounds their number, and sees them off when the server stops.
+//! Accepts connections, bounds their number, and closes them when the server stops.
 //!
 //! A connection is one of [`PendingConnections`] until its client has logged in, and only then takes a place of
 //! `server.max_connections`.
@@ -90,7 +90,7 @@ fn log_panic(ended: Result<(), JoinError>) {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Door {
     engine: Arc<Engine>,
     authenticator: Arc<Authenticator>,
@@ -101,12 +101,12 @@ struct Door {
     shutdown: CancellationToken,
 }
 
-/// A connection that has said what it wants.
+/// A connection after its first packet.
 struct Opened {
     opening: Result<Opening, Stop>,
     input: Input,
     output: Output,
-    /// Nobody on the way can read it.
+    /// Whether its traffic cannot be read on the way.
     private: bool,
 }
 
@@ -119,7 +119,7 @@ struct Admitted<'a> {
     _slot: SemaphorePermit<'a>,
 }
 
-/// Floods are counted rather than told line by line.
+/// Logs at the level of debug, because floods are counted in metrics.
 fn log_ended(ended: Ended, peer: Peer) {
     match ended {
         Ended::Evicted => tracing::debug!(%peer, "closed a connection without login: newer ones came"),
@@ -134,7 +134,7 @@ impl Door {
     async fn attend(self: Arc<Self>, socket: Socket, peer: Peer, pending: Pending) {
         let admitted = tokio::select! {
             () = self.shutdown.cancelled() => return,
-            // The socket is closed with what is dropped here.
+            // Returning drops the socket, which closes it.
             ended = pending.ended() => return log_ended(ended, peer),
             admitted = self.admit(socket, peer) => admitted,
         };
@@ -144,7 +144,7 @@ impl Door {
         }
     }
 
-    /// Hears what a client wants, and who it is; none if it got its answer, or left.
+    /// Reads the client's request and authenticates it; none if the client got its answer, or left.
     async fn admit(&self, socket: Socket, peer: Peer) -> Option<Admitted<'_>> {
         let Ok(Opened { opening, mut input, mut output, private }) = self.open(socket).await else {
             tracing::debug!(%peer, "connection closed before start-up");
@@ -237,7 +237,7 @@ impl Door {
     }
 }
 
-/// Who a session is for, as the client tells it.
+/// The user and application of a session, as the client tells them.
 fn options_of(start: &StartupParameters, peer: Peer) -> SessionOptions {
     let application = start.settings.iter().rfind(|(name, _)| name == "application_name");
     SessionOptions {

@@ -25,7 +25,7 @@ impl Connection {
             return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
         }
         for statement in statements {
-            // Those before may have changed what it asks for.
+            // Earlier statements may have changed the session's values.
             let statement = statement.for_client(self);
             let plan = Box::pin(self.plan(statement)).await?;
             self.run_plan(plan).await?;
@@ -50,7 +50,7 @@ impl Connection {
     }
 }
 
-/// There is nobody to give them a value.
+/// Refuses parameters, because the simple protocol has no values for them.
 fn refuse_parameters(plan: &Plan) -> Result<(), Failure> {
     match plan {
         Plan::Engine(prepared, _) if !prepared.parameter_types().is_empty() => {

@@ -27,12 +27,12 @@ const PROTOCOL_3_0: u32 = 3 << 16;
 /// PostgreSQL's own limit (`MAX_STARTUP_PACKET_LENGTH`).
 const MAX_STARTUP_BYTES: usize = 10_000;
 
-/// What a new connection wants.
+/// The purpose of a new connection.
 #[derive(Debug)]
 pub enum Opening {
     /// To run statements.
     Session(StartupParameters),
-    /// To cancel what another connection runs.
+    /// To cancel the running statement of another connection.
     Cancel(CancelKey),
 }
 
@@ -49,10 +49,10 @@ pub struct StartupParameters {
 pub type Head = [u8; 8];
 
 /// Agrees on encryption, or on none. Gives the connection and the head of the packet that follows, if that was
-/// read already. Within the machine there is nobody on the way, and no encryption.
+/// read already. Connections within the machine are not encrypted.
 ///
-/// Not a byte beyond a request is read before encryption begins: what somebody on the way has put there must
-/// never be taken for what came through it (CVE-2021-23222).
+/// Not a byte beyond a request is read before encryption begins: bytes that an attacker on the way has put there
+/// must never be taken for encrypted ones (CVE-2021-23222).
 ///
 /// # Errors
 /// [`Stop::Gone`] when the client leaves.
@@ -93,7 +93,7 @@ async fn agree(
     }
 }
 
-/// Reads what the connection wants.
+/// Reads the purpose of the connection.
 ///
 /// # Errors
 /// Bytes that are no start-up message. They are logged by the caller, and the connection is closed.
@@ -147,7 +147,7 @@ fn pairs(body: &[u8]) -> Result<BTreeMap<String, String>, Failure> {
     Ok(pairs)
 }
 
-/// Tells a client that asked for a newer minor version, or for protocol options, what it gets.
+/// Tells a client that asked for a newer minor version, or for protocol options, the version that it gets.
 fn negotiate(version: u32, pairs: &BTreeMap<String, String>, output: &mut Output) -> Result<(), Stop> {
     let unknown: Vec<String> = pairs.keys().filter(|name| name.starts_with("_pq_.")).cloned().collect();
     if version == PROTOCOL_3_0 && unknown.is_empty() {
@@ -173,7 +173,7 @@ fn parameters(mut pairs: BTreeMap<String, String>) -> Result<StartupParameters, 
     Ok(StartupParameters { user, database, settings })
 }
 
-/// What the body of a start-up message says.
+/// The parameters in the body of a start-up message.
 #[cfg(test)]
 pub fn parse(body: &[u8]) -> Result<StartupParameters, Failure> {
     pairs(body).and_then(parameters)

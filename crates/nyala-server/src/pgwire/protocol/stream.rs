@@ -16,7 +16,7 @@ use super::messages::{Request, decode, take_frame};
 use crate::pgwire::errors::{Failure, Stop};
 use crate::tls::Stream;
 
-/// What a client may send ahead while a statement runs. More stays in the socket.
+/// Bytes that a client may send ahead while a statement runs. More stay in the socket.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 /// Output is sent when this much has gathered, so that rows leave in packets, not one by one.
@@ -24,17 +24,17 @@ const FLUSH_BYTES: usize = 64 << 10;
 
 /// How much is received at a time.
 const INPUT_BYTES: usize = 64 << 10;
-/// What the first message of an answer gets.
+/// Initial capacity of an output buffer.
 const OUTPUT_BYTES: usize = 8 << 10;
-/// Output memory that each thread keeps for the next answer.
+/// Output buffers that each thread keeps for the next answers.
 const SPARE_BUFFERS: usize = 8;
 
 thread_local! {
-    /// Output memory between two answers. A thousand connections that are silent hold none of it, and
-    /// those that answer one after the other write into the same, which is still in the processor's cache.
+    /// Output buffers between two answers. A thousand silent connections hold none of them, and connections that
+    /// answer one after the other write into the same one, which is still in the processor's cache.
     static SPARE: RefCell<Vec<BytesMut>> = const { RefCell::new(Vec::new()) };
 
-    /// What this thread has just received, for the same reason: connections keep what they got, not where they get it.
+    /// The receive buffer of this thread, for the same reason: a connection keeps only the bytes it has received.
     static RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; INPUT_BYTES]);
 }
 
@@ -64,7 +64,7 @@ impl Input {
         loop {
             if let Some((kind, body)) = take_frame(&mut self.buffer, limit_bytes)? {
                 if self.buffer.is_empty() {
-                    // Even so it would hold the memory of what it held.
+                    // An empty buffer would still hold the memory of its last message.
                     self.buffer = BytesMut::new();
                 }
                 return Ok(decode(kind, body)?);
@@ -84,7 +84,7 @@ impl Input {
         }
     }
 
-    /// Throws away what has come already: closing a socket that holds unread bytes would reset the connection,
+    /// Throws away bytes that have come already: closing a socket that holds unread bytes would reset the connection,
     /// and the last message to the client would be lost with it.
     pub fn discard(&mut self) {
         let mut sink = [0_u8; 4 << 10];
@@ -97,14 +97,14 @@ impl Input {
         }
     }
 
-    /// Reads, and throws away, what a client still sends, for a while: if it cannot finish that, it does not read why it must.
+    /// Throws away further input for a while: a client that cannot finish sending does not read the last message.
     pub async fn drain(&mut self) {
         let mut sink = vec![0; INPUT_BYTES];
         let rest = async { while let Ok(1..) = self.reader.read(&mut sink).await {} };
         let _ = tokio::time::timeout(FAREWELL, rest).await;
     }
 
-    /// Resolves when the client has closed the connection, and only then; meanwhile keeps what it sends.
+    /// Resolves when the client has closed the connection, and only then; meanwhile keeps the bytes it sends.
     pub async fn gone(&mut self) {
         loop {
             if self.closed {
@@ -165,7 +165,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Adds a message to what will be sent.
+    /// Adds a message to the buffered output.
     ///
     /// # Errors
     /// A message too large for the protocol.
@@ -182,12 +182,12 @@ impl Output {
         &mut self.buffer
     }
 
-    /// Whether what has gathered is worth a packet.
+    /// Whether the buffered output is worth a packet.
     pub fn is_full(&self) -> bool {
         self.buffer.len() >= FLUSH_BYTES
     }
 
-    /// Sends everything. Waits while the client does not read; dropping the future keeps what has not left.
+    /// Sends everything. Waits while the client does not read; dropping the future keeps the unsent bytes.
     pub async fn flush(&mut self) -> Result<(), Stop> {
         self.writer.write_all_buf(&mut self.buffer).await?;
         // Encryption takes some more than the socket had room for, and sends it only when told to.
@@ -196,7 +196,7 @@ impl Output {
         Ok(())
     }
 
-    /// Sends what can be sent soon, and closes this direction.
+    /// Sends as much as leaves within [`FAREWELL`], and closes this direction.
     pub async fn close(&mut self) {
         let farewell = async {
             let _ = self.flush().await;
@@ -210,7 +210,7 @@ impl Output {
 /// Keeps a buffer for the next answer of this thread. One that a wide row has made large is not kept.
 fn give_back(mut buffer: BytesMut) {
     buffer.clear();
-    // Takes back the room of what has been sent.
+    // Takes back the room of sent bytes.
     buffer.reserve(OUTPUT_BYTES);
     SPARE.with_borrow_mut(|spare| {
         if spare.len() < SPARE_BUFFERS && buffer.capacity() <= 4 * FLUSH_BYTES {

@@ -1,7 +1,7 @@
 //! Transaction blocks, as clients expect to be told about them.
 //!
 //! Each statement is committed when it is answered, so nothing is ever rolled back; but drivers send BEGIN and COMMIT
-//! around everything and watch the status after each statement. Who rolls back what was written is warned.
+//! around everything and watch the status after each statement. Rolling back written rows gets a warning.
 //!
 //! ```text
 //!           BEGIN              error
@@ -24,7 +24,7 @@ pub struct Transaction {
 #[derive(Debug, Default)]
 struct Block {
     failed: bool,
-    /// Whether a statement changed something, which stays.
+    /// Whether a statement changed data, which a rollback does not undo.
     changed: bool,
     savepoints: Vec<String>,
 }
@@ -34,12 +34,12 @@ struct Block {
 pub struct End {
     /// Whether the block's settings stay.
     pub committed: bool,
-    /// What to tell the client besides.
+    /// A warning for the client.
     pub warning: Option<Failure>,
 }
 
 impl Transaction {
-    /// What ReadyForQuery says.
+    /// The status in ReadyForQuery.
     pub fn status(&self) -> TransactionStatus {
         match &self.block {
             None => TransactionStatus::Idle,
@@ -93,7 +93,7 @@ impl Transaction {
         End { committed, warning }
     }
 
-    /// Notes that a statement changed something.
+    /// Notes that a statement changed data.
     pub fn change(&mut self) {
         if let Some(block) = &mut self.block {
             block.changed = true;
@@ -106,7 +106,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// RELEASE SAVEPOINT: forgets it and all that came after.
+    /// RELEASE SAVEPOINT: forgets it and all later ones.
     pub fn release(&mut self, name: &str) -> Result<(), Failure> {
         let block = self.open_block("RELEASE SAVEPOINT")?;
         let position = block.find(name)?;
@@ -114,7 +114,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// ROLLBACK TO SAVEPOINT: forgets what came after it, and the failure.
+    /// ROLLBACK TO SAVEPOINT: forgets later savepoints, and the failure.
     pub fn rollback_to(&mut self, name: &str) -> Result<(), Failure> {
         let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
         let position = block.find(name)?;

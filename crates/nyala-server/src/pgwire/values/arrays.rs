@@ -32,7 +32,7 @@ pub fn list_type(item: &Type) -> DataType {
     DataType::List(Field::new_list_field(item, true).into())
 }
 
-/// Reads a text such as `{1,NULL,"a b"}`. None if it is not one, or has more dimensions.
+/// Reads a text such as `{1,NULL,"a b"}`. None if it is malformed, or has more dimensions.
 pub fn from_text(item: &Type, text: &str) -> Option<ScalarValue> {
     let mut values = Vec::new();
     for element in array_elements(text)? {

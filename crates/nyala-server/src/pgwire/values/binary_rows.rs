@@ -1,7 +1,7 @@
 //! Rows in the binary format of COPY.
 //!
-//! Source: PostgreSQL documentation, COPY, "Binary Format". Values are those of the types that a client is told the
-//! columns have.
+//! Source: PostgreSQL documentation, COPY, "Binary Format". Values have the types that the client was told for the
+//! columns.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::parameters::{from_binary, null};
 use crate::rows::{Decode, Rejects, Target};
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
-/// Flags from this one on change what follows.
+/// Flags from this bit on change the format of the rows.
 const CRITICAL_FLAGS: u32 = 0xffff_0000;
 /// Rows of one batch at most.
 const BATCH_ROWS: usize = 16_384;
-/// A larger row is none.
+/// A larger row is refused.
 const MAX_ROW_BYTES: usize = 256 << 20;
 
 /// Decodes rows as they come.
@@ -88,7 +88,7 @@ fn malformed(what: &str) -> QueryError {
     QueryError::new(ErrorKind::Data, format!("rows are not in the binary format of COPY: {what}"))
 }
 
-/// Passes over the header; false if it is not whole yet.
+/// Skips the header; false if it is incomplete.
 fn header(input: &mut &[u8]) -> Result<bool, QueryError> {
     let known = input.len().min(SIGNATURE.len());
     if input.get(..known) != SIGNATURE.get(..known) {
@@ -108,7 +108,7 @@ fn header(input: &mut &[u8]) -> Result<bool, QueryError> {
 }
 
 impl BinaryRows {
-    /// Reads a row; false if it is not whole yet, or if there are no more.
+    /// Reads a row; false if it is incomplete, or if there are no more.
     fn row(&mut self, input: &mut &[u8], gathered: &mut Gathered) -> Result<bool, QueryError> {
         let mut rest = *input;
         let Ok(count) = rest.try_get_i16() else { return Ok(false) };
@@ -194,7 +194,7 @@ impl Gathered {
 }
 
 impl Values {
-    /// Whether values of the type on the wire are not all of one type here.
+    /// Whether each value must be cast alone, because values of this wire type do not all have one Arrow type.
     fn is_cast_alone(&self) -> bool {
         self.kind == Type::NUMERIC || self.field.data_type().is_nested()
     }
@@ -211,7 +211,7 @@ impl Values {
             return Some(value);
         }
         let cast = value.cast_to(self.field.data_type()).ok()?;
-        // A cast makes null of what does not fit.
+        // A cast of a value that does not fit gives NULL.
         (cast.is_null() == value.is_null()).then_some(cast)
     }
 

@@ -1,8 +1,8 @@
 //! The values of one column of a batch, written one by one into DataRow messages.
 //!
-//! Results of dashboards are mostly names, numbers and sums, and writing them is a good part of what such a query
-//! costs. These go straight into the buffer of the connection, by `extend_from_slice`, which is put in line as the methods of `BufMut`
-//! are not; arrow-pg writes the rest.
+//! Results of dashboards are mostly names, numbers and sums, and writing them is a good part of such a query's
+//! cost. These go straight into the buffer of the connection, by `extend_from_slice`, which is inlined, unlike the
+//! methods of `BufMut`; arrow-pg writes the rest.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::array::{LargeStringArray, MAX_INLINE_VIEW_LEN, StringArray, StringViewArray};
@@ -55,7 +55,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Appends the length and the value of one row. `encoder` is lent for what arrow-pg writes.
+    /// Appends the length and the value of one row. `encoder` is lent to arrow-pg for the other types.
     pub fn write(
         &self,
         row: usize,
@@ -104,7 +104,7 @@ impl Texts<'_> {
     }
 }
 
-/// Columns of texts are that in both formats; whatever else has been rendered as text is to be sent so.
+/// A text column has the same bytes in both formats; any other column is text in the text format only.
 fn is_written_as_text(format: FieldFormat, pg_type: &Type) -> bool {
     format == FieldFormat::Text
         || matches!(pg_type, &Type::TEXT | &Type::VARCHAR | &Type::BPCHAR | &Type::NAME)
@@ -118,7 +118,7 @@ fn put_digits(out: &mut BytesMut, number: impl itoa::Integer) {
     put(out, itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// A text of at most 12 bytes, as most names are, is in its view: length and text are copied as they stand, whatever its
+/// A text of at most 12 bytes, as most names are, is in its view: the whole view is copied and cut to the text's
 /// length, which is faster than a copy of so many bytes.
 fn put_view(out: &mut BytesMut, texts: &StringViewArray, row: usize) {
     match texts.views().get(row) {

@@ -80,7 +80,7 @@ impl Column {
         }
     }
 
-    /// The Arrow field that describes what [`Column::render`] gives.
+    /// The Arrow field of the array that [`Column::render`] gives.
     pub fn rendered_field(&self, format: FieldFormat) -> Field {
         Field::new(&self.name, self.rendered_type(format), true).with_metadata(self.metadata.clone())
     }
@@ -114,7 +114,7 @@ impl Column {
     }
 }
 
-/// What is said of a field that is true of its type: `oid::text` still has what was said of the number.
+/// The metadata of a field that fits its type: `oid::text` still has the metadata of the number.
 fn own_metadata(field: &Field) -> HashMap<String, String> {
     let mut metadata = field.metadata().clone();
     if !unpacked(field.data_type()).is_integer() {
@@ -245,7 +245,7 @@ fn numeric_values(array: &ArrayRef, binary: bool) -> Result<ArrayRef, ArrowError
     Ok(Arc::new(values.finish()))
 }
 
-/// PostgreSQL keeps microseconds; finer values lose what is below them.
+/// PostgreSQL keeps microseconds; finer digits are dropped.
 fn microseconds(array: &ArrayRef, zoned: bool) -> Result<ArrayRef, ArrowError> {
     let zone = match unpacked(array.data_type()) {
         DataType::Timestamp(_, zone) if zoned => zone.clone(),

@@ -41,7 +41,7 @@ pub struct RowWriter {
     encoder: DataRowEncoder,
 }
 
-/// What rows look like.
+/// Columns of a result with their formats.
 #[derive(Debug)]
 struct Layout {
     schema: SchemaRef,
@@ -49,12 +49,12 @@ struct Layout {
     fields: Arc<Vec<FieldInfo>>,
     rendered: Vec<Field>,
     options: Arc<FormatOptions>,
-    /// The message that tells it.
+    /// The RowDescription message.
     description: Bytes,
 }
 
-/// Layouts of a statement's rows in the usual format, kept with it for all who run it: for a small answer, to work one out takes as
-/// long as to write the rows.
+/// Layouts of a statement's rows in the usual format, kept with it for all sessions: for a small answer, to work
+/// one out takes as long as to write the rows.
 #[derive(Debug, Default)]
 pub struct Layouts {
     text: OnceLock<Arc<Layout>>,
@@ -71,7 +71,7 @@ impl RowWriter {
         Ok(Self::with(Arc::new(Layout::new(schema, formats, options)?)))
     }
 
-    /// A writer for the rows of a statement of the engine, or of another one.
+    /// A writer for the rows of a statement. The layout of an engine's statement is kept with it.
     ///
     /// # Errors
     /// Those of [`RowWriter::new`].
@@ -103,14 +103,14 @@ impl RowWriter {
         Self { encoder: DataRowEncoder::new(Arc::clone(&layout.fields)), layout }
     }
 
-    /// The message that tells what the rows look like.
+    /// The RowDescription message.
     pub fn description(&self) -> &[u8] {
         &self.layout.description
     }
 }
 
 impl Layouts {
-    /// Where the layout for these formats is kept; none if columns differ in them.
+    /// The place of the layout for these formats; none if columns differ in them.
     fn place(&self, formats: &[i16], columns: usize) -> Option<&OnceLock<Arc<Layout>>> {
         let all = |code: i16| [1, columns].contains(&formats.len()) && formats.iter().all(|one| *one == code);
         if formats.is_empty() || all(TEXT) { Some(&self.text) } else { all(BINARY).then_some(&self.binary) }
@@ -135,7 +135,7 @@ impl Layout {
         })
     }
 
-    /// Whether it is that of rows of `schema`.
+    /// Whether it fits rows of `schema`.
     fn describes(&self, schema: &SchemaRef) -> bool {
         let same = |(a, b): (&FieldRef, &FieldRef)| {
             a.name() == b.name() && a.data_type() == b.data_type() && a.metadata() == b.metadata()
@@ -185,7 +185,7 @@ impl WriteRows for RowWriter {
                     return Err(unwritable(&error));
                 }
             }
-            // Of all but the first byte, which says what kind of message it is.
+            // The length counts all but the first byte, the message type.
             let Ok(length) = i32::try_from(out.len() - start - 1) else {
                 out.truncate(start);
                 return Err(Failure::error("54000", TOO_LONG).hint("ask for fewer or shorter columns"));

@@ -1,14 +1,14 @@
-//! Times without a zone, written by somebody whose clock has one.
+//! Times without a zone, from clients that add the zone of their clock.
 
 /// The text up to the time of the day, as PostgreSQL reads it where a time has no zone: JDBC adds the offset of the
-/// client's clock to each time it sends, and whoever asks for midnight does not mean another hour.
+/// client's clock to each time it sends, and a client that asks for midnight does not mean another hour.
 pub fn without_zone(text: &str) -> &str {
     let text = text.trim();
     let Some(time) = text.find([' ', 'T', 't']).map(|end| end + 1) else { return text };
     let (_, clock) = text.split_at(time);
     let is_clock = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.');
     match clock.find(|c| !is_clock(c)) {
-        // What follows must be a zone to be left out: dates before Christ end in letters, too.
+        // Only a zone is left out: dates before Christ end in letters, too.
         Some(end) if is_zone(clock.split_at(end).1.trim()) => text.split_at(time + end).0,
         _ => text,
     }

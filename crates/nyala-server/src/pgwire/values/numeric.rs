@@ -67,7 +67,7 @@ pub fn read_binary(mut bytes: &[u8]) -> Option<String> {
     let count = usize::from(bytes.try_get_u16().ok()?);
     let weight = bytes.try_get_i16().ok()?;
     let sign = bytes.try_get_u16().ok()?;
-    // What is beyond changes neither a decimal nor a float.
+    // Digits beyond this scale change neither a decimal nor a float.
     let scale = usize::from(bytes.try_get_u16().ok()?).min(MAX_GROUPS * GROUP);
     if bytes.len() != count * 2 || !matches!(sign, 0 | NEGATIVE) {
         return None;

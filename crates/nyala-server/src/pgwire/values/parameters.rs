@@ -15,8 +15,8 @@ use crate::pgwire::errors::{Failure, sqlstate};
 /// Days from 1970 to 2000, where PostgreSQL's binary dates count from.
 const EPOCH_OFFSET_DAYS: i32 = 10_957;
 
-/// The type a client is told, and its values are read as: what it declared itself, otherwise what the
-/// engine inferred, otherwise text.
+/// The type that the client is told and its values are read as: the declared type, otherwise the inferred type,
+/// otherwise text.
 pub fn resolve(declared_oid: u32, inferred: Option<&DataType>) -> Type {
     Type::from_oid(declared_oid)
         .filter(|declared| *declared != Type::UNKNOWN)
@@ -25,7 +25,7 @@ pub fn resolve(declared_oid: u32, inferred: Option<&DataType>) -> Type {
         .unwrap_or(Type::TEXT)
 }
 
-/// The engine's type for values of a PostgreSQL type; none for types whose values stay text.
+/// The engine's type for values of a PostgreSQL type; none for types with values that stay text.
 pub fn arrow_type(kind: &Type) -> Option<DataType> {
     Some(match *kind {
         Type::BOOL => DataType::Boolean,

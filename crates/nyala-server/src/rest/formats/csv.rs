@@ -57,7 +57,7 @@ impl Encode for Csv {
     }
 }
 
-/// Text of whatever layout as plain strings; everything else as it is.
+/// Text of any layout as plain strings; other types as they are.
 fn plain_text(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     let is_text =
         |data_type: &DataType| matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);

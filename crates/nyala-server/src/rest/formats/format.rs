@@ -1,4 +1,4 @@
-//! The formats by name and media type, and what each must be able to write.
+//! The formats by name and media type, and the trait of their writers.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,25 +22,25 @@ pub enum Format {
     Arrow,
 }
 
-/// What is known once the last row is written.
+/// Facts that are known once the last row is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Rows written.
     pub rows: u64,
     /// Time since the request was read.
     pub elapsed: Duration,
-    /// For statements that give no rows: what was done, `CREATE CUBE` for instance.
+    /// For statements that give no rows: the completed command, `CREATE CUBE` for instance.
     pub tag: Option<String>,
 }
 
 /// Writes one result: [`head`](Encode::head) once, [`rows`](Encode::rows) for each batch, then
 /// [`tail`](Encode::tail) once. After an error the output so far must not be passed off as whole.
 pub trait Encode: Send {
-    /// Appends what comes before the first row.
+    /// Appends the beginning of the body, before the first row.
     fn head(&mut self, out: &mut Vec<u8>) -> Result<(), ArrowError>;
     /// Appends the rows of a batch.
     fn rows(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError>;
-    /// Appends what comes after the last row.
+    /// Appends the end of the body, after the last row.
     fn tail(&mut self, summary: &Summary, out: &mut Vec<u8>) -> Result<(), ArrowError>;
 }
 

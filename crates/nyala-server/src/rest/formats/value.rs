@@ -1,4 +1,4 @@
-//! Single values as JSON, without loss: what JSON has no word for becomes a string.
+//! Single values as JSON, without loss: a value that JSON cannot express becomes a string.
 //!
 //! Arrow's own encoder writes NaN as null, shows the values of a dictionary that are null as empty,
 //! and puts a value it cannot format (a date beyond the calendar) into the text as an error message.
@@ -153,7 +153,7 @@ impl Encoder for Float<'_> {
     }
 }
 
-/// A date, time or interval, whose text needs no escaping.
+/// A date, time or interval; its text needs no escaping.
 struct Quoted<'a>(Formatted<'a>);
 
 impl Encoder for Quoted<'_> {

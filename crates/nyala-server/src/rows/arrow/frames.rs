@@ -8,7 +8,7 @@
 //! └─────────────────┴─────────────────┴────────────────────┴───────────────────────┘
 //! ```
 //!
-//! A length is never allocated, only what has come: room at most doubles as bytes arrive.
+//! Memory is allocated for received bytes, never for an announced length: room at most doubles as bytes arrive.
 
 use arrow::buffer::Buffer;
 use arrow::ipc::{Message, root_as_message_with_opts};
@@ -32,7 +32,7 @@ pub(super) struct Frame {
     pub(super) body: Buffer,
 }
 
-/// What comes next.
+/// The part of the stream that comes next.
 enum Stage {
     Length { continued: bool },
     Metadata { length: usize },
@@ -50,12 +50,12 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Messages of at most so many bytes.
+    /// Takes messages of at most `limit_bytes`.
     pub(super) fn new(limit_bytes: usize) -> Self {
         Self { stage: Stage::Length { continued: false }, head: Vec::new(), body: Vec::new(), limit_bytes }
     }
 
-    /// Takes what belongs to the next message off the front of `bytes`, and gives it once it is whole.
+    /// Takes the bytes of the next message off the front of `bytes`, and gives it once it is whole.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame>, QueryError> {
         loop {
             match self.stage {
@@ -123,7 +123,7 @@ impl Frames {
     }
 }
 
-/// The metadata of a message: a flatbuffer whose every offset lies within it.
+/// The metadata of a message: a flatbuffer with every offset inside it.
 pub(super) fn message(metadata: &[u8]) -> Result<Message<'_>, QueryError> {
     let options = VerifierOptions {
         max_tables: MAX_TABLES,
@@ -133,7 +133,7 @@ pub(super) fn message(metadata: &[u8]) -> Result<Message<'_>, QueryError> {
     root_as_message_with_opts(&options, metadata).map_err(malformed)
 }
 
-/// Moves bytes to `place` until it has `length` of them, if there are so many.
+/// Moves bytes to `place` until it has `length` of them; false if there are too few.
 fn fill(place: &mut Vec<u8>, bytes: &mut &[u8], length: usize) -> bool {
     let missing = length.saturating_sub(place.len());
     let (taken, rest) = bytes.split_at(missing.min(bytes.len()));

@@ -13,11 +13,11 @@ use nyala_engine::QueryError;
 
 use super::refusal::{malformed, too_large};
 
-/// Before a compressed buffer: how long it is otherwise, or -1 if it is not compressed.
+/// Before a compressed buffer: its length when decompressed, or -1 if it is not compressed.
 const PREFIX_BYTES: usize = 8;
 const NOT_COMPRESSED: i64 = -1;
 
-/// Refuses a batch of `columns` whose lengths do not fit its `body`, or that stands for more than `limit_bytes`.
+/// Refuses a batch of `columns` with lengths that do not fit its `body`, or that expands to more than `limit_bytes`.
 pub(super) fn check_batch<'a>(
     batch: RecordBatch<'_>,
     columns: impl Iterator<Item = &'a DataType>,
@@ -83,7 +83,7 @@ impl Layout<'_> {
         Ok(node.length)
     }
 
-    /// What follows the bits that tell which values are null.
+    /// Checks the buffers behind the validity bits.
     fn values(&mut self, data_type: &DataType, node: Node) -> Result<(), QueryError> {
         let length = node.length;
         match data_type {
@@ -152,7 +152,7 @@ impl Layout<'_> {
         if nulls > length {
             return Err(malformed("a field has more nulls than values"));
         }
-        // Also what takes no bytes here, such as nulls, does so later.
+        // Values without bytes here, such as nulls, take memory later.
         match length > self.limit_bytes / 8 {
             true => Err(too_large(self.limit_bytes)),
             false => Ok(Node { length, nulls }),
@@ -209,7 +209,7 @@ impl Layout<'_> {
         if length > self.limit_bytes {
             return Err(too_large(self.limit_bytes));
         }
-        // arrow-ipc stops zstd at this length, but takes whatever LZ4 gives.
+        // arrow-ipc stops zstd at this length, but accepts any output of LZ4.
         match codec == CompressionType::LZ4_FRAME && length > 0 && !is_lz4_of(behind, length) {
             true => Err(malformed("a buffer becomes longer or shorter than it says")),
             false => Ok(length),
@@ -217,7 +217,7 @@ impl Layout<'_> {
     }
 }
 
-/// Whether LZ4 makes so many bytes of these. No more than a block of them is in memory.
+/// Whether the bytes decompress by LZ4 to exactly `length`. No more than a block of them is in memory.
 fn is_lz4_of(bytes: &[u8], length: usize) -> bool {
     let length = length as u64;
     let mut decoder = FrameDecoder::new(bytes).take(length.saturating_add(1));

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! bytes ─▶ frames: whole messages, none longer than allowed ─▶ schema, layout: every length of the message
-//!          compared with what is there ─▶ arrow-ipc, which validates values ─▶ batches
+//!          compared with the received bytes ─▶ arrow-ipc, which validates values ─▶ batches
 //! ```
 //!
-//! arrow-ipc trusts the lengths of a message: it allocates what a compressed buffer says it becomes, and slices the
-//! body by offsets that may lie outside of it. So nothing reaches it that has not been checked here. What a schema or a type
-//! adds to the format is added to `schema.rs` and `layout.rs` first; types that are not listed there are refused.
+//! arrow-ipc trusts the lengths of a message: it allocates the announced size of a compressed buffer, and slices the
+//! body by offsets that may lie outside of it. So nothing reaches it that has not been checked here. New types and
+//! new parts of a schema are added to `schema.rs` and `layout.rs` first; types that are not listed there are refused.
 //!
 //! Source: Arrow Columnar Format, "Serialization and Interprocess Communication".
 

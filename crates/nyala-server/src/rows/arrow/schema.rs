@@ -1,4 +1,4 @@
-//! Which schemas are read: known types whose parameters are possible, not nested too deep.
+//! The schemas that are read: known types with possible parameters, not nested too deep.
 
 use arrow::ipc::{DateUnit, Endianness, Field, IntervalUnit, Precision, Schema, TimeUnit, Type};
 use nyala_engine::{ErrorKind, QueryError};
@@ -6,7 +6,7 @@ use nyala_engine::{ErrorKind, QueryError};
 use super::frames::message;
 use super::refusal::malformed;
 
-/// Fields, those within others counted too.
+/// Most fields, nested ones included.
 const MAX_FIELDS: usize = 10_000;
 /// Lists in lists.
 const MAX_DEPTH: usize = 32;

@@ -38,7 +38,7 @@ impl Default for ArrowStream {
 }
 
 impl ArrowStream {
-    /// A stream of batches that have at most so many bytes each; its dictionaries have so many together.
+    /// A stream with a limit on the bytes of each batch, and of all dictionaries together.
     pub(crate) fn of_batches(limit_bytes: usize) -> Self {
         Self { frames: Frames::new(limit_bytes), schema: None, dictionaries: HashMap::new(), limit_bytes }
     }
@@ -47,7 +47,7 @@ impl ArrowStream {
     fn batches(&mut self, mut bytes: &[u8]) -> Result<Vec<RecordBatch>, QueryError> {
         let mut batches = Vec::new();
         while let Some(frame) = self.frames.next(&mut bytes)? {
-            // What the checks let pass may still be more than arrow-ipc has thought of.
+            // Bytes that pass the checks may still make arrow-ipc panic.
             let taken = catch_unwind(AssertUnwindSafe(|| self.take(&frame)));
             batches.extend(taken.map_err(|_| malformed("a message cannot be decoded"))??);
         }

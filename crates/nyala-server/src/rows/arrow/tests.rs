@@ -1,4 +1,4 @@
-//! Streams that are long, and streams whose lengths lie.
+//! Streams that are long, and streams with false lengths.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use arrow::array::{DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray, StringViewArray};
@@ -76,7 +76,7 @@ fn no_number_of_a_message_is_trusted() {
             let mut lying = whole.clone();
             let place = at..(at + 4).min(lying.len());
             lying[place.clone()].copy_from_slice(&lie.to_le_bytes()[..place.len()]);
-            // What matters is that it comes back.
+            // Only the return matters, not the result.
             let _ = decoded(&lying, 1 << 20);
         }
     }
