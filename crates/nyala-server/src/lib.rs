@@ -5,15 +5,15 @@
 //! query is planned or run, of files, or of where the configuration came from.
 
 pub mod auth;
-mod keepalive;
 pub mod metrics;
-mod pending;
+mod net;
 pub mod pgwire;
 pub mod profile;
 pub mod rest;
 mod rows;
 pub mod serve;
-pub mod tls;
+
+pub use net::tls;
 
 /// Counts the allocations of the decoders, for the tests that fuzz them.
 #[cfg(test)]

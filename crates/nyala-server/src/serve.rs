@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::Authenticator;
 use crate::metrics::Metrics;
+use crate::net::tls::{Tls, TlsError};
 use crate::pgwire::{self, Listener, LocalSocket};
 use crate::rest::{self, Connections, Phase, Readiness, Shared};
-use crate::tls::{Tls, TlsError};
 
 /// Why a server could not start.
 #[derive(Debug, thiserror::Error)]

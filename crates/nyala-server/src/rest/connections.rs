@@ -1,21 +1,17 @@
 //! Accepts HTTP connections. Those without a request that was let in are bounded apart, as [`PendingConnections`].
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use nyala_model::config::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
 
-use super::place::Place;
-use crate::keepalive::notice_death;
-use crate::pending::{Origin, PendingConnections};
-use crate::tls::{Stream, Tls};
-
-/// How long to wait when the system has no socket to give.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+use crate::net::Accept;
+use crate::net::keepalive::notice_death;
+use crate::net::pending::{Origin, PendingConnections};
+use crate::net::tls::{Stream, Tls};
 
 /// A listener that knows how many connections there may be.
 #[derive(Debug)]
@@ -34,19 +30,17 @@ impl Connections {
         Self { listener, free, pending: PendingConnections::new("http", config), tls }
     }
 
-    /// The next connection. Dropping the future loses none.
-    pub(super) async fn accept(&mut self) -> Connection {
-        let (stream, peer) = loop {
-            match self.listener.accept().await {
-                Ok(accepted) => break accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    // Most likely there are no file descriptors.
-                    self.pending.evict_oldest();
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        };
+    /// The bound of connections without a request that was let in.
+    pub(super) fn pending(&self) -> Arc<PendingConnections> {
+        Arc::clone(&self.pending)
+    }
+}
+
+impl Accept for Connections {
+    type Connection = Connection;
+
+    async fn accept(&self) -> io::Result<(Connection, Origin)> {
+        let (stream, peer) = self.listener.accept().await?;
         // Answers are written in one go; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         notice_death(&stream);
@@ -54,16 +48,16 @@ impl Connections {
             Some(tls) => tls.open(stream),
             None => Stream::Plain(stream),
         };
-        let pending = self.pending.admit(Origin::of(peer)).await;
-        Connection { stream, peer, place: Place::new(pending, Arc::clone(&self.free)) }
+        Ok((Connection { stream, peer, free: Arc::clone(&self.free) }, Origin::of(peer)))
     }
 }
 
 /// A connection that was accepted.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     pub(super) stream: Stream,
     pub(super) peer: SocketAddr,
-    pub(super) place: Arc<Place>,
+    /// As many permits as there are places for connections with a request that was let in.
+    pub(super) free: Arc<Semaphore>,
 }
 
 /// The client's address, for handlers.

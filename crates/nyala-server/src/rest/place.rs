@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::pending::{Ended, Pending};
+use crate::net::pending::{Ended, Pending};
 
 /// All places are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ mod tests {
     use nyala_model::config::ServerConfig;
 
     use super::*;
-    use crate::pending::{Origin, PendingConnections};
+    use crate::net::pending::{Origin, PendingConnections};
 
     #[tokio::test]
     async fn a_place_is_taken_once_and_only_while_there_are_some() {

@@ -15,12 +15,13 @@ use futures::future::{BoxFuture, Either};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::connections::{Connection, Connections, Peer};
 use super::place::Place;
+use crate::net::attend_all;
+use crate::net::pending::Pending;
 
 /// How long a client may take to send the head of a request, from the end of the request before. Each connection
 /// holds one of the places that there are for all. Proxies and pools close theirs after 60 and 90 seconds: they must
@@ -30,34 +31,27 @@ const SILENT: Duration = Duration::from_secs(120);
 const REPLY: Duration = Duration::from_secs(20);
 
 /// Serves until `shutdown`, and then until the requests that run are answered.
-pub async fn serve(mut connections: Connections, router: Router, shutdown: CancellationToken) {
+pub async fn serve(connections: Connections, router: Router, shutdown: CancellationToken) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(SILENT);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(SILENT).keep_alive_timeout(REPLY);
-    let mut open = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => break,
-            Some(_) = open.join_next() => {}
-            connection = connections.accept() => {
-                open.spawn(answer(builder.clone(), connection, router.clone(), shutdown.clone()));
-            }
-        }
-    }
-    // No more connections are accepted.
-    drop(connections);
-    while open.join_next().await.is_some() {}
+    let (pending, stopping) = (connections.pending(), shutdown.clone());
+    attend_all(connections, pending, shutdown, |connection, pending| {
+        answer(builder.clone(), connection, pending, router.clone(), stopping.clone())
+    })
+    .await;
 }
 
 /// Answers the requests of one connection.
 async fn answer(
     builder: Builder<TokioExecutor>,
     connection: Connection,
+    pending: Pending,
     router: Router,
     shutdown: CancellationToken,
 ) {
-    let Connection { stream, peer, place } = connection;
+    let Connection { stream, peer, free } = connection;
+    let place = Place::new(pending, free);
     let mut ended = pin!(place.ended());
     let routes = Routes { router, peer: Peer(peer), place };
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), routes));

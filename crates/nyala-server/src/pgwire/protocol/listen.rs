@@ -12,8 +12,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::timeout;
 
-use crate::keepalive::notice_death;
-use crate::pending::Origin;
+use crate::net::Accept;
+use crate::net::keepalive::notice_death;
+use crate::net::pending::Origin;
 
 /// As in PostgreSQL, the permissions of the folder decide which users may connect, not those of the socket.
 const MODE: u32 = 0o777;
@@ -64,7 +65,7 @@ impl Listener {
     }
 
     /// The next connection. Dropping the future loses none.
-    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
+    async fn next(&self) -> io::Result<(Socket, Peer)> {
         tokio::select! {
             accepted = self.network.accept() => {
                 let (socket, peer) = accepted?;
@@ -80,6 +81,16 @@ impl Listener {
                 Ok((Socket::Local(socket), Peer::Local(process.filter(|process| *process > 0))))
             }
         }
+    }
+}
+
+impl Accept for Listener {
+    type Connection = (Socket, Peer);
+
+    async fn accept(&self) -> io::Result<((Socket, Peer), Origin)> {
+        let (socket, peer) = self.next().await?;
+        let origin = peer.origin(&socket);
+        Ok(((socket, peer), origin))
     }
 }
 

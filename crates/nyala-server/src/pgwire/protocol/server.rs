@@ -4,13 +4,10 @@
 //! `server.max_connections`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::cancel::CancelMap;
@@ -20,12 +17,10 @@ use super::login::login;
 use super::startup::{Head, Opening, StartupParameters, encrypt, open};
 use super::stream::{Input, Output, split};
 use crate::auth::Authenticator;
-use crate::pending::{Ended, Pending, PendingConnections};
+use crate::net::attend_all;
+use crate::net::pending::{Ended, Pending, PendingConnections};
+use crate::net::tls::Tls;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
-use crate::tls::Tls;
-
-/// How long to wait when the system has no socket to give.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves PostgreSQL clients on `listener` until `shutdown` is cancelled; then idle connections are
 /// closed, and running statements may end. Gives when the last connection has closed; dropping the
@@ -44,30 +39,10 @@ pub async fn serve(
     let cancels = Arc::default();
     let door =
         Arc::new(Door { engine, authenticator, cancels, slots, limits, tls, shutdown: shutdown.clone() });
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled() => break,
-            Some(ended) = connections.join_next() => log_panic(ended),
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    let place = pending.admit(peer.origin(&socket)).await;
-                    connections.spawn(Arc::clone(&door).attend(socket, peer, place));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    // Most likely there are no file descriptors.
-                    pending.evict_oldest();
-                    sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-    drop(listener);
-    while let Some(ended) = connections.join_next().await {
-        log_panic(ended);
-    }
+    attend_all(listener, pending, shutdown, |(socket, peer), place| {
+        Arc::clone(&door).attend(socket, peer, place)
+    })
+    .await;
 }
 
 fn describe_metrics() {
@@ -80,14 +55,6 @@ fn describe_metrics() {
         "nyala_postgres_refused_total",
         "PostgreSQL connections refused by the limit."
     );
-}
-
-fn log_panic(ended: Result<(), JoinError>) {
-    if let Err(error) = ended
-        && error.is_panic()
-    {
-        tracing::error!(%error, "a connection ended by a fault of the server");
-    }
 }
 
 /// State that all connections share.

@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::cancel::CancelKey;
 use super::listen::Socket;
 use super::stream::{Input, Output};
+use crate::net::tls::{Stream, Tls};
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
-use crate::tls::{Stream, Tls};
 
 const CANCEL_REQUEST: u32 = 80_877_102;
 const SSL_REQUEST: u32 = 80_877_103;

@@ -13,8 +13,8 @@ use pgwire::messages::PgWireBackendMessage;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, ReadHalf, WriteHalf};
 
 use super::messages::{Request, decode, take_frame};
+use crate::net::tls::Stream;
 use crate::pgwire::errors::{Failure, Stop};
-use crate::tls::Stream;
 
 /// Bytes that a client may send ahead while a statement runs. More stay in the socket.
 const READ_AHEAD_BYTES: usize = 1 << 20;
