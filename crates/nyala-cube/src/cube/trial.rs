@@ -36,7 +36,7 @@ pub struct Dice(u64);
 
 impl Dice {
     /// Numbers that nobody can foresee.
-    pub fn new() -> Self {
+    pub fn rolled() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }
 
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn dice_reach_every_face_and_lose_nothing() {
-        let mut dice = Dice::new();
+        let mut dice = Dice::rolled();
         let mut seen = [false; 6];
         for _ in 0..1000 {
             let face = usize::try_from(dice.below(6)).unwrap_or(usize::MAX);

@@ -97,7 +97,8 @@ impl<'a> ContentsCheck<'a> {
             Encoding::PLAIN => self.check_plain(values, present),
             Encoding::BYTE_STREAM_SPLIT => {
                 let width = self.width().unwrap_or(1).max(1);
-                let whole = values.len() as u64 % width == 0 && values.len() as u64 / width >= present;
+                let bytes = values.len() as u64;
+                let whole = bytes.is_multiple_of(width) && bytes / width >= present;
                 if whole { Ok(()) } else { Err(VALUES) }
             }
             _ => check_delta(values, encoding, self.column.physical_type(), present),

@@ -149,7 +149,7 @@ impl Maker {
 
     async fn make_one(&self, work: &Work, known: Option<&RangeFacts>) -> Result<()> {
         let retries = self.engine.build_config.retries;
-        let mut dice = Dice::new();
+        let mut dice = Dice::rolled();
         for attempt in 0.. {
             let mark = self.context.progress.mark();
             match self.attempt((work, known), attempt, attempt < retries).await {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_a_limit() {
-        let mut dice = Dice::new();
+        let mut dice = Dice::rolled();
         for (attempt, seconds) in [(1, 1.0), (2, 5.0), (3, 25.0), (4, 125.0), (20, 125.0)] {
             let wait = wait_before(attempt, &mut dice).as_secs_f64();
             assert!((0.8..1.2).contains(&(wait / seconds)), "{attempt}: {wait}");
