@@ -1,8 +1,8 @@
-//! `ALTER CUBE`: from the definition there is to the next.
+//! `ALTER CUBE`: from the current definition to the next one.
 //!
-//! The SELECT is taken apart into lists, these are changed, and the SELECT is planned anew. What was there
-//! before keeps its meaning in files: a measure its number, and so the names of its columns; a dimension its
-//! name, while the catalog moves the numbers of sets to the new positions.
+//! The SELECT is split into lists, the lists are changed, and the SELECT is planned again. Existing files stay
+//! valid: a measure keeps its number, and so the names of its columns; a dimension keeps its name, while the
+//! catalog moves the numbers in the sets to the new positions.
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Query, Statement as SqlStatement};
@@ -24,11 +24,11 @@ pub struct Alteration {
     pub definition: CubeDefinition,
     /// The statement that would create it so.
     pub statement: String,
-    /// Where its dimensions of before are.
+    /// The new position of each previous dimension.
     pub moves: DimensionMoves,
 }
 
-/// Works out what `actions` make of the cube.
+/// The definition and statement of the cube after `actions`.
 pub async fn alter(
     entry: &CubeEntry,
     compiled: &CompiledCube,
@@ -139,7 +139,7 @@ fn statement(
     Ok(create.to_string())
 }
 
-/// The numbers of the planned measures: those that were there before keep theirs.
+/// The numbers of the planned measures: measures of the old definition keep theirs.
 fn numbers(
     entry: &CubeEntry,
     before: &CompiledCube,
@@ -168,7 +168,7 @@ fn numbers(
     Ok((numbers, next))
 }
 
-/// The dimensions that stay must mean what they meant.
+/// Refuses if a remaining dimension would change its expression, name or type.
 fn check_dimensions(before: &CompiledCube, planned: &CompiledCube, changed: &Changed) -> Result<()> {
     let same = before.dimensions.iter().zip(&changed.moves.0).all(|(old, place)| match place {
         None => true,

@@ -1,4 +1,4 @@
-//! The select-project-join-group form of an aggregation: what cubes and queries are compared in.
+//! The select-project-join-group form of an aggregation, in which cubes and queries are compared.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -16,7 +16,7 @@ use super::outer::strengthen;
 use crate::live::LiveProvider;
 use crate::scan::ExternalTable;
 
-/// Why something could not be brought to the form, or a cube not be used: one sentence for EXPLAIN.
+/// Why an aggregation lacks the form, or a cube cannot be used: one sentence for EXPLAIN.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miss(pub String);
 
@@ -50,8 +50,8 @@ pub struct Instance {
 
 /// An aggregation over a join of tables, with every expression over base columns.
 ///
-/// Columns are qualified by the instance they come from: `t0.lo_revenue` is column `lo_revenue` of the
-/// first instance, whatever alias the text used.
+/// Columns are qualified by the instance they come from: `t0.lo_revenue` is column `lo_revenue` of the first
+/// instance, under any alias in the text.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
     /// The joined tables in order of appearance; the first is the root, a cube's fact table.
@@ -66,7 +66,7 @@ pub struct Block {
     pub aggregates: Vec<Expr>,
 }
 
-/// The catalog's name of the table that is scanned, under whatever name the query knows it.
+/// The catalog's name of the scanned table, independent of its alias in the query.
 pub fn table_of(scan: &TableScan) -> Option<QualifiedName> {
     let provider = source_as_provider(&scan.source).ok()?;
     let external = provider.downcast_ref::<ExternalTable>().map(|table| table.entry());
@@ -84,7 +84,7 @@ pub fn instance_of(column: &Column) -> Option<usize> {
     column.relation.as_ref()?.table().strip_prefix('t')?.parse().ok()
 }
 
-/// Instances whose columns `expr` uses.
+/// Instances with columns in `expr`.
 pub fn instances_of(expr: &Expr) -> BTreeSet<usize> {
     expr.column_refs().into_iter().filter_map(instance_of).collect()
 }
@@ -92,7 +92,7 @@ pub fn instances_of(expr: &Expr) -> BTreeSet<usize> {
 type Columns = HashMap<Column, Expr>;
 
 impl Block {
-    /// Brings an aggregation to the form, or says what keeps it from having one.
+    /// Brings an aggregation to the form, or gives the reason why it has none.
     pub fn of(aggregate: &Aggregate) -> Result<Self, Miss> {
         let mut block = Self::default();
         let columns = block.flatten(&aggregate.input)?;
@@ -173,7 +173,7 @@ impl Block {
         let mut columns = self.flatten(&join.left)?;
         let (first_right, predicates) = (self.instances.len(), self.predicates.len());
         let right = self.flatten(&join.right)?;
-        // What is computed of a row is null where there is none, whatever it would be of nulls.
+        // For a missing row the join gives null, even where the computed expression would turn nulls into a value.
         let computes = right.values().any(|output| !matches!(output, Expr::Column(_)));
         columns.extend(right);
         let mut conditions = Vec::new();
@@ -216,7 +216,7 @@ fn substitute_all(exprs: &[Expr], columns: &Columns) -> Result<Vec<Expr>, Miss> 
     exprs.iter().map(|expr| substitute(expr, columns)).collect()
 }
 
-/// `expr` with every column replaced by what it is made of.
+/// `expr` with every column replaced by its definition over base columns.
 fn substitute(expr: &Expr, columns: &Columns) -> Result<Expr, Miss> {
     let mut miss = None;
     let replaced = expr.clone().transform_down(|expr| {

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{AggregateUDF, Case, Cast, Expr, ExprSchemable};
 use super::block::Miss;
 use super::measure::{Argument, MeasureCall};
 
-/// An aggregate call: which function, of what, over which rows.
+/// An aggregate call: its function, its arguments and its conditions on rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     pub function: Arc<AggregateUDF>,
@@ -74,8 +74,8 @@ impl Call {
         self
     }
 
-    /// The call over rows that have nothing but its arguments, and the columns of these rows. Their
-    /// names begin with `prefix`.
+    /// The call over rows with its arguments as their only columns, and these columns. Their names begin with
+    /// `prefix`.
     pub fn typed(&self, schema: &dyn ExprSchema, prefix: &str) -> Result<(MeasureCall, Vec<FieldRef>), Miss> {
         let (mut arguments, mut fields) = (Vec::new(), Vec::new());
         for (i, argument) in self.arguments.iter().enumerate() {
@@ -132,7 +132,7 @@ fn only_when(expr: &Expr) -> Option<(Expr, Expr)> {
     Some((condition, then.as_ref().clone()))
 }
 
-/// Whether `expr` is NULL, under whatever type.
+/// Whether `expr` is the literal NULL, also under casts.
 pub fn is_null_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value, _) => value.is_null(),

@@ -1,4 +1,4 @@
-//! A cube's SELECT, planned and taken apart: what both building and answering start from.
+//! A cube's SELECT, planned and taken apart: the common start of builds and answers.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::partition::PartitionColumn;
 /// A dimension, ready to be compared and computed.
 #[derive(Debug, Clone)]
 pub struct CompiledDimension {
-    /// Column in every cuboid that has it.
+    /// Column in every cuboid with this dimension.
     pub field: FieldRef,
     /// The group expression over base columns, normalised.
     pub expression: Expr,
@@ -94,7 +94,7 @@ impl CompiledCube {
         cube
     }
 
-    /// The cube over those rows of its fact table only that belong to `range`.
+    /// The cube over only the rows of its fact table in `range`.
     pub fn restricted(&self, range: SegmentRange) -> Result<Self> {
         self.restricted_to(&[range])
     }
@@ -125,7 +125,7 @@ impl CompiledCube {
     }
 }
 
-/// The LSNs of `ranges`, if they are ranges of such.
+/// The LSNs of `ranges`, if all are ranges of LSNs.
 fn written_in(ranges: &[SegmentRange]) -> Option<KeySet> {
     let keys = ranges.iter().map(|range| match range {
         SegmentRange::Written(lsns) => Some(KeySet::from(*lsns)),
@@ -184,8 +184,8 @@ pub(super) async fn plan_select(
     plan_statement(parse_select(select, limits)?, state).await
 }
 
-/// The same for the SELECT of a cube, whose dimensions are those that it lists: the planner adds to the primary key of a table
-/// all columns that it decides.
+/// The plan of a cube's SELECT, grouped by the listed dimensions only: the planner adds to a primary key in
+/// GROUP BY all columns that depend on it.
 pub(super) async fn plan_definition(
     select: &str,
     state: &SessionState,
@@ -232,7 +232,7 @@ async fn plan_statement(statement: Statement, state: &SessionState) -> Result<Lo
     Ok(state.analyzer().execute_and_check(plan, options, |_, _| {})?)
 }
 
-/// The aggregation of a cube's SELECT, and what it makes of its results.
+/// The aggregation of a cube's SELECT, and the projection over its results.
 pub(super) fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
     if let LogicalPlan::Projection(projection) = plan {
         match projection.input.as_ref() {

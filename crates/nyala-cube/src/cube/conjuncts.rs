@@ -3,7 +3,7 @@
 use datafusion::logical_expr::utils::{disjunction, split_binary_owned, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Operator, utils::conjunction};
 
-/// Splits `predicate` at AND, and takes out of each OR what all its branches ask: a join written as
+/// Splits `predicate` at AND, and takes the conditions common to all branches out of each OR: a join written as
 /// `(a = b AND x) OR (a = b AND y)` is a join by `a = b`.
 pub(super) fn conjuncts(predicate: Expr) -> Vec<Expr> {
     split_conjunction_owned(predicate).into_iter().flat_map(factored).collect()
@@ -23,7 +23,7 @@ fn factored(predicate: Expr) -> Vec<Expr> {
     for branch in &mut branches {
         branch.retain(|expr| !common.contains(expr));
     }
-    // A branch that asks nothing more makes the others idle.
+    // A branch without further conditions makes the rest of the OR true.
     if branches.iter().all(|branch| !branch.is_empty()) {
         common.extend(disjunction(branches.into_iter().filter_map(conjunction)));
     }

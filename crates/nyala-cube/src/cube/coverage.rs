@@ -1,4 +1,4 @@
-//! What of a cube may be used now: segments whose source files are still those they were made from.
+//! The usable part of a cube: segments with unchanged source files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,25 +18,25 @@ pub type Listings = HashMap<QualifiedName, Arc<TableFiles>>;
 
 /// How far a cube's segments can be trusted, by one state of the listings.
 ///
-/// Live tables change without a listing. Of cubes over such no segment may answer before a statement has said which
-/// versions it reads: [`Self::at`].
+/// Live tables change without a listing. A segment over live tables may answer only once the versions that a
+/// statement reads are known: [`Self::at`].
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     /// Segments that may answer.
     usable: Vec<SegmentId>,
-    /// Segments that may, as far as files tell.
+    /// Segments with unchanged files, before the check of their live tables.
     undecided: Vec<SegmentId>,
-    /// Segments that may not, with the reason.
+    /// Segments that may not answer, with the reason.
     stale: Vec<(SegmentId, String)>,
-    /// For each file of the fact table: keys, whether some rows have none, and rows.
+    /// For each file of the fact table: its keys, whether some rows have no key, and its row count.
     files: Arc<[(KeySet, bool, Option<u64>)]>,
     /// Keys that rows of the fact table may have.
     pub data: KeySet,
-    /// Whether rows of the fact table may have none.
+    /// Whether rows of the fact table may have no key.
     pub nulls: bool,
-    /// Whether it is only not known yet what a statement reads.
+    /// Whether segments are stale only because the statement's versions of live tables are not known yet.
     waits: bool,
-    /// The live fact table, whose keys are the LSNs of its rows.
+    /// The live fact table; its keys are the LSNs of its rows.
     written: Option<Arc<Version>>,
 }
 
@@ -71,7 +71,7 @@ impl Coverage {
         coverage
     }
 
-    /// The same for a statement that reads these versions of the live tables, or that cannot tell which.
+    /// The coverage for a statement that reads these versions of the live tables, or cannot tell the versions.
     pub fn at(
         &self,
         entry: &CubeEntry,
@@ -123,7 +123,7 @@ impl Coverage {
         self.files.iter().flat_map(|(keys, ..)| keys.spans())
     }
 
-    /// Rows of files that may hold such keys, as far as they were counted.
+    /// Row count of the files that may hold such keys, as far as it is known.
     pub fn rows(&self, keys: &KeySet, nulls: bool) -> u64 {
         if let Some(version) = &self.written {
             return version.rows_written(&lsn_set(keys));
@@ -146,19 +146,19 @@ impl Coverage {
         entry.segments.iter().filter(|segment| self.usable.contains(&segment.id))
     }
 
-    /// The first reason why something is stale.
+    /// The first reason of a stale segment.
     pub fn first_reason(&self) -> Option<&str> {
         self.stale.first().map(|(_, reason)| reason.as_str())
     }
 
-    /// The same, with what to do about it.
+    /// The first reason, with the remedy.
     pub fn first_advice(&self) -> Option<String> {
         let reason = self.first_reason()?;
         Some(if self.waits { reason.to_owned() } else { format!("{reason}; run BUILD CUBE") })
     }
 }
 
-/// What is wrong with a segment that answers nothing.
+/// The damage of an unusable segment, as text.
 pub fn show_damage(damage: &SegmentDamage) -> String {
     match damage.file.as_str() {
         "" => damage.reason.clone(),
@@ -179,7 +179,7 @@ fn staleness(
     compiled: &CompiledCube,
     listings: &Listings,
 ) -> Option<String> {
-    // Live tables are compared later: they are not among these.
+    // Live tables are compared later, so their versions are left out here.
     let now = match fingerprints(entry, compiled, (listings, &LiveVersions::default()), segment.range) {
         Ok(now) => now,
         Err(table) => return Some(format!("the files of table `{table}` have not been listed yet")),
@@ -191,8 +191,8 @@ fn staleness(
     Some(format!("files of table `{}` changed since it was built", changed.table))
 }
 
-/// What rows of `range` come from: the files of each table, or its rows if it is one of the live `versions`. Fails
-/// with the table that is not listed.
+/// The sources of the rows of `range`: the files of each table, or its rows if it is one of the live
+/// `versions`. Fails with the name of a table that is not listed.
 pub fn fingerprints(
     entry: &CubeEntry,
     compiled: &CompiledCube,
@@ -257,7 +257,7 @@ mod tests {
         for some in [vec![first.clone()], vec![second.clone()], Vec::new()] {
             assert!(full.why_not_all(range, &some).is_some(), "{some:?}");
         }
-        // What no row has is not lacking.
+        // Keys without any row are not missing.
         let half = Coverage { data: KeySet::between(0, 40), ..Coverage::default() };
         assert_eq!(half.why_not_all(range, &[first]), None);
         let stale = vec![(SegmentId(2), "files changed".to_owned())];

@@ -1,4 +1,4 @@
-//! `CREATE CUBE`: from a statement to what the catalog records.
+//! `CREATE CUBE`: from a statement to the definition in the catalog.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +25,7 @@ pub async fn define(
     state: &SessionState,
     limits: &StatementLimits,
 ) -> Result<CubeDefinition> {
-    // A name given by WITH could be that of a table.
+    // A name given by WITH would be qualified like the name of a table.
     if create.query.visit(&mut FindWith).is_break() {
         return Err(QueryError::new(ErrorKind::InvalidDefinition, "the SELECT of a cube cannot have WITH")
             .hint("write the common table expression as a subquery in FROM"));
@@ -38,7 +38,7 @@ pub async fn define(
             .hint("write the same expression the same way everywhere"));
     }
     let partition = create.partition.as_ref().map(|clause| divide(clause, &cube)).transpose()?;
-    // Nobody would build a cube after every write.
+    // Operators cannot run BUILD CUBE after every write to a live table.
     let defaults = CubeOptions { auto_refresh: cube.is_live(), ..CubeOptions::default() };
     let options = options(defaults, &create.options, partition.as_ref())?;
     Ok(CubeDefinition {
@@ -90,7 +90,7 @@ fn divide(clause: &PartitionClause, cube: &CompiledCube) -> Result<RangePartitio
             return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
                 .hint("use an integer, DATE or TIMESTAMP column of the first table in FROM"));
         }
-        // The search for the column below says what is missing.
+        // `PartitionColumn::find` below reports the missing column.
         None => KeyKind::Integer,
         Some((_, Some(kind))) => kind,
     };
@@ -173,7 +173,7 @@ fn describe_measure(measure: &CompiledMeasure) -> Measure {
     }
 }
 
-/// Refuses a stored cube whose states the running version would read in another way.
+/// Refuses a stored cube if the running version would read its states in another way.
 pub fn check_states(stored: &CubeDefinition, compiled: &CompiledCube) -> Result<(), String> {
     let now = describe_measures(compiled);
     let same = stored.measures.len() == now.len()

@@ -1,4 +1,4 @@
-//! How the tables of a cube hang on one another.
+//! The joins between the tables of a cube.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use datafusion::logical_expr::{Expr, Operator};
 
 use super::block::{Block, instance_of, instances_of};
 
-/// How a table of the cube hangs on the tables before it.
+/// The join of a table of the cube to the tables before it.
 #[derive(Debug, Clone)]
 pub struct JoinEdge {
     /// A column of its own, under the casts it is compared under, and the expression over earlier tables that must
     /// equal it. Values that differ may be equal under a cast.
     pub keys: Vec<(Expr, Expr)>,
-    /// The conditions those keys come from; they alone tie the table to the others.
+    /// The conditions of the keys; no other conditions tie the table to the others.
     pub conditions: Vec<Expr>,
 }
 
-/// Orders the tables from the root outwards: each hangs on earlier ones by equalities of its own columns.
+/// Orders the tables from the root outwards: each joins earlier ones by equalities of its own columns.
 pub(super) fn join_edges(block: &Block) -> Vec<Option<JoinEdge>> {
     let mut edges: Vec<Option<JoinEdge>> = vec![None; block.instances.len()];
     let mut reached = BTreeSet::from([0]);

@@ -29,7 +29,7 @@ const SINGLE_PASS_STATES: u64 = 131_072;
 /// ```text
 /// FinishAggregate            output: exactly the columns of the aggregation it replaces
 ///   Projection               group columns first, then the states of each aggregate
-///     Filter                 what the query asks of dimensions
+///     Filter                 the query's conditions on dimensions
 ///       TableScan cuboid
 /// ```
 ///

@@ -1,4 +1,4 @@
-//! Flat rows: the joined rows of a cube or query, with a column for each thing an aggregation needs.
+//! Flat rows: the joined rows of a cube or query, with a column for each input of the aggregation.
 
 use std::sync::Arc;
 

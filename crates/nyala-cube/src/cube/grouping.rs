@@ -37,7 +37,7 @@ pub fn grouping(aggregate: &Aggregate) -> Result<(Vec<Expr>, Vec<QuerySet>), Mis
     Ok((exprs, number(members)))
 }
 
-/// What GROUP BY names, each once, as the columns of the aggregation are.
+/// The group expressions without duplicates, in the order of the aggregation's columns.
 pub fn distinct_groups(aggregate: &Aggregate) -> Vec<&Expr> {
     let mut seen = HashSet::new();
     aggregate.group_expr.iter().filter(|group| seen.insert(*group)).collect()

@@ -12,11 +12,11 @@ use super::compile::invalid;
 /// The lists of a cube while they are changed. Dimensions keep their place until the end.
 pub(super) struct CubeChange {
     dimensions: Vec<(SelectDimension, String)>,
-    /// How many of these there were before.
+    /// Number of dimensions before the change.
     before: usize,
     dropped: BTreeSet<usize>,
     measures: Vec<Expr>,
-    /// Measures that are dropped, and those that are added.
+    /// Dropped measures, and added ones.
     pub(super) gone: Vec<Expr>,
     pub(super) added: Vec<Expr>,
     sets: BTreeSet<DimensionSet>,
@@ -46,7 +46,7 @@ impl CubeChange {
 
     pub(super) fn apply(&mut self, action: &AlterAction, is_aggregate: &impl Fn(&str) -> bool) -> Result<()> {
         match action {
-            // Options have nothing to do with cells.
+            // Options do not change cells.
             AlterAction::Set(_) => Ok(()),
             AlterAction::AddDimension(expr, name) => self.add_dimension(expr, name.as_ref()),
             AlterAction::DropDimension(expr) => self.drop_dimension(expr),
@@ -91,7 +91,7 @@ impl CubeChange {
         Ok(())
     }
 
-    /// Each grouping set goes on without it.
+    /// Removes the dimension from every grouping set too.
     fn drop_dimension(&mut self, expr: &Expr) -> Result<()> {
         let position = self.resolve(expr)?;
         self.dropped.insert(position);
@@ -131,7 +131,7 @@ impl CubeChange {
         self.dimensions.iter().enumerate().filter(|(i, _)| !self.dropped.contains(i))
     }
 
-    /// The dimension of this name, or that is written so.
+    /// The dimension with this name or this text.
     fn find(&self, expr: &Expr) -> Option<usize> {
         let named = |name: &str| match expr {
             Expr::Identifier(wanted) => identifier(wanted) == name,
@@ -159,8 +159,8 @@ impl CubeChange {
         format!("({})", names.collect::<Vec<_>>().join(", "))
     }
 
-    /// New dimensions that no grouping set names join each of the largest sets, and those that none has any
-    /// more go.
+    /// New dimensions without a grouping set join each of the largest sets; dimensions in no grouping set any
+    /// more are dropped.
     pub(super) fn finish(mut self) -> Result<Changed> {
         let used = |sets: &BTreeSet<DimensionSet>| sets.iter().fold(DimensionSet::EMPTY, |a, b| a.union(*b));
         let known = used(&self.sets);

@@ -1,4 +1,4 @@
-//! Cubes over live tables: what a segment was made from, compared with what a statement reads.
+//! Cubes over live tables: the source rows of a segment, compared with the versions a statement reads.
 //!
 //! ```text
 //! LSN         1 ─────────── 40 │ 41 ────── 90 │ 91 ── 97 ─▶
@@ -7,10 +7,10 @@
 //!             live as when it was made        │
 //! ```
 //!
-//! A cube whose fact table is live is divided by when rows were last written. A row that is written again gets a
-//! later LSN, and leaves the range it was in; so the rows of a range can only become fewer, and a segment holds what
-//! it held as long as their number is the same. That is counted without reading a value. Other live tables of a cube
-//! must be as they were as a whole.
+//! A cube with a live fact table is divided by the LSN of each row's last write. A rewritten row gets a later
+//! LSN, and leaves its range; so the rows of a range can only become fewer, and a segment is current as long as
+//! their number is the same. The count reads no values. The other live tables of a cube must be unchanged as a
+//! whole.
 
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ impl CompiledCube {
 }
 
 impl Instance {
-    /// The same rows, as far as they were last written at `lsns`.
+    /// The instance with only the rows that were last written at `lsns`.
     pub(super) fn only_written(&self, lsns: &KeySet) -> Result<Self> {
         let provider = source_as_provider(&self.scan.source)?;
         let live = provider.downcast_ref::<LiveProvider>();
@@ -103,7 +103,7 @@ impl LiveVersions {
         self.find(entry.definition.sources.first()?).map(|live| &live.version)
     }
 
-    /// What a segment of `range` would be made from of one table; none if that is not live.
+    /// The rows of one table in a segment of `range`; none if the table is not live.
     pub(super) fn rows(
         &self,
         table: &QualifiedName,
@@ -138,7 +138,7 @@ impl LiveVersions {
             if then.stored_as != live.stored_as {
                 return Some(format!("table `{name}` was made anew since it was built"));
             }
-            // LSNs of what a store has lost, or did not have when it was copied, are given again.
+            // A store that lost writes, or was restored from a copy, gives their LSNs to new writes.
             let is_older = then.up_to > live.opened.lsn && segment.built_at_ms <= live.opened.at_ms;
             if is_older || then.up_to > live.version.lsn() {
                 return Some(format!("the disk store of table `{name}` is older than it"));
@@ -158,13 +158,13 @@ impl LiveVersions {
     }
 }
 
-/// The last LSN of `range` that is known to who reads a table up to `lsn`. The range of a segment that is made anew over
-/// a store that is older reaches beyond.
+/// The last LSN of `range` known to a reader of the table up to `lsn`. The range of a segment that is rebuilt
+/// over an older store reaches beyond it.
 fn seen_of(range: KeyRange, lsn: u64) -> u64 {
     u64::try_from(range.to.saturating_sub(1)).unwrap_or_default().min(lsn)
 }
 
-/// Whether the `rows` of `range` are those that there were `then`. Rows that have got an LSN of the range since are not,
+/// Whether the `rows` of `range` are still the rows of `then`. Rows that got an LSN of the range since are not,
 /// even if there are as many.
 fn holds_the_same(range: KeyRange, then: &LiveRows, rows: impl Fn(&LsnSet) -> u64) -> bool {
     let range = KeySet::from(range);
@@ -173,7 +173,7 @@ fn holds_the_same(range: KeyRange, then: &LiveRows, rows: impl Fn(&LsnSet) -> u6
     rows(&lsn_set(&seen)) == then.rows && (later.is_empty() || rows(&lsn_set(&later)) == 0)
 }
 
-/// The LSNs that a segment has of this table, if it has not all of them.
+/// The LSNs of this table in a segment, if it is the fact table and the segment has only a range of it.
 fn written(
     table: &QualifiedName,
     entry: &CubeEntry,

@@ -1,4 +1,4 @@
-//! Measures: aggregate calls whose intermediate state is stored.
+//! Measures: aggregate calls with stored intermediate states.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use nyala_model::StateColumn;
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::functions::stored_form;
 
-/// What an aggregate call reads: a column of the flat rows, or a constant.
+/// An argument of an aggregate call: a column of the flat rows, or a constant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Argument {
     /// A column of the flat rows, by name.

@@ -4,10 +4,10 @@ use nyala_model::{CubeOptions, KeyKind, RangePartition, Step};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{StatementOption, Width, parse_width};
 
-/// Takes an option back.
+/// The value that resets an option.
 const OFF: &str = "off";
 
-/// `before` with what is `set`.
+/// The options `before`, changed by `set`.
 pub(super) fn options(
     mut before: CubeOptions,
     set: &[StatementOption],
@@ -37,8 +37,8 @@ pub(super) fn options(
     Ok(before)
 }
 
-/// The options of a statement after others were set: later ones count, and what is off is left out unless it is on
-/// by itself, as the refresh of a cube over a live table is.
+/// The options of a statement after `set`: later options win. An option that is off is left out, unless it is
+/// on by default, like the refresh of a cube over a live table.
 pub(super) fn written(
     before: &[StatementOption],
     set: &[StatementOption],
@@ -55,7 +55,7 @@ pub(super) fn written(
     all
 }
 
-/// `1 month, 1 year`: each must be filled by ranges of the one before.
+/// Reads `1 month, 1 year`: ranges of each width must fill the next width exactly.
 fn tiers(option: &StatementOption, division: Option<&RangePartition>) -> Result<Vec<Step>> {
     let mut tiers = Vec::new();
     let mut below = division.cloned();

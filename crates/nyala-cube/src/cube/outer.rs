@@ -1,4 +1,4 @@
-//! Left joins that are inner joins in truth.
+//! Left joins that are equivalent to inner joins.
 
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 

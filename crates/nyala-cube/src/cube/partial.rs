@@ -33,10 +33,10 @@ pub struct PartialAggregate {
     pub rows: SchemaRef,
     /// Group columns, then the states of each aggregate.
     pub schema: DFSchemaRef,
-    /// The keys whose rows are read; LSNs if the fact table is live. Scans of a live table are alike whatever LSNs they
-    /// are narrowed to, and only this tells them apart.
+    /// The keys of the rows that are read; LSNs if the fact table is live. Scans of a live table compare as
+    /// equal for any restriction of LSNs, and only this tells them apart.
     pub keys: KeySet,
-    /// What is read, for EXPLAIN.
+    /// Description of the source rows, for EXPLAIN.
     pub label: String,
 }
 

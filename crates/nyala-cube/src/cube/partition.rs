@@ -157,7 +157,7 @@ impl PartitionColumn {
         }
     }
 
-    /// `[1994-01-01, 1994-02-01)`, or what stands for it.
+    /// The range as text, such as `[1994-01-01, 1994-02-01)`.
     pub fn show(&self, range: SegmentRange) -> String {
         show_range(Some(&self.division), range)
     }
@@ -188,8 +188,7 @@ pub fn show_range(division: Option<&RangePartition>, range: SegmentRange) -> Str
     }
 }
 
-/// What the keys of a column of this type mean, if it can divide a cube. `calendar` asks for integers to
-/// be read as dates.
+/// The kind of keys in a column of this type, if it can divide a cube. With `calendar`, integers are read as dates.
 pub(super) fn kind_of(data_type: &DataType, calendar: bool) -> Option<KeyKind> {
     match data_type {
         DataType::Date32 => Some(KeyKind::Date),
@@ -199,7 +198,7 @@ pub(super) fn kind_of(data_type: &DataType, calendar: bool) -> Option<KeyKind> {
     }
 }
 
-/// Integers whose every value is a key.
+/// Whether it is an integer type with every value in the range of keys.
 fn is_integer(data_type: &DataType) -> bool {
     data_type.is_integer() && *data_type != DataType::UInt64
 }

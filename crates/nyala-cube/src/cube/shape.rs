@@ -54,7 +54,7 @@ fn sorted<T: Ord>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
-/// A name for each instance: that of its table, with a number if it is not the first of it.
+/// A name for each instance: the name of its table, with a number from the second occurrence on.
 fn aliases(block: &Block) -> Vec<String> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let names = block.instances.iter().map(|instance| {
@@ -131,7 +131,7 @@ fn without_values(expr: &Expr) -> Option<Expr> {
             Expr::Cast(cast) if matches!(*cast.expr, Expr::Literal(..)) => {
                 Transformed::new(value(), true, TreeNodeRecursion::Jump)
             }
-            // It follows from the type of the value.
+            // The cast follows from the type of the value.
             Expr::Cast(cast) if matches!(*cast.expr, Expr::Column(_)) => Transformed::yes(*cast.expr),
             Expr::InList(mut list) if list.list.iter().all(|item| item.column_refs().is_empty()) => {
                 list.list = vec![value()];
@@ -151,7 +151,7 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
-/// A keyword, but never where a name may stand.
+/// A keyword that may be a name without quotes.
 const HARMLESS: &str = "public";
 
 /// SQL as our own parser reads it.
@@ -168,7 +168,7 @@ impl Dialect for Plain {
     }
 }
 
-/// `SELECT …` for people: what was asked.
+/// The shape as a readable `SELECT …`.
 pub fn show_shape(shape: &QueryShape) -> String {
     let mut columns: Vec<&str> = shape.group.iter().map(String::as_str).collect();
     columns.extend(shape.aggregates.iter().map(String::as_str));

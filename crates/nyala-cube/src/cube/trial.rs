@@ -25,7 +25,7 @@ use super::partition::show_range;
 use super::rewrite::ReadyCube;
 use crate::scan::{CuboidPart, CuboidTable};
 
-/// A cell is looked for among so many rows: skipping more would take longer than comparing.
+/// A cell is chosen among this many rows: skipping more would take longer than comparing.
 const CELLS_SKIPPED: u64 = 1 << 20;
 /// Dimensions that are grouped by at most, so that answers stay small.
 const MOST_GROUPS: usize = 2;
@@ -35,7 +35,7 @@ const MOST_GROUPS: usize = 2;
 pub struct Dice(u64);
 
 impl Dice {
-    /// Numbers that nobody can foresee.
+    /// Numbers from a random seed.
     pub fn rolled() -> Self {
         Self(RandomState::new().build_hasher().finish())
     }
@@ -68,25 +68,25 @@ pub struct Trials {
     cube: Arc<ReadyCube>,
     compiled: Arc<CompiledCube>,
     aggregate: Aggregate,
-    /// Measures whose result is the same each time, by number.
+    /// Measures with a repeatable result, by number.
     calls: Vec<(u32, Expr)>,
 }
 
-/// One query, and a cube that has nothing but the cuboid it is for.
+/// One query, and a cube reduced to the cuboid under test.
 #[derive(Debug)]
 pub struct Trial {
     /// The query.
     pub plan: LogicalPlan,
     /// The cube that must answer it.
     pub only: Arc<ReadyCube>,
-    /// How many columns are groups; they come first.
+    /// Number of group columns; they come first.
     pub groups: usize,
-    /// What it asks, for people.
+    /// Readable description of the query.
     pub text: String,
 }
 
 impl Trials {
-    /// Plans the aggregation that trials are variants of.
+    /// Plans the aggregation from which trials are derived.
     pub async fn of(cube: Arc<ReadyCube>, state: &SessionState, limits: &StatementLimits) -> Result<Self> {
         let compiled = cube.compiled.clone().map_err(|reason| {
             QueryError::new(
@@ -105,7 +105,7 @@ impl Trials {
         Ok(Self { cube, compiled, aggregate, calls })
     }
 
-    /// Whether a cuboid has a measure whose result is the same each time.
+    /// Whether a cuboid has a measure with a repeatable result.
     pub fn can_compare(&self, cuboid: &CuboidEntry) -> bool {
         self.calls.iter().any(|(number, _)| *number < cuboid.measures)
     }
@@ -121,7 +121,7 @@ impl Trials {
             return Ok(None);
         }
         let skipped = usize::try_from(dice.below(cuboid.rows.min(CELLS_SKIPPED))).unwrap_or_default();
-        // The whole cuboid, since what is read of it may stay in memory as the whole.
+        // The table has all columns, because memory holds the cuboid under its whole schema.
         let part = CuboidPart { folder: segment.location.clone(), cuboid: cuboid.clone() };
         let schema = self.compiled.cuboid_schema_before(cuboid.dimensions, cuboid.measures);
         let dimensions = schema.fields().iter().take(cuboid.dimensions.len());
@@ -135,8 +135,8 @@ impl Trials {
         Ok(Some(builder.limit(skipped, Some(1))?.build()?))
     }
 
-    /// A query that the cuboid of this segment can answer alone. `cell` has a value for each of its
-    /// dimensions; without them nothing is asked of any.
+    /// A query that the cuboid of this segment can answer alone. `cell` has a value for each of its dimensions;
+    /// if it is empty, the query has no conditions.
     pub fn trial(
         &self,
         segment: &SegmentEntry,
@@ -148,7 +148,7 @@ impl Trials {
         dice.shuffle(&mut dimensions);
         let grouped = dice.below(dimensions.len().min(MOST_GROUPS + 1) as u64);
         let grouped = usize::try_from(grouped).unwrap_or_default();
-        // Not even one value of any dimension is known of a cuboid without cells.
+        // A cuboid without cells has no values for conditions.
         let grouped = if cell.is_empty() { dimensions.len().min(MOST_GROUPS) } else { grouped };
         let (groups, filtered) = dimensions.split_at(grouped);
         let filtered = if cell.is_empty() { &[] } else { filtered };
@@ -216,7 +216,7 @@ impl Trials {
     fn only(&self, segment: &SegmentEntry, cuboid: &CuboidEntry) -> ReadyCube {
         let chosen = SegmentEntry { cuboids: vec![cuboid.clone()], ..segment.clone() };
         let segments = match segment.range {
-            // Nobody can ask for the rows of one segment, so that the others take part.
+            // A query cannot be restricted to the rows of one live segment, so the other segments take part.
             SegmentRange::Written(_) => {
                 let all = self.cube.entry.segments.iter();
                 all.map(|s| if s.id == segment.id { chosen.clone() } else { s.clone() }).collect()

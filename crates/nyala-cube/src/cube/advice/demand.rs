@@ -30,7 +30,7 @@ const MOST_DIMENSIONS: usize = DimensionSet::MAX;
 pub struct Advice {
     /// `AS SELECT …` of the statement.
     pub select: String,
-    /// What it would serve.
+    /// The shapes it would serve.
     pub served: Vec<QueryHistoryEntry>,
     /// Grouping sets.
     pub cuboids: usize,
@@ -42,7 +42,7 @@ pub struct Advice {
     pub rows: u64,
 }
 
-/// What [`advise`] found: a cube, and what it would not serve, with the reason.
+/// The result of [`advise`]: a cube, and the shapes it would not serve, with the reason.
 pub type Advised = (Option<Advice>, Vec<(QueryHistoryEntry, String)>);
 
 /// Proposes a cube for `star`. `fact_rows` is the size of its fact table.
@@ -64,7 +64,7 @@ pub async fn advise(
     let (columns, compiled) = match together {
         Ok(together) => together,
         Err(error) => {
-            // Each can be, but not all together: two columns may be called the same, for instance.
+            // Each shape compiles alone, but not all together: two columns may have the same name, for instance.
             unserved.extend(star.entries.into_iter().map(|entry| (entry, error.to_string())));
             return Ok((None, unserved));
         }
@@ -128,7 +128,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Shapes that a cube could be made for at all, and the others with the reason why not.
+    /// Shapes that some cube could serve, and the others with the reason.
     async fn usable(&self, star: &Star) -> (Star, Vec<(QueryHistoryEntry, String)>) {
         let (mut usable, mut others) = (Vec::new(), Vec::new());
         let mut dimensions: BTreeSet<&str> = BTreeSet::new();
@@ -152,7 +152,7 @@ impl Planner<'_> {
         (star.with(usable), others)
     }
 
-    /// The dimensions of all shapes, without those that are always equal to another.
+    /// The dimensions of all shapes; of columns that are always equal, only the first.
     async fn columns(&self, star: &Star) -> Result<Vec<Column>> {
         let wanted: BTreeSet<&str> = star.entries.iter().flat_map(wanted).collect();
         let wanted: Vec<Column> =
@@ -165,7 +165,7 @@ impl Planner<'_> {
         let mut known: Vec<Expr> = Vec::new();
         let mut names: BTreeMap<String, usize> = BTreeMap::new();
         let mut columns = Vec::new();
-        // Grouping by the same thing twice is one group expression.
+        // Two equal columns are one group expression.
         for (mut column, group) in wanted.into_iter().zip(&block.group) {
             let normal = normalize(group, &equal);
             if known.contains(&normal) {
@@ -191,7 +191,7 @@ impl Planner<'_> {
         Block::of(find_aggregate(&plan)?.1).map_err(QueryError::internal)
     }
 
-    /// What each grouping set of a shape needs of the cube, or why the cube cannot serve it.
+    /// The demand of each grouping set of a shape, or why the cube cannot serve it.
     async fn demands(
         &self,
         star: &Star,
@@ -226,7 +226,7 @@ impl Planner<'_> {
     }
 }
 
-/// What a shape groups by and filters on.
+/// The grouped and filtered expressions of a shape.
 fn wanted(entry: &QueryHistoryEntry) -> impl Iterator<Item = &str> {
     entry.shape.group.iter().chain(&entry.shape.filtered).map(String::as_str)
 }
@@ -235,7 +235,7 @@ fn measures(star: &Star) -> Vec<String> {
     let calls = star.entries.iter().flat_map(|entry| &entry.shape.aggregates);
     let calls = calls.map(|call| if call == "count(1)" { "count(*)".to_owned() } else { call.clone() });
     let mut calls: BTreeSet<String> = calls.collect();
-    // Averages and counts of shapes to come need it, and it costs next to nothing.
+    // Averages and counts of later shapes need it, and it costs little.
     calls.insert("count(*)".to_owned());
     calls.into_iter().collect()
 }

@@ -5,14 +5,14 @@
 
 use nyala_model::DimensionSet;
 
-/// More cuboids are not proposed.
+/// Most cuboids of one proposal.
 const MOST_CUBOIDS: usize = 32;
-/// Of more sets than this, not every pair is tried as one.
+/// Most sets that are tried in pairs.
 const MOST_PAIRED: usize = 40;
-/// A further cuboid for what is served already must spare this share of all time.
+/// A further cuboid for demands that are already served must save this share of the total time.
 const WORTHWHILE: f64 = 0.01;
 
-/// What one shape needs, in one of its grouping sets.
+/// The demand of one grouping set of a shape.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     /// Dimensions that a cuboid must have.
@@ -65,7 +65,7 @@ pub(super) fn choose(demands: &[Demand], measure: impl Fn(DimensionSet) -> Cuboi
     in_use(demands, chosen)
 }
 
-/// Time that a candidate would spare, and whether it would serve what nothing serves yet.
+/// Time that a candidate would save, and whether it would serve a demand without a cuboid so far.
 fn benefit(demands: &[Demand], costs: &[f64], candidate: &Cuboid) -> (f64, bool) {
     let mut sum = 0.0;
     let mut news = false;
@@ -89,7 +89,7 @@ fn candidates(demands: &[Demand]) -> Vec<DimensionSet> {
     sets
 }
 
-/// Those that are the smallest for some demand: later choices may leave earlier ones idle.
+/// The cuboids that are the smallest for some demand: later choices may make earlier ones redundant.
 fn in_use(demands: &[Demand], chosen: Vec<Cuboid>) -> Vec<Cuboid> {
     let used = |cuboid: &Cuboid| {
         demands.iter().any(|demand| {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(chosen(&[&[0], &[1]], &[1000, 1000], 1_000_000), [set(&[0]), set(&[1])]);
         // It has as many cells as the table has rows.
         assert_eq!(chosen(&[&[0], &[1]], &[10, 1_000_000], 1_000_000), [set(&[0])]);
-        // The smaller has more benefit for its bytes; the larger is for what nothing else serves.
+        // The smaller has more benefit for its bytes; the larger serves a demand that has no other cuboid.
         assert_eq!(chosen(&[&[0], &[0, 1]], &[10, 2], 1_000_000), [set(&[0]), set(&[0, 1])]);
         assert!(chosen(&[&[]], &[], 1000).is_empty());
     }

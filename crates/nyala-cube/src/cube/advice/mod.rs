@@ -1,4 +1,4 @@
-//! Which cube would answer what was asked.
+//! Proposes a cube for recorded queries.
 //!
 //! ```text
 //! history ──star.rs──▶ shapes over one join ──demand.rs──▶ the dimensions that each needs

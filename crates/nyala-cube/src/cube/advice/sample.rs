@@ -39,7 +39,7 @@ impl Sample {
         let dimensions = cube.dimensions.len();
         let columns = flat.schema().columns().into_iter().take(dimensions).map(Expr::Column);
         let builder = LogicalPlanBuilder::from(flat);
-        // Without dimensions there is one cell, whatever the rows.
+        // Without dimensions there is one cell for any number of rows.
         let batches = if dimensions == 0 {
             Vec::new()
         } else {

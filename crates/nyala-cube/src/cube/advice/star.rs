@@ -2,14 +2,14 @@
 
 use nyala_model::{QualifiedName, QueryHistoryEntry, QueryShape, ShapeCondition};
 
-/// Shapes over one fact table whose joins agree.
+/// Shapes over one fact table with joins that agree.
 #[derive(Debug, Clone)]
 pub struct Star {
     /// The alias of the fact table.
     pub fact: String,
-    /// All tables and joins of the shapes; nothing else.
+    /// All tables and joins of the shapes, without groups and filters.
     pub join: QueryShape,
-    /// What was asked.
+    /// The recorded queries.
     pub entries: Vec<QueryHistoryEntry>,
 }
 
@@ -20,7 +20,7 @@ pub fn stars(
     rows: impl Fn(&QualifiedName) -> u64,
     exact: bool,
 ) -> Vec<Star> {
-    // Those with most tables first: the others may be parts of them.
+    // Shapes with most tables first: the others may be parts of them.
     entries.sort_by_key(|e| (std::cmp::Reverse((e.shape.tables.len(), e.total_us)), e.id.clone()));
     let mut stars: Vec<Star> = Vec::new();
     for entry in entries {

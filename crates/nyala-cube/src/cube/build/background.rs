@@ -16,12 +16,13 @@ use tokio_util::task::TaskTracker;
 pub struct Background {
     runtime: Handle,
     tasks: TaskTracker,
-    /// Segments that are being deleted or published: they are still in the catalog as they were, and nobody may take
-    /// them up.
+    /// Segments that are being deleted or published: the catalog still has their old state, and no build may
+    /// take them up.
     abandoned: Arc<Mutex<BTreeSet<SegmentId>>>,
     /// Segments that wait for the next attempt of a build that runs.
     left: Arc<Mutex<BTreeSet<SegmentId>>>,
-    /// Held by those who delete files that were replaced, and alone by who must find all that the catalog names.
+    /// Held shared while replaced files are deleted, and exclusively by a backup, which copies all files that
+    /// the catalog names.
     deleting: Arc<RwLock<()>>,
 }
 
@@ -32,18 +33,18 @@ impl Background {
         Self { runtime, tasks: TaskTracker::new(), abandoned, left, deleting: Arc::default() }
     }
 
-    /// Marks a segment that nobody may take up any more.
+    /// Forbids builds to take up a segment.
     pub(super) fn abandon(&self, segment: SegmentId) {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).insert(segment);
     }
 
-    /// What was to become of a segment that nobody may take up has become of it.
+    /// Notes that an abandoned segment has been deleted or published.
     pub(super) fn settle(&self, segment: SegmentId) {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
     }
 
-    /// Segments that nobody may take up. Who compares them with the catalog asks for that afterwards: what is not among
-    /// them any more is there as it has become.
+    /// Segments that no build may take up. Callers read this set before the catalog: the catalog then has the
+    /// final state of every segment that has left the set.
     pub(super) fn abandoned(&self) -> BTreeSet<SegmentId> {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -53,12 +54,12 @@ impl Background {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(segment);
     }
 
-    /// Whether a segment waited for the next attempt; it does no more.
+    /// Ends the wait of a segment for the next attempt; false if it did not wait.
     pub(super) fn take_up(&self, segment: SegmentId) -> bool {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment)
     }
 
-    /// Runs `work` to its end, also if whoever waits for it is stopped meanwhile.
+    /// Runs `work` to its end, even if the waiting task is stopped meanwhile.
     pub async fn complete<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -86,12 +87,12 @@ impl Background {
         });
     }
 
-    /// While it is held no file is deleted that was replaced.
+    /// No replaced file is deleted while the guard is held.
     pub async fn keep_files(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.deleting).write_owned().await
     }
 
-    /// Waits until nothing is left to finish, at most `grace`.
+    /// Waits until all tasks are finished, at most `grace`.
     pub async fn finished(&self, grace: Duration) {
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_err() {

@@ -1,8 +1,8 @@
-//! What a build does with batches on their way.
+//! Changes to the batches of a build between operators.
 //!
-//! An aggregation gives its groups as slices of one large set of arrays. A sort counts for each slice the
-//! whole of what it points to, so that a cuboid of some megabytes seems to take gigabytes; and the arrays
-//! live as long as any slice. Copies of the slices are as large as they look.
+//! An aggregation gives its groups as slices of one large set of arrays. A sort counts the whole arrays for
+//! each slice, so that a cuboid of some megabytes seems to take gigabytes; and the arrays live as long as any
+//! slice. Copies of the slices are as large as they look.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn compact(input: &Plan) -> Result<Plan> {
     map_batches(input, input.schema(), own)
 }
 
-/// What `change` makes of the batches of `input`, which has this `schema`.
+/// The batches of `input` after `change`, which gives them this `schema`.
 pub(super) fn map_batches(
     input: &Plan,
     schema: SchemaRef,
@@ -77,7 +77,7 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
 /// A copy of a column that owns no more than its values.
 pub(super) fn own_column(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(match column.data_type() {
-        // Taking from these copies the views and keeps what they point to.
+        // `take` would copy the views and keep the buffers they point to.
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),
         DataType::BinaryView => Arc::new(column.as_binary_view().gc()),
         _ => {

@@ -1,7 +1,7 @@
 //! Files on the disk before the catalog names them.
 //!
-//! What the catalog has committed survives a power cut. A file that the operating system has not written by then is
-//! empty or gone afterwards, and every query that a segment with it answers would fail until somebody builds it anew.
+//! A commit of the catalog survives a power cut. A file that the operating system has not written by then is
+//! empty or gone afterwards, and every query over its segment would fail until the segment is built again.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use datafusion::common::DataFusionError;
 use nyala_model::CuboidEntry;
 use nyala_sql::error::{QueryError, Result};
 
-/// Folders whose entries lead to a file: its segment's, its cube's, that of all cubes, and the data folder.
+/// Folders on the path of a file: its segment's, its cube's, the folder of all cubes, and the data folder.
 const FOLDERS: usize = 4;
 
 /// Waits until the files of these cuboids, which lie in `folder`, are on the disk, and so are their names.
@@ -27,7 +27,7 @@ pub(super) async fn make_durable(folder: PathBuf, cuboids: &[CuboidEntry]) -> Re
     synced.map_err(|error| DataFusionError::IoError(error).into())
 }
 
-/// Also of folders, which are opened like files.
+/// Syncs a file or a folder; folders are opened like files.
 fn sync(path: &Path) -> io::Result<()> {
     let synced = File::open(path).and_then(|file| file.sync_all());
     synced.map_err(|error| {

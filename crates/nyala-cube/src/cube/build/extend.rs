@@ -1,4 +1,4 @@
-//! Giving a ready segment what its cube has got since it was built.
+//! Adds cuboids to a ready segment after its cube was altered.
 //!
 //! ```text
 //! lacks a cuboid that some other contains      other cuboid ──▶ Parquet
@@ -7,8 +7,8 @@
 //! lacks a dimension                            rows ──Partial──▶ all states ──▶ Parquet
 //! ```
 //!
-//! Each cuboid is visible as soon as it is whole. A build that ends early leaves those it has finished, and
-//! the next one goes on with the others.
+//! Each cuboid is visible as soon as it is whole. The finished cuboids of a build that ends early stay, and the
+//! next build makes the others.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ use super::segment::STRAGGLERS;
 use super::work::{Root, Work};
 use crate::cube::rewrite::ReadyCube;
 
-/// Makes what `segment` lacks. What comes from rows is kept only if they are `unchanged` after they were
-/// read.
+/// Makes the missing cuboids of `segment`. Cuboids from rows are kept only if the rows are `unchanged` after
+/// the read.
 pub async fn extend(
     cube: &ReadyCube,
     segment: &SegmentEntry,
@@ -55,12 +55,12 @@ pub async fn extend(
     work.roll_up(&rest, parents).await
 }
 
-/// Whether something that `segment` lacks can only come from rows.
+/// Whether a missing cuboid of `segment` can only come from rows.
 pub fn needs_rows(definition: &CubeDefinition, segment: &SegmentEntry) -> bool {
     !Outstanding::of(definition, segment).roots.is_empty()
 }
 
-/// What there is to do for a segment.
+/// The outstanding work for a segment.
 struct Outstanding {
     /// Cuboids with all measures.
     parents: Vec<CuboidEntry>,
@@ -103,7 +103,7 @@ pub(super) struct ReadySegment {
     mark: String,
     /// Cuboids from rows that may have changed while they were read. None when nothing is to be held back.
     held: Mutex<Option<Vec<CuboidEntry>>>,
-    /// Held while a cuboid is made visible. Until that has ended nobody knows whose files are needed.
+    /// Held while a cuboid is made visible, because only afterwards is it known which files are needed.
     publishing: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -126,7 +126,7 @@ impl ReadySegment {
         &self.before.location
     }
 
-    /// What the names of the new files have, and no other file of the folder.
+    /// Part of the names of the new files, and of no other file of the folder.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
@@ -140,7 +140,7 @@ impl ReadySegment {
         self.publish(cuboid.clone()).await
     }
 
-    /// Makes visible what was held back, and holds nothing back any more.
+    /// Makes the held cuboids visible, and holds none back any more.
     async fn release(&self) -> Result<()> {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         for cuboid in held.into_iter().flatten() {
@@ -149,8 +149,8 @@ impl ReadySegment {
         Ok(())
     }
 
-    /// Files of the cuboid that it replaces stay until no query can be reading them. It goes on if the build is stopped
-    /// meanwhile, so that somebody deletes them.
+    /// Makes a cuboid visible. Files of the replaced cuboid stay until no query can be reading them. The task
+    /// goes on if the build is stopped meanwhile, so that they are deleted.
     async fn publish(&self, cuboid: CuboidEntry) -> Result<()> {
         let replaced: Vec<CuboidEntry> =
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
@@ -170,7 +170,7 @@ impl ReadySegment {
 }
 
 impl Drop for ReadySegment {
-    /// Files of attempts that failed are deleted; those that the catalog knows stay.
+    /// Deletes the files of failed attempts; files that the catalog names stay.
     fn drop(&mut self) {
         let (catalog, folder) = (Arc::clone(&self.catalog), self.data_dir.join(self.folder()));
         let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));

@@ -1,15 +1,15 @@
-//! What of a live fact table is folded into which segment.
+//! Which rows of a live fact table are folded into which segment.
 //!
 //! ```text
 //! LSN       1 ──── 40 │ 41 ──── 60 │ 61 ─── 90 │ 91 ── 97
 //! segments  fits      │ outdated   │ fits      │ none
 //! BUILD               │ made anew  │           │ made
-//! MERGE     ▲ both fit, but what lies between has rows  ▲
+//! MERGE     ▲ both fit, but there are rows between them ▲
 //! ```
 //!
-//! Old segments are large and new ones small, as in a log-structured merge tree: two neighbours become one when the
-//! older is no larger than what came after it. So each row is merged a few times only, and there are few segments.
-//! None grows beyond [`SEGMENT_ROWS`], since one changed row makes all of its segment outdated.
+//! Old segments are large and new ones small, as in a log-structured merge tree: two neighbours become one when
+//! the older is no larger than all newer rows together. So each row is merged a few times only, and there are
+//! few segments. None grows beyond [`SEGMENT_ROWS`], since one changed row makes all of its segment outdated.
 
 use nyala_model::{KeyRange, KeySet, SegmentEntry, SegmentId, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -22,9 +22,9 @@ use crate::cube::rewrite::ReadyCube;
 
 /// Rows of a segment at most, where there is a choice.
 const SEGMENT_ROWS: u64 = 1 << 22;
-/// So many new rows are folded without waiting, unless the cube says otherwise.
+/// This many new rows are folded without waiting, unless the cube sets another number.
 const FOLD_ROWS: u64 = 100_000;
-/// New rows, however few, are folded after this time.
+/// Any number of new rows is folded after this time, unless the cube sets another time.
 const FOLD_AFTER_MS: u64 = 60_000;
 
 /// A range of LSNs that is made anew, with the number of its rows.
@@ -35,7 +35,7 @@ struct Piece {
     replaces: bool,
 }
 
-/// What `action` amounts to for a cube whose fact table is this.
+/// The work of `action` for a cube over this version of its fact table.
 pub(super) fn fold(cube: &ReadyCube, version: &Version, action: BuildAction) -> Result<Vec<Work>> {
     let Folding { pieces, extended } = match action {
         BuildAction::Build => Folding::of(cube, version, false),
@@ -57,7 +57,7 @@ impl Folding {
     /// Everything between segments that stay: neighbours together, as long as they are not too large.
     fn of(cube: &ReadyCube, version: &Version, all_anew: bool) -> Self {
         let mut folding = Self { pieces: Vec::new(), extended: Vec::new() };
-        // What comes after a segment that stays cannot be joined with what comes before it.
+        // A segment that stays separates the pieces before and after it.
         let mut joins = false;
         let mut from = 0;
         for segment in in_order(cube) {
@@ -79,7 +79,7 @@ impl Folding {
         folding
     }
 
-    /// LSNs that no segment has, cut where storage cuts them. Gives whether what follows may join them.
+    /// Adds the LSNs without a segment, cut where storage cuts them. Returns whether the next piece may join them.
     fn add_gap(&mut self, version: &Version, gap: KeyRange, mut joins: bool) -> bool {
         let mut from = gap.from;
         for seam in version.seams() {
@@ -105,7 +105,7 @@ impl Folding {
     }
 }
 
-/// All segments as one, if all fit and nothing lies between them.
+/// Merges all segments into one, if all fit and there are no rows between them.
 fn merge_all(cube: &ReadyCube, version: &Version) -> Result<Vec<Work>> {
     let refused = |message: String, hint: &str| {
         Err(QueryError::new(ErrorKind::InvalidParameter, message).hint(hint.to_owned()))
@@ -120,7 +120,7 @@ fn merge_all(cube: &ReadyCube, version: &Version) -> Result<Vec<Work>> {
     }
 }
 
-/// Segments to become one, without being asked.
+/// The next automatic merge of segments, if one is due.
 pub fn due_fold_merge(cube: &ReadyCube) -> Option<Work> {
     let version = cube.coverage.written()?;
     neighbours(cube, version).iter().rev().find_map(|run| {
@@ -147,7 +147,7 @@ struct Held {
 }
 
 impl Run {
-    /// Those from `first` on as one; none if that is one already.
+    /// Merges the segments from `first` on; none if there is only one.
     fn merge(&self, first: usize) -> Option<Work> {
         let parts = self.0.get(first..).filter(|parts| parts.len() > 1)?;
         let lsns = KeyRange { from: parts.first()?.lsns.from, to: parts.last()?.lsns.to };
@@ -178,7 +178,7 @@ fn neighbours(cube: &ReadyCube, version: &Version) -> Vec<Run> {
     runs
 }
 
-/// Whether new rows are so many, or changes so old, that they are to be folded now.
+/// Whether there are enough new rows, or old enough changes, to fold them now.
 pub(super) fn is_fold_due(cube: &ReadyCube, version: &Version, now_ms: u64) -> bool {
     let mut held = KeySet::default();
     let (mut changed, mut built_at_ms) = (false, 0);

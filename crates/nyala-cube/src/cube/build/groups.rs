@@ -5,13 +5,13 @@ use nyala_model::{KeySet, SegmentRange};
 use super::wanted::Work;
 use crate::cube::rewrite::ReadyCube;
 
-/// Rows that one pass reads at most, unless the segments lie in the same files: nothing of it can be used
-/// before it has ended.
+/// Rows that one pass reads at most, unless the segments lie in the same files: no segment of a pass can be
+/// used before it has ended.
 const MOST_ROWS: u64 = 100_000_000;
 /// Segments that one pass makes at most.
 const MOST_SEGMENTS: usize = 1_000;
 
-/// What is done together, in the order it is done.
+/// Groups of work for one pass each, in the order of execution.
 pub fn groups(cube: &ReadyCube, works: Vec<Work>) -> Vec<Vec<Work>> {
     let mut groups: Vec<Vec<Work>> = Vec::new();
     for work in works {
@@ -24,7 +24,7 @@ pub fn groups(cube: &ReadyCube, works: Vec<Work>) -> Vec<Vec<Work>> {
 }
 
 fn fits(cube: &ReadyCube, group: &[Work], next: &Work) -> bool {
-    // What of a live table is read for one segment is not read for another.
+    // Segments of a live table read disjoint rows, so one pass saves no reads.
     let shared = |work: &Work| {
         matches!(work, Work::Build(SegmentRange::Whole | SegmentRange::Keys(_) | SegmentRange::Nulls))
     };

@@ -1,11 +1,11 @@
 //! Which tables of a cube's join keep every row exactly once, checked against the data.
 //!
-//! Such a table can be missing from a query that the cube answers. For an inner join it takes two
-//! facts: its key is unique (no row doubles), and every row of the table it hangs on finds a partner
-//! (no row is lost). A left join needs only the first.
+//! Such a table can be missing from a query that the cube answers. For an inner join it takes two facts: its
+//! key is unique (no row doubles), and every row of its parent table finds a partner (no row is lost). A left
+//! join needs only the first.
 //!
-//! Whether rows are lost need rarely be asked: where no join can double a row, and there are as many joined
-//! rows as the fact table has, none was.
+//! The check for lost rows is rarely needed: where no join can double a row, and there are as many joined rows
+//! as the fact table has, no row was lost.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ pub(in crate::cube) async fn droppable_joins(
     keeping_joins(cube, &unique, state).await
 }
 
-/// Positions of the tables whose keys are unique, so that joining them doubles no row.
+/// Positions of the tables with unique keys, so that joining them doubles no row.
 pub(super) async fn unique_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
     let mut unique = Vec::new();
     for (instance, edge) in cube.edges.iter().enumerate() {
@@ -92,7 +92,7 @@ async fn keeps_rows(
     }
 }
 
-/// Keys of the table that stand in more than one row.
+/// Keys in more than one row of the table.
 fn doubled_keys(cube: &CompiledCube, instance: usize, edge: &JoinEdge) -> Result<LogicalPlan> {
     let mut own: Vec<&Expr> = Vec::new();
     for (key, _) in &edge.keys {
@@ -114,7 +114,7 @@ fn doubled_keys(cube: &CompiledCube, instance: usize, edge: &JoinEdge) -> Result
     Ok(builder.filter(doubled)?.limit(0, Some(1))?.build()?)
 }
 
-/// Rows of the table it hangs on that the join would lose; none when it hangs on several tables.
+/// Rows of the parent table that the join would lose; none when there are several parent tables.
 fn rows_without_partner(
     cube: &CompiledCube,
     instance: usize,

@@ -1,7 +1,7 @@
-//! What there is to know of the fact table's rows of a segment without joining them.
+//! Row counts and key bounds of a segment's fact rows, found without joins.
 //!
-//! Conditions of queries are compared with what is there, not with the bounds of the range: every date
-//! of 1994 lies before the last of December, although the range ends in January.
+//! Conditions of queries are compared with the keys of existing rows, not with the bounds of the range: every
+//! date of 1994 lies before the last of December, although the range ends in January.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct FactRows {
     pub(super) bounds: Option<(i64, i64)>,
 }
 
-/// Counts the rows. Where all of a file's are wanted its footer tells.
+/// Counts the rows. The footer of a file gives the count if all of its rows are wanted.
 pub(super) async fn fact_rows(cube: &CompiledCube, state: &SessionState) -> Result<FactRows> {
     let mut found = FactRows::default();
     for batch in look(cube, None, state).await? {

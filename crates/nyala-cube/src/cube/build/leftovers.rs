@@ -1,4 +1,4 @@
-//! Files that nobody needs any more: of builds that came to nothing, and of what was replaced.
+//! Unneeded files: of failed builds, and of replaced cuboids and segments.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use super::background::Background;
 use super::segment::now_ms;
 use crate::scan::StoredFile;
 
-/// Queries that began before something was replaced may read it for this much longer.
+/// Queries that began before a replacement may read the old files for this much longer.
 const RETIREMENT: Duration = Duration::from_secs(300);
 
-/// Whether every file of a cuboid is as it was written, down to the last byte: what comes of it would get checksums of
-/// its own.
+/// Whether every file of a cuboid is as it was written, down to the last byte: a cuboid made from damaged files
+/// would get valid checksums.
 pub(super) async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry) -> Result<bool> {
     let store: Arc<dyn ObjectStore> =
         Arc::new(LocalFileSystem::new_with_prefix(data_dir).map_err(DataFusionError::from)?);
@@ -36,7 +36,7 @@ pub(super) async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry
     Ok(true)
 }
 
-/// Deletes what lies in the folder of a segment and belongs to none of its cuboids.
+/// Deletes files in the folder of a segment that belong to none of its cuboids.
 pub(super) fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
     unfinished(folder, whole).iter().for_each(|file| remove_file(file));
 }
@@ -50,11 +50,11 @@ fn unfinished(folder: &Path, whole: &[CuboidEntry]) -> Vec<PathBuf> {
     files.filter(|file| !kept(&file.file_name())).map(|file| file.path()).collect()
 }
 
-/// At start: deletes files that no segment of the catalog owns. Segments whose build died with its process
-/// stay, so that the build can go on.
+/// At start: deletes files that no segment of the catalog owns. Segments of interrupted builds stay, so that
+/// the builds can go on.
 ///
-/// Those that a restored catalog does not know may be of the newer one that was lost: they are moved to a folder where the
-/// user finds them.
+/// Files that a restored catalog does not know may belong to the lost newer catalog: they are moved to a folder
+/// where the user finds them.
 pub async fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot tidy `{}`: {error}", data_dir.display());
@@ -84,7 +84,7 @@ fn set_aside(path: &Path, data_dir: &Path, aside: &Path) -> std::io::Result<()> 
     std::fs::rename(path, target)
 }
 
-/// Folders of segments, and files in those of ready segments, that the catalog does not know.
+/// Folders of segments that the catalog does not know, and unknown files in folders of ready segments.
 fn leftovers(snapshot: &CatalogSnapshot, data_dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let owned: BTreeSet<PathBuf> =
         snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();

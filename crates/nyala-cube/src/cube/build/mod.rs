@@ -13,8 +13,8 @@
 //! The roots of several segments come from one pass over the rows of all; each segment is then completed and
 //! becomes ready on its own.
 //!
-//! A segment that is ready, of a cube that has got more since, is given what it lacks, cuboid by cuboid:
-//! from cuboids it has where these hold what is needed, else from the rows.
+//! A ready segment of a cube that was altered since gets its missing cuboids one by one: from its other cuboids
+//! where these hold the states, else from the rows.
 
 mod background;
 mod batches;

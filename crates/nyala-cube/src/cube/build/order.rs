@@ -26,7 +26,7 @@ use crate::scan::{CuboidPart, CuboidTable};
 pub(super) struct Order {
     /// Their positions.
     pub(super) dimensions: Vec<usize>,
-    /// About how many values each has, by position; `u64::MAX` if nobody knows.
+    /// Approximate number of values of each, by position; `u64::MAX` if unknown.
     pub(super) values: Vec<u64>,
 }
 
@@ -126,7 +126,7 @@ async fn count_distinct(
         .collect())
 }
 
-/// How many values there are about; a null, which stands for many, of types that cannot be counted.
+/// The approximate number of values; null, which counts as many, for types that cannot be counted.
 fn count_of(expr: &Expr, schema: &DFSchema, state: &SessionState) -> Result<Expr> {
     let data_type = expr.get_type(schema)?;
     let countable = !data_type.is_nested() && !matches!(data_type, DataType::Interval(_));

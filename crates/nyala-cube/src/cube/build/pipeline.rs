@@ -23,14 +23,14 @@ use crate::cube::rewrite::neutral;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// What a cuboid is made from.
+/// The source of a cuboid.
 pub(super) enum Source {
     /// Flat rows: dimensions and arguments of measures.
     Rows(Plan),
     /// A cuboid over the given set, which must contain the wanted one.
     States(Plan, DimensionSet),
-    /// Flat rows for the measures from number `measures` on, and for those before a cuboid of
-    /// the same rows, whose set must contain the wanted one.
+    /// Flat rows for the measures from number `measures` on, and a cuboid of the same rows for the measures
+    /// before. Its set must contain the wanted one.
     Added { rows: Plan, states: Plan, measures: u32 },
 }
 
@@ -65,10 +65,10 @@ pub(super) fn cuboid_plan(
     sort(order.iter().filter_map(place), compact(&named)?)
 }
 
-/// What flat rows are grouped by.
+/// The grouping of flat rows.
 #[derive(Clone)]
 pub(super) struct Groups {
-    /// Expressions over the rows, and the names of what they give.
+    /// Expressions over the rows, and the names of their results.
     pub(super) columns: Vec<(Arc<dyn PhysicalExpr>, String)>,
     /// The rows as the aggregates know them.
     pub(super) flat: SchemaRef,

@@ -56,27 +56,27 @@ impl Progress {
         self.cuboids_total.fetch_add(u32::try_from(cuboids).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
-    /// How far it is, to be taken back to when an attempt fails.
+    /// The current counters, to be restored when an attempt fails.
     pub fn mark(&self) -> (u64, u64, u32) {
         let job = self.entry();
         (job.rows_read, job.bytes_written, job.cuboids_done)
     }
 
-    /// Takes back what was counted since.
+    /// Restores the counters of a mark.
     pub fn back_to(&self, (rows, bytes, cuboids): (u64, u64, u32)) {
         self.rows_read.store(rows, Ordering::Relaxed);
         self.bytes_written.store(bytes, Ordering::Relaxed);
         self.cuboids_done.store(cuboids, Ordering::Relaxed);
     }
 
-    /// Takes back what a failed attempt counted, and tells why it failed.
+    /// Restores the counters after a failed attempt, and records the failure.
     pub fn retry(&self, mark: (u64, u64, u32), trouble: &QueryError) {
         self.back_to(mark);
         self.retries.fetch_add(1, Ordering::Relaxed);
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.to_string());
     }
 
-    /// Ends when somebody cancels the job.
+    /// Completes when the job is cancelled.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
     }
@@ -101,13 +101,13 @@ pub struct Builds {
     running: Mutex<BTreeMap<JobId, Arc<Progress>>>,
     /// Cubes that are being built or altered: by one statement at a time.
     taken: Mutex<BTreeSet<QualifiedName>>,
-    /// What builds did that have ended.
+    /// Counts of ended builds.
     ended: Mutex<BuildStats>,
-    /// Jobs that have ended, as the catalog does not know yet.
+    /// Ended jobs that the catalog has not recorded yet.
     held: Mutex<BTreeMap<JobId, JobEntry>>,
 }
 
-/// What builds did since the start.
+/// Counts of builds since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BuildStats {
     /// Jobs at work.
@@ -174,12 +174,12 @@ impl Builds {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id, job);
     }
 
-    /// The catalog knows it now.
+    /// Forgets a job that the catalog has recorded.
     pub fn release(&self, job: JobId) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&job);
     }
 
-    /// Jobs that have ended, as the catalog does not know yet.
+    /// Ended jobs that the catalog has not recorded yet.
     pub fn held(&self) -> Vec<JobEntry> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -215,7 +215,7 @@ impl Drop for RunningBuild {
     }
 }
 
-/// A cube that nobody else may build or alter.
+/// The exclusive right to build or alter a cube.
 #[derive(Debug)]
 pub struct TakenCube {
     builds: Arc<Builds>,

@@ -27,12 +27,12 @@ use super::work::{Root, Work};
 use crate::cube::compile::CompiledCube;
 use crate::cube::rewrite::ReadyCube;
 
-/// What a build works with.
+/// The resources of a build.
 pub struct BuildContext {
     /// Plans the queries of a build.
     pub state: SessionState,
-    /// The same with memory in fair shares, for what fails without: operators that hold much then spill
-    /// before others starve. Slower, since every one has little.
+    /// The same with memory in fair shares, for retries when memory ran out: large operators then spill before
+    /// others starve. Slower, since every one has little.
     pub frugal: SessionState,
     /// Where segments are recorded.
     pub catalog: Arc<Catalog>,
@@ -42,13 +42,13 @@ pub struct BuildContext {
     pub data_dir: PathBuf,
     /// Limits of a build.
     pub config: BuildConfig,
-    /// Where what blocks is done.
+    /// Runs tasks that outlive the statement.
     pub background: Background,
-    /// What `system.jobs` shows.
+    /// Counters for `system.jobs`.
     pub progress: Arc<Progress>,
 }
 
-/// A segment whose files are whole. It is not visible yet; dropping it gives its space back.
+/// A segment with complete files. It is not visible yet; dropping it gives its space back.
 pub struct BuiltSegment {
     cube: QualifiedName,
     segment: NewSegment,
@@ -62,15 +62,15 @@ impl BuiltSegment {
     }
 }
 
-/// What is found out once for all segments of a job, since finding it reads all of their rows.
+/// Facts for all segments of a job, found once because finding them reads all of their rows.
 #[derive(Debug)]
 pub struct Survey {
     pub(super) order: Order,
     range: SegmentRange,
     /// Tables of the join with unique keys.
     unique_joins: Vec<usize>,
-    /// Those that keep every row exactly once: if they do of all rows, then of those of each segment. Found
-    /// out when it is not clear without.
+    /// Tables that keep every row exactly once: if they keep all rows, they keep the rows of each segment.
+    /// Found only when the row counts leave it open.
     keeping_joins: OnceCell<Vec<usize>>,
 }
 
@@ -94,7 +94,7 @@ impl Survey {
     }
 }
 
-/// Looks at the rows of `range`, which has those of every segment that is to be built.
+/// Surveys the rows of `range`, which contains every segment that is to be built.
 pub async fn survey(cube: &ReadyCube, range: SegmentRange, context: &BuildContext) -> Result<Survey> {
     let compiled = compiled(cube)?.restricted(range)?;
     let order = sort_order(&compiled, &context.state).await?;
@@ -102,7 +102,7 @@ pub async fn survey(cube: &ReadyCube, range: SegmentRange, context: &BuildContex
     Ok(Survey { order, range, unique_joins, keeping_joins: OnceCell::new() })
 }
 
-/// What [`build_roots_together`](super::together::build_roots_together) found out of one segment.
+/// Facts that [`build_roots_together`](super::together::build_roots_together) found for one segment.
 #[derive(Debug, Clone)]
 pub struct RangeFacts {
     pub(super) range: SegmentRange,
@@ -151,7 +151,7 @@ pub async fn build(
     Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
 }
 
-/// Makes every cuboid that is not `finished`. Gives the rows that were read, if all were, once.
+/// Makes every cuboid that is not `finished`. Returns the number of rows read, if one pass read all.
 async fn fill(
     cube: &ReadyCube,
     work: &Work<'_>,
@@ -169,7 +169,7 @@ async fn fill(
     Ok((!resumed && passes == 1).then_some(read))
 }
 
-/// The segment, or what became of it: it is left for the next attempt if there is one.
+/// The segment, or the error. After a transient error the segment is left for the next attempt, if there is one.
 fn settle<T>(segment: NewSegment, wanted: &WantedSegment, outcome: Result<T>) -> Result<(NewSegment, T)> {
     match outcome {
         Ok(value) => Ok((segment, value)),
@@ -182,9 +182,9 @@ fn settle<T>(segment: NewSegment, wanted: &WantedSegment, outcome: Result<T>) ->
     }
 }
 
-/// Makes one segment of several whose ranges are neighbours: equal cells are merged, no row is read. Refuses if they are
-/// not, or not any more, all that there is of the range: files may have changed, and segments been replaced, since it was
-/// decided to merge them or while a failure was waited out, and nobody could tell from the one that is made.
+/// Merges segments with neighbouring ranges into one: equal cells are merged, no row is read. Refuses if they
+/// no longer cover the range: files may have changed, and segments been replaced, since the decision to merge
+/// or during the wait after a failure, and the merged segment would not show it.
 pub async fn merge(
     cube: &ReadyCube,
     wanted: &WantedSegment,
@@ -233,7 +233,7 @@ async fn merge_all(
     Ok(())
 }
 
-/// A new segment, or one that was left half-built, and its finished cuboids.
+/// A new segment, or a half-built one of an earlier attempt, and its finished cuboids.
 pub(super) async fn begin(
     cube: &ReadyCube,
     wanted: &WantedSegment,
@@ -246,7 +246,7 @@ pub(super) async fn begin(
     Ok((segment, finished))
 }
 
-/// What was finished before counts as progress too.
+/// Cuboids of earlier attempts count as progress too.
 pub(super) fn count_finished(finished: &[CuboidEntry], context: &BuildContext) {
     for cuboid in finished {
         context.progress.add_cuboid(cuboid.bytes);

@@ -1,4 +1,4 @@
-//! A segment from the wish to the published files, and the end of those that come to nothing.
+//! A segment from its record in the catalog to the published files, and the removal of failed ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub struct WantedSegment {
     pub revision: u32,
     /// Counts the attempts to make it, from 0.
     pub attempt: u32,
-    /// Whether another attempt follows if this one fails because of the moment.
+    /// Whether another attempt follows if this one fails for a transient reason.
     pub again: bool,
 }
 
-/// What was found out while a segment was made.
+/// Facts found while a segment was made.
 #[derive(Debug, Clone)]
 pub(super) struct SegmentFacts {
     /// Rows of the flat join.
@@ -57,8 +57,8 @@ pub(super) struct NewSegment {
 }
 
 impl NewSegment {
-    /// Takes up a segment whose build died with its process, or records the wish for a new one. Gives the
-    /// cuboids that are finished already. Others that were left and hold such rows are given up.
+    /// Takes up a segment of an interrupted build, or records a new one. Returns the finished cuboids. Other
+    /// unfinished segments with such rows are dropped.
     pub(super) async fn begin_or_resume(
         cube: &QualifiedName,
         wanted: &WantedSegment,
@@ -105,7 +105,7 @@ impl NewSegment {
         Ok((resumed, whole))
     }
 
-    /// Records the wish for a segment of `cube`.
+    /// Records a new segment of `cube`.
     async fn begin(
         cube: &QualifiedName,
         wanted: &WantedSegment,
@@ -138,8 +138,8 @@ impl NewSegment {
         })
     }
 
-    /// What the names of this attempt's files have, so that a straggler of the one before, which may still
-    /// put its file in place, is never taken for one of them.
+    /// Part of the file names of this attempt. A straggler of the attempt before may still put its file in
+    /// place, and must not be taken for a file of this one.
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
@@ -165,8 +165,8 @@ impl NewSegment {
     /// Makes the segment visible in one transaction. Files of the one it replaces are kept until no
     /// query can be reading them.
     ///
-    /// It goes on if the build is stopped meanwhile: a transaction cannot be taken back, and the files of a segment that
-    /// became visible must not be deleted. Nor may the next build take it up.
+    /// The transaction goes on if the build is stopped meanwhile: it cannot be taken back, and the files of a
+    /// segment that became visible must not be deleted. Nor may the next build take it up.
     pub(super) async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
         self.background.abandon(self.id);
         let (background, cube) = (self.background.clone(), cube.clone());
@@ -214,7 +214,7 @@ impl Drop for NewSegment {
     }
 }
 
-/// Deletes the files of a segment that comes to nothing, and then forgets it.
+/// Deletes the files of an abandoned segment, and then its record in the catalog.
 fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, folder: PathBuf) {
     let (catalog, settled) = (Arc::clone(catalog), background.clone());
     background.abandon(id);
@@ -232,8 +232,7 @@ fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, fol
     });
 }
 
-/// Gives back, when it is dropped, the space of segments of a cube that wait for an attempt which does not come: the
-/// build failed or was stopped before.
+/// On drop, deletes the segments of a cube that wait for another attempt: the build failed or was stopped before.
 pub struct LeftSegments {
     /// The cube that it belongs to.
     pub cube: QualifiedName,
@@ -364,7 +363,7 @@ mod tests {
         let subject = Subject::new().await;
         let segment = subject.built().await;
         let file = subject.folder.path().join(segment.folder()).join(FILE);
-        // Stopped at the first thing that it waits for.
+        // Stopped at its first await.
         assert!(segment.publish(&subject.cube, facts()).now_or_never().is_none());
         subject.background.finished(PATIENCE).await;
         assert_eq!(subject.states(), [SegmentState::Ready]);

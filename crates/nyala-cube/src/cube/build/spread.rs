@@ -16,7 +16,7 @@ pub(super) type Written = Result<Vec<(usize, CuboidFile)>>;
 
 /// The files of one partition of a root, one for each segment that has cells in it.
 pub(super) struct Files {
-    /// By position of the segment; none for those that need no file.
+    /// By position of the segment; none for a segment that needs no file.
     pub(super) writers: Vec<Option<Writer>>,
     pub(super) root: DimensionSet,
     pub(super) pass: usize,

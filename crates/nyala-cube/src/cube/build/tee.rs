@@ -22,7 +22,7 @@ const WAITING_BATCHES: usize = 2;
 
 type Item = Result<RecordBatch>;
 type Plan = Arc<dyn ExecutionPlan>;
-/// Reads one partition of the source until its end, or until nobody listens.
+/// Reads one partition of the source until its end, or until no consumer listens.
 type Feeder = SpawnedTask<()>;
 
 /// Splits `source` into `consumers` equal plans and the tasks that feed them. Every partition of every

@@ -3,7 +3,7 @@
 //! A pass for each segment would read its rows only where files are divided like the segments, and otherwise
 //! all of them each time; and it would join and plan anew for each. Here the segment is the first dimension of
 //! every root, and cells come segment by segment into files of their own. Each root is recorded in all segments
-//! when it is whole; what remains of a segment is done as if its build had died there and were taken up.
+//! when it is whole; each segment is then completed like the segment of an interrupted build.
 
 use std::sync::Arc;
 

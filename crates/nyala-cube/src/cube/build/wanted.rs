@@ -19,7 +19,7 @@ const MAX_SEGMENTS: usize = 10_000;
 pub enum Work {
     /// From rows.
     Build(SegmentRange),
-    /// What the segment of these rows lacks, since its cube got more after it was built.
+    /// Adds the missing cuboids to the segment of these rows, after its cube was altered.
     Extend(SegmentRange, SegmentId),
     /// From these segments.
     Merge(SegmentRange, Vec<SegmentId>),
@@ -34,7 +34,7 @@ impl Work {
     }
 }
 
-/// What `action` on `range` of `cube` amounts to, in ascending order. Empty if all is done already.
+/// The work of `action` on `range` of `cube`, in ascending order. Empty if all is done already.
 pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<Vec<Work>> {
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
     let Some(column) = column else {
@@ -71,14 +71,14 @@ pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) ->
     }
 }
 
-/// Whether a segment is fit for use but lacks something.
+/// Whether a segment is usable but lacks cuboids or measures.
 pub(super) fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
     segment.state == SegmentState::Ready
         && cube.coverage.why_stale(segment.id).is_none()
         && !cube.entry.definition.outstanding(segment).is_empty()
 }
 
-/// Whether a build would have something to do.
+/// Whether a build has any work to do.
 pub fn is_due(cube: &ReadyCube) -> bool {
     let current = |segment: &SegmentEntry| {
         segment.state == SegmentState::Ready
@@ -90,13 +90,13 @@ pub fn is_due(cube: &ReadyCube) -> bool {
     }
     match &cube.entry.definition.partition {
         None => !cube.entry.segments.iter().any(current),
-        // What is wrong is told by the build.
+        // The build reports the error.
         Some(_) => wanted(cube, BuildAction::Build, None).map_or(true, |works| !works.is_empty()),
     }
 }
 
-/// The first key that is kept: the cube's retention before the end of the newest range there is, or will be
-/// when `range` is built. None if all are.
+/// The first key that is kept: the cube's retention before the end of the newest range, including `range` as if
+/// it were built. None if all keys are kept.
 pub fn kept_from(cube: &ReadyCube, column: &PartitionColumn, range: Option<KeyRange>) -> Option<i64> {
     let retention = cube.entry.definition.options.retention?;
     let segments = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
@@ -122,7 +122,7 @@ fn unpartitioned(cube: &ReadyCube) -> QueryError {
     .hint("leave FROM … TO … out, or create it with PARTITION BY RANGE (column) EVERY …")
 }
 
-/// A range must be one, and begin and end where segments do.
+/// Refuses an empty range, and bounds at which no segment can begin or end.
 fn check(division: &RangePartition, range: KeyRange) -> Result<()> {
     let shown = division.show_range(range);
     if range.from >= range.to {
@@ -154,12 +154,12 @@ struct Planner<'a> {
     cube: &'a ReadyCube,
     column: &'a PartitionColumn,
     range: Option<KeyRange>,
-    /// What lies before is not built.
+    /// Ranges before this key are not built.
     kept_from: Option<i64>,
 }
 
 impl Planner<'_> {
-    /// Segments there are and for which `again` holds, and those that are missing.
+    /// Builds of existing segments for which `again` holds and of missing ones, and extensions of others.
     fn build(&self, again: impl Fn(&SegmentEntry) -> bool) -> Result<Vec<Work>> {
         let mut ranges = BTreeSet::new();
         let mut held = KeySet::default();
@@ -208,7 +208,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a segment lies in the range that is asked for; one that sticks out is an error.
+    /// Whether a segment lies in the requested range; an error if the range cuts it.
     fn includes(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
         match self.range {
             Some(range) if !range.overlaps(keys) => Ok(false),
@@ -226,7 +226,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The steps in the range that is asked for, or else those in which files have rows.
+    /// The steps in the requested range, or else the steps in which files have rows.
     fn steps(&self) -> Result<BTreeSet<KeyRange>> {
         let division = &self.column.division;
         if let Some(range) = self.range {

@@ -49,9 +49,9 @@ impl Root {
 /// How much memory a pass over the rows takes.
 #[derive(Debug, Clone, Copy)]
 enum Manner {
-    /// What there is, and dictionaries of dimensions besides.
+    /// All available memory, and dictionaries of dimensions besides.
     Fast,
-    /// For what fails so: fair shares, of few operators at a time, and no dictionaries.
+    /// For a pass that ran out of memory: fair shares, of few operators at a time, and no dictionaries.
     Frugal,
 }
 
@@ -76,8 +76,8 @@ impl<'a> Work<'a> {
         Self { cube: &cube.entry, compiled, context, order, home, writer }
     }
 
-    /// All `roots`, in one pass over the flat rows, besides those that are `finished`. When memory is too
-    /// short for all at once, in several passes over a part of them each. Gives the number of passes too.
+    /// Builds all `roots` that are not `finished` in one pass over the flat rows. When memory is too short for
+    /// all at once, makes several passes over a part of them each. Returns the number of passes too.
     pub(super) async fn build_roots(
         &self,
         roots: Vec<Root>,
@@ -108,7 +108,7 @@ impl<'a> Work<'a> {
         Ok((cuboids, passes))
     }
 
-    /// Adds those of `roots` to `cuboids` that become whole.
+    /// Adds each of `roots` to `cuboids` when it is whole.
     async fn one_pass(
         &self,
         roots: &[Root],
@@ -133,7 +133,7 @@ impl<'a> Work<'a> {
             let schema = self.compiled.cuboid_schema(root.set);
             writing.push(self.writer.start(root.set, pass, &plan, &schema, &task)?);
         }
-        // Recorded as they become whole: who dies now loses only what is not.
+        // Each cuboid is recorded when it is whole, so that a crash loses only unfinished ones.
         let mut finishing: FuturesUnordered<_> = writing.into_iter().map(WritingCuboid::finish).collect();
         while let Some(cuboid) = finishing.next().await {
             cuboids.push(self.finish(cuboid?).await?);
@@ -203,7 +203,7 @@ impl<'a> Work<'a> {
         Ok(LogicalPlanBuilder::from(flat).project(columns)?.build()?)
     }
 
-    /// The cuboids over `sets`, given largest first, each from the smallest one that contains it.
+    /// Builds the cuboids over `sets`, given largest first, each from the smallest one that contains it.
     pub(super) async fn roll_up(&self, sets: &[DimensionSet], mut built: Vec<CuboidEntry>) -> Result<()> {
         for set in sets {
             let parents = built.iter().filter(|cuboid| cuboid.dimensions.is_superset(*set));

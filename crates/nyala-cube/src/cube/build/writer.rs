@@ -129,7 +129,7 @@ fn cuboid_of(set: DimensionSet, measures: u32, files: Vec<CuboidFile>) -> Cuboid
     }
 }
 
-/// A cuboid whose files are being written.
+/// A cuboid, and the tasks that write its files.
 pub(super) struct WritingCuboid {
     set: DimensionSet,
     measures: u32,
@@ -174,7 +174,7 @@ impl NewFile {
         if self.pages.flushed_row_groups().len() == before { Ok(()) } else { self.drain().await }
     }
 
-    /// Moves what is encoded to the store, and checksums it.
+    /// Moves the encoded bytes to the store, and checksums them.
     async fn drain(&mut self) -> Result<()> {
         self.pages.sync().map_err(DataFusionError::from)?;
         let bytes = Bytes::from(std::mem::take(self.pages.inner_mut()));

@@ -23,7 +23,7 @@ pub(super) struct CellPlan {
     pub(super) label: String,
 }
 
-/// A valid plan with exactly the output columns of `aggregate`, whose form is `block`.
+/// A valid plan with exactly the output columns of `aggregate`; `block` is its form.
 pub(super) fn finish(
     aggregate: &Aggregate,
     block: &Block,

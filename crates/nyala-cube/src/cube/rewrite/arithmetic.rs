@@ -1,8 +1,8 @@
 //! Counts, sums and averages that follow from other counts and sums.
 //!
-//! Only what is exact: integers, whose products and sums are an error if they do not fit, and decimals
-//! with room for every digit. A floating-point number is rounded at each step, so `sum(2 * x)` is not
-//! taken from `sum(x)` if x is one.
+//! Only exact arithmetic: integers, where an overflow of a product or sum is an error, and decimals with room
+//! for every digit. A floating-point number is rounded at each step, so `sum(2 * x)` is not taken from `sum(x)`
+//! if x is one.
 
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -19,7 +19,7 @@ use crate::cube::compile::CompiledMeasure;
 use crate::cube::expression::constant;
 
 impl States<'_> {
-    /// The states of a call whose function counts, adds or averages.
+    /// The states of a count, a sum or an average.
     pub(super) fn by_algebra(self, call: &Call) -> Result<Option<CellStates>, Miss> {
         let [argument] = call.arguments.as_slice() else { return Ok(None) };
         if call.distinct {
@@ -33,8 +33,8 @@ impl States<'_> {
         }
     }
 
-    /// `count(x)` from whatever counted x, from `count(*)` if x is never null or follows from the
-    /// dimensions, and `count(*)` from the count of anything that is never null.
+    /// `count(x)` from any measure that counts x, from `count(*)` if x is never null or follows from the
+    /// dimensions, and `count(*)` from the count of any argument that is never null.
     fn count(self, call: &Call, argument: &Expr) -> Option<CellStates> {
         let argument = without_casts(argument);
         if let Some(found) = self.counted(call, argument) {
@@ -67,7 +67,7 @@ impl States<'_> {
         let measure = self.cube.measures.iter().find(counts)?;
         let states = states_of(measure);
         let count = states.columns.get(counted_in(&measure.call.function).unwrap_or(0))?;
-        // An average of nothing keeps null as its count.
+        // An average of no rows has null as its count.
         let count = either(count.clone().is_null(), lit(0_i64), cast(count.clone(), DataType::Int64));
         Some(CellStates { columns: vec![count], ..states })
     }
@@ -117,7 +117,7 @@ impl States<'_> {
         value: Expressed,
         total: &DataType,
     ) -> Option<CellStates> {
-        // Of conditions it is not known here whether any row fulfils them, and the sum of none is null.
+        // With conditions it is not known here whether any row fulfils them, and the sum of no rows is null.
         if call.conditions.is_empty() && constant(argument).is_some_and(|value| is_zero(&value)) {
             let zero = ScalarValue::new_zero(total).ok()?;
             let columns = vec![Expr::Literal(zero, None)];
@@ -194,7 +194,7 @@ impl States<'_> {
         }
     }
 
-    /// The integer that casts make a larger integer or a floating-point number, or else `expr` itself.
+    /// The integer under casts to larger integers or floating-point numbers, or else `expr` itself.
     fn integer_core(self, expr: &Expr) -> &Expr {
         match expr {
             Expr::Cast(cast)
@@ -220,7 +220,7 @@ impl States<'_> {
         Some(CellStates { columns, needed, of_rows: sum.of_rows || count.of_rows })
     }
 
-    /// The states of sum and count of what `call` has as its argument, if there are both.
+    /// The states of the sum and the count of the argument of `call`, if the cube has both.
     fn sum_and_count(self, call: &Call) -> Result<Option<(Call, CellStates, CellStates)>, Miss> {
         let summing = Call { function: adding(), ..call.clone() };
         let counting = Call { function: counting(), ..call.clone() };
@@ -278,7 +278,7 @@ fn as_factor(count: &Expr, total: &DataType) -> Expr {
     }
 }
 
-/// What is counted: a cast fails or gives a value, never null for a value.
+/// The counted expression under its casts: a cast fails or gives a value, never null for a value.
 fn without_casts(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast(cast) => without_casts(&cast.expr),

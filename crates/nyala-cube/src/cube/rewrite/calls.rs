@@ -1,4 +1,4 @@
-//! The aggregate calls of a query, as they are finished whatever their states come from.
+//! The aggregate calls of a query, finished in the same way for every source of states.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::cube::block::{Block, Miss};
 use crate::cube::call::Call;
 use crate::cube::measure::MeasureCall;
 
-/// The calls of one aggregation, over rows that have nothing but their arguments.
+/// The calls of one aggregation, over rows with their arguments as the only columns.
 #[derive(Debug, Clone)]
 pub(super) struct QueryCalls {
     /// Schema of these rows.

@@ -1,4 +1,4 @@
-//! An answer that a cube could give: cells of which cuboids, and which rows besides.
+//! An answer that a cube could give: its cuboids, and the rows to read from the tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,7 +31,7 @@ pub(super) struct Candidate<'a> {
     compiled: &'a CompiledCube,
     parts: Vec<Part<'a>>,
     raw: Option<(RawRows, LogicalPlan)>,
-    /// What a segment lacks that a build would add.
+    /// Cuboids or measures that a segment lacks and a build would add.
     lacking: Option<String>,
     /// Cells and rows that are read at most.
     pub(super) rows: u64,
@@ -48,9 +48,9 @@ struct Part<'a> {
 
 /// The cheapest complete answer of `cube`.
 ///
-/// A segment whose every row fulfils the query's conditions on the partition column needs no check of
-/// them, so that a cuboid without that column can serve. A segment that only some rows of are wanted
-/// from serves through a cuboid that has the column, or else those rows are read from the tables.
+/// If all rows of a segment fulfil the query's conditions on the partition column, no check of them is needed,
+/// and a cuboid without that column can serve. If only some rows of a segment are wanted, a cuboid with the
+/// column serves, or else those rows are read from the tables.
 pub(super) fn consider<'a>(
     cube: &'a ReadyCube,
     block: &Block,
@@ -80,7 +80,7 @@ pub(super) fn consider<'a>(
         match (missing, &raw) {
             (Some(miss), _) => return Err(miss),
             (None, Some(_)) => return Err(Miss::new(uncovered(cube))),
-            // Nothing is asked for that exists: any cuboid of the first segment gives the empty answer.
+            // The query asks for no existing row: the tables give the empty answer.
             (None, None) => return Err(Miss::new("no segment has rows that the query asks for")),
         }
     }
@@ -126,7 +126,7 @@ fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     match (segment.range, segment.key_bounds) {
         (SegmentRange::Whole | SegmentRange::Written(_), _) => Some(asked.predicates.is_empty()),
         (SegmentRange::Nulls, _) => asked.nulls.then_some(true),
-        // It holds no rows, which is worth knowing: nothing has to be read for its range.
+        // It holds no rows, so its range needs no read of the tables.
         (SegmentRange::Keys(_), None) => Some(true),
         (SegmentRange::Keys(_), Some((first, last))) => {
             let keys = KeySet::between(first, last);
@@ -159,7 +159,7 @@ fn uncovered(cube: &ReadyCube) -> String {
     }
 }
 
-/// What has been chosen so far.
+/// The cuboids chosen so far.
 #[derive(Default)]
 struct Choice<'a> {
     /// By whether range conditions are left out, by cuboid, and by the measures it has and that are used.
@@ -202,7 +202,7 @@ impl<'a> Choice<'a> {
 }
 
 impl Candidate<'_> {
-    /// Adds what it reads to the line of EXPLAIN.
+    /// Adds the cuboids, segments and rows it reads to the line of EXPLAIN.
     pub(super) fn describe(&self, chosen: &mut Chosen) {
         for part in &self.parts {
             let names = self.cube.entry.definition.dimension_names(part.dimensions);
@@ -269,13 +269,13 @@ impl Candidate<'_> {
         Ok(builder.project(part.matched.columns())?.build()?)
     }
 
-    /// What is read, as a name: DataFusion tells scans apart by their names and never looks at what they read, so
-    /// that two subqueries over other segments would be taken for one.
+    /// A name made of the files that are read: DataFusion tells scans apart by their names only, so that two
+    /// subqueries over different segments would be taken for one.
     fn scan_name(&self, part: &Part<'_>) -> TableReference {
         let mut files = DefaultHasher::new();
         for (segment, cuboid) in &part.segments {
             segment.location.hash(&mut files);
-            // No other cuboid ever has its first file.
+            // The path of its first file is unique to a cuboid.
             cuboid.files.first().map(|file| &file.name).hash(&mut files);
         }
         let cube = &self.cube.entry.name;

@@ -1,8 +1,8 @@
 //! A function that makes states of cells as if each were one row.
 //!
-//! States of single rows cost more to make and to merge than the rows themselves. So, where it is known by
-//! what the states will be grouped, the function makes one for each group of a batch, in its first row, and
-//! gives the others the states of no rows:
+//! States of single rows cost more to make and to merge than the rows themselves. So, where the group keys of
+//! the states are known, the function makes one state for each group of a batch, in its first row, and gives
+//! the other rows the states of no rows:
 //!
 //! ```text
 //! key  value      count(DISTINCT value)
@@ -45,8 +45,8 @@ pub(super) fn cell_states(
     states.collect()
 }
 
-/// The same states, with those of equal `keys` made together. Only for states that go from here into an
-/// aggregation by `keys`: of single cells they do not tell.
+/// The same states, with one for all cells of equal `keys`. Only valid for states that go from here into an
+/// aggregation by `keys`: all but one of these cells get the state of no rows.
 pub(super) fn made_together(states: Vec<Expr>, keys: &[Expr]) -> Vec<Expr> {
     let together = |state: Expr| match &state {
         Expr::ScalarFunction(call) => match call.func.inner().downcast_ref::<CellState>() {

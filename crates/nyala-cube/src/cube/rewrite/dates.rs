@@ -1,4 +1,4 @@
-//! What a truncated date tells: coarser truncations, parts of it, and ranges that begin where it does.
+//! Expressions that follow from a truncated date: coarser truncations, parts, and ranges that begin with a unit.
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -10,7 +10,7 @@ use super::dimensions::column;
 use crate::cube::compile::CompiledDimension;
 use crate::cube::expression::constant;
 
-/// `expr` in terms of `dimension`, if that is a truncated date or a year and tells it.
+/// `expr` in terms of `dimension`, if that is a truncated date or a year that determines it.
 pub(super) fn follow(expr: &Expr, dimension: &CompiledDimension, columns: &DFSchema) -> Option<Expr> {
     let truncated = call(&dimension.expression, &["date_trunc", "date_part"])?;
     let source = Source { truncated, dimension, columns };
@@ -106,8 +106,8 @@ impl Source<'_> {
         self.bounded(left, *op, right).or_else(|| self.bounded(right, op.swap()?, left))
     }
 
-    /// `date op bound` where the bound is the first moment of a unit: then it holds for the whole unit
-    /// or for nothing of it.
+    /// `date op bound` where the bound is the first moment of a unit: then it holds for a whole unit or for no
+    /// part of it.
     fn bounded(&self, date: &Expr, op: Operator, bound: &Expr) -> Option<Expr> {
         if !self.is_source(date) || self.in_zone() {
             return None;
@@ -185,9 +185,9 @@ fn rank(unit: &str) -> Option<usize> {
     UNITS.iter().position(|known| *known == unit)
 }
 
-/// Whether a date truncated to `fine` tells the date truncated to `coarse`, or that part of the date.
+/// Whether a date truncated to `fine` determines the date truncated to `coarse`, or that part of the date.
 fn tells(fine: &str, coarse: &str, part: bool) -> bool {
-    // Parts of a minute are not asked for by whole units: seconds have fractions.
+    // Truncation does not determine parts of a minute: seconds have fractions.
     if part && rank(coarse).is_some_and(|unit| unit < 3) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Expressing things in the dimensions of a cube.
+//! Expressions over the dimensions of a cube.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -50,7 +50,7 @@ impl Dimensions<'_> {
         }
     }
 
-    /// `expr` as a whole: a dimension, or what follows from one without looking at the parts.
+    /// `expr` as a whole: a dimension, or an expression that follows from a dimension as a whole.
     fn whole(self, expr: &Expr) -> Option<Expressed> {
         let dimensions = self.cube.dimensions.iter();
         if let Some(i) = dimensions.clone().position(|d| d.expression == *expr) {

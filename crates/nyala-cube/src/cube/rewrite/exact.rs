@@ -1,5 +1,5 @@
-//! Finishing cells that are the groups of the query already: nothing is left to merge, so each is finished
-//! where it stands, without a hash table.
+//! Finishes cells that are already the groups of the query: no merge is needed, so each is finished where it
+//! stands, without a hash table.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ fn is_stored(call: &MeasureCall, stored: &Field, value: &Field) -> bool {
         && (value.is_nullable() || !stored.is_nullable())
 }
 
-/// The value of an aggregate call whose states are all in one row.
+/// The value of an aggregate call from states that are all in one row.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FinishState {
     call: MeasureCall,

@@ -1,5 +1,5 @@
-//! What a query groups by without need: the planner adds to a primary key all columns that it decides, so that they may be
-//! selected. A cube need not have those that are not.
+//! Removes redundant group columns: the planner adds to a primary key in GROUP BY all columns that depend on
+//! it, so that they may be selected. A cube need not have the columns that are not selected.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection}
 
 use crate::cube::grouping::distinct_groups;
 
-/// The projection over an aggregation without the columns that a key in GROUP BY decides and nobody asks for; none if
+/// The projection over an aggregation without the unused columns that a key in GROUP BY determines; none if
 /// there are no such columns.
 pub(super) fn without_implied(projection: &Projection) -> Result<Option<LogicalPlan>> {
     let mut conditions = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn without_implied(projection: &Projection) -> Result<Option<LogicalP
     Ok(Some(LogicalPlan::Projection(Projection::try_new(projection.expr.clone(), Arc::new(plan))?)))
 }
 
-/// Which columns of the aggregation expressions name; none if that is not plain, because a subquery may name them too.
+/// The columns of the aggregation that `expressions` use; none if unknown, because a subquery may use them too.
 fn used<'a>(aggregate: &Aggregate, expressions: impl Iterator<Item = &'a Expr>) -> Option<HashSet<usize>> {
     let mut used = HashSet::new();
     for expression in expressions {
@@ -63,7 +63,7 @@ fn has_subquery(expression: &Expr) -> bool {
     expression.exists(subquery).unwrap_or(true)
 }
 
-/// What is left to group by.
+/// The remaining group expressions.
 fn needed(aggregate: &Aggregate, used: &HashSet<usize>) -> Vec<Expr> {
     let mut groups: Vec<Option<&Expr>> = distinct_groups(aggregate).into_iter().map(Some).collect();
     for at in (0..groups.len()).filter(|at| !used.contains(at)) {

@@ -1,7 +1,7 @@
 //! Tables that are joined to the cells of a cuboid instead of to the rows.
 //!
-//! If the conditions of a join read only what is the same in all rows of a cell, then every row of the cell
-//! joins the same partners. Joining the cell as a whole repeats its states once for each partner, and
+//! If the conditions of a join read only values that are the same in all rows of a cell, then every row of the
+//! cell joins the same partners. Joining the cell as a whole repeats its states once for each partner, and
 //! merging a state k times is the same as k times the rows. So the aggregation can come first:
 //!
 //! ```text
@@ -31,7 +31,7 @@ use crate::cube::compile::CompiledCube;
 /// The name under which the cells are joined.
 const CELLS: &str = "cells";
 
-/// What is left to do when the cells of the smaller aggregation are there.
+/// The remaining work on the cells of the smaller aggregation.
 #[derive(Debug, Clone)]
 pub(super) struct Late {
     tables: Vec<LateTable>,
@@ -90,7 +90,7 @@ fn foreign_tables(cube: &CompiledCube, block: &Block) -> BTreeSet<usize> {
     foreign.map(|(i, _)| i).collect()
 }
 
-/// Sets of tables to join late, smallest first. The fact table stays: its rows are what a cube saves.
+/// Sets of tables to join late, smallest first. The fact table stays: a cube saves the read of its rows.
 fn choices(cube: &CompiledCube, block: &Block, foreign: &BTreeSet<usize>) -> Vec<BTreeSet<usize>> {
     let fact = cube.block.instances.first().map(|instance| &instance.table);
     let is_fact = |i: &usize| block.instances.get(*i).map(|instance| &instance.table) == fact;
@@ -108,8 +108,8 @@ fn choices(cube: &CompiledCube, block: &Block, foreign: &BTreeSet<usize>) -> Vec
     choices
 }
 
-/// The aggregation without the tables of `away`, by all that their joins and the groups need, and what is
-/// left to do.
+/// The aggregation without the tables of `away`, grouped by all expressions that their joins and the groups
+/// need, and the remaining work.
 fn split(block: &Block, away: &BTreeSet<usize>) -> std::result::Result<(Block, Late), Miss> {
     let touches = |expr: &Expr| !instances_of(expr).is_disjoint(away);
     if let Some(call) = block.aggregates.iter().find(|call| touches(call)) {
@@ -152,7 +152,7 @@ fn renumber(mut block: Block, away: &BTreeSet<usize>) -> Block {
     block
 }
 
-/// Collects what the cells must be grouped by.
+/// Collects the group expressions of the cells.
 struct Cells<'a> {
     away: &'a BTreeSet<usize>,
     keys: Vec<Expr>,

@@ -1,4 +1,4 @@
-//! What a segment gives: some were built before the cube got all that it has now.
+//! Matches with older segments, built before the cube got its latest cuboids and measures.
 //!
 //! ```text
 //! cube        (a, b) (a) (c)      sum(x) count(*) max(y)
@@ -6,8 +6,8 @@
 //! segment 2   (a, b) (a) (c)      sum(x) count(*) max(y)
 //! ```
 //!
-//! A query is matched with the cube as it is, and for segments that lack a measure it then reads also with
-//! the cube as it was: an average may come from sum and count before it has states of its own.
+//! A query is matched with the cube as it is, and for segments that lack a measure it then reads also with the
+//! cube as it was: an average may come from sum and count before it has states of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) struct Levels<'a> {
     block: &'a Block,
     asked: &'a Asked,
     now: Matches,
-    /// By the number of the first measure that was not there.
+    /// By the number of the first measure that was added later.
     before: BTreeMap<u32, Option<Matches>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Levels<'a> {
 struct Matches {
     /// With all of its conditions.
     checked: Result<Arc<Match>, Miss>,
-    /// Without those on the partition column, for segments all of whose rows fulfil them.
+    /// Without the conditions on the partition column, for segments in which all rows fulfil them.
     unchecked: Option<Arc<Match>>,
 }
 
@@ -49,11 +49,11 @@ pub(super) struct Pick<'s> {
     pub(super) level: u32,
 }
 
-/// Why a segment gives nothing.
+/// Why a segment cannot answer.
 pub(super) enum Gap {
-    /// The cube would not either.
+    /// The current cube could not answer either.
     Miss(Miss),
-    /// The next build adds what is lacking.
+    /// The next build adds the missing cuboid or measure.
     Lacking(String),
 }
 
@@ -69,7 +69,7 @@ impl<'a> Levels<'a> {
         Ok(Self { entry, compiled, droppable, block, asked, now, before: BTreeMap::new() })
     }
 
-    /// The smallest cuboid of `segment` that serves. `whole` tells that all of its rows are asked for.
+    /// The smallest cuboid of `segment` that serves. `whole`: the query asks for all of its rows.
     pub(super) fn pick<'s>(&mut self, segment: &'s SegmentEntry, whole: bool) -> Result<Pick<'s>, Gap> {
         let matched = self.now.of_segment(whole).map_err(Gap::Miss)?;
         if let Some(cuboid) = smallest(segment, &matched) {

@@ -21,18 +21,18 @@ use crate::cube::outer::refuses_null;
 pub(super) struct Match {
     /// Dimensions a cuboid must have.
     pub(super) needed: DimensionSet,
-    /// Whether every cell must stand for at least one row. That of the grand total may stand for none.
+    /// Whether every cell must stand for at least one row. The cell of the grand total may stand for none.
     pub(super) of_rows: bool,
     /// Conditions left to check on the cuboid's rows.
     pub(super) residual: Vec<Expr>,
     /// Group expressions over dimensions.
     pub(super) group: Vec<Expr>,
-    /// For each aggregate of the query, its state columns. The very same states come from raw rows if
-    /// the aggregate itself, as the block has it, is computed half-way.
+    /// For each aggregate of the query, its state columns. A partial aggregation of raw rows by the query's own
+    /// aggregate gives the same states.
     pub(super) states: Vec<Vec<Expr>>,
     /// The query's occurrence of the cube's fact table.
     pub(super) fact: usize,
-    /// Numbers of the measures whose states are read.
+    /// Numbers of the measures that are read.
     pub(super) measures: BTreeSet<u32>,
 }
 
@@ -75,17 +75,17 @@ impl Match {
     }
 }
 
-/// The name of a group column of what is aggregated.
+/// The name of a group column in the input of `FinishAggregate`.
 pub(super) fn group_name(position: usize) -> String {
     format!("g{position}")
 }
 
-/// What the joins of a query that are not those of the cube come to, normalised.
+/// Consequences of joins that differ between query and cube, normalised.
 #[derive(Default)]
 struct OuterJoins {
     /// Conditions that hold in the query too.
     assumed: Vec<Expr>,
-    /// Conditions of the query that hold in every cell that its others let pass.
+    /// Conditions of the query that hold in every cell that fulfils its other conditions.
     settled: Vec<Expr>,
 }
 
@@ -152,9 +152,8 @@ impl Attempt<'_> {
         Ok(assumed)
     }
 
-    /// Tables must be joined in the same way, or so that it makes no difference: a left join to a table
-    /// in which every row has its one partner is an inner join, and so is one whose rows without partner
-    /// a condition of the query refuses.
+    /// Tables must be joined in the same or an equivalent way: a left join is an inner join if every row has
+    /// exactly one partner in the table, or if a condition of the query refuses the rows without a partner.
     fn check_outer_joins(&self, query: &Block, predicates: &[Expr]) -> Result<OuterJoins, Miss> {
         let mut joins = OuterJoins::default();
         for (instance, paired) in query.instances.iter().zip(self.pairing) {
@@ -195,8 +194,8 @@ impl Attempt<'_> {
         let known = Equalities::of(predicates.iter().chain(assumed));
         let normal = self.normal_all(predicates.iter().chain(assumed));
         for condition in &self.cube.block.predicates {
-            // Normalised, every equality of one class looks alike; only the classes can tell. They know nothing of that of
-            // a column with itself.
+            // Normalised, every equality of one class looks alike; only the classes can tell. They do not
+            // record the equality of a column with itself.
             let holds = match column_pair(condition) {
                 Some((left, right)) if left != right => known.imply(condition),
                 _ => normal.contains(&normalize(condition, &self.cube.equal)),
@@ -227,7 +226,7 @@ impl Attempt<'_> {
         States { cube: self.cube }.of(&call)
     }
 
-    /// Numbers of the measures whose state columns `states` read.
+    /// Numbers of the measures with state columns in `states`.
     fn measures_of(&self, states: &[Vec<Expr>]) -> BTreeSet<u32> {
         let columns = states.iter().flatten().flat_map(Expr::column_refs);
         let names: HashSet<&str> = columns.map(|column| column.name.as_str()).collect();

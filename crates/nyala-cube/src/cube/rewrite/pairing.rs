@@ -1,4 +1,4 @@
-//! Which table of the cube each table of a query is.
+//! The pairing of a query's tables with the tables of a cube.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};

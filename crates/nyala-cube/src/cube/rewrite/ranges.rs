@@ -19,7 +19,7 @@ pub(super) struct Asked {
     pub(super) keys: KeySet,
     /// Whether rows without a key may.
     pub(super) nulls: bool,
-    /// Positions of the conditions that say exactly this and nothing more.
+    /// Positions of the conditions that `keys` and `nulls` express in full.
     pub(super) predicates: Vec<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Asked {
         Self { keys: KeySet::all(), nulls: true, predicates: Vec::new() }
     }
 
-    /// Reads the conditions on the column, or on one that is always equal, of instance `fact`.
+    /// Reads the conditions on the column of instance `fact`, or on a column that is always equal to it.
     pub(super) fn of(
         block: &Block,
         fact: usize,
@@ -65,7 +65,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The rows that fulfil `condition`; none if it reads anything but the key.
+    /// The rows that fulfil `condition`; none if it reads other columns than the key.
     fn rows(&self, condition: &Expr) -> Option<Rows> {
         match condition {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {

@@ -69,7 +69,7 @@ pub(super) fn raw_states(
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
 }
 
-/// The same with those rows only of a live fact table that were last written at `lsns`.
+/// The block with only the rows of a live fact table that were last written at `lsns`.
 fn written(block: &Block, fact: usize, lsns: &KeySet) -> Result<Block> {
     let mut block = block.clone();
     if let Some(instance) = block.instances.get_mut(fact) {

@@ -1,4 +1,4 @@
-//! What the rewrite decided and why, for EXPLAIN and the statistics.
+//! The decisions of the rewrite and their reasons, for EXPLAIN and the statistics.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,27 +12,27 @@ use crate::cube::block::Block;
 pub struct Report {
     /// In the order the plan was walked.
     pub blocks: Vec<BlockReport>,
-    /// All aggregations over tables, also those that no cube is near, for the history.
+    /// All aggregations over tables, also without any cube over these, for the history.
     pub asked: Vec<Asked>,
 }
 
-/// An aggregation, and what answered it.
+/// An aggregation, and the cube that answers it.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// What was asked.
+    /// The aggregation.
     pub block: Block,
     /// The cube that answers, and the dimensions of each cuboid that is read.
     pub cube: Option<(CubeId, QualifiedName, Vec<Vec<String>>)>,
-    /// The first reason why none answers; none if none was near.
+    /// The first reason why no cube answers; none if it reads no cube's fact table.
     pub reason: Option<String>,
 }
 
-/// What became of one aggregation.
+/// The outcome of one aggregation.
 #[derive(Debug, Clone)]
 pub struct BlockReport {
     /// The cuboid that answers it.
     pub chosen: Option<Chosen>,
-    /// Cubes that do not, with the one reason why.
+    /// Cubes that do not answer, each with one reason.
     pub misses: Vec<(String, String)>,
 }
 
@@ -46,9 +46,9 @@ pub struct Chosen {
     pub segments: Option<usize>,
     /// Tables that are joined to the cells.
     pub joined: Vec<String>,
-    /// What is read from the tables because no segment holds it.
+    /// Rows read from the tables because no segment holds them.
     pub raw: Option<String>,
-    /// What a segment lacks that a build would add.
+    /// Cuboids or measures that a segment lacks and a build would add.
     pub lacking: Option<String>,
     /// Whether the cube reads a live table, so that the next statement may be answered in another way.
     pub live: bool,

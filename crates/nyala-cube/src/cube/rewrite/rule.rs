@@ -1,4 +1,4 @@
-//! Replaces aggregations by the second half of one over a cuboid.
+//! Replaces aggregations by `FinishAggregate` over cuboids.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -55,17 +55,17 @@ impl ReadyCube {
     }
 }
 
-/// What a plan is routed by.
+/// The inputs of routing a plan.
 pub struct Routing<'a> {
     /// Cubes of the snapshot.
     pub cubes: &'a CubeIndex,
-    /// What constants are worked out with.
+    /// Context for the evaluation of constants.
     pub simplify: &'a SimplifyContext,
     /// The versions of live tables that the statement reads.
     pub pins: &'a Pins,
 }
 
-/// The cubes of one catalog snapshot by fact table, so that a query meets only those that could matter.
+/// The cubes of one catalog snapshot by fact table, so that a query considers only cubes over its tables.
 #[derive(Debug, Default)]
 pub struct CubeIndex {
     by_fact: HashMap<QualifiedName, Vec<Arc<ReadyCube>>>,
@@ -83,7 +83,7 @@ impl CubeIndex {
         Self { by_fact }
     }
 
-    /// Cubes whose fact table `block` reads.
+    /// Cubes over a fact table that `block` reads.
     fn candidates(&self, block: &Block) -> Vec<&Arc<ReadyCube>> {
         let tables: BTreeSet<&QualifiedName> = block.instances.iter().map(|i| &i.table).collect();
         tables.into_iter().filter_map(|table| self.by_fact.get(table)).flatten().collect()
@@ -101,8 +101,8 @@ impl CubeIndex {
     }
 }
 
-/// Routes every aggregation of `plan` on its own, those in subqueries included. What no cube answers
-/// stays as it was.
+/// Routes every aggregation of `plan` on its own, also in subqueries. An aggregation that no cube answers stays
+/// unchanged.
 pub fn rewrite(plan: LogicalPlan, routing: &Routing<'_>, report: &mut Report) -> Result<LogicalPlan> {
     let rewritten = plan.transform_down_with_subqueries(|node| {
         let answer = match &node {
@@ -146,7 +146,7 @@ fn rewrite_conditions(
     Ok(rewritten.data)
 }
 
-/// An aggregation without the expressions that GROUP BY repeats: they are one column of what it gives.
+/// An aggregation without repeated expressions in GROUP BY: they give only one output column.
 fn grouped_once(aggregate: &Aggregate) -> datafusion::error::Result<Cow<'_, Aggregate>> {
     let groups = distinct_groups(aggregate);
     if groups.len() == aggregate.group_expr.len() {
@@ -166,13 +166,13 @@ fn grouped_by_all(input: &Arc<LogicalPlan>) -> datafusion::error::Result<Option<
     Aggregate::try_new(Arc::clone(input), columns, Vec::new()).map(Some)
 }
 
-/// IN asks its subquery for the expression it gives, which only a projection can tell.
+/// IN needs an output expression of its subquery, which only a projection has.
 fn with_columns(answer: LogicalPlan) -> Result<LogicalPlan> {
     let columns: Vec<Expr> = answer.schema().columns().into_iter().map(Expr::Column).collect();
     Ok(LogicalPlanBuilder::from(answer).project(columns)?.build()?)
 }
 
-/// What a cube would answer: the whole of a plain aggregation, or each grouping set on its own.
+/// A cube's answer: to the whole of a plain aggregation, or to each grouping set on its own.
 struct Answer<'a> {
     cube: &'a ReadyCube,
     parts: Vec<(Candidate<'a>, Option<Late>)>,
@@ -280,7 +280,7 @@ fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &
     // The closure never fails, so the walk cannot either.
     let _ = LogicalPlan::apply_with_subqueries(&aggregate.input, |node| {
         match node {
-            // It is looked at on its own.
+            // A nested aggregation is routed on its own.
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
             LogicalPlan::TableScan(scan) => {
                 let near = table_of(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();

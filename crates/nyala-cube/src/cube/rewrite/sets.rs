@@ -58,7 +58,7 @@ fn members(set: &QuerySet) -> usize {
     set.members.iter().filter(|member| **member).count()
 }
 
-/// The group columns of the whole aggregation, out of those of one set.
+/// The group columns of the whole aggregation, made from the group columns of one set.
 fn group_columns(aggregate: &Aggregate, set: &QuerySet) -> Result<Vec<Expr>> {
     let mut columns = Vec::new();
     let mut taken = 0;

@@ -1,7 +1,7 @@
 //! Where the states of an aggregate call come from: expressions over the columns of a cuboid.
 //!
-//! A cell stands for all rows with its values of the dimensions, so whatever is computed from dimensions
-//! is the same in each of them. A condition over dimensions holds for a whole cell or not at all:
+//! A cell stands for all rows with its values of the dimensions, so an expression over dimensions is the same
+//! in each of them. A condition over dimensions holds for a whole cell or not at all:
 //!
 //! ```text
 //! sum(x)                               the state of measure sum(x)
@@ -36,8 +36,8 @@ pub(super) struct CellStates {
     pub(super) columns: Vec<Expr>,
     /// Dimensions the cuboid must have.
     pub(super) needed: DimensionSet,
-    /// Whether they hold only for cells that stand for at least one row. The grand total of no rows is a
-    /// cell without.
+    /// Whether they hold only for cells that stand for at least one row. The grand total of no rows is a cell
+    /// without rows.
     pub(super) of_rows: bool,
 }
 
@@ -160,8 +160,8 @@ impl<'a> States<'a> {
         self.in_state_types(call, states)
     }
 
-    /// States made of the dimensions themselves, as if each cell were one row: right for functions to
-    /// which a row's repetition means nothing.
+    /// States made of the dimensions themselves, as if each cell were one row: right for functions that ignore
+    /// duplicate rows.
     fn made(self, call: &Call) -> Result<Option<CellStates>, Miss> {
         if !call.conditions.is_empty() || !ignores_duplicates(&call.function, call.distinct) {
             return Ok(None);
@@ -193,7 +193,7 @@ impl<'a> States<'a> {
         Ok((call, Arc::new(Schema::new(fields))))
     }
 
-    /// States are merged by position and type: what was computed takes the exact types of the call's.
+    /// States are merged by position and type: computed states take the exact types of the call's states.
     pub(super) fn in_state_types(self, call: &Call, mut states: CellStates) -> Result<CellStates, Miss> {
         let (typed, flat) = self.typed(call)?;
         let fields = state_fields(&typed, &flat)?;
@@ -233,7 +233,7 @@ pub(super) fn states_of(measure: &CompiledMeasure) -> CellStates {
     CellStates { columns: columns.collect(), needed: DimensionSet::EMPTY, of_rows: false }
 }
 
-/// The states of the first branch whose condition a cell fulfils.
+/// The states of the first branch with a condition that the cell fulfils.
 fn choose(branches: Vec<(Expr, CellStates)>, otherwise: CellStates) -> CellStates {
     let parts = || branches.iter().map(|(_, states)| states).chain([&otherwise]);
     let needed = parts().fold(DimensionSet::EMPTY, |all, states| all.union(states.needed));

@@ -28,7 +28,7 @@ const MOST_VALUES: u64 = 1 << 22;
 
 /// The dictionaries of one pass over the rows.
 pub(in crate::cube::build) struct Coding {
-    /// By position of the dimension; none for those that keep their values.
+    /// By position of the dimension; none for a dimension that keeps its values.
     dictionaries: Vec<Option<Arc<Dictionary>>>,
     /// Positions of the dimensions, fewest values first.
     order: Vec<usize>,
@@ -42,7 +42,7 @@ pub(in crate::cube::build) struct Coding {
 const SEGMENT: &str = "@segment";
 
 impl Coding {
-    /// Codes for the dimensions of which the `order` says that they have few values.
+    /// Codes for the dimensions with few values by this `order`.
     pub(in crate::cube::build) fn new(
         cube: &CompiledCube,
         order: &Order,
@@ -94,9 +94,9 @@ impl Coding {
         Ok(LogicalPlanBuilder::from(flat.input.as_ref().clone()).project(columns)?.build()?)
     }
 
-    /// Plans the cuboid over `set` from such rows, as
+    /// Plans the cuboid over `set` from rows with codes, as
     /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from others. The set is not empty, or
-    /// there are segments; then each cell tells its own, in whose order they come.
+    /// there are segments; then each cell has the code of its segment, and cells are ordered by it.
     pub(in crate::cube::build) fn cuboid_plan(
         &self,
         cube: &CompiledCube,
@@ -141,9 +141,9 @@ impl Coding {
     }
 }
 
-/// Whether a dimension is one of a table that is joined. There each of its rows is looked up once, and codes are
-/// smaller to carry through joins. In the fact table values would be looked up, and kept, of rows that belong
-/// to other ranges.
+/// Whether a dimension belongs to a joined table. There each row's value is looked up once, and codes are
+/// smaller to carry through joins. In the fact table, values of rows in other ranges would be looked up and
+/// kept too.
 fn is_joined(cube: &CompiledCube, dimension: usize) -> bool {
     cube.block.group.get(dimension).is_some_and(|expr| !instances_of(expr).contains(&0))
 }
@@ -153,7 +153,7 @@ fn with_segment(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new(schema.fields().iter().cloned().chain([segment]).collect::<Vec<_>>()))
 }
 
-/// Types that grouping has a fast table for. What else there is is rare.
+/// Whether grouping has a fast table for the type. Other types are rare.
 fn has_codes(data_type: &DataType) -> bool {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Decimal128, LargeBinary, LargeUtf8, Time32, Time64,

@@ -12,11 +12,11 @@ use datafusion::logical_expr::EmitTo;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
-/// Numbers values in the order they come in, from 1 on; null is 0. Once the rows have all been seen it is
-/// closed, and tells the rank of each value.
+/// Numbers values in the order they come in, from 1 on; null is 0. After the last row it is closed, and gives
+/// the rank of each value.
 pub(super) struct Dictionary {
     name: String,
-    /// Codes have so many bits.
+    /// Number of bits of a code.
     bits: u32,
     state: Mutex<State>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Dictionary {
 enum State {
     Open {
         values: Box<dyn GroupValues>,
-        /// Where each row of a batch stands; kept, because it is as long each time.
+        /// The group of each row of a batch; the vector is reused, because it is as long each time.
         groups: Vec<usize>,
         memory: MemoryReservation,
     },
@@ -117,7 +117,7 @@ impl Ranks {
         Ok(Self { of_codes, values: take(values, &order, None)? })
     }
 
-    /// The values of these ranks; that of 0 is null.
+    /// The values of these ranks; rank 0 is null.
     pub(super) fn values(&self, ranks: Vec<u32>) -> Result<ArrayRef> {
         let nulls = ranks.contains(&0);
         let positions: UInt32Array = if nulls {
@@ -129,7 +129,7 @@ impl Ranks {
     }
 }
 
-/// The numbers in a column of codes; those of rows that an outer join made are null, and count as 0.
+/// The numbers in a column of codes; rows added by an outer join have null, which counts as 0.
 pub(super) fn numbers(column: &ArrayRef) -> Result<std::borrow::Cow<'_, [u32]>> {
     let codes = column.as_primitive_opt::<UInt32Type>();
     let codes = codes.ok_or_else(|| exec_datafusion_err!("a column of codes has no codes"))?;

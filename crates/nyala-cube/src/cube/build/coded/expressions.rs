@@ -14,7 +14,7 @@ use nyala_model::KeyField;
 
 use super::dictionary::numbers;
 
-/// What is computed from codes, or from a word of them.
+/// An expression over codes, or over a word of codes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum KeyExpr {
     /// A word of a key, from the columns that have the codes.

@@ -27,11 +27,11 @@ pub(super) enum Part {
     Plain(usize),
 }
 
-/// A field of a word, and the dictionary of its codes; that of segments has none.
+/// A field of a word, and the dictionary of its codes; the field of segments has none.
 pub(super) type CodedField = (KeyField, Option<Arc<Dictionary>>);
 
 impl Key {
-    /// What flat rows with codes are grouped by.
+    /// The group expressions over flat rows with codes.
     pub(super) fn expressions(&self, rows: &SchemaRef) -> Vec<(Arc<dyn PhysicalExpr>, String)> {
         let expressions = self.parts.iter().enumerate().map(|(i, part)| {
             let expr: Arc<dyn PhysicalExpr> = match part {

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 use nyala_model::{KeyRange, SegmentRange, bits_of, range_codes};
 
-/// For each row the position of its segment, from 1 on; 0 for those of none.
+/// For each row the position of its segment, from 1 on; 0 for rows of no segment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::cube::build) struct SegmentCodes {
     ranges: Vec<KeyRange>,
