@@ -1,4 +1,5 @@
-//! What becomes of values that are cast: their order, what tells them apart, what is behind the point.
+//! The effect of casts on values: their order, whether they stay distinct, and their digits after the decimal
+//! point.
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast_with_options;
@@ -45,12 +46,12 @@ pub fn can_be_undone(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// Whether clocks of a time zone show what timestamps without one do.
+/// Whether clocks of a time zone show the same as timestamps without a zone.
 fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "Z" | "Etc/UTC" | "+00:00")
 }
 
-/// How a cast to whole numbers is led to the nearest one, as PostgreSQL and DuckDB do it: Arrow leaves off what is behind the point.
+/// How a cast to whole numbers is made to round to the nearest one, as in PostgreSQL and DuckDB: Arrow truncates.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Nearest {
     /// Decimals are cast to this type first, which rounds halves away from zero.
@@ -59,7 +60,7 @@ pub enum Nearest {
     Rint,
 }
 
-/// Whether and how a cast must be led to the nearest whole number.
+/// Whether and how a cast must be made to round to the nearest whole number.
 pub fn nearest(from: &DataType, to: &DataType) -> Option<Nearest> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     if !to.is_integer() {
@@ -119,7 +120,7 @@ pub fn always_fits(from: &DataType, to: &DataType) -> bool {
 enum Whole {
     /// The largest.
     Largest,
-    /// Those with so many digits, whatever the digits are.
+    /// Every number with so many digits.
     Every,
 }
 

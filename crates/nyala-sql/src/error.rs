@@ -1,7 +1,7 @@
-//! What a statement can end with besides an answer.
+//! How a statement ends without an answer.
 //!
-//! There are few kinds, each chosen by what the user can do next. Errors stay typed on their way
-//! through DataFusion (as `External`) and are recovered by type.
+//! There are few kinds, one for each next step of the user. Errors stay typed on their way through DataFusion
+//! (as `External`) and are recovered by type.
 
 mod foreign;
 mod live;
@@ -45,7 +45,7 @@ pub enum ErrorKind {
     InvalidDefinition,
     /// A setting or parameter with an unusable value: correct the value.
     InvalidParameter,
-    /// Well-formed SQL whose parts do not fit together: correct the statement.
+    /// Well-formed SQL with parts that do not fit together: correct the statement.
     InvalidText,
     /// A value that cannot be computed: correct the data or the expression.
     Data,
@@ -59,7 +59,7 @@ pub enum ErrorKind {
     DivisionByZero,
     /// NULL for a column that allows none: give a value, or leave the column to its default.
     NullValue,
-    /// Something Nyala does not do: ask in another way.
+    /// Nyala does not support it: ask in another way.
     Unsupported,
     /// The statement is larger or deeper than allowed: make it smaller, or raise the limit.
     LimitExceeded,
@@ -69,7 +69,7 @@ pub enum ErrorKind {
     TooManyQueries,
     /// No space left on the disk: free some.
     DiskFull,
-    /// Someone asked for the end.
+    /// A user or an operator cancelled it.
     Cancelled,
     /// The statement took longer than `statement_timeout`.
     Timeout,
@@ -77,17 +77,17 @@ pub enum ErrorKind {
     Unreadable,
     /// A file of Nyala's own is not as it was written: run the statement again, and see to the disk.
     Corrupt,
-    /// It was not granted: ask whoever may grant it.
+    /// The role may not do this: ask for the grant.
     PermissionDenied,
-    /// Something else needs the object or works on it: wait, or end that first.
+    /// Another object or statement needs the object: wait, or end that first.
     InUse,
     /// Another statement changed the rows first: read them again and retry.
     Conflict,
     /// The store takes no writes, because of its disk: look at that.
     ReadOnly,
-    /// Nobody knows whether the write will be found after a restart: look before you write it again.
+    /// The write may or may not be found after a restart: look before you write it again.
     Unconfirmed,
-    /// What was asked for is no longer kept: begin anew.
+    /// The data asked for is no longer kept: begin anew.
     Gone,
     /// The server is stopping: connect again later.
     ShuttingDown,
@@ -95,13 +95,13 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// A failed statement: what went wrong, and the next step where there is one worth naming.
+/// A failed statement: the fault, and the next step where there is one worth naming.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct QueryError {
-    /// What the client can do about it.
+    /// The client's next step, as a class of errors.
     pub kind: ErrorKind,
-    /// What went wrong, naming the thing; lower case, no full stop.
+    /// The fault, with the name of the object; lower case, no full stop.
     pub message: String,
     /// The next step.
     pub hint: Option<String>,

@@ -1,4 +1,4 @@
-//! `changes('table', after_lsn)`: what happened to a live table, as rows.
+//! `changes('table', after_lsn)`: the changes of a live table, as rows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use nyala_storage::oplog::{Change, ChangeFeed};
 
 use super::table::LiveRef;
 
-/// Columns before those of the table: the LSN of the statement, and what it did.
+/// Columns before those of the table: the LSN of the statement, and its operation.
 const LSN: &str = "_lsn";
 const OPERATION: &str = "_op";
 /// So much log is read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
-/// Finds a live table by what a statement calls it.
+/// Finds a live table by its name in a statement.
 pub type Finder = Box<dyn Fn(&str) -> std::result::Result<(Arc<LiveRef>, Schema), QueryError> + Send + Sync>;
 
 /// The function.
@@ -83,7 +83,7 @@ pub fn change_schema(table: &Schema) -> SchemaRef {
     Arc::new(Schema::new(own.into_iter().chain(columns).collect::<Vec<_>>()))
 }
 
-/// The changes of one table after an LSN, up to what there is when it is read.
+/// The changes of one table after an LSN, up to the last one when it is read.
 #[derive(Debug)]
 pub struct ChangesProvider {
     table: Arc<LiveRef>,
@@ -181,8 +181,8 @@ async fn step(mut feed: ChangeFeed, schema: SchemaRef) -> Result<(ChangeFeed, Op
     read.await.map_err(QueryError::internal)?
 }
 
-/// A change as rows: one for each row that was written or deleted, one for what concerns all. Its columns have the names of
-/// `schema` already.
+/// A change as rows: one for each row that was written or deleted, one for a change of the whole table. Its columns
+/// have the names of `schema` already.
 pub fn change_rows(change: &Change, schema: &SchemaRef) -> Result<RecordBatch> {
     let (lsn, operation, rows) = match change {
         Change::Upserted { lsn, rows } => (*lsn, "upsert", Some(rows)),

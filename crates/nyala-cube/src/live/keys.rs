@@ -84,7 +84,7 @@ fn is_column(expression: &Expr, name: &str) -> bool {
     matches!(expression, Expr::Column(column) if column.name == name)
 }
 
-/// A literal as a value of the type. Only texts change theirs, which cannot change what they equal.
+/// A literal as a value of the type. Only texts are cast, which cannot change the keys that they equal.
 fn literal(expression: &Expr, data_type: &DataType) -> Option<ScalarValue> {
     let Expr::Literal(value, _) = expression else { return None };
     if value.data_type() == *data_type {

@@ -32,7 +32,7 @@ pub fn check_options(given: &BTreeMap<String, String>) -> Result<()> {
     store_options(given).map(|_| ())
 }
 
-/// What a store is opened with.
+/// The options for opening a store.
 pub(super) fn store_options(given: &BTreeMap<String, String>) -> Result<StoreOptions> {
     let mut options = StoreOptions::default();
     for (name, value) in given {

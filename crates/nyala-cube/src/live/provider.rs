@@ -139,7 +139,7 @@ impl TableProvider for LiveProvider {
         Ok(Arc::new(exec))
     }
 
-    /// Conditions narrow what is read; they are checked on the rows all the same.
+    /// Conditions narrow the read; the plan checks them on the rows all the same.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],
@@ -152,7 +152,7 @@ impl TableProvider for LiveProvider {
     }
 }
 
-/// Whether a condition is about one row and nothing else: no other query, and no chance.
+/// Whether a condition depends on one row alone: on no other query, and not on chance.
 fn is_of_rows(condition: &Expr) -> datafusion::error::Result<bool> {
     let asks = condition.exists(|expression| {
         Ok(matches!(

@@ -1,4 +1,4 @@
-//! Which parts of a live table a filter can match, by what is known of their values.
+//! Which parts of a live table a filter can match, by the bounds of their values.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicate
 use nyala_sql::pruning::ordered_part;
 use nyala_storage::oplog::{Part, Version};
 
-/// What rows must fulfil, in terms of bounds; none if that says nothing.
+/// The filter in terms of bounds; none if bounds decide no part of it.
 pub(super) fn predicate(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -38,7 +38,7 @@ pub(super) fn kept(version: &Version, parts: &[Part], predicate: &PruningPredica
     kept.unwrap_or_else(|_| vec![true; parts.len()])
 }
 
-/// What is known of parts, as DataFusion asks for it.
+/// The bounds of parts, as DataFusion asks for them.
 struct Parts<'a> {
     version: &'a Version,
     schema: SchemaRef,

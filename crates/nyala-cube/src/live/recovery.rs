@@ -1,4 +1,4 @@
-//! Disk stores on their way into memory, for those who look whether they get on.
+//! Progress of disk stores on their way into memory, for the operator.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ pub struct Recovery {
     pub phase: &'static str,
     /// How far it has come within its phase.
     pub progress: String,
-    /// Another one whenever something was done.
+    /// Another number whenever progress was made.
     pub sign: u64,
     /// Since it was begun.
     pub took: Duration,
 }
 
-/// The stores that are being opened, or whose values are being read.
+/// The stores that are being opened, or have values still to be read.
 pub fn recoveries(stores: &LiveStores) -> Vec<Recovery> {
     let stores = stores.all().into_iter().zip(0..);
     let recovering = stores.filter_map(|(store, id)| {

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 
 use super::options::store_options;
 
-/// How often a store that is being closed is looked at for the last of those that read from it.
+/// How often a store that is being closed is checked for its last reader.
 const LAST_READER_POLL: Duration = Duration::from_millis(5);
-/// How long a close waits for them. A store that is not closed in order is recovered at the next start.
+/// How long a close waits for readers. A store that is not closed in order is recovered at the next start.
 const LAST_READER_WAIT: Duration = Duration::from_secs(2);
 
-/// A disk store, open or on its way. Who wants something of it waits for nobody but its own recovery.
+/// A disk store, open or on its way. Its statements wait for its own recovery only.
 #[derive(Debug)]
 pub struct OpenStore {
     entry: Arc<DiskStoreEntry>,
@@ -100,7 +100,7 @@ impl OpenStore {
                 StoreState::Failed(error)
             }
         };
-        // A store that was closed meanwhile stays closed; what was opened is dropped here.
+        // A store that was closed meanwhile stays closed; the newly opened one is dropped here.
         self.state.send_if_modified(|current| {
             let awaited = matches!(current, StoreState::Opening);
             if awaited {

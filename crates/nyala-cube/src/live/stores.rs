@@ -12,7 +12,7 @@ use super::store::OpenStore;
 
 type ByName = BTreeMap<String, Arc<OpenStore>>;
 
-/// All disk stores, by name. Whoever looks one up takes no lock, whatever the others are doing.
+/// All disk stores, by name. A look-up takes no lock, even during changes.
 #[derive(Debug)]
 pub struct LiveStores {
     data_dir: PathBuf,
@@ -48,7 +48,7 @@ impl LiveStores {
         self.stores.load().values().cloned().collect()
     }
 
-    /// Opens one that nobody knows of yet.
+    /// Opens one that is not in the list yet.
     pub async fn open(&self, entry: DiskStoreEntry) -> nyala_sql::error::Result<Arc<OpenStore>> {
         let store = OpenStore::start(Arc::new(entry), &self.data_dir, self.budget.clone());
         store.opened().await?;

@@ -32,7 +32,7 @@ pub struct FileSums {
     tail: Option<Tail>,
 }
 
-/// The part of a file whose checksum is in the catalog.
+/// The end of a file, with the checksum that is in the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tail {
     pub from: u64,
@@ -59,7 +59,7 @@ impl FileSums {
         }
     }
 
-    /// Ends the last block: what is added from now on is the tail. Gives the checksums of all blocks for the footer.
+    /// Ends the last block: bytes added from now on are the tail. Gives the checksums of all blocks for the footer.
     pub fn seal(&mut self) -> String {
         if !self.bytes.is_multiple_of(BLOCK_BYTES) {
             self.blocks.push(self.open);
@@ -91,7 +91,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// From the footer of a file whose tail begins at `end`; none if they do not cover all before it.
+    /// From the footer of a file with a tail that begins at `end`; none if they do not cover all before it.
     pub fn decode(text: &str, end: u64) -> Option<Self> {
         let bytes = STANDARD.decode(text).ok()?;
         let (sums, rest) = bytes.as_chunks::<4>();
@@ -111,7 +111,7 @@ impl Blocks {
         (range.end <= self.end).then_some(from..to)
     }
 
-    /// Where the first block begins that is not as it was written, among those whose bytes these are from `from` on.
+    /// Start of the first damaged block among those of `bytes`, which begin at `from`.
     pub fn find_damage(&self, from: u64, bytes: &[u8]) -> Option<u64> {
         let first = usize::try_from(from / BLOCK_BYTES).unwrap_or(usize::MAX);
         let size = usize::try_from(BLOCK_BYTES).unwrap_or(usize::MAX);
@@ -121,7 +121,7 @@ impl Blocks {
     }
 }
 
-/// `ranges` with those that touch made one, in order.
+/// `ranges` in order, with touching ones joined.
 pub fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();

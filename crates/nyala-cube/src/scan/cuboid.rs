@@ -33,8 +33,8 @@ pub struct CuboidPart {
     pub cuboid: CuboidEntry,
 }
 
-/// In a session's configuration: a plan is made without knowing what its filters compare with. Scans of memory
-/// are left open, to be given rows when it is known ([`HotCuboidExec::refiltered`]).
+/// In a session's configuration: a plan is made without the values that its filters compare with. Scans of memory are
+/// left open, to be given rows when the values are known ([`HotCuboidExec::refiltered`]).
 #[derive(Debug)]
 pub struct WithoutValues;
 impl CuboidPart {
@@ -62,12 +62,12 @@ pub struct CuboidTable {
 }
 
 impl CuboidTable {
-    /// A table over `parts`, whose files have `schema`.
+    /// A table over `parts`, with files of `schema`.
     pub fn new(parts: Vec<CuboidPart>, schema: SchemaRef) -> Self {
         Self { parts, schema }
     }
 
-    /// The cuboid from its files, whatever is in memory.
+    /// Reads the cuboid from its files, even if it is in memory.
     pub fn scan_files(
         &self,
         state: &dyn Session,

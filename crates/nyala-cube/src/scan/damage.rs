@@ -7,9 +7,9 @@ use nyala_sql::error::{ErrorKind, QueryError};
 use object_store::path::Path;
 use tokio::sync::{mpsc, oneshot};
 
-/// How long a scan waits until the catalog has recorded what it found.
+/// How long a scan waits until the catalog has recorded the damage.
 const RECORDING: Duration = Duration::from_secs(10);
-/// `EIO`: the disk cannot read back what was written to it.
+/// `EIO`: the disk cannot read back written data.
 const IO_ERROR: i32 = 5;
 
 /// Why a cuboid's file cannot be read.
@@ -22,7 +22,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// What a statement ends with that reads the file.
+    /// The error of a statement that reads the file.
     pub fn into_error(self, path: &Path) -> QueryError {
         match self {
             Self::Found(reason) => damaged(path, &reason),
@@ -62,7 +62,7 @@ fn has_code(error: &object_store::Error, code: i32) -> bool {
 pub struct FoundDamage {
     /// Its path within the data folder.
     pub path: String,
-    /// What is wrong with it.
+    /// The damage.
     pub reason: String,
     /// Told when it is recorded.
     pub recorded: oneshot::Sender<()>,
@@ -84,7 +84,7 @@ impl DamageReports {
         let (recorded, done) = oneshot::channel();
         let found = FoundDamage { path: path.to_string(), reason: reason.to_owned(), recorded };
         if self.0.send(found).is_ok() {
-            // If nobody listens any more, or it takes too long, the statement fails as it does anyway.
+            // If the receiver is gone, or it takes too long, the statement fails as it does anyway.
             let _ = tokio::time::timeout(RECORDING, done).await;
         }
     }

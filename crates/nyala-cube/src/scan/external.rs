@@ -67,7 +67,7 @@ impl ExternalTable {
         &self.entry
     }
 
-    /// What its files are.
+    /// Format of its files.
     pub fn format(&self) -> FileFormat {
         self.format
     }
@@ -97,7 +97,7 @@ pub(super) fn format_name(format: FileFormat) -> &'static str {
     }
 }
 
-/// Folders are read by file name extension, single files whatever they are called.
+/// Folders are read by file name extension, single files by any name.
 pub(super) fn listing_url(location: &Location, format: FileFormat) -> Result<ListingTableUrl> {
     let url = ListingTableUrl::parse(location.url().as_str())?;
     if !location.is_folder() {

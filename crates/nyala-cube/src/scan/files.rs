@@ -1,4 +1,4 @@
-//! The files of a table as they lie there now: what a segment's freshness is judged by.
+//! The present files of a table, from which a segment's freshness is judged.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ struct SourceFile {
     statistics: Option<Arc<Statistics>>,
 }
 
-/// What is known of one column of one file.
+/// The range of one column in one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRange {
     /// Nothing: any value may be in it.
@@ -45,8 +45,8 @@ pub enum ColumnRange {
 }
 
 impl TableFiles {
-    /// Lists the files of `table`. `statistics` asks for what is known of their columns, which takes a
-    /// look into every file that was not looked into before.
+    /// Lists the files of `table`. `statistics` asks for the ranges of their columns, which takes a look into
+    /// every file that was not looked into before.
     pub async fn list(table: &ExternalTable, state: &SessionState, statistics: bool) -> Result<Self> {
         let mut files: Vec<SourceFile> =
             table.files(state, statistics).await?.into_iter().map(SourceFile::new).collect();
@@ -65,7 +65,7 @@ impl TableFiles {
         self.statistics
     }
 
-    /// The files for which `wanted` holds, given what is known of a column of theirs.
+    /// The files for which `wanted` holds, given the range of one of their columns.
     pub fn fingerprint(&self, column: Option<usize>, wanted: impl Fn(&ColumnRange) -> bool) -> SourceFiles {
         let chosen: Vec<&SourceFile> =
             self.files.iter().filter(|file| wanted(&file.column(column))).collect();
@@ -74,7 +74,7 @@ impl TableFiles {
         SourceFiles { table: self.table.clone(), files: chosen.len() as u64, fingerprint, live: None }
     }
 
-    /// What is known of a column in each file, with the file's rows if they were counted.
+    /// The range of a column in each file, with the file's rows if they were counted.
     pub fn column(&self, column: usize) -> impl Iterator<Item = (ColumnRange, Option<u64>)> {
         self.files.iter().map(move |file| (file.column(Some(column)), file.rows()))
     }

@@ -17,7 +17,7 @@ use nyala_storage::object::Location;
 use super::external::{base_options, listing_url};
 use super::stores::Stores;
 
-/// What a user asked for.
+/// The parts of a CREATE EXTERNAL TABLE statement.
 #[derive(Debug)]
 pub struct TableRequest {
     /// The table.

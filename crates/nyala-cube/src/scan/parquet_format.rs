@@ -22,7 +22,7 @@ use object_store::{ObjectMeta, ObjectStore};
 use super::bounds::sound_metadata;
 use super::sound_reader::SoundReaderFactory;
 
-/// DataFusion's format. What it asks of a file it finds in the cache of metadata, where only sound ones are put.
+/// DataFusion's format. It finds the metadata of files in the cache, where only sound metadata is put.
 #[derive(Debug)]
 pub(super) struct SoundParquet {
     parquet: Arc<dyn FileFormat>,

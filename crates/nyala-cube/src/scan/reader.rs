@@ -85,7 +85,7 @@ impl CheckedReader {
 
     fn cached(&self) -> Option<Arc<Footer>> {
         let entry = self.footers.get(&self.meta.location).filter(|entry| entry.is_valid_for(&self.meta))?;
-        // The cache gives the trait only, and what it holds is shared.
+        // The cache gives the trait only, and its entries are shared.
         entry.file_metadata.as_any().downcast_ref::<Footer>().map(|footer| Arc::new(footer.clone()))
     }
 

@@ -19,8 +19,8 @@ use parquet::file::metadata::ParquetMetaData;
 
 use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
 
-/// Gives the page index together with the footer, from the cache after the first time, and only pages that are what their
-/// headers say.
+/// Gives the page index together with the footer, from the cache after the first time, and only pages that agree with
+/// their headers.
 ///
 /// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by
 /// it; but it takes an index that comes with the footer, and cuboids always prune.
@@ -72,7 +72,7 @@ impl SoundReader {
         }
     }
 
-    /// Checks what lies within a column's pages; other parts of a file were checked before.
+    /// Checks the pages of a column; other parts of a file were checked before.
     fn check(&self, range: &Range<u64>, bytes: &[u8]) -> Result<()> {
         let groups = self.metadata.iter().flat_map(|metadata| metadata.row_groups());
         for column in groups.flat_map(|group| group.columns()) {

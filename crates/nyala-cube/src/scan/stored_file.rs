@@ -15,14 +15,14 @@ use super::damage::Damage;
 /// So much is read at once when all of a file is verified, in bytes: a multiple of the size of a block.
 const VERIFIED_AT_ONCE: u64 = 4 << 20;
 
-/// What the tail of a file says.
+/// The decoded tail of a file.
 #[derive(Debug, Clone)]
 pub struct Footer {
     pub metadata: Arc<ParquetMetaData>,
     pub blocks: Arc<Blocks>,
 }
 
-/// A file, and what the catalog records of it.
+/// A file, and its record in the catalog.
 #[derive(Debug)]
 pub struct StoredFile {
     store: Arc<dyn ObjectStore>,
@@ -117,7 +117,7 @@ fn parse(tail: &Bytes, file_bytes: u64) -> parquet::errors::Result<ParquetMetaDa
     reader.finish()
 }
 
-/// The bytes of `range` from those of `wide` ranges, one of which holds it.
+/// The bytes of `range`, cut out of the `wide` range around it.
 fn slice(wide: &[Range<u64>], read: &[Bytes], range: &Range<u64>) -> Option<Bytes> {
     let at = wide.partition_point(|wide| wide.start <= range.start).checked_sub(1)?;
     let (start, bytes) = (wide.get(at)?.start, read.get(at)?);

@@ -15,7 +15,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use url::Url;
 
-/// Where the node's own files lie, whatever its data folder is called today.
+/// URL of the node's own files, independent of the path of its data folder.
 pub const DATA_STORE: &str = "nyala://data/";
 
 /// Opens each store once and keeps it. Every read of a query goes through here, and only to stores of locations that were

@@ -14,7 +14,8 @@ use super::{ErrorKind, QueryError};
 
 /// How a query is told that it, and not the pool, is at its limit (`query/resources/memory.rs`).
 const GROUP_IS_FULL: &str = "bytes that resource group";
-/// How DataFusion says that too much is spilled. It hides in an I/O error, and names a setting that nobody can set here.
+/// DataFusion's text for too much spilling. It hides in an I/O error, and names a setting that users cannot change
+/// here.
 const TOO_MUCH_SPILLED: &str = "spilling process has exceeded the allowable limit";
 
 /// How casts say that a type has no room for a number.
@@ -115,7 +116,7 @@ pub(super) fn from_arrow(error: &ArrowError) -> QueryError {
     }
 }
 
-/// Of a text that could not be read as a value, what it is not; Arrow says so in words only.
+/// The kind of value that a text failed to parse as; Arrow tells it in the message only.
 fn unread(text: &str) -> Option<ErrorKind> {
     let is_time =
         |name: &str| ["Date", "Time", "Duration", "Interval"].iter().any(|time| name.starts_with(time));
@@ -187,7 +188,7 @@ fn from_object_store(error: &object_store::Error) -> QueryError {
             .map_or_else(|| unreadable(&error.to_string()), QueryError::from),
         object_store::Error::Generic { source, .. } => match find_io(source.as_ref()) {
             Some(io) => from_io(io),
-            // What a store in the network answers, or does not answer, after its own attempts.
+            // A network store failed, or did not answer, after its own attempts.
             None => QueryError { transient: true, ..unreadable(&error.to_string()) },
         },
         other => unreadable(&other.to_string()),
@@ -215,7 +216,7 @@ fn from_io(error: &std::io::Error) -> QueryError {
     }
 }
 
-/// Faults of the moment, and not of what was asked for.
+/// Temporary faults: the same request may succeed later.
 fn is_transient(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind as Io;
     matches!(
@@ -250,8 +251,8 @@ fn unreadable(text: &str) -> QueryError {
         .hint("check that the table's files are whole and reachable")
 }
 
-/// DataFusion reports missing tables and functions as plain planning texts; these are the only errors
-/// whose kind has to be told from words.
+/// DataFusion reports missing tables and functions as plain planning texts; only the kind of these errors has
+/// to be read from the message.
 fn from_plan_text(text: &str) -> QueryError {
     let quoted = || text.split('\'').nth(1).unwrap_or_default();
     if text.starts_with("table '") && text.ends_with("not found") {

@@ -1,4 +1,4 @@
-//! What the states of one aggregate function say about another: all that answering knows of single
+//! How the states of one aggregate function follow from those of another: the only place that knows single
 //! functions.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub enum Algebra {
     Counts,
     /// The state is the sum of arguments that are not null, or null if there are none.
     Adds,
-    /// Two states: what `Counts` and `Adds` would have, both null if nothing was counted.
+    /// Two states: those of `Counts` and `Adds`, both null if nothing was counted.
     Averages,
     /// Nothing is known.
     Opaque,
@@ -39,8 +39,8 @@ pub fn counting() -> Arc<AggregateUDF> {
     count_udaf()
 }
 
-/// Functions of one line keep the same states of the same arguments and differ only in what they make
-/// of them at the end: DataFusion implements each line by one accumulator with a parameter.
+/// Functions of one line keep the same states of the same arguments and differ only in the final result:
+/// DataFusion implements each line by one accumulator with a parameter.
 const FAMILIES: &[&[&str]] = &[
     &["stddev", "stddev_pop", "var", "var_pop"],
     &["covar_samp", "covar_pop"],
@@ -77,8 +77,8 @@ pub fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> bool {
         || (distinct && matches!(function.name(), "count" | "sum"))
 }
 
-/// Whether the same rows give the same result, in whatever portions they come, but for the last digits of
-/// floating-point numbers.
+/// Whether the same rows give the same result, however they are divided into batches, but for the last digits
+/// of floating-point numbers.
 pub fn is_repeatable(function: &AggregateUDF) -> bool {
     !matches!(function.name(), "approx_percentile_cont" | "approx_median" | "approx_top_k")
 }

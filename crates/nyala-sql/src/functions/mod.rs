@@ -1,4 +1,4 @@
-//! Functions of our own, and what is known about the aggregates whose states are stored.
+//! Functions of our own, and the properties of aggregates with stored states.
 
 mod aggregate;
 mod algebra;

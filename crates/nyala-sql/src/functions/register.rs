@@ -12,7 +12,7 @@ use super::mended::mended;
 use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 
-/// Adds every function of ours; those of the same name before them are replaced.
+/// Adds every function of ours; each replaces an earlier one of the same name.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let known = builder.scalar_functions().get_or_insert_default();
     let bounded = bounded(known);

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// `rint(x)`: of two whole numbers that are equally near, the even one.
+/// `rint(x)`: rounds to the nearest whole number, halves to the even one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rint {
     signature: Signature,

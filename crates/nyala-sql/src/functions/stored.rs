@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature,
 };
 
-/// The function in the form whose states are stored.
+/// The function in the form that has the stored states.
 pub fn stored_form(function: &Arc<AggregateUDF>) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(StoredForm { function: Arc::clone(function) }))
 }

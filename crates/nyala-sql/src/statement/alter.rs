@@ -16,7 +16,7 @@ use crate::error::Result;
 pub struct AlterCube {
     /// The cube.
     pub name: ObjectName,
-    /// What is changed, all at once.
+    /// The changes, made all at once.
     pub actions: Vec<AlterAction>,
 }
 
@@ -45,8 +45,7 @@ enum Verb {
     Drop,
 }
 
-/// What stands after `ALTER CUBE name`: actions with commas between them. ADD and DROP hold until the next
-/// one stands there.
+/// The part after `ALTER CUBE name`: actions with commas between them. ADD and DROP hold until the next verb.
 pub(super) fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
     let mut actions = Vec::new();
     let mut verb = None;

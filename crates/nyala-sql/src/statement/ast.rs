@@ -16,9 +16,9 @@ use super::roles::RoleStatement;
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
 pub struct Statement {
-    /// Whose statement it is.
+    /// A statement of Nyala, or one for DataFusion.
     pub kind: Kind,
-    /// The text it was parsed from, if it is a query, the text held nothing else, and nobody changed it since.
+    /// The text it was parsed from, if it is a query, the text held nothing else, and it was not changed since.
     text: Option<Arc<str>>,
 }
 
@@ -92,10 +92,10 @@ pub enum Nyala {
     Live(Box<LiveStatement>),
 }
 
-/// What a recommendation is for.
+/// The queries that a recommendation is for.
 #[derive(Debug, Clone)]
 pub enum RecommendFor {
-    /// Queries whose tables are all in it.
+    /// Queries with all their tables in it.
     Schema(Ident),
     /// Queries that read it.
     Table(ObjectName),
@@ -104,7 +104,7 @@ pub enum RecommendFor {
 /// The parts of a `BUILD CUBE` statement and its kin.
 #[derive(Debug, Clone)]
 pub struct BuildCube {
-    /// What is done.
+    /// The action.
     pub action: BuildAction,
     /// The cube.
     pub name: ObjectName,
@@ -112,7 +112,7 @@ pub struct BuildCube {
     pub range: Option<(Expr, Expr)>,
 }
 
-/// What is done to the segments of a range.
+/// An action on the segments of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildAction {
     /// Missing and stale ones are built; all of them if the cube has one segment only.
@@ -145,7 +145,7 @@ pub struct CreateCube {
     pub if_not_exists: bool,
     /// How it is divided into segments.
     pub partition: Option<PartitionClause>,
-    /// What is done to its segments without being asked.
+    /// Automatic work on its segments.
     pub options: Vec<StatementOption>,
     /// The SELECT, as written.
     pub query: Box<Query>,
@@ -163,12 +163,12 @@ impl Statement {
         }
     }
 
-    /// Whether all it does is to end what others do: `KILL QUERY`, `CANCEL JOB`.
+    /// Whether it only ends other work: `KILL QUERY`, `CANCEL JOB`.
     pub fn ends_work(&self) -> bool {
         matches!(self.kind, Kind::Nyala(Nyala::KillQuery { .. } | Nyala::CancelJob(_)))
     }
 
-    /// The rows that the client wants to send, if that is what it is about.
+    /// The COPY of rows that the client sends, if it is one.
     pub fn copy_from_client(&self) -> Option<&CopyInto> {
         match &self.kind {
             Kind::Nyala(Nyala::Live(live)) => match live.as_ref() {

@@ -5,12 +5,12 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// How often the parser reads the tokens of a text at most.
 ///
-/// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: what is within a run of
-/// brackets with a query in it is read as often as the run is long, and runs within each other multiply.
+/// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: the contents of a run of
+/// brackets with a query in it are read as often as the run is long, and runs within each other multiply.
 #[derive(Default)]
 pub(super) struct Attempts {
     readings: usize,
-    /// For each open bracket, how often what is in it is read.
+    /// For each open bracket, how often its contents are read.
     times: Vec<usize>,
     /// Brackets that opened just now.
     run: usize,

@@ -11,7 +11,7 @@ use super::versions::{folded, is, last};
 use super::writing::{IfExists, fold_targets};
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// What an ON CONFLICT says about columns, to be checked against those of the table.
+/// The columns of an ON CONFLICT, to be checked against those of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The columns that are to be the key, if it names any.
@@ -76,7 +76,7 @@ fn excluded(assignment: &Assignment) -> Option<String> {
 }
 
 impl Conflict {
-    /// Refuses what the table cannot do, with the columns of its `key` and all its `columns`.
+    /// Refuses a clause that the table cannot serve, with the columns of its `key` and all its `columns`.
     pub fn check(&self, key: &[&str], columns: &[&str]) -> Result<()> {
         if let Some(target) = &self.target
             && !(target.iter().all(|column| key.contains(&column.as_str()))

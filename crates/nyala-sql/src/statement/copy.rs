@@ -24,7 +24,7 @@ pub struct CopyInto {
     pub table: ObjectName,
     /// The columns that the rows have; all when empty.
     pub columns: Vec<Ident>,
-    /// A location; none for what the client sends.
+    /// A location; none for rows from the client.
     pub location: Option<String>,
     /// Options.
     pub options: Vec<CopyOption>,
@@ -49,7 +49,7 @@ pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> 
     }
     let mut tokens = statement_tokens(parser);
     let label = take_label(&mut tokens)?;
-    // Its parser would take what follows `FROM STDIN;` for rows, so that it gets this statement alone.
+    // Its parser would take the text after `FROM STDIN;` for rows, so that it gets this statement alone.
     let dialect = Postgres::for_tokens(tokens.len());
     let mut alone = Parser::new(&dialect).with_tokens_with_locations(tokens);
     alone.next_token();
@@ -101,7 +101,7 @@ pub(super) fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
         })
 }
 
-/// Such a statement: the door that can send rows as it asks does what it says.
+/// Such a statement, for a door that can send rows in the format asked for.
 pub(super) fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     let mut parser =
         Parser::new(dialect).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
@@ -217,7 +217,7 @@ mod tests {
         StatementLimits::from(&QueryConfig::default())
     }
 
-    /// What the statements of a text display as.
+    /// The statements of a text, as displayed.
     fn check(sql: &str, expected: &[&str]) {
         let parsed = parse(sql, &limits()).unwrap();
         let shown: Vec<String> = parsed.iter().map(ToString::to_string).collect();

@@ -31,7 +31,7 @@ const MAX_ARMS: usize = 1000;
 const MAX_CONDITIONS: usize = 300;
 /// Window functions of one statement. Each may need an order of its own.
 const MAX_WINDOWS: usize = 250;
-/// Queries in expressions within each other: each is planned as a join with what is around it.
+/// Queries in expressions within each other: each is planned as a join with the query around it.
 const MAX_SUBQUERIES: usize = 16;
 
 /// Refuses a statement that would be planned into more than the budget.
@@ -50,7 +50,7 @@ pub(super) fn check_expansion(statement: &DfStatement, budget: PlanBudget) -> Re
     }
 }
 
-/// What a part of a statement is planned into.
+/// Size of the plan of a part of a statement.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
     nodes: usize,
@@ -68,20 +68,20 @@ impl Size {
 #[derive(Default)]
 struct Frame {
     size: Size,
-    /// Names in WITH whose queries are still to come, the next one last.
+    /// Names in WITH with queries not walked over yet, the next one last.
     coming: Vec<String>,
-    /// The sizes of those that have been walked over.
+    /// Sizes of the queries in WITH that were walked over.
     with: HashMap<String, Size>,
 }
 
 struct Expansion {
     budget: PlanBudget,
     open: Vec<Frame>,
-    /// That the walk is in.
+    /// Subqueries that the walk is in.
     subqueries: usize,
-    /// In the whole statement.
+    /// Window functions in the whole statement.
     windows: usize,
-    /// Why the walk ended. It is not what the walk breaks with: every one of its frames would have room for it.
+    /// Why the walk ended. Not the break value of the walk: each of its stack frames would reserve room for it.
     refused: Option<QueryError>,
 }
 
@@ -108,7 +108,7 @@ impl Expansion {
         self.budget.check_expressions(size.parts)
     }
 
-    /// The size of the query in WITH that a table is; nothing for any other, and for a query that reads itself.
+    /// The size of the query in WITH that a table name means; zero for others, and for a query that reads itself.
     fn in_with(&self, name: &ObjectName) -> Size {
         let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return Size::default() };
         let name = folded(name);

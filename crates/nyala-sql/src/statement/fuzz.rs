@@ -1,4 +1,4 @@
-//! Mutants of statements, shown to the limits and the parser, and to what finds ready plans.
+//! Mutants of statements, for the limits, the parser, and the look-up of cached plans.
 
 use nyala_fuzz::{Target, corpus};
 use nyala_model::config::QueryConfig;
@@ -13,7 +13,7 @@ fn statements() {
         let text = String::from_utf8_lossy(text);
         let _ = lift(&text);
         for statement in parse(&text, &limits).unwrap_or_default() {
-            // What is parsed is also shown, in lists and in the audit log.
+            // Parsed statements are also displayed, in lists and in the audit log.
             let _ = statement.to_string();
         }
     });

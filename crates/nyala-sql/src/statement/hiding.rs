@@ -14,7 +14,7 @@ use super::versions::{PLAIN, folded, is};
 pub(super) struct Hiding<'a> {
     /// For each table that is still to come: the live table that it is, if it is to be taken from there.
     hidden: std::vec::IntoIter<Option<QualifiedName>>,
-    /// Tables of which a schema was named, as the statement names them, and what they are called now.
+    /// Tables written with a schema, as the statement names them, and their present names.
     renamed: Vec<(Vec<String>, ObjectName)>,
     /// The column with the versions of rows, in lower case.
     row_version: &'a str,
@@ -33,7 +33,7 @@ impl<'a> Hiding<'a> {
         }
     }
 
-    /// What the table is called now whose columns are meant, if it is one of `from`.
+    /// The present name of the table that a column name refers to, if it is one of `from`.
     fn now(&self, name: &ObjectName, from: &[&ObjectName]) -> Option<ObjectName> {
         let parts = folded_parts(name);
         let mut known = self.renamed.iter().filter(|(written, _)| *written == parts).map(|(_, now)| now);

@@ -1,8 +1,8 @@
 //! UPDATE and DELETE with other tables, which DataFusion's planner refuses.
 //!
-//! `UPDATE t … FROM a, b JOIN c ON …` is planned as an UPDATE of `t CROSS JOIN a CROSS JOIN (b JOIN c ON …)`: the target
-//! stays the leftmost table. `DELETE FROM t USING a, b` is planned as `UPDATE t FROM a, b` without a SET, and so is a DELETE
-//! whose table has another name, which the planner would not know.
+//! `UPDATE t … FROM a, b JOIN c ON …` is planned as an UPDATE of `t CROSS JOIN a CROSS JOIN (b JOIN c ON …)`: the
+//! target stays the leftmost table. `DELETE FROM t USING a, b` is planned as `UPDATE t FROM a, b` without a SET, and so
+//! is a DELETE with an alias for its table, which the planner would not know.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -31,8 +31,8 @@ fn alone(table: TableWithJoins) -> TableFactor {
     }
 }
 
-/// Puts an UPDATE in the place of a DELETE with other tables, or whose table has another name; whether it did. What else
-/// is unusual about a DELETE stays, for the planner to refuse.
+/// Puts an UPDATE in the place of a DELETE with other tables or with an alias for its table; whether it did. Other
+/// unusual clauses of a DELETE stay, for the planner to refuse.
 pub(super) fn take_delete(statement: &mut SqlStatement) -> bool {
     let SqlStatement::Delete(delete) = statement else { return false };
     let usual = delete.tables.is_empty()

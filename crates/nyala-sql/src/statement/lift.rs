@@ -7,7 +7,7 @@
 //!
 //! A dashboard asks the same shapes again and again, and the shape is a statement itself, with parameters.
 //! Only literals on the right of a comparison are taken: others may decide names and types of columns. The
-//! text is walked once over its bytes; what this little scanner is not certain of stays as it is.
+//! text is walked once over its bytes; parts that this little scanner is not certain of stay as they are.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -38,8 +38,7 @@ pub enum Literal<'a> {
     Date(Cow<'a, str>),
 }
 
-/// Takes the values out of a query. None if `sql` is not certainly one query whose values may be taken out, or
-/// if there are none.
+/// Takes the values out of a query. None if `sql` is not certainly one query with values that may be taken out.
 pub fn lift(sql: &str) -> Option<Lifted<'_>> {
     let tokens = scan(sql)?;
     tokens.first().filter(|first| first.kind == Kind::Query)?;
@@ -55,7 +54,7 @@ pub fn lift(sql: &str) -> Option<Lifted<'_>> {
     (1..=MOST_VALUES).contains(&lifted.values.len()).then_some(lifted)
 }
 
-/// What a token is, as far as it matters.
+/// Kind of a token, as far as it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// `SELECT` and `WITH`, by which queries begin.
@@ -93,7 +92,7 @@ impl Token {
     }
 }
 
-/// The tokens of a text; none if it holds something whose extent depends on more than a look at it: comments,
+/// The tokens of a text; none if it holds a part that takes more than a look to find its end: comments,
 /// parameters, prefixed strings, several statements.
 fn scan(sql: &str) -> Option<Vec<Token>> {
     let bytes = sql.as_bytes();
@@ -141,7 +140,7 @@ fn length_of(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|byte| !belongs(*byte)).unwrap_or(bytes.len())
 }
 
-/// What a word is. Length and first letter leave one that it may be.
+/// Kind of a word. Length and first letter leave one that it may be.
 fn word(text: &[u8]) -> Kind {
     let (known, kind): (&[u8], Kind) = match (text.len(), text.first().map(u8::to_ascii_uppercase)) {
         (2, Some(b'I')) => (b"IN", Kind::In),
@@ -195,7 +194,7 @@ fn number(bytes: &[u8]) -> Option<(Kind, usize)> {
     }
 }
 
-/// Length of what stands in quotes, with them; a quote within is written twice.
+/// Length of a quoted text, with its quotes; a quote within is written twice.
 fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
     let mut end = 1;
     loop {
@@ -208,7 +207,7 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// Literals that something is compared with, and where they stand.
+/// Literals on the right of comparisons, and where they stand.
 fn comparands<'a>(sql: &'a str, tokens: &[Token]) -> Vec<(Literal<'a>, Range<usize>)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -281,7 +280,7 @@ fn literal<'a>(
     let (literal, next) = match token.kind {
         Kind::Integer => (Literal::Integer(text.into()), at + 1),
         Kind::Decimal => (Literal::Decimal(text.into()), at + 1),
-        // What may stand for bytes is read with the type that it is compared with.
+        // A literal that may stand for bytes is read with the type that it is compared with.
         Kind::Text if text.starts_with(r"'\x") => return None,
         Kind::Text => (Literal::Text(unquoted(text)), at + 1),
         Kind::Minus => {

@@ -71,7 +71,7 @@ impl StatementLimits {
         }
     }
 
-    /// Refuses statements whose nesting, operator chains or set operations exceed the limits.
+    /// Refuses statements with more nesting, operator chains or set operations than the limits allow.
     pub fn check_tokens(&self, tokens: &[TokenWithSpan]) -> Result<()> {
         let mut shape = Shape::default();
         let mut attempts = Attempts::default();

@@ -108,7 +108,7 @@ fn parse_create_store(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
     Ok(LiveStatement::CreateDiskStore { name, if_not_exists, folder, options })
 }
 
-/// What stands after `CREATE TABLE`.
+/// The part after `CREATE TABLE`.
 fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
     let mut create = parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
     let options = match std::mem::take(&mut create.table_options) {

@@ -178,7 +178,7 @@ fn the_beginning_of_a_text_ends_between_two_letters() {
     };
     check("select 'größer'", 100, "select 'größer'");
     check("select 'größer'", 11, "select 'gr");
-    // Of what is no query, how it displays.
+    // Statements other than queries begin as they are displayed.
     check("delete  from t", 100, "DELETE FROM t");
     check("insert into t values (1), (2)", 13, "INSERT INTO t");
     check("create user a password 'secret'", 100, "CREATE ROLE a LOGIN PASSWORD '********'");
@@ -202,7 +202,7 @@ fn what_is_distinct_ends_where_and_begins() {
     }
 }
 
-/// The expression with brackets around each operand, and without those that were written.
+/// The expression with brackets around each operand, instead of the written ones.
 fn bracketed(expr: &datafusion::sql::sqlparser::ast::Expr) -> String {
     use datafusion::sql::sqlparser::ast::Expr;
     match expr {

@@ -1,5 +1,5 @@
-//! RETURNING of statements that write rows, which DataFusion's planner refuses: it becomes a query over the tables of the
-//! statement, so that names mean in it what they mean there.
+//! RETURNING of statements that write rows, which DataFusion's planner refuses: it becomes a query over the tables of
+//! the statement, so that names in it mean the same as in the statement.
 
 use datafusion::sql::sqlparser::ast::{
     Delete, FromTable, Insert, ObjectName, Query, SelectItem, SetExpr, TableFactor, TableObject,
@@ -10,13 +10,13 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::dialect::Postgres;
 use crate::error::{QueryError, Result};
 
-/// What an UPDATE gives back.
+/// RETURNING of an UPDATE.
 pub(super) fn of_update(update: &mut Update) -> Result<Option<Box<Query>>> {
     let Some(items) = update.returning.take() else { return Ok(None) };
     select(items, |table| *table = update.table.clone()).map(Some)
 }
 
-/// What a DELETE gives back.
+/// RETURNING of a DELETE.
 pub(super) fn of_delete(delete: &mut Delete) -> Result<Option<Box<Query>>> {
     let Some(items) = delete.returning.take() else { return Ok(None) };
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
@@ -26,7 +26,7 @@ pub(super) fn of_delete(delete: &mut Delete) -> Result<Option<Box<Query>>> {
     }
 }
 
-/// What an INSERT gives back.
+/// RETURNING of an INSERT.
 pub(super) fn of_insert(insert: &mut Insert) -> Result<Option<Box<Query>>> {
     let Some(items) = insert.returning.take() else { return Ok(None) };
     let TableObject::TableName(target) = &insert.table else { return Ok(None) };

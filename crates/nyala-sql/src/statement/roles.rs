@@ -20,14 +20,14 @@ pub enum RoleStatement {
         name: Ident,
         /// Whether one that is there already is no error.
         if_not_exists: bool,
-        /// What it may do.
+        /// Its rights.
         options: RoleOptions,
     },
     /// `ALTER USER | ROLE name [WITH] options`
     Alter {
         /// The role.
         name: Ident,
-        /// What changes.
+        /// The changes.
         options: RoleOptions,
     },
     /// `DROP USER | ROLE [IF EXISTS] name`
@@ -57,7 +57,7 @@ pub enum RoleStatement {
     ShowGrants,
 }
 
-/// What a role is to be; what is absent stays.
+/// The attributes of a role; absent ones stay.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RoleOptions {
     /// `LOGIN` or `NOLOGIN`
@@ -68,21 +68,21 @@ pub struct RoleOptions {
     pub password: Option<Option<String>>,
 }
 
-/// What is given or taken.
+/// The granted or revoked privileges or roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantWhat {
-    /// Privileges on things; without a list, all that make sense there.
+    /// Privileges on objects; without a list, all that make sense there.
     Privileges {
-        /// Those of the list.
+        /// The list.
         privileges: Option<Vec<Privilege>>,
-        /// The things.
+        /// The objects.
         on: GrantOn,
     },
     /// Membership in these roles.
     Membership(Vec<Ident>),
 }
 
-/// What privileges are about.
+/// The objects of a privilege.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantOn {
     /// Schemas, with all that is in them.
@@ -171,7 +171,7 @@ fn password(parser: &mut DFParser<'_>) -> Result<Option<String>> {
     }
 }
 
-/// What stands before `TO` or `FROM`, which is consumed too.
+/// The part before `TO` or `FROM`, which is consumed too.
 fn granted(parser: &mut DFParser<'_>, before: &str) -> Result<GrantWhat> {
     let all = parser.parser.parse_keyword(Keyword::ALL);
     let names = if all {
@@ -201,7 +201,7 @@ fn privilege(name: &Ident) -> Result<Privilege> {
 }
 
 fn grant_on(parser: &mut DFParser<'_>) -> Result<GrantOn> {
-    // PostgreSQL's words for what is in a schema now; here it is what will be in it, too.
+    // PostgreSQL's words for the present tables of a schema; here they include future ones, too.
     let all_in = [Keyword::ALL, Keyword::TABLES, Keyword::IN, Keyword::SCHEMA];
     if parser.parser.parse_keywords(&all_in) || parser.parser.parse_keyword(Keyword::SCHEMA) {
         return idents(parser).map(GrantOn::Schemas);

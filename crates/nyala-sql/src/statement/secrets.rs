@@ -1,7 +1,7 @@
-//! What logs and lists may show of a statement: everything but passwords, keys and tokens.
+//! Hides passwords, keys and tokens in the statements that logs and lists show.
 //!
-//! Which literal of a statement is a secret is known only to those who understand the statement, and many a text with a
-//! secret in it cannot be parsed. So a text that names one anywhere (`password`, `secret`, `token` …) has all of its literals
+//! Only the parsed statement tells which of its literals are secrets, and many a text with a secret in it cannot be
+//! parsed. So a text that names one anywhere (`password`, `secret`, `token` …) has all of its literals
 //! hidden, by their positions in the text. Credentials in URLs are hidden everywhere.
 
 mod literals;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use self::literals::{Kind, Part, parts};
 use crate::error::{ErrorKind, QueryError};
 
-/// Stands for what is hidden.
+/// Stands for a hidden text.
 pub const MASK: &str = "********";
 
-/// Words that contain one of these name a secret, and what follows may be one without quotes.
+/// Words that contain one of these name a secret, and the text after them may be one without quotes.
 const STEMS: [&str; 8] =
     ["password", "passwd", "passphrase", "secret", "credential", "apikey", "accesskey", "privatekey"];
 /// Whole words of that kind.
 const SECRETS: [&str; 6] = ["pwd", "identified", "api_key", "access_key", "private_key", "bearer"];
-/// Whole words whose literals may hold secrets. They have other meanings, too.
+/// Whole words with literals that may hold secrets. They have other meanings, too.
 const NEIGHBOURS: [&str; 11] = [
     "key",
     "keys",
@@ -44,15 +44,15 @@ enum Naming {
     Nothing,
     /// Literals may hold some.
     Neighbour,
-    /// What follows may be one in any form.
+    /// The text after it may be one in any form.
     Secret,
 }
 
-/// A statement's text for those who look on: it can be shown only without what is secret.
+/// A statement's text for logs and lists: it can be shown only without its secrets.
 #[derive(Debug, Clone)]
 pub struct LoggedText {
     text: Arc<str>,
-    /// What was cut off names a secret.
+    /// The text that was cut off names a secret.
     more: bool,
 }
 
@@ -64,7 +64,7 @@ impl LoggedText {
         Self { text: kept.into(), more }
     }
 
-    /// An error's text for those who look on: it may quote the statement.
+    /// An error's text for logs and lists: it may quote the statement.
     pub fn error(&self, error: &QueryError) -> String {
         error_without_secrets(&error.message, error.kind, self.more || naming(&self.text) > Naming::Nothing)
     }
@@ -76,7 +76,7 @@ impl fmt::Display for LoggedText {
     }
 }
 
-/// A statement's text without what is secret.
+/// A statement's text without its secrets.
 pub fn without_secrets(sql: &str) -> Cow<'_, str> {
     hidden(sql, naming(sql) > Naming::Nothing)
 }
@@ -90,7 +90,7 @@ pub fn unparsed_without_secrets(sql: &str) -> Cow<'_, str> {
     }
 }
 
-/// What logs may show of the error of a statement with this text.
+/// The text of an error that logs may show, for a statement with this text.
 pub fn error_of(sql: &str, error: &QueryError) -> String {
     error_without_secrets(&error.message, error.kind, naming(sql) > Naming::Nothing)
 }
@@ -98,7 +98,7 @@ pub fn error_of(sql: &str, error: &QueryError) -> String {
 fn error_without_secrets(message: &str, kind: ErrorKind, secret: bool) -> String {
     match (secret, kind) {
         (false, _) => hidden(message, false).into_owned(),
-        // It quotes what stands where something else was expected.
+        // It quotes the text in the place of the expected one.
         (true, ErrorKind::Syntax) => "syntax error in a statement that names a secret".to_owned(),
         (true, _) => hide_values(message),
     }
@@ -141,7 +141,7 @@ fn hidden(sql: &str, secret: bool) -> Cow<'_, str> {
     for part in parts {
         let text = sql.get(part.range.clone()).unwrap_or_default();
         match part {
-            // Nobody knows where it was to end.
+            // Its intended end is unknown.
             Part { whole: false, .. } => shown.extend(["'", MASK, "'"]),
             Part { kind: Kind::Literal, .. } if secret => shown.extend(["'", MASK, "'"]),
             Part { kind: Kind::Name, .. } if secret && next == Next::Value => {
@@ -164,11 +164,11 @@ fn hidden(sql: &str, secret: bool) -> Cow<'_, str> {
     shown.into()
 }
 
-/// What the next word of a statement is that names secrets.
+/// The role of the next word, in a statement that names secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Anything,
-    /// What comes behind the name of a secret: `=`, TO or BY.
+    /// The sign after the name of a secret: `=`, TO or BY.
     Sign,
     /// The secret itself, which needs no quotes: `SET password = x`.
     Value,
@@ -196,7 +196,7 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Words, and what stands between them.
+/// Words, and the text between them.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         let is_word = text.starts_with(is_of_word);
@@ -211,7 +211,7 @@ fn ends_url(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ';' | ')' | '"' | '`')
 }
 
-/// Length of what ends a literal.
+/// Length of a literal's closing quote.
 fn closing_of(literal: &str) -> usize {
     match literal.strip_prefix('$').and_then(|rest| rest.find('$')) {
         Some(tag) => tag + 2,
@@ -220,8 +220,8 @@ fn closing_of(literal: &str) -> usize {
 }
 
 /// Adds a text, of which so many bytes at the end are no part of a URL. Name and password are hidden in
-/// `scheme://name:password@server`, and so are the parameters behind `?`, one of which may be a signature. A password may have
-/// any of these characters in it, so that the last `@` counts.
+/// `scheme://name:password@server`, and so are the parameters behind `?`, one of which may be a signature. A password
+/// may have any of these characters in it, so that the last `@` counts.
 fn push_url(shown: &mut String, text: &str, closing: usize) {
     let (url, closing) = text.split_at_checked(text.len().saturating_sub(closing)).unwrap_or((text, ""));
     let Some((scheme, mut rest)) = url.split_once("://") else { return shown.push_str(text) };

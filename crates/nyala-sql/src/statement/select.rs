@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{QueryError, Result};
 
-/// What a cube selects; tables and conditions stay where they are.
+/// The columns of a cube's SELECT; tables and conditions stay where they are.
 #[derive(Debug, Clone)]
 pub struct CubeSelect {
     /// In the order of GROUP BY.

@@ -1,28 +1,28 @@
 //! How deep the trees of a text will be, counted over its tokens without recursion.
 //!
-//! What is counted is never less than what the parser makes of the text: a clause starts a new expression only where the parser
-//! cannot take its word for an operand.
+//! The count is never less than the depth that the parser makes of the text: a clause starts a new expression only
+//! where the parser cannot take its word for an operand.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// The nesting of what has been read of a text.
+/// The nesting of the text read so far.
 pub(super) struct Shape {
     pub(super) levels: Vec<Level>,
     pub(super) brackets: usize,
-    /// Of the whole statement.
+    /// Set operations of the whole statement.
     pub(super) set_operations: usize,
-    /// Those of them that are planned as joins.
+    /// Set operations that are planned as joins.
     pub(super) differences: usize,
     before: Before,
 }
 
-/// What the next token comes after.
+/// The kind of the token before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Before {
     #[default]
     Nothing,
-    /// A word is part of a name now, whatever it means elsewhere.
+    /// A word is part of a name now, even a keyword.
     Period,
     /// A word is an operand now.
     Operator,
@@ -142,7 +142,7 @@ impl Shape {
         }
     }
 
-    /// What began with CASE was none: no comma and no closing bracket stands within one.
+    /// The levels opened by CASE were none: no comma and no closing bracket stands within one.
     fn leave_cases(&mut self) {
         while self.levels.last().is_some_and(|level| level.is_case) {
             self.close();
@@ -155,7 +155,7 @@ impl Shape {
     }
 }
 
-/// What has been seen since the last opening bracket, or since CASE.
+/// Counts since the last opening bracket, or since CASE.
 #[derive(Default)]
 pub(super) struct Level {
     /// Ends with END.
@@ -166,7 +166,7 @@ pub(super) struct Level {
     pub(super) operators: usize,
     /// NOT, unary signs and other prefixes in a row: they nest without brackets.
     pub(super) prefixes: usize,
-    /// BETWEEN whose AND is still to come.
+    /// BETWEEN before its AND.
     between: usize,
     /// Depth of the deepest bracket in the current expression.
     inner: usize,

@@ -1,8 +1,8 @@
-//! What PostgreSQL's clients write and the parser does not know, in words that it knows.
+//! Rewrites spellings of PostgreSQL's clients that the parser does not know into ones that it knows.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// `ABORT` is `ROLLBACK`, and a transaction that only reads may be put off: nobody has to wait for it here, so that it says nothing.
+/// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<(usize, String)> = tokens
         .iter()

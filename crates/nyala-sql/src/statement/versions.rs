@@ -1,8 +1,9 @@
 //! Which tables of a statement show the versions of their rows.
 //!
-//! DataFusion knows no column that is there and not part of `*`. So its planner finds a live table in two forms, with the
-//! column and without it. The table that a statement updates or deletes from has it, since the write is on condition of it,
-//! and so have those whose version is named. If there are such tables, all others are taken from [`PLAIN`]:
+//! DataFusion knows no column that is there and not part of `*`. So its planner finds a live table in two forms, with
+//! the column and without it. The table that a statement updates or deletes from has it, since the write is on
+//! condition of it, and so has each table with a named version. If there are such tables, all others are taken from
+//! [`PLAIN`]:
 //!
 //! ```text
 //! DELETE FROM a WHERE id IN (SELECT id FROM (SELECT * FROM a EXCEPT SELECT * FROM b) d)
@@ -10,8 +11,8 @@
 //!       with versions                    "_plain"."public"."a" AS a, "_plain"."public"."b" AS b
 //! ```
 //!
-//! A name is of the innermost SELECT around it whose tables it can mean. If it can only mean what a query in FROM or WITH
-//! gives, the tables of that query have the column, so that it is part of the query's `*`.
+//! A name belongs to the innermost SELECT around it with a table that it can mean. If it can only mean a column of a
+//! query in FROM or WITH, the tables of that query have the column, so that it is part of the query's `*`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -27,7 +28,7 @@ use super::hiding::{Hiding, plain};
 /// The catalog in which no live table has the versions of its rows. It is there where all others have them.
 pub const PLAIN: &str = "_plain";
 
-/// What the names in a statement mean among live tables.
+/// How the names in a statement refer to live tables.
 #[derive(Clone, Copy)]
 pub struct LiveNames<'a> {
     /// The column with the versions of rows, in lower case.
@@ -64,9 +65,9 @@ pub(super) fn last(name: &ObjectName) -> Option<&Ident> {
 /// The tables of a statement, in the order in which they are walked over.
 pub(super) struct Versions<'a> {
     live: LiveNames<'a>,
-    /// Whether any has versions.
+    /// Whether any table shows versions.
     any: bool,
-    /// Those that must not have them, as the live tables they are.
+    /// The live tables that must not show versions; none for other tables.
     hidden: Vec<Option<QualifiedName>>,
 }
 
@@ -83,7 +84,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Takes tables from [`PLAIN`] where others have versions; whether there are such. Since it was looked through, the
-    /// statement may only have lost what came last in it.
+    /// statement may have lost its last part, but no other.
     pub(super) fn hide(self, tree: &mut impl VisitMut) -> bool {
         if self.any {
             let _ = tree.visit(&mut Hiding::new(self.hidden, self.live.row_version));
@@ -92,7 +93,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// Both for an INSERT, whose table has versions if they are among the columns that it names.
+/// Both for an INSERT: its table has versions if they are among the columns that it names.
 pub(super) fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
     let named =
         insert.columns.iter().any(|column| last(column).is_some_and(|column| is(column, live.row_version)));
@@ -116,7 +117,7 @@ pub(super) fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
 #[derive(Default)]
 struct Scope {
     outer: Option<usize>,
-    /// What is in FROM.
+    /// The relations in FROM.
     relations: Vec<Relation>,
     /// Each name of the column: the table that it says it is of, if it says so.
     names: Vec<Option<String>>,
@@ -206,7 +207,7 @@ impl Names<'_> {
                 let source = with.map(Source::Query).or(at.map(Source::Table))?;
                 Some(Relation { called: called.map(folded), source })
             }
-            // Its query is what the walk enters next.
+            // The walk enters its query next.
             TableFactor::Derived { alias, .. } => Some(Relation {
                 called: alias.as_ref().map(|alias| folded(&alias.name)),
                 source: Source::Query(self.scopes.len()),

@@ -1,4 +1,4 @@
-//! What DataFusion's planner does not know of statements that write rows.
+//! Parts of statements that write rows which DataFusion's planner does not know.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::versions::{self, LiveNames, Versions, folded, show_versions};
 use super::{joined, returning};
 use crate::error::{ErrorKind, QueryError, Result};
 
-/// What is done with a row whose key exists.
+/// The treatment of a row with a key that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IfExists {
     /// The new row takes its place.
@@ -22,7 +22,7 @@ pub enum IfExists {
     Keep,
 }
 
-/// How a statement is planned and what it writes.
+/// How a statement is planned, and its writes.
 #[derive(Debug, Default)]
 pub struct Writing {
     /// Whether live tables show the versions of their rows to it, but for those that it takes from
@@ -30,16 +30,16 @@ pub struct Writing {
     pub versions: bool,
     /// Whether a missing table is an error.
     pub if_exists: IfExists,
-    /// What its ON CONFLICT asks of the table.
+    /// Its ON CONFLICT, to be checked against the table.
     pub conflict: Option<Conflict>,
-    /// What it gives back, as a query over its tables, the target first.
+    /// Its RETURNING, as a query over its tables, the target first.
     pub returning: Option<Box<Query>>,
     /// Whether it is a DELETE that is planned as an UPDATE.
     pub deletes: bool,
 }
 
 impl Writing {
-    /// Takes out of a statement what DataFusion would refuse or take for something else.
+    /// Takes out of a statement the clauses that DataFusion would refuse or misread.
     pub fn take(statement: &mut DfStatement, live: LiveNames<'_>) -> Result<Self> {
         let ast = match statement {
             DfStatement::Statement(ast) => ast,
@@ -51,7 +51,8 @@ impl Writing {
             SqlStatement::Update(update) => {
                 joined::join_from(update);
                 fold_targets(&mut update.assignments)?;
-                // Looked through with RETURNING, whose columns are among those that are read; it has names of its own.
+                // Looked through before RETURNING is taken out: its columns are among those that are read; it has names
+                // of its own.
                 let found = Versions::of(&*update, true, live);
                 let returning = returning::of_update(update)?;
                 let versions = found.hide(update);
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
     use crate::statement::{Kind, StatementLimits, parse};
 
-    /// All tables are live but `files`. Gives what is left of the statement, too.
+    /// All tables are live but `files`. Gives the rest of the statement, too.
     fn take_of(sql: &str) -> Result<(Writing, String)> {
         let limits = StatementLimits::from(&nyala_model::config::QueryConfig::default());
         let statement = parse(sql, &limits).unwrap().remove(0);

@@ -28,7 +28,7 @@ use datafusion::physical_plan::filter_pushdown::PushedDown;
 pub(super) struct Conditions {
     /// They hold of every row that is given.
     fixed: Vec<Arc<dyn PhysicalExpr>>,
-    /// Nobody wants other rows, as operators above find out while they run; rows may be given of which they do not hold.
+    /// Operators above narrow these while they run. They need no other rows, but the scan may still give some.
     moving: Vec<Arc<dyn PhysicalExpr>>,
 }
 
@@ -45,7 +45,7 @@ impl Conditions {
         PushedDown::Yes
     }
 
-    /// Those that stay the same.
+    /// The fixed conditions alone.
     pub(super) fn only_fixed(&self) -> Self {
         Self { fixed: self.fixed.clone(), moving: Vec::new() }
     }
@@ -62,8 +62,8 @@ impl Conditions {
         self.fixed.iter().chain(&self.moving)
     }
 
-    /// What is true of every row that does not fulfil those that stay, in terms of bounds: parts that it rules out have no
-    /// such row. None if that says nothing.
+    /// Holds of every row that fails the fixed conditions, in terms of bounds: parts that it rules out have no such
+    /// row. None if bounds decide no part of it.
     pub(super) fn counterpart(&self, schema: &SchemaRef) -> Result<Option<Arc<PruningPredicate>>> {
         if self.fixed.is_empty() {
             return Ok(None);
@@ -135,7 +135,7 @@ pub(super) struct Checks {
     now: Now,
 }
 
-/// What moving conditions are at the moment.
+/// The present state of moving conditions.
 #[derive(Debug, Default)]
 struct Now {
     condition: Option<Arc<dyn PhysicalExpr>>,
@@ -156,7 +156,7 @@ impl Checks {
         Ok(Self { seen, fixed, moving, tracking, now })
     }
 
-    /// What rules out parts now by their bounds, and did not always.
+    /// Rules out parts by their bounds under the moving conditions of this moment.
     pub(super) fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
         self.refresh()?;
         let now = &self.now;
@@ -167,7 +167,7 @@ impl Checks {
         Ok(bounds.as_deref())
     }
 
-    /// Takes note of what operators above have found out since.
+    /// Takes over new conditions of operators above.
     pub(super) fn refresh(&mut self) -> Result<()> {
         if self.tracking.watcher().is_some_and(|watcher| watcher.changed()) {
             self.now = Now::of(self.moving.as_ref())?;
@@ -175,8 +175,8 @@ impl Checks {
         Ok(())
     }
 
-    /// Bit 1 for every row of which all conditions hold; none if there are no conditions. Those that stay hold of all rows
-    /// if that is `certain`.
+    /// Bit 1 for every row of which all conditions hold; none if there are no conditions. If that is `certain`, the
+    /// fixed ones hold of all rows.
     pub(super) fn chosen(&self, rows: &RecordBatch, certain: bool) -> Result<Option<BooleanBuffer>> {
         let mut chosen: Option<BooleanBuffer> = None;
         for condition in self.fixed.iter().filter(|_| !certain).chain(&self.now.condition) {

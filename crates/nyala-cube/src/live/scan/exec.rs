@@ -34,14 +34,14 @@ use super::conditions::Conditions;
 use super::reader::{Reader, ReaderMetrics, joined};
 use super::source::{LiveScan, conform};
 
-/// One row in so many is taken to fulfil conditions, as DataFusion takes it of conditions it knows nothing about.
+/// One row in so many is taken to fulfil conditions, as DataFusion takes it of unknown conditions.
 const CHOSEN_ONE_IN: usize = 5;
 
 /// Gives rows of a live table.
 #[derive(Debug, Clone)]
 pub struct LiveScanExec {
     scan: LiveScan,
-    /// What rows must fulfil to be given, in terms of the columns of `scan`.
+    /// The conditions on rows, in terms of the columns of `scan`.
     conditions: Conditions,
     /// Rows of the version that is read, if its store was open when this was planned.
     rows: Option<u64>,
@@ -200,7 +200,7 @@ impl ExecutionPlan for LiveScanExec {
         Ok(Box::pin(cooperative(batches)))
     }
 
-    /// Takes conditions over: those of filters for good, and those that others find out while they run.
+    /// Takes conditions over: filters for good, and dynamic filters that other operators narrow while they run.
     fn handle_child_pushdown_result(
         &self,
         _phase: FilterPushdownPhase,
@@ -238,7 +238,7 @@ impl ExecutionPlan for LiveScanExec {
         Ok(Some(Arc::new(Self { properties, ..self.clone() })))
     }
 
-    /// What operators above found out holds of what they read then.
+    /// The moving conditions hold only of the rows that operators above read in this run.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(self.with_conditions(self.conditions.only_fixed())))
     }

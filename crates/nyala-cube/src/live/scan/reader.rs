@@ -17,7 +17,7 @@ use super::conditions::{Checks, Conditions};
 use super::source::{LiveScan, conform};
 use crate::live::prune::kept;
 
-/// What is left of one partition.
+/// The unread rest of one partition.
 pub(super) struct Reader {
     table: LiveTable,
     version: Arc<Version>,
@@ -37,9 +37,9 @@ pub(super) struct Reader {
     metrics: ReaderMetrics,
 }
 
-/// What a reader counts.
+/// Counts of a reader.
 pub(super) struct ReaderMetrics {
-    /// Parts that had no row anybody wants, as was seen by their bounds.
+    /// Parts without a wanted row, by their bounds.
     pub(super) skipped: Count,
     pub(super) time: Time,
 }
@@ -52,7 +52,7 @@ struct Share {
     certain: bool,
 }
 
-/// A part some of whose rows were looked at.
+/// A part that is being read.
 struct Open {
     share: Share,
     /// Bit 1 for every row that lives; none if all do.
@@ -91,8 +91,8 @@ impl Reader {
         if partition == 0 {
             metrics.skipped.add(all - parts.len());
         }
-        // Parts are shared out before anybody looks at their bounds. Those of rows in a log are known from when it is read,
-        // which may be after the first partition has begun and before the last has.
+        // Parts are shared out before their bounds are looked at. The bounds of rows in a log are known only when it is
+        // read, which may be after the first partition has begun and before the last has.
         let mut own: Vec<Part> = parts.into_iter().skip(partition).step_by(partitions.max(1)).collect();
         if let Some(bounds) = &scan.bounds {
             let (all, kept) = (own.len(), kept(&version, &own, bounds));
@@ -117,7 +117,7 @@ impl Reader {
     /// The next rows; none if there are no more.
     async fn next(mut self) -> Result<Option<(RecordBatch, Self)>> {
         while self.open.is_some() || self.parts.len() > 0 {
-            // Rows nobody wants, however many, must not keep the thread.
+            // Unwanted rows, however many, must not keep the thread.
             tokio::task::consume_budget().await;
             if self.open.is_none() {
                 self.loaded = self.table.is_loaded();
@@ -229,7 +229,7 @@ mod tests {
     /// They make four parts.
     const ROWS: i64 = 200_000;
 
-    /// A store whose log nobody reads but those who want rows of it.
+    /// A store without background work: only scans read its log.
     fn open(folder: &Path) -> DiskStore {
         let options = StoreOptions { background: false, load_values: false, ..StoreOptions::default() };
         DiskStore::open(folder, options, Environment::default()).unwrap()

@@ -1,4 +1,4 @@
-//! What a scan reads, and where.
+//! The source of a scan: table, keys and columns.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is within a page's data, and so within what is compressed: levels, values, indices, differences and lengths.
+//! Checks the contents of a page, after decompression: levels, values, indices, differences and lengths.
 //!
 //! The reader of Parquet takes these numbers as they are, and panics on some that are damaged.
 
@@ -22,7 +22,7 @@ pub struct ContentsCheck<'a> {
     column: &'a ColumnDescriptor,
     /// Values of the dictionary, once it was there.
     dictionary: Option<u32>,
-    /// What the levels said so far about each list that the column is in.
+    /// The entries of each list that the column is in, by its levels so far.
     entries: Vec<Fingerprint>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> ContentsCheck<'a> {
         Self { column, dictionary: None, entries: lists.iter().map(|list| Fingerprint::new(*list)).collect() }
     }
 
-    /// What the levels said about each list. All columns of a list must say the same.
+    /// The entries of each list, by the levels. They must be the same in all columns of a list.
     pub fn entries(self) -> Vec<Fingerprint> {
         self.entries
     }
@@ -40,7 +40,7 @@ impl<'a> ContentsCheck<'a> {
     /// Checks the next page.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The damage.
     pub fn check(&mut self, page: &Page) -> Result<(), DamagedFile> {
         let (values, present) = match page {
             Page::DictionaryPage { buf, num_values, .. } => {
@@ -171,7 +171,7 @@ impl Levels<'_> {
     }
 }
 
-/// Levels that are at most `most`, and what follows them, in a page of the first kind.
+/// Levels of at most `most`, and the rest of the page, in a page of the first kind.
 #[allow(deprecated)]
 fn lengthy(page: &[u8], encoding: Encoding, most: i16, count: u32) -> Option<(Levels<'_>, &[u8])> {
     match encoding {

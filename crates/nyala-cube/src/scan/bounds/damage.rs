@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Damage in a file.
 
 /// A number in a Parquet file cannot be right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Numbers written as differences from those before them, and the texts whose lengths are written so.
+//! Numbers written as differences from those before them, and texts with lengths written so.
 //!
 //! ```text
 //! DELTA_BINARY_PACKED: numbers      DELTA_LENGTH_BYTE_ARRAY: lengths, bytes
@@ -12,8 +12,8 @@ use super::damage::DamagedFile;
 use super::levels::unpacked;
 use super::thrift::Thrift;
 
-/// Refuses what the reader does not check: more numbers than `count`, none at all in their place, numbers wider than their
-/// type, and texts longer than what is there.
+/// Refuses errors that the reader does not check: more numbers than `count`, none at all in their place, numbers wider
+/// than their type, and texts longer than the bytes that are there.
 pub(super) fn check_delta(
     values: &[u8],
     encoding: Encoding,

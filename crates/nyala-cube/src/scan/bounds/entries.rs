@@ -1,7 +1,7 @@
-//! What the levels of a column say about the lists that it is in.
+//! The entries of lists, by the levels of the columns in them.
 //!
-//! The columns of a list, which the two of a map are, each have its entries in their levels; the reader takes it that they
-//! say the same.
+//! The columns of a list (of a map: its two) each have the entries in their levels; the reader takes it that they are
+//! the same in all.
 
 use parquet::basic::Repetition;
 use parquet::schema::types::{SchemaDescriptor, Type};
@@ -17,7 +17,7 @@ pub struct Entries {
     definition: u32,
 }
 
-/// What was said about the entries of one list, as a number.
+/// A hash of the entries of one list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The list.
@@ -56,7 +56,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// `repetition` and `definition` are the levels of what the node is in.
+    /// `repetition` and `definition` are the levels of the parent.
     fn visit(&mut self, node: &Type, mut repetition: u32, mut definition: u32) {
         let kind = node.get_basic_info().has_repetition().then(|| node.get_basic_info().repetition());
         let is_list = kind == Some(Repetition::REPEATED);

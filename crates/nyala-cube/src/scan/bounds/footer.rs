@@ -12,10 +12,10 @@ const MAX_ROW_GROUPS: usize = i16::MAX as usize;
 /// Width of a column of fixed width.
 const MAX_FIXED_BYTES: i32 = 1 << 20;
 
-/// Refuses a footer whose counts and lengths are more than it has, or more than a reader should follow.
+/// Refuses a footer with counts and lengths larger than itself, or than a reader should follow.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The damage.
 pub fn check_footer(footer: &[u8]) -> Result<(), DamagedFile> {
     let mut found = Ok(());
     let whole = Thrift(footer).fields(|rest, id, kind| match (id, kind) {
@@ -38,15 +38,15 @@ pub fn check_footer(footer: &[u8]) -> Result<(), DamagedFile> {
     found.and(whole.ok_or(DamagedFile("its footer is not whole")))
 }
 
-/// Refuses one index of a column's pages whose counts and lengths are more than it has.
+/// Refuses one index of a column's pages with counts and lengths larger than itself.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The damage.
 pub fn check_index(index: &[u8]) -> Result<(), DamagedFile> {
     Thrift(index).skip(STRUCT).ok_or(DamagedFile("its page index is not whole"))
 }
 
-/// The tree of columns, written from the root down: each element says how many of those that follow are its children.
+/// The tree of columns, written from the root down: each element says how many of the next ones are its children.
 fn check_schema(rest: &mut Thrift<'_>) -> Result<(), DamagedFile> {
     let cut_off = DamagedFile("its schema is not whole");
     let List { kind, count } = rest.list().ok_or(cut_off)?;
@@ -79,7 +79,7 @@ fn check_schema(rest: &mut Thrift<'_>) -> Result<(), DamagedFile> {
     Ok(())
 }
 
-/// What of a schema's element is checked.
+/// The checked fields of a schema's element.
 #[derive(Default)]
 struct Element {
     children: i32,

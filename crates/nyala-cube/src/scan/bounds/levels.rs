@@ -16,7 +16,7 @@ pub(super) fn width_of(most: i16) -> u32 {
 
 /// Shows `count` values of `width` bits, at most 32, to `each`: a value, and how often it follows itself.
 ///
-/// None if a run is longer than what is there, or `each` says so.
+/// None if a run is longer than the bytes that are there, or `each` says so.
 pub(super) fn runs(
     runs: &[u8],
     width: u32,

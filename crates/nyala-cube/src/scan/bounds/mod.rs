@@ -1,8 +1,8 @@
-//! Bounds of Parquet files that somebody else wrote, or a disk has damaged.
+//! Bounds of Parquet files that another system wrote, or a disk has damaged.
 //!
-//! The reader of Parquet allocates by what a file says: so many row groups, so many children of a column, so many values in a
-//! dictionary, so many bytes in a page. One wrong bit in such a number is a request for gigabytes, which ends the process. So
-//! each number is compared with the bytes that are there, before the reader sees them:
+//! The reader of Parquet allocates by the numbers in a file: so many row groups, so many children of a column, so many
+//! values in a dictionary, so many bytes in a page. One wrong bit in such a number is a request for gigabytes, which
+//! ends the process. So each number is compared with the bytes that are there, before the reader sees them:
 //!
 //! ```text
 //! footer ─▶ check_footer ─▶ reader      page index ─▶ check_index ─▶ reader      pages ─▶ check_pages ─▶ reader

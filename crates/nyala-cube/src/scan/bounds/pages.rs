@@ -6,10 +6,10 @@ use super::thrift::{STRUCT, Thrift};
 /// Writers make pages of a megabyte; one value may be longer.
 const MAX_PAGE_BYTES: usize = 512 << 20;
 
-/// What the headers of a column chunk's pages say.
+/// Sizes from the headers of a column chunk's pages.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkPages {
-    /// Uncompressed bytes of the dictionary, and of the largest other page: what is in memory at once.
+    /// Uncompressed bytes of the dictionary, and of the largest other page: the peak in memory.
     pub held_bytes: usize,
     /// Values of all pages but the dictionary, nulls counted.
     pub values: usize,
@@ -18,7 +18,7 @@ pub struct ChunkPages {
 /// Walks over whole pages, from header to header, until they have `enough` values: some writers leave a gap behind the last.
 ///
 /// # Errors
-/// A page that is longer than what is there, that becomes too large, or a dictionary of more values than bytes.
+/// A page that is longer than the bytes there, that becomes too large, or a dictionary of more values than bytes.
 pub fn check_pages(mut pages: &[u8], enough: usize) -> Result<ChunkPages, DamagedFile> {
     let (mut found, mut dictionary_bytes, mut largest) = (ChunkPages::default(), 0_usize, 0_usize);
     while !pages.is_empty() && found.values < enough {

@@ -13,7 +13,7 @@ use parquet::schema::types::{ColumnDescriptor, ColumnPath, SchemaDescriptor, Typ
 use super::*;
 use crate::MEMORY;
 
-/// A field of a struct: its number, the kind, and what it has.
+/// A field of a struct: its number, kind, and value.
 fn field(step: u8, kind: u8, value: &[u8]) -> Vec<u8> {
     [&[step << 4 | kind], value].concat()
 }
@@ -108,7 +108,7 @@ fn page(encoding: Encoding, count: u32, contents: &[u8]) -> Page {
     }
 }
 
-/// Levels of `count` values that are there, and what follows.
+/// Levels of `count` values that are there, and the values.
 fn present(count: u8, values: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, count << 1, 1], values].concat()
 }
@@ -207,7 +207,7 @@ fn levels_are_as_many_as_values() {
     assert!(!check(b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 1));
 }
 
-/// Whatever passes is read without a request for gigabytes.
+/// A footer that passes is read without a request for gigabytes.
 #[test]
 fn fuzz_footers() {
     let footer = |file: Vec<u8>| {

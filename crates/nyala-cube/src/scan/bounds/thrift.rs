@@ -1,4 +1,4 @@
-//! Walks over Thrift's compact protocol without keeping anything. None means that the bytes are not what they say.
+//! Walks over Thrift's compact protocol without keeping anything. None means damaged bytes.
 
 /// Kinds of fields.
 pub(super) const I8: u8 = 3;
@@ -22,7 +22,7 @@ pub(super) fn is_bool(kind: u8) -> bool {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Thrift<'a>(pub(super) &'a [u8]);
 
-/// A list: what it is of, and how many.
+/// A list: the kind of its elements, and how many.
 pub(super) struct List {
     pub(super) kind: u8,
     pub(super) count: usize,

@@ -1,4 +1,4 @@
-//! Which cuboids are in memory, and who gets in.
+//! The cache of hot cuboids, and its admission.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,7 +28,7 @@ const ROOMY_PERCENT: u64 = 90;
 const MEMORY_OF_LOADS: Duration = Duration::from_secs(60);
 /// How many such cuboids are remembered.
 const REMEMBERED: u64 = 10_000;
-/// What nobody asked for in this time gives its memory back, dropped cubes for instance.
+/// A cuboid that no query asked for in this time gives its memory back, of a dropped cube for instance.
 const IDLE: Duration = Duration::from_secs(3600);
 /// One load at a time for this many threads.
 const THREADS_PER_LOAD: usize = 4;
@@ -44,8 +44,8 @@ pub struct CuboidKey {
 
 /// The cuboids in memory. One for the process; queries never wait for it.
 ///
-/// It keeps what is asked for often rather than what was asked for last (TinyLFU), so that a run over
-/// everything does not flush what the dashboards use.
+/// It keeps cuboids by frequency of use rather than by the last use (TinyLFU), so that a run over everything
+/// does not flush the ones that dashboards use.
 pub struct HotCuboids {
     cuboids: Cache<CuboidKey, Arc<HotCuboid>, DefaultHashBuilder>,
     /// Not to be tried for a while.
@@ -90,7 +90,7 @@ pub struct HotStats {
     pub bytes: u64,
 }
 
-/// What memory lacks of a cuboid.
+/// The columns of a cuboid that are not in memory.
 #[derive(Debug)]
 pub struct Absent {
     before: Option<Arc<HotCuboid>>,
@@ -155,15 +155,15 @@ impl HotCuboids {
         }
     }
 
-    /// The cuboid, if all `wanted` columns of it are in memory. What is absent is not looked for further.
+    /// The cuboid, if all `wanted` columns of it are in memory. It starts no load of absent ones.
     pub(super) fn peek(&self, key: &CuboidKey, wanted: &[usize]) -> Option<Arc<HotCuboid>> {
         self.cuboids.get(key).filter(|cuboid| cuboid.has(wanted)).inspect(|_| {
             self.counts.hits.fetch_add(1, Ordering::Relaxed);
         })
     }
 
-    /// Starts to load what is absent, if that is worth it now. Nobody waits for it, and if it fails only
-    /// the log tells.
+    /// Starts to load the absent columns, if that is worth it now. No query waits for it, and if it fails
+    /// only the log tells.
     pub fn load(
         self: &Arc<Self>,
         key: &CuboidKey,
@@ -193,7 +193,7 @@ impl HotCuboids {
         Ok(())
     }
 
-    /// Counts since the start, and what is held now.
+    /// Counts since the start, and present contents.
     pub fn stats(&self) -> HotStats {
         self.cuboids.run_pending_tasks();
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -245,7 +245,7 @@ struct Loading {
 
 impl Loading {
     fn finish(&mut self, cuboid: HotCuboid) {
-        // What was there before counts too: without this, columns would add up beyond every limit.
+        // The columns from before count too: without this, columns would add up beyond every limit.
         if cuboid.bytes() > self.hot.most_bytes {
             tracing::debug!(key = ?self.key, "cuboid has become too large for memory");
             return;

@@ -22,7 +22,7 @@ pub(super) const BLOCK_ROWS: usize = 512;
 #[derive(Debug)]
 pub(super) struct HotColumn {
     pub(super) stored: Stored,
-    /// Of dimensions only: nobody filters by states.
+    /// Of dimensions only: no query filters by states.
     pub(super) blocks: Option<BlockStatistics>,
     /// Where dimensions are sorted well enough.
     sorted: Option<Sorted>,
@@ -77,7 +77,7 @@ impl ColumnBuilder {
     /// Adds the next values, a whole number of blocks unless they are the last.
     pub(super) fn push(&mut self, values: ArrayRef) -> Result<()> {
         if self.extremes.as_mut().is_some_and(|extremes| extremes.add(&values).is_err()) {
-            // Without them nothing is skipped, which is slower and as right.
+            // Without them no block is skipped, which is slower and as right.
             self.extremes = None;
         }
         match &mut self.values {

@@ -55,7 +55,7 @@ struct Condition {
 pub struct Decided(Vec<bool>);
 
 impl Conditions {
-    /// Those of `predicate`, over `columns` of a cuboid, which are described by `schema`.
+    /// The conditions of `predicate`, over `columns` of a cuboid, which are described by `schema`.
     pub(super) fn of(
         predicate: &Arc<dyn PhysicalExpr>,
         columns: &[usize],
@@ -65,7 +65,7 @@ impl Conditions {
         Ok(Self { all: all.collect::<Result<_>>()?, schema: Arc::clone(schema), columns: columns.into() })
     }
 
-    /// Those of a query's filters over a cuboid with `schema`; none if there are no filters.
+    /// The conditions of a query's filters over a cuboid with `schema`; none if there are no filters.
     pub fn planned(filters: &[Expr], schema: &SchemaRef, session: &dyn Session) -> Result<Option<Self>> {
         let Some(filter) = conjunction(filters.iter().cloned()) else { return Ok(None) };
         let names = DFSchema::try_from(Arc::clone(schema))?;
@@ -75,13 +75,13 @@ impl Conditions {
         Self::of(&filter, &columns, schema).map(Some)
     }
 
-    /// Before any cuboid has been looked at, nothing speaks against a condition.
+    /// Before any cuboid has been looked at, every condition counts as decided.
     pub fn undecided(&self) -> Decided {
         Decided(vec![true; self.all.len()])
     }
 
-    /// Ranges of rows of `cuboid` that may match, with what is `given` in the place of parameters: no condition in `decided`
-    /// fails for any of them. Conditions that have to be evaluated on the rows are taken out of it.
+    /// Ranges of rows of `cuboid` that may match, with the values `given` in the place of parameters: no condition in
+    /// `decided` fails for any of them. Conditions that have to be evaluated on the rows are taken out of it.
     pub fn ranges(
         &self,
         cuboid: &HotCuboid,
@@ -102,9 +102,10 @@ impl Conditions {
             }
             let kept = match search(condition.expr.as_ref(), given, values) {
                 Some(kept) => kept,
-                // Few rows are looked at sooner than many values, and what is not searched seldom keeps few ranges of keys.
+                // Few rows are evaluated sooner than many values, and a condition without a search seldom keeps few
+                // ranges of keys.
                 None if rows < values.len() || matches!(sorted, Sorted::Stretches(_)) => continue,
-                // What cannot be said of values apart from their rows is said of the rows.
+                // A condition that cannot be decided by value is evaluated on the rows.
                 None => match condition.with(given)?.decide(values) {
                     Some(kept) => Keys::of(kept.values()),
                     None => continue,
@@ -127,7 +128,7 @@ impl Conditions {
         Ok(split(&ranges, batch_rows))
     }
 
-    /// Those that have to be evaluated on the rows, with what is `given`; none if nothing has to.
+    /// The conditions that have to be evaluated on the rows, with the values `given`; none if all are decided.
     pub(super) fn left(&self, decided: &Decided, given: &dyn Values) -> Result<Option<Self>> {
         let left = self.all.iter().zip(&decided.0).filter(|(_, decided)| !**decided);
         let all = left.map(|(condition, _)| condition.with(given)).collect::<Result<Vec<_>>>()?;
@@ -146,7 +147,7 @@ impl Conditions {
         self.all.iter().map(|condition| &condition.expr)
     }
 
-    /// Those of `rows` for which all hold.
+    /// The part of `rows` that fulfils all conditions.
     pub(super) fn keep(&self, cuboid: &HotCuboid, mut rows: Picked) -> Result<Picked> {
         for condition in &self.all {
             if rows.rows() == 0 {
@@ -180,7 +181,7 @@ impl Condition {
         Ok(Self { places, alone, expr })
     }
 
-    /// The condition with what is given in the place of parameters.
+    /// The condition with the given values in the place of parameters.
     fn with(&self, given: &dyn Values) -> Result<Self> {
         let (places, alone) = (self.places.clone(), Arc::clone(&self.alone));
         Ok(Self { places, alone, expr: given.put_into(&self.expr)? })

@@ -22,7 +22,7 @@ pub struct HotCuboid {
 }
 
 impl HotCuboid {
-    /// A cuboid of `rows` cells with the columns of `before` and those that are `new`.
+    /// A cuboid of `rows` cells with the columns of `before` and the `new` ones.
     pub(super) fn extend(before: Option<&Self>, rows: usize, new: Vec<(usize, HotColumn)>) -> Self {
         let mut columns = before.map(|cuboid| cuboid.columns.clone()).unwrap_or_default();
         columns.extend(new.into_iter().map(|(position, column)| (position, Arc::new(column))));
@@ -43,7 +43,7 @@ impl HotCuboid {
         self.columns.get(&position)
     }
 
-    /// Those of `wanted` that are not here.
+    /// The `wanted` columns that are not here.
     pub(super) fn missing(&self, wanted: &[usize]) -> Vec<usize> {
         wanted.iter().filter(|position| !self.columns.contains_key(position)).copied().collect()
     }

@@ -33,7 +33,7 @@ use super::values::Values;
 /// Up to this many rows one partition is faster than any division of work.
 const SINGLE_PARTITION_ROWS: usize = 131_072;
 
-/// What a scan reads, whatever is in memory and whatever rows are asked for.
+/// The fixed part of a scan, for any contents of memory and any choice of rows.
 #[derive(Debug)]
 pub struct HotScan {
     pub hot: Arc<HotCuboids>,
@@ -77,13 +77,13 @@ pub struct HotCuboidExec {
 }
 
 impl HotCuboidExec {
-    /// A scan that chooses its rows once its parameters have values. It has none yet, and says so as a guess: whoever relied on it would
-    /// leave out limits, and take counts for 0.
+    /// A scan that chooses its rows once its parameters have values. It has none yet, and says so as a guess: an
+    /// optimizer that relied on an exact count would leave out limits, and take counts for 0.
     pub fn without_values(scan: Arc<HotScan>) -> Self {
         Self { is_counted: false, ..Self::new(scan, Vec::new()) }
     }
 
-    /// A scan of what is held. Few rows come in one partition, many in several.
+    /// A scan of cuboids in memory. Few rows come in one partition, many in several.
     pub fn new(scan: Arc<HotScan>, held: Held) -> Self {
         let total = held.iter().map(|(cuboid, _)| cuboid.rows()).sum();
         let pieces: Vec<Piece> =
@@ -116,7 +116,7 @@ impl HotCuboidExec {
             None => Arc::clone(&self.output),
         };
         let schema = filter.schema();
-        // What the filter makes constant stays so.
+        // Columns that the filter makes constant stay so.
         let properties = properties(filter.properties().eq_properties.clone(), self.partitions.len());
         Ok(Some(Self {
             filter: Some(rows),
@@ -127,8 +127,8 @@ impl HotCuboidExec {
         }))
     }
 
-    /// The scan with what is `given` in the place of its filter's parameters, over what is in memory now. None if something
-    /// is not there, or if there is so much that the work should be divided: then plan anew.
+    /// The scan with the values `given` in the place of its filter's parameters, over the present contents of memory.
+    /// None if a cuboid is not there, or if there is so much that the work should be divided: then plan anew.
     pub fn refiltered(&self, given: &dyn Values) -> Result<Option<Self>> {
         let scan = &self.scan;
         let conditions = self.filter.as_ref();
@@ -227,7 +227,7 @@ fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<Pla
 }
 
 impl Piece {
-    /// Those of its rows that `filter` keeps.
+    /// The rows of the piece that `filter` keeps.
     fn kept(&self, filter: Option<&Conditions>) -> Result<Picked> {
         let rows = Picked::ranges(&self.ranges);
         match filter {
@@ -251,8 +251,8 @@ impl Piece {
     }
 }
 
-/// Ranges that fit in one batch come in one: what each operator does for a batch, whatever its size, takes
-/// longer than copying a few rows.
+/// Ranges that fit in one batch come in one: the fixed cost of each operator for a batch is higher than that
+/// of copying a few rows.
 fn gather(cuboid: &Arc<HotCuboid>, ranges: Vec<Range<usize>>, most: usize) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for range in ranges {
@@ -385,7 +385,7 @@ impl ExecutionPlan for HotCuboidExec {
             }
             None => self.rows,
         };
-        // Few, as long as nobody knows: with more it would not be asked.
+        // While the count is unknown the guess is few rows: with many, the statement is planned anew.
         let is_exact = self.is_counted && self.filter.is_none();
         let num_rows = if is_exact { Precision::Exact(rows) } else { Precision::Inexact(rows) };
         Ok(Arc::new(Statistics {

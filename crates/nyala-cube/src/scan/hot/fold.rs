@@ -23,18 +23,18 @@ const MOST_NUMBERS: usize = 1 << 16;
 /// Most different numbers of a measure, which are read more than compared.
 const MOST_MEASURES: usize = 1 << 8;
 
-/// The values of a column as keys into those that differ, NULL being one of them.
+/// A dictionary in the making: the values of a column as keys into its distinct values, NULL being one of them.
 pub(super) struct Folder {
     keys: Vec<u32>,
     values: Vec<ScalarValue>,
-    /// What the values take, texts included.
+    /// Bytes of the values, texts included.
     value_bytes: usize,
     known: HashMap<ScalarValue, u32>,
     most: usize,
 }
 
 impl Folder {
-    /// For a column of `rows`, if its type is one of those that repeat.
+    /// For a column of `rows`, if its type is one with repeated values.
     pub(super) fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
         let most = match data_type {
             _ if !is_repeating(data_type) => return None,
@@ -68,7 +68,7 @@ impl Folder {
         Ok(true)
     }
 
-    /// What was taken so far, as it was; none if that is nothing.
+    /// The values taken so far, without a dictionary; none if there are none.
     pub(super) fn unfold(self) -> Result<Option<ArrayRef>> {
         if self.keys.is_empty() {
             return Ok(None);

@@ -18,7 +18,7 @@ use super::column::{BLOCK_ROWS, ColumnBuilder, HotColumn};
 /// Rows that are brought at a time: few enough for one column of them not to hold up a query thread.
 const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
-/// What is to be read.
+/// A load of columns.
 pub(super) struct Request {
     /// Gives exactly the wanted columns of all cells, always in the same order.
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -58,7 +58,7 @@ impl Request {
         if columns.push(chunk.take()).await? > self.most_bytes {
             return Ok(None);
         }
-        // Joining what was brought takes a moment for each column.
+        // Joining the batches takes a moment for each column.
         let finished = tokio::task::spawn_blocking(move || columns.finish(&self)).await;
         finished.map_err(|error| DataFusionError::External(Box::new(error)))?.map(Some)
     }
@@ -72,7 +72,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Takes what there is room for. When the chunk is full, gives back the rest.
+    /// Takes as many rows as there is room for. When the chunk is full, gives back the rest.
     fn fill(&mut self, batch: &RecordBatch) -> Option<RecordBatch> {
         let taken = batch.num_rows().min(CHUNK_ROWS - self.rows);
         self.rows += taken;

@@ -1,4 +1,4 @@
-//! What an operator over memory tells of its work.
+//! Metrics of an operator over memory.
 
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 

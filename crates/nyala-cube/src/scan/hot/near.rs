@@ -1,7 +1,7 @@
-//! Whole numbers that lie near each other, kept as short distances from the least of them.
+//! Frame of reference: whole numbers of a small range, kept as short distances from the least of them.
 //!
-//! Sums and counts of cells are seldom as large as their types allow, and they are most of what a large cuboid takes:
-//! two or four bytes instead of eight or sixteen let twice as many cuboids stay in memory.
+//! Sums and counts of cells are seldom as large as their types allow, and they take most of the memory of a large
+//! cuboid: two or four bytes instead of eight or sixteen let twice as many cuboids stay in memory.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ where
 {
     let (least, most): (i128, i128) = (min(values)?.into(), max(values)?.into());
     let farthest = u32::try_from(most.checked_sub(least)?).ok()?;
-    // What stands in the place of a NULL may lie anywhere.
+    // The number under a NULL may lie anywhere.
     let distance = |value: T::Native| value.into().wrapping_sub(least);
     let distances: ArrayRef = if farthest <= u32::from(u16::MAX) {
         Arc::new(values.unary::<_, UInt16Type>(|value| distance(value) as u16)) as ArrayRef

@@ -1,4 +1,4 @@
-//! Which rows of a cuboid are read.
+//! A selection: the rows of a cuboid that are read.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl Picked {
         }
     }
 
-    /// All of several, which are in order and apart.
+    /// The union of several selections, which are in order and apart.
     pub(super) fn all(mut several: Vec<Self>) -> Self {
         if several.len() <= 1 {
             return several.pop().unwrap_or(Self::Range(0..0));
@@ -50,7 +50,7 @@ impl Picked {
         }
     }
 
-    /// Those of them that are `kept`, which has no nulls.
+    /// The rows of the selection that are `kept`, which has no nulls.
     pub(super) fn keep(&self, kept: &BooleanArray) -> Self {
         let mut left = Vec::with_capacity(kept.true_count());
         let kept = kept.values().set_indices();

@@ -25,7 +25,7 @@ pub(super) struct BlockFilter<'a> {
 }
 
 impl<'a> BlockFilter<'a> {
-    /// `filter` is over the columns of `schema`. One that says nothing about extremes keeps every block; all are
+    /// `filter` is over the columns of `schema`. A filter that extremes cannot decide keeps every block; all are
     /// evaluated on the rows again.
     pub(super) fn of(
         filter: &Arc<dyn PhysicalExpr>,

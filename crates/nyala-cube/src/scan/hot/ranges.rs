@@ -11,7 +11,7 @@ pub(super) fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     }
 }
 
-/// What two lists of ranges have in common. Both are in order, and the ranges of each apart.
+/// The intersection of two lists of ranges. Both are in order, and the ranges of each apart.
 pub(super) fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();

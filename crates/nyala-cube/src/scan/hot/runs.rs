@@ -1,11 +1,11 @@
 //! Where equal values of a column stand together.
 //!
 //! Cells are sorted by their dimensions, those with few values first: of 4,000,000 cells by region, year, category,
-//! nation, … each region is one run for each file, each year one for each region, and so on. A condition on one
-//! column is decided once for each of its different values, and what it leaves of some ranges of rows is found by
-//! looking at the runs within these, or, if it keeps few values, at the runs of those. So a query comes to the few
-//! hundred rows it wants by a few hundred comparisons, as if there were an index for each order in which dimensions
-//! may be asked; and it need not be known how the rows are sorted, or whether they are.
+//! nation, … each region is one run for each file, each year one for each region, and so on. A condition on one column
+//! is decided once for each of its different values, and its rows within some ranges are found by looking at the runs
+//! within these, or, if it keeps few values, at the runs of those. So a query comes to the few hundred rows it wants by
+//! a few hundred comparisons, as if there were an index for each order in which dimensions may be asked; and it need
+//! not be known how the rows are sorted, or whether they are.
 
 use std::ops::Range;
 
@@ -24,14 +24,14 @@ pub(super) struct Runs {
     ends: Vec<u32>,
     /// Which value each has, as the column numbers them.
     keys: Vec<u32>,
-    /// Runs by their value: those of the first, of the second, …, each in order.
+    /// Runs by their value: the runs of the first value, of the second, …, each in order.
     by_value: Vec<u32>,
     /// Where the runs of each value begin in `by_value`, and at last its length.
     starts: Vec<u32>,
 }
 
 impl Runs {
-    /// Those of rows that have the values with these `keys`, of which there are `values`. None if the runs are too
+    /// The runs of rows that have the values with these `keys`, of which there are `values`. None if the runs are too
     /// short to be of use.
     pub(super) fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = || keys.chunk_by(|a, b| a == b);
@@ -59,7 +59,7 @@ impl Runs {
         [&self.ends, &self.keys, &self.by_value, &self.starts].iter().map(|part| part.capacity() * 4).sum()
     }
 
-    /// The rows of `ranges` whose values are `kept`. Ranges are in order and apart, and so is what is left of them.
+    /// The rows of `ranges` with `kept` values. Ranges are in order and apart, and so are the resulting ones.
     pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
         let kept_runs = || kept.ranges().iter().map(|keys| self.of_values(keys));
         let wanted: usize = kept_runs().map(<[u32]>::len).sum();
@@ -68,7 +68,7 @@ impl Runs {
             return self.pass(ranges, kept);
         }
         let mut runs: Vec<u32> = kept_runs().flatten().copied().collect();
-        // Those of each value are in order: a stable sort merges what it finds sorted.
+        // The runs of each value are in order: a stable sort merges sorted parts.
         runs.sort();
         self.meet(ranges, &runs)
     }
@@ -91,7 +91,7 @@ impl Runs {
         left
     }
 
-    /// What `ranges` and the rows of `runs`, which are in order, have in common.
+    /// The intersection of `ranges` and the rows of `runs`, which are in order.
     fn meet(&self, ranges: &[Range<usize>], runs: &[u32]) -> Vec<Range<usize>> {
         let mut left: Vec<Range<usize>> = Vec::new();
         let mut ranges = ranges;
@@ -121,14 +121,14 @@ impl Runs {
         run.checked_sub(1).map_or(0, end_of)..end_of(run)
     }
 
-    /// Of each value in order, those of the first, of the second, ….
+    /// The runs of these values, by value and then in order.
     fn of_values(&self, keys: &Range<usize>) -> &[u32] {
         let start = |key: usize| self.starts.get(key).map_or(self.by_value.len(), |start| *start as usize);
         self.by_value.get(start(keys.start)..start(keys.end)).unwrap_or_default()
     }
 }
 
-/// Positions in `keys` by key, and where those of each key begin.
+/// Positions in `keys` by key, and where the positions of each key begin.
 fn group(keys: &[u32], values: usize) -> (Vec<u32>, Vec<u32>) {
     let mut starts = vec![0_u32; values + 1];
     for key in keys {

@@ -1,7 +1,7 @@
 //! Finds which of the different values of a column a condition keeps, without looking at each of them.
 //!
-//! Most conditions compare a column with constants, and the values of a folded column ascend: what is kept is one range of
-//! them, or a few.
+//! Most conditions compare a column with constants, and the values of its dictionary ascend: a condition keeps one
+//! range of them, or a few.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use super::values::Values;
 pub(super) struct Keys(Vec<Range<usize>>);
 
 impl Keys {
-    /// Those that are set.
+    /// The positions of set bits.
     pub(super) fn of(kept: &BooleanBuffer) -> Self {
         Self(kept.set_slices().map(|(start, end)| start..end).collect())
     }
@@ -63,8 +63,8 @@ impl Keys {
     }
 }
 
-/// Which of `values`, which ascend with NULL at the end, a condition on their column keeps, with what is `given` in the place of
-/// parameters. None if it has to be evaluated.
+/// Which of `values`, which ascend with NULL at the end, a condition on their column keeps, with the values `given` in
+/// the place of parameters. None if it has to be evaluated.
 pub(super) fn search(condition: &dyn PhysicalExpr, given: &dyn Values, values: &ArrayRef) -> Option<Keys> {
     if let Some(comparison) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (comparison.left().as_ref(), comparison.right().as_ref());
@@ -194,7 +194,7 @@ mod tests {
         Keys::of(kept.values())
     }
 
-    /// What is found is what evaluating each value finds, for constants among, between and beyond the values.
+    /// A search gives the same as evaluating each value, for constants among, between and beyond the values.
     fn check(values: ArrayRef, constants: &[ScalarValue]) {
         let schema = Arc::new(Schema::new(vec![Field::new("c", values.data_type().clone(), true)]));
         let column = || col("c", &schema).unwrap();

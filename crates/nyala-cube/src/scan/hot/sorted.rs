@@ -1,4 +1,4 @@
-//! What is remembered of how a column is sorted, so that rows are found by their values.
+//! How a column is sorted, remembered so that rows are found by their values.
 
 use std::ops::Range;
 
@@ -31,7 +31,8 @@ impl Sorted {
         }
     }
 
-    /// What to look at first has less of it: few runs leave long ranges of rows, which stretches need.
+    /// Sort key for the order of look-ups: fewest runs first, because they leave long ranges of rows, which
+    /// sorted ranges need.
     pub(super) fn turn(&self) -> (bool, usize) {
         match self {
             Self::Runs(runs) => (false, runs.len()),
@@ -39,8 +40,8 @@ impl Sorted {
         }
     }
 
-    /// The rows of `ranges` whose keys, of all rows in `keys`, are `kept`; none if they must be looked at. Ranges are in order
-    /// and apart, and so is what is left of them.
+    /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if they must be looked at. Ranges are in
+    /// order and apart, and so are the resulting ones.
     pub(super) fn narrow(
         &self,
         keys: &ArrayRef,

@@ -1,4 +1,4 @@
-//! The values of a column in memory: plain, as short distances, or folded to short keys into a dictionary.
+//! The values of a column in memory: plain, as short distances, or as short keys into a dictionary.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub(super) enum Stored {
     Plain(ArrayRef),
     Near(Near),
     /// Keys of one, two or four bytes into values in ascending order, of which the last may be NULL: keys compare as
-    /// their values do. Not as one dictionary array, because slicing that costs a good part of what reading a block
-    /// does.
+    /// their values do. Not as one dictionary array, because slicing that costs a good part of the time to read a
+    /// block.
     Folded {
         keys: ArrayRef,
         values: ArrayRef,
@@ -30,7 +30,7 @@ pub(super) enum Stored {
 }
 
 impl Stored {
-    /// What `keys` point to; they are made as short as the number of values allows.
+    /// Keys into `values`; they are made as short as the number of values allows.
     pub(super) fn folded(keys: Vec<u32>, values: ArrayRef) -> Self {
         let keys: ArrayRef = if values.len() <= usize::from(u8::MAX) + 1 {
             Arc::new(UInt8Array::from_iter_values(keys.into_iter().map(|key| key as u8)))
@@ -106,7 +106,7 @@ impl Stored {
     }
 }
 
-/// Those of some values that are in these rows.
+/// The values in the selected rows.
 pub(super) fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
     match rows {
         Picked::Range(range) => Ok(values.slice(range.start, range.len())),
@@ -138,7 +138,7 @@ where
 /// a key among several ranges is a search with branches.
 const ENTRIES_PER_ROW: usize = 8;
 
-/// For which rows the key is one of those that are kept, of `values`.
+/// Which rows have a kept key, of `values` keys.
 fn look_up<T>(keys: &PrimitiveArray<T>, values: usize, kept: &Keys, rows: &Picked) -> BooleanArray
 where
     T: ArrowPrimitiveType,

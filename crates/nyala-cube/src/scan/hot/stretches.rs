@@ -1,8 +1,8 @@
-//! Where the values of a column ascend.
+//! Sorted ranges: where the values of a column ascend.
 //!
-//! By the last of its dimensions a cuboid is sorted too, but hardly two equal values of it stand side by side: there are no
-//! runs to remember. Among cells that are equal in the dimensions before it, its values ascend, and what a condition keeps
-//! of these is found by halving.
+//! By the last of its dimensions a cuboid is sorted too, but hardly two equal values of it stand side by side: there
+//! are no runs to remember. Among cells that are equal in the dimensions before it, its values ascend, and the rows of
+//! a condition are found by halving.
 
 use std::ops::Range;
 
@@ -12,20 +12,20 @@ use arrow::datatypes::{UInt8Type, UInt16Type, UInt32Type};
 use super::ranges::extend;
 use super::search::Keys;
 
-/// Stretches must be this long on average to be remembered.
+/// Sorted ranges must be this long on average to be remembered.
 const SHORTEST: usize = 32;
-/// Halving a stretch costs as much as looking at this many rows.
+/// Halving a sorted range costs as much as looking at this many rows.
 const COST_OF_SEARCH: usize = 64;
 
-/// The stretches of one column.
+/// The sorted ranges of one column.
 #[derive(Debug)]
 pub(super) struct Stretches {
-    /// The first row of each but the first.
+    /// The first row of each range but the first.
     starts: Vec<u32>,
 }
 
 impl Stretches {
-    /// Those of rows that have the values with these `keys`. None if they are too short to be of use.
+    /// The sorted ranges of rows that have the values with these `keys`. None if they are too short to be of use.
     pub(super) fn of(keys: &[u32]) -> Option<Self> {
         let descents = || keys.iter().zip(keys.iter().skip(1)).zip(1..).filter(|((key, next), _)| key > next);
         let count = descents().count();
@@ -46,8 +46,8 @@ impl Stretches {
         self.starts.capacity() * size_of::<u32>()
     }
 
-    /// The rows of `ranges` whose keys, of all rows in `keys`, are `kept`; none if it is faster to look at each. Ranges are in
-    /// order and apart, and so is what is left of them.
+    /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if it is faster to look at each. Ranges are
+    /// in order and apart, and so are the resulting ones.
     pub(super) fn narrow(
         &self,
         keys: &ArrayRef,
@@ -91,14 +91,14 @@ impl Stretches {
         left
     }
 
-    /// The parts of a range of rows that are within one stretch each.
+    /// The parts of a range of rows that are within one sorted range each.
     fn within(&self, range: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
         let starts = self.starts_within(range).iter().map(|start| *start as usize);
         let ends = starts.clone().chain([range.end]);
         [range.start].into_iter().chain(starts).zip(ends).map(|(start, end)| start..end)
     }
 
-    /// The first rows of stretches in a range, but for its own first.
+    /// The first rows of sorted ranges in a range, but for its own first.
     fn starts_within(&self, range: &Range<usize>) -> &[u32] {
         let first = self.starts.partition_point(|start| *start as usize <= range.start);
         let starts = self.starts.get(first..).unwrap_or_default();
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_found_in_every_stretch() {
-        // Stretches of 200 to 400 rows with values of 0 to 255, some equal, some missing.
+        // Sorted ranges of 200 to 400 rows with values of 0 to 255, some equal, some missing.
         let mut keys: Vec<u32> = Vec::new();
         for stretch in 0..40_u32 {
             let length = 200 + stretch * 37 % 200;

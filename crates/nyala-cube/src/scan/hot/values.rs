@@ -6,10 +6,10 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 
-/// What stands in the place of parameters.
+/// The values of parameters.
 ///
-/// Most conditions compare a column with parameters. What these keep is found by looking the values up, where they are:
-/// to make expressions with the values in them takes several times as long.
+/// Most conditions compare a column with parameters. Their rows are found by looking the values up in their place: to
+/// make expressions with the values in them takes several times as long.
 pub trait Values {
     /// The value of a parameter; none if `expr` is no parameter, or one without a value.
     fn value_of(&self, expr: &dyn PhysicalExpr) -> Option<&ScalarValue>;

@@ -3,12 +3,12 @@
 //! | byte | meaning |
 //! |---|---|
 //! | 0 | version of the layout: 1 |
-//! | 1 | [`Form`]: what follows |
+//! | 1 | [`Form`] of the rest |
 //! | 2… | by form |
 //!
 //! Numbers of varying length are LEB128: seven bits a byte, lowest first, the top bit set on all but the
-//! last. Whatever comes in is checked: damaged bytes end in an error, never in a panic or in memory that
-//! a made-up length asks for.
+//! last. All input is checked: damaged bytes end in an error, never in a panic or in memory that a made-up
+//! length asks for.
 
 use datafusion::common::{DataFusionError, Result};
 
@@ -20,7 +20,7 @@ const VERSION: u8 = 1;
 /// Longest LEB128 of 64 bits.
 const MAX_VARINT_BYTES: u32 = 10;
 
-/// What a state is made of. The numbers are part of the format.
+/// How a state is encoded. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Form {
@@ -60,7 +60,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The error for bytes that cannot be what they should.
+/// The error for damaged bytes.
 pub fn damaged(what: &str, why: impl std::fmt::Display) -> DataFusionError {
     QueryError::new(ErrorKind::Data, format!("this is not a whole {what}: {why}"))
         .hint("if it comes from a cube, drop, create and build the cube again")
@@ -84,7 +84,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Checks the version and gives the form. `what` names the thing in errors.
+    /// Checks the version and gives the form. Errors name the state by the second argument.
     pub fn open(what: &'static str, bytes: &'a [u8]) -> Result<(Form, Self)> {
         let mut reader = Self { rest: bytes, what };
         let version = reader.byte()?;
@@ -104,12 +104,12 @@ impl<'a> Reader<'a> {
         if form == wanted { Ok(reader) } else { Err(reader.wrong_form(form)) }
     }
 
-    /// The error for a form that something else has.
+    /// The error for the form of another state.
     pub fn wrong_form(&self, form: Form) -> DataFusionError {
         self.damaged(format!("it has the form of something else, {form:?}"))
     }
 
-    /// The error for what is wrong with these bytes.
+    /// The error for these damaged bytes.
     pub fn damaged(&self, why: impl std::fmt::Display) -> DataFusionError {
         damaged(self.what, why)
     }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// What was not read yet.
+    /// The unread bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -21,10 +21,10 @@ pub trait Definition: Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
     /// The name in SQL.
     fn name(&self) -> &'static str;
 
-    /// What the state column is called after.
+    /// The suffix of the state column's name.
     fn state_name(&self) -> &'static str;
 
-    /// The types that arguments are converted to, or an error that says what the function takes.
+    /// The types that arguments are converted to, or an error with the types that the function takes.
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>>;
 
     /// The type of the value, for converted arguments.
@@ -33,7 +33,7 @@ pub trait Definition: Debug + PartialEq + Eq + Hash + Send + Sync + 'static {
     /// The value of no rows.
     fn empty(&self, returns: &DataType) -> Result<ScalarValue>;
 
-    /// What computes it.
+    /// The code that computes it.
     fn accumulators(&self, arguments: &AccumulatorArgs<'_>) -> Result<Accumulators>;
 }
 

@@ -10,13 +10,13 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use super::kind::Kind;
 use crate::error::QueryError;
 
-/// Something that knows what it holds beside itself.
+/// A group that knows its memory on the heap.
 pub trait Measured {
     /// Bytes on the heap. Asked for each row: it must not count.
     fn heap_bytes(&self) -> usize;
 }
 
-/// Groups by number, and what they weigh.
+/// Groups by number, and their memory.
 #[derive(Debug)]
 pub struct GroupList<G> {
     groups: Vec<G>,
@@ -36,7 +36,7 @@ impl<G: Default + Measured> GroupList<G> {
         }
     }
 
-    /// Changes one group and notes what it weighs then.
+    /// Changes one group and updates the count of memory.
     #[inline]
     pub fn change(&mut self, index: usize, change: impl FnOnce(&mut G) -> Result<()>) -> Result<()> {
         let group = self.groups.get_mut(index);
@@ -47,7 +47,7 @@ impl<G: Default + Measured> GroupList<G> {
         changed
     }
 
-    /// All groups, for reading what they come to.
+    /// All groups, to compute their results.
     pub fn all(&mut self) -> &mut [G] {
         &mut self.groups
     }
@@ -78,7 +78,7 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows that pass the filter and whose value is not null.
+    /// Rows that pass the filter, with a value other than null.
     pub fn new(values: &[ArrayRef], groups: &'a [usize], filter: Option<&BooleanArray>) -> Self {
         let passing = filter.map(|filter| match filter.nulls() {
             Some(nulls) => NullBuffer::new(filter.values() & nulls.inner()),
@@ -120,7 +120,7 @@ impl<K: Kind> Grouped<K> {
         self.groups.take(emit)
     }
 
-    /// Lets go of what the groups shared, once there are none or few.
+    /// Frees data that the groups shared, once there are none or few.
     fn tidy(&mut self) -> Result<()> {
         if self.groups.all().is_empty() {
             self.kind = self.kind.fresh();

@@ -9,12 +9,12 @@ use crate::error::QueryError;
 /// state; its count is in its header, and unpacking it would be most of the query's work.
 #[derive(Debug, Default)]
 pub enum Held<S> {
-    /// Nothing yet.
+    /// No values yet.
     #[default]
     Empty,
     /// One state, as it came.
     Packed(Box<[u8]>),
-    /// Something that rows or further states were added to.
+    /// A set that rows or further states were added to.
     Open(S),
 }
 
@@ -29,7 +29,7 @@ impl<S: Measured> Measured for Held<S> {
 }
 
 impl<S: Default> Held<S> {
-    /// The set, for changing it. What is packed is read first; if that fails it stays as it is.
+    /// The set, for changing it. A packed set is decoded first; if that fails it stays packed.
     #[inline]
     pub fn open(&mut self, unpack: impl FnOnce(&[u8]) -> Result<S>) -> Result<&mut S> {
         match self {

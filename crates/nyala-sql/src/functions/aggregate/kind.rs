@@ -1,4 +1,4 @@
-//! What one aggregate does with one group.
+//! The operations of one aggregate on one group.
 
 use std::fmt::Debug;
 
@@ -9,13 +9,13 @@ use super::groups::{GroupList, Measured, Rows};
 
 /// How an aggregate keeps its groups. The state of a group is one column of bytes.
 pub trait Kind: Debug + Send + Sync + 'static {
-    /// What is kept for a group. The default is a group without rows.
+    /// The data of a group. The default is a group without rows.
     type Group: Default + Debug + Measured + Send + Sync;
 
     /// The same aggregate without anything it gathered.
     fn fresh(&self) -> Self;
 
-    /// Adds rows to their groups. `rows` leaves out rows whose first value is null, or filtered.
+    /// Adds rows to their groups. `rows` leaves out filtered rows, and rows with a null as first value.
     fn update(
         &mut self,
         groups: &mut GroupList<Self::Group>,
@@ -32,8 +32,7 @@ pub trait Kind: Debug + Send + Sync + 'static {
     /// The values of groups, which stay as they are.
     fn finish(&self, groups: &mut [Self::Group]) -> Result<ArrayRef>;
 
-    /// Lets go of what belongs to groups that were given away; `groups` are those that are left. Whether they
-    /// changed.
+    /// Frees data of groups that were emitted; `groups` are the remaining ones. Whether they changed.
     fn forget(&mut self, _groups: &mut [Self::Group]) -> Result<bool> {
         Ok(false)
     }

@@ -1,4 +1,4 @@
-//! What our own aggregates share: how rows reach groups, and how states become bytes.
+//! The common part of our own aggregates: how rows reach groups, and how states become bytes.
 
 mod bytes;
 mod definition;

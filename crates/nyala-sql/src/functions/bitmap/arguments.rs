@@ -1,4 +1,4 @@
-//! What the functions of this room take.
+//! The arguments of bitmap functions.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result};

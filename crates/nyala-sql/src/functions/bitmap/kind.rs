@@ -10,7 +10,7 @@ use super::set::Bitmap;
 use crate::error::QueryError;
 use crate::functions::aggregate::{GroupList, Held, Kind, Rows};
 
-/// What the rows bring.
+/// The values in the rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Input {
     /// Values to put into the bitmap.
@@ -19,7 +19,7 @@ pub enum Input {
     Bitmaps,
 }
 
-/// What is asked of the bitmap.
+/// The result.
 #[derive(Debug, Clone, Copy)]
 pub enum Output {
     /// How many values it has.

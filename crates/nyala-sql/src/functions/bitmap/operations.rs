@@ -1,4 +1,4 @@
-//! What the scalar functions do, a row at a time. A null argument gives null.
+//! The scalar functions, a row at a time. A null argument gives null.
 
 use std::borrow::Cow;
 use std::sync::Arc;

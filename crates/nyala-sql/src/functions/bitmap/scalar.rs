@@ -20,7 +20,7 @@ pub fn scalars() -> Vec<Arc<ScalarUDF>> {
     TABLE.iter().map(|row| Arc::new(ScalarUDF::from(BitmapFunction::new(row)))).collect()
 }
 
-/// Name, other names, what it takes, whether it takes more of the last, what it gives, what it does.
+/// Name, other names, argument types, whether the last may repeat, result type, operation.
 type Row = (&'static str, &'static [&'static str], &'static [Argument], bool, DataType, Operation);
 
 const TABLE: &[Row] = &[
@@ -67,7 +67,7 @@ impl BitmapFunction {
         }
     }
 
-    /// The types the operation sees, or an error that says what the function takes.
+    /// The types the operation sees, or an error with the types that the function takes.
     fn coerce(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let (given, wanted) = (types.len(), self.takes.len());
         if given != wanted && !(self.more && given > wanted) {

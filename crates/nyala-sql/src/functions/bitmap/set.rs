@@ -8,7 +8,7 @@ use crate::functions::aggregate::Measured;
 /// Roaring bitmap costs some hundred bytes before its first value.
 pub(super) const FEW: usize = 32;
 
-/// What Roaring needs for one container beside its values, for one that is an array of bits, and for each
+/// Overhead of Roaring for one container beside its values, for one that is an array of bits, and for each
 /// run of 2^32 numbers.
 const CONTAINER_BYTES: u64 = 40;
 const BITSET_BYTES: u64 = 8192;
@@ -62,7 +62,7 @@ fn from_bits(bits: u64) -> i64 {
 }
 
 impl Bitmap {
-    /// A bitmap of what Roaring read.
+    /// A bitmap of values that Roaring decoded.
     pub(super) fn from_roaring(set: RoaringTreemap) -> Self {
         if set.len() <= FEW as u64 {
             return Self(Values::Few(set.iter().collect()));
@@ -178,7 +178,7 @@ impl Bitmap {
         }
     }
 
-    /// Keeps what is in both.
+    /// Keeps the values that both have.
     pub fn intersect(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
             (Values::Few(few), _) => few.retain(|bits| other.contains(from_bits(*bits))),
@@ -193,7 +193,7 @@ impl Bitmap {
         }
     }
 
-    /// Takes away what is in the other.
+    /// Removes the values of the other.
     pub fn subtract(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
             (Values::Few(few), _) => few.retain(|bits| !other.contains(from_bits(*bits))),
@@ -209,7 +209,7 @@ impl Bitmap {
         }
     }
 
-    /// Keeps what is in one of the two only.
+    /// Keeps the values that only one of the two has.
     pub fn symmetric_difference(&mut self, other: Self) {
         let mut both = self.clone();
         both.intersect(&other);

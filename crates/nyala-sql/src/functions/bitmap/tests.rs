@@ -1,4 +1,4 @@
-//! Bitmaps hold what a plain ordered set holds, and damaged ones are refused.
+//! Bitmaps hold the same values as a plain ordered set, and damaged ones are refused.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn equal_sets_have_equal_bytes() {
     assert_eq!(grown.encoded().unwrap(), Bitmap::from_iter(0..70_000).encoded().unwrap());
 }
 
-/// The bytes are a format: what was written once is read for ever.
+/// The bytes are a format: old bitmaps are read for ever.
 #[test]
 fn bitmaps_are_written_as_they_were() {
     let check = |values: &[i64], expected: &[u8]| {
@@ -81,7 +81,7 @@ fn bitmaps_are_written_as_they_were() {
     check(&run, &[&[1, 2, 40, 1, 0, 0, 0, 0, 0, 0, 0], &partition[..], &roaring[..]].concat());
 }
 
-/// What a bitmap says it weighs is near what its values need: dense ones a bit each, sparse ones much.
+/// The estimated memory is close to the need of the values: dense ones a bit each, sparse ones much.
 #[test]
 fn the_weight_follows_the_values() {
     let dense = Bitmap::from_iter(0..4_000_000).heap_bytes();
@@ -143,7 +143,7 @@ fn a_bitmap_of_very_many_values_is_no_text() {
     assert!(error.message.contains("11000000 values"), "{error}");
 }
 
-/// A constant comes as one row, whatever the number of rows: copies of a large one would fill the memory.
+/// A constant comes as one row for any number of rows: copies of a large one would fill the memory.
 #[test]
 fn constants_are_those_of_every_row() {
     let bytes = |values: &[i64]| Bitmap::from_iter(values.iter().copied()).encoded().unwrap();

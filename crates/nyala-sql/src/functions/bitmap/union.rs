@@ -21,7 +21,7 @@ pub struct BitmapUnion;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct BitmapUnionCount;
 
-/// What differs between them.
+/// The differences between them.
 trait OverBitmaps: std::fmt::Debug + PartialEq + Eq + std::hash::Hash + Send + Sync + 'static {
     const NAME: &'static str;
     const ARGUMENT: Argument;

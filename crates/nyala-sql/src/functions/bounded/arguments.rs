@@ -12,7 +12,7 @@ use super::numbers::numbers;
 /// Of bytes, elements or steps. Products of two lengths fit.
 pub(super) type Amount = u128;
 
-/// What an element of a list, or a number, takes.
+/// Bytes of an element of a list, or of a number.
 const ELEMENT_BYTES: Amount = 16;
 
 /// Bytes that a function gives for one batch of rows at most.
@@ -183,7 +183,7 @@ fn elements_at(array: &ArrayRef, at: usize) -> Amount {
     }
 }
 
-/// What an element of a list takes, by the average.
+/// Average bytes of an element of a list.
 fn element_bytes(array: &ArrayRef) -> Amount {
     let values = match array.data_type() {
         DataType::List(_) => array.as_list::<i32>().values(),

@@ -35,7 +35,7 @@ pub(super) fn for_rows(expr: &Expr) -> Option<Expr> {
 fn bytes_of(value: &ScalarValue) -> Amount {
     match value.try_as_str() {
         Some(text) => text.map_or(0, |text| text.len() as Amount),
-        // Numbers and moments are short, whatever they are.
+        // All numbers and moments are short.
         None if value.data_type().is_primitive() => 0,
         None => Arguments::new(&[ColumnarValue::Scalar(value.clone())], 1).row(0).bytes(0),
     }
@@ -44,7 +44,7 @@ fn bytes_of(value: &ScalarValue) -> Amount {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Constant {
     value: ScalarValue,
-    /// What the column of the constant is called.
+    /// Name of the constant's column.
     column: String,
     signature: Signature,
 }

@@ -54,7 +54,7 @@ struct Bounded {
 }
 
 impl Bounded {
-    /// Refuses what is certainly too much.
+    /// Refuses a call with a result that is certainly too large.
     fn check_exactly(&self, measure: Measure, arguments: &Arguments<'_>) -> Result<()> {
         let bytes = match quickly(measure, arguments) {
             Some(_) => return Ok(()),
@@ -136,7 +136,7 @@ impl Bounded {
     }
 }
 
-/// The error of what would give too much.
+/// The error of a call with too large a result.
 pub(super) fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
     let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {most}");
     QueryError::new(ErrorKind::LimitExceeded, message)
@@ -144,7 +144,7 @@ pub(super) fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) ->
         .into()
 }
 
-/// A bound of what all rows give, if it is small enough whatever each gives.
+/// An upper bound of all rows' results, taken from the largest arguments, if it is small enough.
 fn quickly(measure: Measure, arguments: &Arguments<'_>) -> Option<Amount> {
     let bytes = measure.bytes(&arguments.largest()).saturating_mul(arguments.rows as Amount);
     (bytes <= SLICE_BYTES.min(arguments.max_bytes())).then_some(bytes)

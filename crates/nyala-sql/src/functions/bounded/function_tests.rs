@@ -1,4 +1,4 @@
-//! What is refused before it is computed, and what is not.
+//! Which calls are refused before they are computed, and which are not.
 #![allow(clippy::unwrap_used)]
 
 use arrow::array::{Int64Array, StringArray};

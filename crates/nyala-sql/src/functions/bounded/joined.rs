@@ -1,4 +1,4 @@
-//! `a || b` as a function, so that what it gives is bounded as that of other functions.
+//! `a || b` as a function, so that its result is bounded like that of other functions.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 /// Two texts, one behind the other; NULL if either is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Joined {
-    /// What the column of the operator is called.
+    /// Name of the operator's column.
     column: String,
     signature: Signature,
 }

@@ -1,8 +1,8 @@
-//! Functions that make much of little, or take long over it: a few words would fill the memory outside of what is counted, or hold
-//! a thread that nothing can end before the function has.
+//! Bounds for functions with large results or a long run time: a few words would fill memory that is not counted, or
+//! hold a thread that nothing can end before the function returns.
 //!
-//! What a call gives and costs at most is worked out from the lengths of its arguments before it runs, by one [table](rules) of all
-//! functions.
+//! The largest result and cost of a call are worked out from the lengths of its arguments before it runs, by one
+//! [table](rules) of all functions.
 
 mod arguments;
 mod calls;

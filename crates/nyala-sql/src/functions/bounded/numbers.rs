@@ -11,7 +11,7 @@ use datafusion::error::Result;
 
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 
-/// The values as numbers, moments and intervals as nanoseconds; none for NULL and for what is neither.
+/// The values as numbers, moments and intervals as nanoseconds; none for NULL and for other types.
 pub(super) fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
     let nanos = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
@@ -35,7 +35,7 @@ pub(super) fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
         data_type if data_type.is_integer() => 1,
         _ => return Ok(vec![None; array.len()]),
     };
-    // What a date or a moment is in, not what it would be in another unit: that might not fit.
+    // The number of days or moments in their own unit: in another one it might not fit.
     let array = match array.data_type() {
         DataType::Date32 => cast(array, &DataType::Int32)?,
         _ => Arc::clone(array),

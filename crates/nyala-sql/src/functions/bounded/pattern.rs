@@ -1,4 +1,5 @@
-//! What a regular expression costs: counted repetitions multiply what they repeat, and each pattern is compiled by itself.
+//! The cost of a regular expression: counted repetitions multiply their operand, and each pattern is compiled by
+//! itself.
 
 use std::collections::HashSet;
 
@@ -82,7 +83,7 @@ pub(super) fn check_pattern(function: &str, pattern: &str) -> Result<usize> {
         .into())
 }
 
-/// States of a pattern, about. What is no pattern is refused by whoever compiles it.
+/// States of a pattern, about. A malformed pattern is refused when it is compiled.
 fn states(pattern: &str) -> usize {
     let mut groups = vec![Group::default()];
     let mut rest = pattern.chars().peekable();
@@ -134,7 +135,7 @@ fn repeat(groups: &mut [Group], times: usize) {
     }
 }
 
-/// The states of what is in one pair of brackets.
+/// The states of one pair of brackets.
 #[derive(Default)]
 struct Group {
     /// Before the part that a count behind it would repeat.

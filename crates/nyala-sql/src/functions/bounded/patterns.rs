@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use super::pattern::{check_like_patterns, check_patterns};
 
-/// What the patterns are of.
+/// The language of the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Language {
     Like,

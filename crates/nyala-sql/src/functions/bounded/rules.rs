@@ -1,25 +1,25 @@
-//! The table: what each function gives and costs at most.
+//! The table: largest result and cost of each function.
 //!
 //! Every function that a session knows is in it, so that none is forgotten when DataFusion brings more.
 
 use super::arguments::{Amount, Row};
 
-/// What is known of a function.
+/// How a function is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Rule {
     /// It gives values of a fixed size, or no more bytes than it gets, in time that grows with them.
     NoMore,
-    /// It gives what its arguments tell, and fails before it begins if that is too much.
+    /// The arguments tell the size of the result; if that is too much, it fails before it begins.
     Exactly(Measure),
     /// It may give so much, and mostly gives less: it is computed in slices, and fails once it has given too much.
     AtMost(Measure),
     /// It takes long.
     Work(Work),
-    /// It gives what its arguments tell, and takes long.
+    /// The arguments tell the size of the result, and it takes long.
     Both(Measure, Work),
 }
 
-/// What tells how many bytes a function gives for a row.
+/// How the bytes of a row's result follow from the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Measure {
     /// All arguments, one behind the other.
@@ -30,7 +30,7 @@ pub(super) enum Measure {
     Series,
     /// The second argument is how often the first one comes in a list.
     Elements,
-    /// The second argument is the length of a list, the third what it is filled with.
+    /// The second argument is the length of a list, the third fills it.
     Resized,
     /// The second argument is the length of a text.
     Length,
@@ -38,7 +38,8 @@ pub(super) enum Measure {
     Repeats,
     /// The second argument is replaced by the third wherever it is found.
     Replaced,
-    /// The same for a pattern: it may be found before every character, and what it found may be repeated.
+    /// The same for a pattern: it may be found before every character, and the replacement may repeat the
+    /// match.
     ReplacedPattern,
     /// The third argument may come as often as the list has elements.
     ReplacedElements,
@@ -50,11 +51,11 @@ pub(super) enum Measure {
     Split,
     /// Two digits for a byte.
     Digits,
-    /// Each letter of a format stands for something longer.
+    /// Each letter of a format stands for a longer text.
     Format,
 }
 
-/// What takes long.
+/// Why a function takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Work {
     /// Every character is compared with every other one.
@@ -63,7 +64,7 @@ pub(super) enum Work {
     Pattern,
     /// Each element of one list is looked for in the other.
     Elements,
-    /// Each element goes into a table of those that were there before.
+    /// Each element goes into a table of the elements before it.
     Distinct,
 }
 
@@ -311,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    /// What DataFusion brings anew has to be given a rule before it can be called.
+    /// A new function of DataFusion has to be given a rule before it can be called.
     #[test]
     fn every_function_has_a_rule() {
         let state = SessionContext::new().state();

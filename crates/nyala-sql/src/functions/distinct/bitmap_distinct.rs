@@ -12,8 +12,8 @@ use crate::functions::values::Family;
 
 const NAME: &str = "bitmap_distinct";
 
-/// Counts distinct values. What stands for integers is kept as a bitmap, anything else as a packed set of
-/// values; the state says in its header which of them it is.
+/// Counts distinct values. Values that stand for integers are kept as a bitmap, others as a packed set; the
+/// header of the state says which of them it is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct BitmapDistinct;
 

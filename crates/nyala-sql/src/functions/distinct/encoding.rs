@@ -1,4 +1,4 @@
-//! A set of values as bytes: sorted, each value without what it shares with the one before it.
+//! A set of values as bytes: sorted, each value without the prefix that it shares with the one before it.
 //!
 //! | content after the two bytes every state begins with | |
 //! |---|---|

@@ -10,13 +10,13 @@ use crate::functions::aggregate::{GroupList, Held, Kind, Rows};
 use crate::functions::bitmap::{Bitmap, count_column};
 use crate::functions::values::{Family, spell};
 
-/// One set of values for each group: numbers in a bitmap, whose values are in a dictionary that all
-/// groups share. A state holds the values themselves, so it means the same everywhere.
+/// One set of values for each group: a bitmap of numbers in a dictionary that all groups share. A state holds
+/// the values themselves, so it means the same everywhere.
 #[derive(Debug, Clone)]
 pub(super) struct DistinctKind {
     family: Family,
     dictionary: Dictionary,
-    /// What the dictionary weighed when it was last looked for values that are in no group.
+    /// Size of the dictionary when it was last searched for values that are in no group.
     checked_bytes: usize,
 }
 
@@ -41,7 +41,7 @@ impl DistinctKind {
         Ok(values)
     }
 
-    /// A dictionary of nothing but the values of `groups`, which get new numbers.
+    /// Shrinks the dictionary to the values of `groups`, which get new numbers.
     fn renumber(&mut self, groups: &mut [Held<Bitmap>]) -> Result<()> {
         let mut dictionary = Dictionary::default();
         for group in groups {

@@ -133,8 +133,8 @@ fn check<K: Kind>(kind: K, column: &ArrayRef, groups: &[usize], filter: &Boolean
     assert_eq!(single.evaluate().unwrap(), once, "asking changed the answer");
 }
 
-/// Groups that come sorted are given away before the next ones begin. What is kept meanwhile does not grow
-/// with all that were.
+/// Groups that come sorted are emitted before the next ones begin. The memory in use meanwhile does not grow
+/// with the number of emitted groups.
 #[test]
 fn values_of_groups_that_were_given_away_are_forgotten() {
     let mut sorted = Grouped::new(DistinctKind::new(Family::Bytes));

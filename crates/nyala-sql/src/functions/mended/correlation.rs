@@ -11,7 +11,7 @@ use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
 use crate::error::QueryError;
 use crate::functions::aggregate::Rows;
 
-/// What is kept of the rows of a group.
+/// The state of a group.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moments {
     count: u64,
@@ -55,8 +55,8 @@ impl Moments {
         self.products += other.products + from_x * from_y * weight;
     }
 
-    /// None of fewer than two rows, and where one side does not vary. What comes of NaN is what DataFusion
-    /// makes of it without groups.
+    /// None of fewer than two rows, and where one side does not vary. NaN gives the same as in DataFusion
+    /// without groups.
     fn correlation(&self) -> Option<f64> {
         if self.mean_x.is_nan() && self.mean_y.is_nan() {
             return Some(f64::NAN);

@@ -41,7 +41,7 @@ fn mend(function: Arc<AggregateUDF>, mend: Mend) -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::from(Mended { function, mend }))
 }
 
-/// What is done otherwise.
+/// The replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Mend {
     Extreme(Extreme),
@@ -189,7 +189,7 @@ impl AggregateUDFImpl for Mended {
     }
 }
 
-/// What adds up numbers of a type of limited range.
+/// The accumulator that sums numbers of a type of limited range.
 fn total(data_type: &DataType) -> Option<Box<dyn Accumulator>> {
     Some(match data_type {
         DataType::Int64 => Box::new(Total::<Int64Type>::new(data_type)),

@@ -1,4 +1,4 @@
-//! What is mended gives what a list of all values gives, however its states are cut and merged.
+//! A mended function gives the same as a list of all values, however its states are cut and merged.
 
 use std::sync::Arc;
 

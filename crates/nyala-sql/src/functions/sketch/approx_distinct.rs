@@ -1,4 +1,4 @@
-//! `approx_distinct(x)`, in place of DataFusion's, whose state is private and may change.
+//! `approx_distinct(x)`, in place of DataFusion's, because its state is private and may change.
 
 use std::sync::Arc;
 

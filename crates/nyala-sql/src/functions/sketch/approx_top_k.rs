@@ -16,7 +16,7 @@ use crate::functions::values::{Family, read, spell};
 
 const NAME: &str = "approx_top_k";
 
-/// How many values may be asked for: a third of what the sketch keeps at most.
+/// How many values may be asked for: a third of the sketch's capacity.
 const MAX_K: i64 = 1024;
 
 /// Names the most frequent values, as a list of `{item, count}` as Spark has it.

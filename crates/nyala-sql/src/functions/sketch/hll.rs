@@ -76,7 +76,7 @@ const LIST: u8 = 0b1000;
 const SET: u8 = 0b1001;
 const REGISTERS: u8 = 0b1010;
 
-/// Checks what the library takes on trust, so that damaged bytes cannot give an estimate.
+/// Checks the fields that the library trusts, so that damaged bytes cannot give an estimate.
 fn check(mut reader: Reader<'_>) -> Result<()> {
     let [preamble, _version, _family, lg_registers, lg_array, _flags, count, mode] =
         *reader.take(8)?.first_chunk().unwrap_or(&[0; 8]);

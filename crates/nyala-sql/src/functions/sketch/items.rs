@@ -66,7 +66,7 @@ pub(super) struct Frequent {
 #[derive(Debug, Default)]
 pub(super) struct Items {
     sketch: Option<Box<FrequentItemsSketch<Item>>>,
-    /// How many items were added and their bytes: what is kept is taken to be like them.
+    /// How many items were added and their bytes: the kept ones are taken to be as long on average.
     added: usize,
     added_bytes: usize,
 }
@@ -136,7 +136,7 @@ fn decode(family: Family, state: &[u8]) -> Result<FrequentItemsSketch<Item>> {
     if found != family as u8 {
         return Err(reader.damaged(format!("it has values of family `{found}`, not `{}`", family as u8)));
     }
-    // The library makes a map of the size that the bytes name before it reads what is in it.
+    // Before it reads any item, the library makes a map of the size that the bytes name.
     if let [_, _, _, largest, size, ..] = *reader.rest()
         && (largest != LG_COUNTERS || size > LG_COUNTERS)
     {

@@ -1,4 +1,4 @@
-//! Answers that are near, from states that are small: sketches of Apache DataSketches.
+//! Approximate answers from small states: sketches of Apache DataSketches.
 
 mod approx_distinct;
 mod approx_top_k;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// What a part of a text is.
+/// Kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `'…'`, also behind `E` or `U&`, and `$tag$…$tag$`.
@@ -47,7 +47,7 @@ pub(super) fn parts(sql: &str) -> Vec<Part> {
     parts
 }
 
-/// What begins here other than plain text, and how long it is; without a length it has no end.
+/// Kind and length of the special text that begins here; without a length it has no end.
 fn special(bytes: &[u8], at: usize) -> Option<(Kind, Option<usize>)> {
     let rest = bytes.get(at..)?;
     match rest {
@@ -71,7 +71,7 @@ fn is_of_word(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()
 }
 
-/// Whether a backslash in the literal that begins here says something of the next character.
+/// Whether a backslash escapes the next character in the literal that begins here.
 fn is_escaped(bytes: &[u8], at: usize) -> bool {
     let before = bytes.get(..at).unwrap_or_default();
     match before {
@@ -81,7 +81,7 @@ fn is_escaped(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// Length of what stands in quotes, which are doubled within.
+/// Length of a quoted text with doubled quotes within.
 fn quoted(rest: &[u8], quote: u8, escaped: bool) -> Option<usize> {
     let mut at = 1;
     loop {

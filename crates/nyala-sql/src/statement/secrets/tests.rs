@@ -1,4 +1,4 @@
-//! What is shown of statements, URLs, broken texts and errors.
+//! Statements, URLs, broken texts and errors, as logs show them.
 #![allow(clippy::unwrap_used)]
 use super::*;
 

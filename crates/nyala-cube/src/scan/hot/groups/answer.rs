@@ -37,7 +37,7 @@ pub(super) fn of_nothing(shape: &Shape) -> Result<RecordBatch> {
     }
 }
 
-/// What columns are taken from.
+/// The sources of columns.
 struct Made<'a> {
     rows: Rows<'a>,
     /// The values of each call.

@@ -35,13 +35,13 @@ pub struct HotGroupsExec {
     /// A [`HotCuboidExec`] of few rows.
     scan: Arc<dyn ExecutionPlan>,
     shape: Arc<Shape>,
-    /// The plan in whose place this is.
+    /// The general plan that this replaces.
     general: Arc<dyn ExecutionPlan>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl HotGroupsExec {
-    /// In the place of `plan`; none if that does other things, or nothing that is quicker this way.
+    /// In the place of `plan`; none if that does other work, or is not quicker this way.
     pub fn instead_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
         let (shape, scan) = Shape::of(plan)?;
         if shape.merging.is_none() && shape.order.is_empty() {
@@ -67,7 +67,7 @@ impl HotGroupsExec {
         fits.then(|| Self { scan, shape, general, metrics: ExecutionPlanMetricsSet::new() })
     }
 
-    /// The plan in whose place this is.
+    /// The general plan that this replaces.
     pub fn general(&self) -> &Arc<dyn ExecutionPlan> {
         &self.general
     }

@@ -10,7 +10,7 @@ use datafusion::error::Result;
 
 use super::keys::bits;
 
-/// What groups are ordered by.
+/// A sort key of groups.
 pub(super) enum Criterion {
     /// Keys below `count`, in the order of their values. That of NULL, if there is one, is the last.
     Keys {
@@ -147,7 +147,7 @@ mod tests {
         SortOptions { descending, nulls_first }
     }
 
-    /// What arrow makes of the values that the keys stand for.
+    /// Arrow's order of the values that the keys stand for.
     fn expected(columns: &[(ArrayRef, SortOptions)], fetch: Option<usize>) -> UInt32Array {
         let columns = columns
             .iter()
@@ -207,7 +207,7 @@ mod tests {
                 assert_eq!(found, expected(&columns, None), "{columns:?}");
             }
         };
-        // With the place, which takes 3 bits: around what 64 and what 128 bits hold, and beyond.
+        // With the place, which takes 3 bits: around the limits of 64 and of 128 bits, and beyond.
         for bits in [58, 59, 60, 61, 62, 63] {
             let near =
                 numbers(&[Some(1 << (bits - 1)), Some(0), Some(5), Some((1 << (bits - 1)) - 1), Some(7)]);

@@ -1,4 +1,4 @@
-//! What of an answer is made of keys: groups, aggregates, order.
+//! Which part of a plan can be computed on keys: groups, aggregates, order.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) struct Shape {
 /// Merging of the states of each group.
 #[derive(Debug, Clone)]
 pub(super) struct Merging {
-    /// Positions of the dimensions in the schema of the cuboid. Without any there is one group, whatever the rows.
+    /// Positions of the dimensions in the schema of the cuboid. Without any there is one group, even without rows.
     pub(super) groups: Vec<usize>,
     pub(super) calls: Vec<Call>,
 }
@@ -65,7 +65,7 @@ pub(super) enum Column {
 }
 
 impl Shape {
-    /// The shape of `plan` over the scan below it; none if it does something else than to merge, order and choose
+    /// The shape of `plan` over the scan below it; none if it does other work than to merge, order and choose
     /// columns.
     pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Self, Arc<dyn ExecutionPlan>)> {
         if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
@@ -151,7 +151,7 @@ impl Shape {
         Some(self)
     }
 
-    /// What is left out by a limit shall not be computed: it may be that it cannot be.
+    /// A row that a limit leaves out is not computed: it may be that it cannot be.
     fn compute(&mut self, expr: &Arc<dyn PhysicalExpr>) -> Option<Column> {
         if !self.order.is_empty() || is_volatile(expr) {
             return None;
@@ -170,8 +170,8 @@ impl Shape {
     }
 }
 
-/// Whether merged states take no more memory than those that are merged. Of others the general plan keeps account, and
-/// spills them.
+/// Whether a merged state takes no more memory than each of its inputs. The general plan counts the memory of other
+/// states, and spills them.
 fn is_small(state: &DataType) -> bool {
     state.is_primitive() || *state == DataType::Boolean
 }
