@@ -11,7 +11,7 @@
 //!                                 └─ other: catalog change, build, setting
 //! ```
 //!
-//! The large entrances give boxed futures: whoever awaits an `async fn` compiles it once more, with all that it awaits.
+//! The large entry points return boxed futures: each caller of an `async fn` compiles its whole body once more.
 
 mod access;
 mod query;

@@ -1,14 +1,14 @@
-//! Who a session acts for.
+//! The identity of a session: the owner of the database, or a role.
 
 use nyala_model::CatalogSnapshot;
 use nyala_model::access::{Privilege, Securable, is_superuser, may, memberships};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-/// Who a session acts for. What a role may do is looked up for each statement, so that what is taken away is
-/// gone at once.
+/// The identity of a session. Privileges of a role are looked up for each statement, so that a revoked one is gone
+/// at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// Whoever holds the data folder, or reached a server without authentication: everything is allowed.
+    /// The owner of the data folder, or a client of a server without authentication: everything is allowed.
     #[default]
     Owner,
     /// A role that has shown its password.
@@ -16,7 +16,7 @@ pub enum Identity {
 }
 
 impl Identity {
-    /// Whether there is nothing that needs to be checked.
+    /// Whether no privilege has to be checked: for the owner and for superusers.
     pub(crate) fn may_everything(&self, catalog: &CatalogSnapshot) -> bool {
         match self {
             Self::Owner => true,
@@ -29,7 +29,7 @@ impl Identity {
         matches!(self, Self::Role(own) if own == role)
     }
 
-    /// Whether it is one of these roles, or shares the grants of one.
+    /// Whether it is one of these roles, or a member of one.
     pub(crate) fn is_member_of_any(&self, catalog: &CatalogSnapshot, wanted: &[String]) -> bool {
         match self {
             Self::Owner => true,
@@ -39,7 +39,7 @@ impl Identity {
         }
     }
 
-    /// Refuses what was not granted.
+    /// Fails if the privilege was not granted.
     pub(crate) fn require(
         &self,
         catalog: &CatalogSnapshot,
@@ -52,7 +52,7 @@ impl Identity {
         }
     }
 
-    /// Refuses what only superusers may do.
+    /// Fails for roles that are not superusers.
     pub(crate) fn require_superuser(&self, catalog: &CatalogSnapshot, what: &str) -> Result<()> {
         if self.may_everything(catalog) {
             return Ok(());

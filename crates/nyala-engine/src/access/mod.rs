@@ -1,4 +1,4 @@
-//! Who a session acts for, and what passwords are checked with.
+//! Identities of sessions, and the check of passwords.
 
 mod identity;
 mod password;

@@ -1,4 +1,4 @@
-//! What is kept of a password: a SCRAM verifier for PostgreSQL clients, an argon2id hash for HTTP.
+//! The stored form of a password: a SCRAM verifier for PostgreSQL clients, an argon2id hash for HTTP.
 //!
 //! Sources: RFC 5802 and RFC 7677 (SCRAM-SHA-256), RFC 9106 (argon2).
 
@@ -14,22 +14,22 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
 
-/// As many as PostgreSQL uses.
+/// Rounds of PBKDF2: as many as PostgreSQL uses.
 const ITERATIONS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4095);
 /// Bytes of a salt.
 const SALT_BYTES: usize = 16;
-/// A verifier with more would let whoever sets it keep the server busy at every login.
+/// Most rounds of a verifier: with more, its role could keep the server busy at every login.
 const MOST_ITERATIONS: u32 = 1_000_000;
 const MECHANISM: &str = "SCRAM-SHA-256";
 
-/// What SCRAM-SHA-256 checks a password with; the password does not follow from it.
+/// The SCRAM-SHA-256 verifier of a password; the password cannot be computed from it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScramVerifier {
     /// Rounds of PBKDF2.
     pub iterations: u32,
     /// Salt of PBKDF2.
     pub salt: Vec<u8>,
-    /// Tells the client's proof.
+    /// Checks the client's proof.
     pub stored_key: [u8; 32],
     /// Proves the server to the client.
     pub server_key: [u8; 32],
@@ -78,11 +78,11 @@ impl std::fmt::Display for ScramVerifier {
     }
 }
 
-/// What is kept of a password that a statement sets. A SCRAM verifier, as psql's `\password` sends it, is kept as
+/// The stored form of a password that a statement sets. A SCRAM verifier, as psql's `\password` sends it, is kept as
 /// it is. Takes some ten milliseconds and 19 MiB.
 ///
 /// # Errors
-/// A password that cannot be one.
+/// The password is empty, or it cannot be hashed.
 pub fn new_password(text: &str) -> Result<PasswordEntry> {
     if text.is_empty() {
         return Err(QueryError::new(ErrorKind::InvalidParameter, "a password cannot be empty")
@@ -97,7 +97,7 @@ pub fn new_password(text: &str) -> Result<PasswordEntry> {
     Ok(PasswordEntry { scram, argon2: Some(argon2.to_string()) })
 }
 
-/// Whether a password is the one whose argon2id hash is given. Takes some ten milliseconds and 19 MiB.
+/// Whether the argon2id hash is that of this password. Takes some ten milliseconds and 19 MiB.
 pub fn check_password(password: &str, hash: &str) -> bool {
     PasswordHash::new(hash)
         .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
@@ -111,7 +111,7 @@ fn salt() -> Result<[u8; SALT_BYTES]> {
     Ok(salt)
 }
 
-/// Clients bring passwords to one form before they use them; what has none is used as it is.
+/// The SASLprep form of a password, which clients use too; a password without such a form is used as it is.
 fn normalized(password: &str) -> Cow<'_, str> {
     stringprep::saslprep(password).unwrap_or(Cow::Borrowed(password))
 }
@@ -120,7 +120,7 @@ fn sign(key: &[u8], text: &[u8]) -> [u8; 32] {
     bytes(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text).as_ref())
 }
 
-/// SHA-256 has 32 bytes, whoever computes it.
+/// A SHA-256 hash as an array: it always has 32 bytes.
 fn bytes(text: &[u8]) -> [u8; 32] {
     text.try_into().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a statement gives back.
+//! The answer to a statement: rows, or a completion without rows.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -20,20 +20,20 @@ use super::run::{Deadline, Here};
 /// The outcome of a statement.
 #[derive(Debug)]
 pub enum Answer {
-    /// It gives rows, perhaps none.
+    /// The statement returns rows, perhaps none.
     Rows(RowStream),
-    /// It did something and gives no rows.
+    /// The statement has run and returns no rows.
     Done(Completion),
 }
 
-/// What a statement without rows did.
+/// The outcome of a statement that returns no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     /// The command, in capitals, such as `CREATE CUBE`.
     pub tag: String,
-    /// Rows concerned, where that means something.
+    /// Number of rows affected, if the command has such a number.
     pub rows: Option<u64>,
-    /// What the client should know besides.
+    /// A notice for the client.
     pub notice: Option<String>,
 }
 
@@ -44,27 +44,27 @@ impl Completion {
 }
 
 /// Rows of an answer, batch by batch, computed no faster than they are taken. Ends after the first
-/// error. Dropping it cancels the statement and frees all it held.
+/// error. Dropping it cancels the statement and frees all its resources.
 pub struct RowStream {
     schema: SchemaRef,
     batches: Batches,
     /// Ends the computation when the stream is dropped.
     running: Running,
-    /// Watched here and not by the computation, which may be deep in work that does not look up.
+    /// Checked here and not by the computation, which may work for a long time between two checks.
     deadline: Option<Deadline>,
-    /// Waits for `deadline`. Only there once a batch has had to be waited for.
+    /// Waits for `deadline`. Set once a batch was not ready at once.
     reached: Option<BoxFuture<'static, QueryError>>,
-    /// If it may be given again.
+    /// Set if the result cache may keep the answer.
     source: Option<Box<Source>>,
     keeping: Option<Box<Keeping>>,
     ended: bool,
 }
 
-/// Where batches come from.
+/// Source of the batches.
 pub(super) enum Batches {
-    /// From the threads that compute.
+    /// Sent by the query threads.
     Sent(Receiver<Result<RecordBatch>>),
-    /// Computed by whoever asks: little work, which would take longer to hand over.
+    /// Computed by the thread that polls the stream: so little work that handing it over would take longer.
     Here(Box<Here>),
 }
 
@@ -85,13 +85,13 @@ impl RowStream {
         Self { schema, batches, running, deadline, reached, source, keeping, ended: false }
     }
 
-    /// The same rows, which may be given again.
+    /// The same rows, with the source that the result cache needs.
     pub(super) fn from(mut self, source: Option<Source>) -> Self {
         self.source = source.map(Box::new);
         self
     }
 
-    /// Keeps the rows for who asks the same, if they may be given again.
+    /// Collects the rows for the result cache, if it may keep the answer.
     pub(super) fn keep(&mut self, cache: &Arc<ResultCache>, key: ResultKey) {
         let keeping = self.source.take().map(|source| Keeping::new(cache, key, *source));
         self.keeping = keeping.map(Box::new);
@@ -102,12 +102,12 @@ impl RowStream {
         SchemaRef::clone(&self.schema)
     }
 
-    /// The statement, which goes on after its rows.
+    /// The running statement, for a caller that goes on after its rows.
     pub(super) fn into_running(self) -> Running {
         self.running
     }
 
-    /// The reason why the statement must end, as soon as it must.
+    /// Ready with the reason once the statement must end.
     fn poll_reached(&mut self, context: &mut Context<'_>) -> Poll<QueryError> {
         let Some(deadline) = &self.deadline else { return Poll::Pending };
         let watch = || {
@@ -117,12 +117,12 @@ impl RowStream {
         self.reached.get_or_insert_with(watch).poll_unpin(context)
     }
 
-    /// Waits until the statement must end, and ends it; gives the reason. For who waits for something else than its rows: a client
-    /// that does not read them must not keep what they are made of.
+    /// Waits until the statement must end, ends it and returns the reason. For a caller that waits for something other
+    /// than rows: a client that does not read its rows must not keep their memory.
     pub async fn must_end(&mut self) -> QueryError {
         let error = poll_fn(|context| self.poll_reached(context)).await;
         let _ = self.end_with(error.clone());
-        // What computes them, or has been computed, goes with them.
+        // Drops the computation, and the batches computed already.
         self.batches = Batches::Sent(channel(1).1);
         error
     }
@@ -198,14 +198,14 @@ mod tests {
     use crate::query::activity::Registry;
     use nyala_sql::error::ErrorKind;
 
-    /// Batches that never have to be waited for, and a last one that never comes.
+    /// Two batches that are ready at once, and a third that never comes.
     fn rows(deadline: Deadline) -> RowStream {
         let schema = Arc::new(Schema::empty());
         let (sender, receiver) = tokio::sync::mpsc::channel(2);
         for _ in 0..2 {
             sender.try_send(Ok(RecordBatch::new_empty(Arc::clone(&schema)))).unwrap();
         }
-        // As long as it is not dropped more may come.
+        // The channel stays open until the sender is dropped.
         std::mem::forget(sender);
         let registry = Arc::new(Registry::new(None));
         let token = deadline.cancel.clone();

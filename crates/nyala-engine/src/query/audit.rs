@@ -1,4 +1,4 @@
-//! The audit log: who came, who was turned away, who changed what, and who was refused.
+//! The audit log: logins, refused logins, changes, failed changes and denied statements.
 //!
 //! One JSON object a line, appended to a file by a thread of its own, so that no statement waits for the disk.
 
@@ -19,13 +19,13 @@ use super::session::SessionOptions;
 /// Longest part of a statement that is kept, in characters.
 const STATEMENT_CHARS: usize = 10_000;
 
-/// What happened.
+/// Kind of an audited event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditEvent {
-    /// A connection was opened, or a token given.
+    /// A connection was opened, or a token was issued.
     Login,
-    /// Somebody had no password or a wrong one.
+    /// A client had no password or a wrong one.
     LoginRefused,
     /// A statement changed something.
     Changed,
@@ -49,13 +49,13 @@ struct Line<'a> {
     error: Option<&'a str>,
 }
 
-/// The log; without a file it takes nothing down.
+/// The log; without a file it records no events.
 #[derive(Debug, Default)]
 pub(super) struct Audit(Option<Writer>);
 
 #[derive(Debug)]
 struct Writer {
-    /// None when it is being closed.
+    /// None while the writer is being closed.
     lines: Option<UnboundedSender<String>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -88,7 +88,7 @@ impl Audit {
     }
 }
 
-/// What it says is for few eyes.
+/// Only the server's user may read the file.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
@@ -97,7 +97,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Whether its last line has no end, as when the disk was full.
+/// Whether the last line of the file is incomplete, as after a full disk.
 fn is_torn(path: &Path) -> bool {
     let last_byte = || {
         let mut file = File::open(path).ok()?;
@@ -111,12 +111,12 @@ fn is_torn(path: &Path) -> bool {
 
 fn write_all(mut file: impl Write, mut lines: UnboundedReceiver<String>, mut torn: bool) {
     while let Some(line) = lines.blocking_recv() {
-        // What a full disk took a part of must not take the next line with it.
+        // A line that a full disk cut short must not spoil the next one.
         let begin = if torn { "\n" } else { "" };
         let written = file.write_all(format!("{begin}{line}\n").as_bytes());
         torn = written.is_err();
         if let Err(error) = written {
-            // What cannot be kept there is kept here.
+            // The server's own log keeps the line instead.
             tracing::error!(%error, line, "the audit log cannot be written");
         }
     }
@@ -127,21 +127,21 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.lines = None;
         if let Some(thread) = self.thread.take() {
-            // It has ended; how does not matter any more.
+            // The thread has ended, and a panic in it no longer matters.
             let _ = thread.join();
         }
     }
 }
 
 impl Engine {
-    /// Takes down that somebody came, or was turned away for the reason given.
+    /// Records a login, or a refused login with its reason.
     pub fn audit_login(&self, options: &SessionOptions, refused: Option<&str>) {
         let event = if refused.is_some() { AuditEvent::LoginRefused } else { AuditEvent::Login };
-        // Nobody has looked at it yet.
+        // The client's texts have not been truncated yet.
         self.audit.record(&line(&options.clone().cut(), event, None, refused));
     }
 
-    /// Takes down a statement, if it changed something or was refused.
+    /// Records a statement that changes something, or was denied.
     pub(super) fn audit_statement<T>(
         &self,
         options: &SessionOptions,

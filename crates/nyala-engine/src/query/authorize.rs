@@ -1,4 +1,4 @@
-//! What a session may do, checked against the tables that a resolved plan reads and the objects that a statement
+//! Access checks of a session, against the tables that a resolved plan reads and the objects that a statement
 //! names: not against its text, where names may mean anything.
 
 use std::ops::ControlFlow;
@@ -24,16 +24,16 @@ use super::system::SYSTEM_SCHEMA;
 use crate::access::Identity;
 use crate::session::{DATABASE, Settings, SnapshotContext};
 
-/// Schemas that describe the database, which everybody may know.
+/// Schemas that describe the database; every role may read them.
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", PG_CATALOG];
 const PG_CATALOG: &str = "pg_catalog";
-/// Tables of PostgreSQL's that only superusers read, there and here: they are about passwords.
+/// Tables of `pg_catalog` about passwords: only superusers may read them, as in PostgreSQL.
 const ABOUT_PASSWORDS: [&str; 3] = ["pg_authid", "pg_shadow", "pg_user_mapping"];
-/// Tables of the system that show what others ask, or where files are.
+/// System tables that show the queries of other sessions, or the paths of files.
 const FOR_SUPERUSERS: [&str; 6] = ["disk_stores", "queries", "query_history", "query_log", "stuck", "tasks"];
 
-/// Checks every table that a plan reads, also in subqueries. It must be done whenever a plan is run, and not only
-/// when it was made: another session may have made it, and what was granted may have been taken.
+/// Checks every table that a plan reads, also in subqueries. This is due whenever a plan is run, and not only
+/// when it is made: another session may have made it, and a grant may have been revoked.
 pub(super) fn plan(
     engine: &Engine,
     identity: &Identity,
@@ -46,7 +46,7 @@ pub(super) fn plan(
     reading(engine, identity, &tables_of(plan, &engine.context(), settings)?)
 }
 
-/// Checks the tables that a plan reads, which [`tables_of`] told.
+/// Checks the tables that a plan reads, as returned by [`tables_of`].
 pub(super) fn reading(engine: &Engine, identity: &Identity, tables: &[QualifiedName]) -> Result<()> {
     let catalog = engine.catalog().snapshot();
     if identity.may_everything(&catalog) {
@@ -78,13 +78,13 @@ pub(super) fn tables_of(
     Ok(tables)
 }
 
-/// The table that is read; none for what everybody may know of the database, and for functions that give rows. Whatever else
-/// there may be is taken for a table, which must have been granted.
+/// The table that a scan reads; none for schemas that every role may read, and for table functions. Any other source
+/// counts as a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
     if let Some(name) = table_of(scan).or_else(|| changes_of(scan)) {
         return Some(name);
     }
-    // A recursive query that reads itself: what it begins with is in the same plan.
+    // A recursive query that reads itself: its first part is in the same plan.
     if source_as_provider(&scan.source).is_ok_and(|provider| provider.is::<CteWorkTable>()) {
         return None;
     }
@@ -98,7 +98,7 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
 }
 
-/// The live table whose changes are read.
+/// The live table of a scan of its changes.
 fn changes_of(scan: &TableScan) -> Option<QualifiedName> {
     let provider = source_as_provider(&scan.source).ok()?;
     Some(provider.downcast_ref::<ChangesProvider>()?.table().entry().name.clone())
@@ -134,7 +134,7 @@ pub(super) fn ddl(
     }
 }
 
-/// Checks a statement of our own. What the SELECT of a cube reads is checked apart from it, once it is planned.
+/// Checks a statement of our own. The plan of a cube's SELECT is checked apart from it.
 pub(super) fn own(
     engine: &Engine,
     identity: &Identity,
@@ -154,7 +154,7 @@ pub(super) fn own(
         Nyala::AlterCube(alter) => {
             let cube = name(&alter.name)?;
             creates(&catalog, identity, cube.clone())?;
-            // What is added tells of the rows: cuboids count their values, and builds fail with some.
+            // Additions reveal values of the rows: cuboids count them, and builds fail for some.
             match catalog.cubes.get(&cube).filter(|_| alter.actions.iter().any(adds)) {
                 Some(cube) => selects(&catalog, identity, &cube.definition.sources),
                 None => Ok(()),
@@ -166,7 +166,7 @@ pub(super) fn own(
         Nyala::CheckCube { name: cube, .. } => {
             let cube = name(cube)?;
             builds(&catalog, identity, cube.clone())?;
-            // What differs is told with its values.
+            // The answer shows the values that differ.
             match catalog.cubes.get(&cube) {
                 Some(cube) => selects(&catalog, identity, &cube.definition.sources),
                 None => Ok(()),
@@ -181,7 +181,7 @@ pub(super) fn own(
             _ => identity.require_superuser(&catalog, "killing what others run"),
         },
         Nyala::Backup(_) => identity.require_superuser(&catalog, "a backup of the data folder"),
-        // What others asked is shown by these.
+        // Both show the queries of other sessions.
         Nyala::ShowQueryHistory => identity.require_superuser(&catalog, "the query history"),
         Nyala::RecommendCube(_) => {
             identity.require_superuser(&catalog, "a recommendation from the query history")
@@ -194,8 +194,8 @@ pub(super) fn own(
             }
             LiveStatement::CreateTable { create, .. } => creates(&catalog, identity, name(&create.name)?),
             LiveStatement::AlterTable(alter) => creates(&catalog, identity, name(&alter.name)?),
-            // Files belong to nobody: whoever reads them could make an external table of them, too. That rows may be
-            // written is checked when the load begins.
+            // Files have no owner: a role that may read them could make an external table of them, too. The privilege
+            // to write rows is checked when the load begins.
             LiveStatement::Copy(copy) => match &copy.location {
                 Some(location) => {
                     creates(&catalog, identity, name(&copy.table)?)?;
@@ -216,8 +216,8 @@ fn selects(catalog: &CatalogSnapshot, identity: &Identity, tables: &[QualifiedNa
     tables.try_for_each(|table| identity.require(catalog, Privilege::Select, &table))
 }
 
-/// The tables with the names that stand in a query. A cube takes each for a table, also those that a WITH within the query
-/// gives a meaning of its own, so that its plan may read others than are seen in that of the query.
+/// The tables with the names that a query contains. A cube takes each name for a table, also one that a WITH of the
+/// query defines, so that the cube's plan may read tables that are not in the query's plan.
 fn tables_named(query: &Query, catalog: &CatalogSnapshot, settings: &Settings) -> Vec<QualifiedName> {
     let mut tables = Vec::new();
     let _ = visit_relations(query, |name| {
@@ -238,8 +238,8 @@ fn adds(action: &AlterAction) -> bool {
     }
 }
 
-/// Leaves the data folder to superusers, what others than the server put there too. What is the server's own is refused to
-/// them as well, when it is opened.
+/// Leaves the data folder to superusers, with the files there that the server did not write. The server's own files are
+/// refused to superusers as well, when they are opened.
 fn reads_files(
     engine: &Engine,
     identity: &Identity,
@@ -249,7 +249,7 @@ fn reads_files(
     let Some(wanted) = Location::parse(location)?.local_path() else { return Ok(()) };
     let wanted = real_path(&wanted);
     let stores = catalog.disk_stores.values().map(|store| engine.data_dir.join(&store.folder));
-    // These may be links to other disks.
+    // These folders may be links to other disks.
     let folders = ["", "cubes", "tmp"].map(|folder| engine.data_dir.join(folder));
     let mut own = stores.chain(folders).map(|own| real_path(&own));
     match own.any(|own| wanted.starts_with(&own) || own.starts_with(&wanted)) {
@@ -264,7 +264,7 @@ fn builds(catalog: &CatalogSnapshot, identity: &Identity, name: QualifiedName) -
     identity.require(catalog, Privilege::Build, &Securable::Object(name))
 }
 
-/// Everybody may change their own password, and see who there is.
+/// Every role may change its own password, and list roles and grants.
 fn role(catalog: &CatalogSnapshot, identity: &Identity, statement: &RoleStatement) -> Result<()> {
     match statement {
         RoleStatement::ShowRoles | RoleStatement::ShowGrants => Ok(()),

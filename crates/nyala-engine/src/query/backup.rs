@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hold      changes of live tables' columns and stores; deletions of old files
-//! catalog   one copy, which decides what belongs to the backup
+//! catalog   one copy, which decides the contents of the backup
 //! cubes     files of ready segments, by hard links
 //! stores    each as it is then, at or after the catalog's moment
 //! manifest  last
@@ -21,7 +21,7 @@ use nyala_storage::folder_backup::NewBackup;
 use super::answer::{Answer, Completion};
 use super::engine::Engine;
 
-/// Makes a backup. It ends with the statement: what is there then has no manifest, and is none.
+/// Makes a backup. If the statement is cancelled, it stops: the folder then has no manifest, and is no backup.
 pub(super) async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
     let target = absolute(&statement.target)?;
     let base = statement.base.as_deref().map(absolute).transpose()?;
@@ -51,7 +51,7 @@ fn absolute(text: &str) -> Result<PathBuf> {
         .hint("name a folder of the machine that the server runs on, from `/` on"))
 }
 
-/// Each store by its own means, which need no stop: it is sealed off as of one LSN, copied and verified.
+/// Copies each store while it is in use: it is sealed off as of one LSN, copied and verified.
 async fn save_stores(
     engine: &Engine,
     snapshot: &CatalogSnapshot,

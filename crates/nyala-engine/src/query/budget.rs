@@ -1,7 +1,7 @@
-//! How large a plan is, and how large rules may make it.
+//! The size of a plan, and the size that rules may expand it to.
 //!
-//! A plan shares what is written once and used twice, rules do not: they walk over it, and copy it, as often as it is used. So it is
-//! counted the same way.
+//! A plan shares a part that is written once and used twice, rules do not: they walk over it, and copy it, once for
+//! each use. So each use is counted.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, parts};
 
-/// What a plan may be of, as the engine is configured.
+/// The largest size of a plan, as the engine is configured.
 pub(super) fn budget_of(state: &SessionState) -> PlanBudget {
     state.config().get_extension::<PlanBudget>().map_or_else(PlanBudget::default, |budget| *budget)
 }
 
-/// Refuses a plan with more nodes or expressions than the budget, or that would have more once rules have put expressions into
-/// the place of the columns that they compute.
+/// Refuses a plan with more nodes or expressions than the budget, also if it would have more only after rules have
+/// replaced columns by the expressions that compute them.
 pub(super) fn check_plan(plan: &LogicalPlan, budget: PlanBudget) -> Result<()> {
     let mut count = Count { budget, nodes: 0, parts: 0, times: 1 };
     count.plan(plan)?;
-    // No substitution can make more than all expressions, as often as columns are named in one.
+    // An upper bound of all substitutions: every expression, times the most columns per expression of each node.
     if !budget.has_room_for(count.times.saturating_mul(count.parts)) {
         Inlined { budget }.columns(plan)?;
     }
@@ -33,7 +33,7 @@ struct Count {
     budget: PlanBudget,
     nodes: usize,
     parts: usize,
-    /// How often one expression names columns at most, multiplied over all nodes.
+    /// Most columns that one expression of a node names, multiplied over all nodes.
     times: usize,
 }
 
@@ -82,8 +82,8 @@ fn subquery_of(expr: &Expr) -> Option<&Arc<LogicalPlan>> {
     }
 }
 
-/// Sizes of expressions if each column in them is replaced by what computes it, down to the tables: filters are moved below
-/// projections that way, and projections become one.
+/// Sizes of expressions if each column in them is replaced by its expression, down to the tables: rules do so to move
+/// filters below projections, and to merge projections.
 struct Inlined {
     budget: PlanBudget,
 }
@@ -112,7 +112,7 @@ impl Inlined {
             LogicalPlan::Union(_) => known.widest(width),
             _ => known.sizes.concat(),
         };
-        // What a node adds is its own: a window, an aggregate, a mark.
+        // A column that the node adds counts once: a window, an aggregate, a mark.
         columns.resize(width, parts(false));
         Ok(columns)
     }
@@ -144,7 +144,7 @@ impl Known<'_> {
         found.copied().unwrap_or(parts(false))
     }
 
-    /// Of each column the largest size that an input has.
+    /// The largest size of each column over all inputs.
     fn widest(&self, width: usize) -> Vec<usize> {
         let of_column = |at: usize| self.sizes.iter().filter_map(|sizes| sizes.get(at)).max();
         (0..width).map(|at| of_column(at).copied().unwrap_or(parts(false))).collect()

@@ -18,30 +18,30 @@ use nyala_sql::error::Result;
 use super::planning::Plans;
 use super::resources::admission::Queue;
 
-/// Rows that are compared with each other in less than some tenths of a second.
+/// Pairs of rows that a join compares in less than some tenths of a second.
 const LITTLE_PAIRS: u64 = 1 << 26;
-/// Rows that a join by keys meets at most, if all keys are the same, before it counts as more than a look-up.
+/// Most pairs of rows, if all keys are equal, for which a join by keys still counts as a look-up.
 const FEW_MATCHES: u64 = 1 << 30;
-/// Rows that a leaf is taken to have that does not tell.
+/// Rows assumed for a leaf without statistics.
 const USUAL_ROWS: u64 = 1 << 12;
-/// Rows that a query reads of tables in some tenths of a second.
+/// Rows that a query reads from tables in some tenths of a second.
 const SHORT_ROWS: u64 = 1 << 22;
 
-/// From the least to the most.
+/// Cost classes, from the least to the most work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Burden {
-    /// It is over before others notice, so that it needs no slot and no low priority.
+    /// Ends so soon that it needs no slot and no low priority.
     Little,
-    /// It reads little, and may make much of it: at low priority.
+    /// Reads little, but may make many rows of it: runs at low priority.
     Joins,
-    /// It reads tables, and few rows: it takes a slot for short queries.
+    /// Reads few rows of tables: takes a slot for short queries.
     Short,
-    /// It takes a slot for long queries.
+    /// Takes a slot for long queries.
     Long,
 }
 
 impl Burden {
-    /// The slots that it takes one of.
+    /// The queue in which the plan waits for a slot; none if it needs no slot.
     pub(super) fn queue(self) -> Option<Queue> {
         match self {
             Self::Little | Self::Joins => None,
@@ -52,7 +52,8 @@ impl Burden {
 }
 
 impl Plans {
-    /// Cells are few beside rows, and dashboards wait for them: also while they still come from files.
+    /// The cost class. A plan that reads only cuboids takes no slot unless a join makes too many pairs, also while they
+    /// come from files: cells are few beside rows, and dashboards wait for them.
     pub(super) fn burden(&self) -> Result<Burden> {
         let plan = self.physical.as_ref();
         let mut burden = Burden::Little;
@@ -69,7 +70,7 @@ impl Plans {
     }
 }
 
-/// Whether a plan reads no table, also beside its aggregations: `SELECT … FROM (SELECT sum(x) …) JOIN t …` may.
+/// Whether a plan reads no table, also outside its aggregations, as `SELECT … FROM (SELECT sum(x) …) JOIN t …` does.
 pub(super) fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
     let mut only = true;
     plan.apply_with_subqueries(|node| {
@@ -81,7 +82,7 @@ pub(super) fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
     Ok(only)
 }
 
-/// Whether nothing is read but memory, and little of it.
+/// Whether a plan reads only memory, and little of it.
 fn reads_little(plan: &dyn ExecutionPlan) -> bool {
     let children = plan.children();
     if children.is_empty() {
@@ -98,7 +99,7 @@ fn reads_little(plan: &dyn ExecutionPlan) -> bool {
     children.into_iter().all(|child| reads_little(child.as_ref()))
 }
 
-/// How many rows a plan gives at most, roughly. What its joins make of them adds to the burden.
+/// Rough upper bound of the rows that a plan returns. Joins of many rows raise the cost class.
 fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
     let children: Vec<u64> =
         plan.children().into_iter().map(|child| most_rows(child.as_ref(), burden)).collect();
@@ -113,7 +114,7 @@ fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
         *burden = Burden::Joins.max(*burden);
     }
     if plan.is::<UnnestExec>() {
-        // Nobody knows how many there will be.
+        // The lengths of the lists are unknown.
         *burden = Burden::Joins.max(*burden);
     }
     match children.iter().max() {
@@ -122,7 +123,7 @@ fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
     }
 }
 
-/// How many rows all leaves give, roughly. One that does not tell may give any number.
+/// Rough number of rows of all leaves. A leaf without statistics may have any number.
 fn rows_read(plan: &dyn ExecutionPlan) -> u64 {
     let children = plan.children();
     if children.is_empty() {

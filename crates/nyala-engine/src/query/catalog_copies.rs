@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 use super::engine::Engine;
 
-/// Changes that come together go into one copy.
+/// Changes within this time go into one copy.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// The copies of one data folder.
@@ -21,14 +21,14 @@ pub(super) struct CatalogCopies {
     folder: PathBuf,
     keep: usize,
     every: Duration,
-    /// What the newest copy holds at least. Held while one is made.
+    /// A version that the newest copy includes. Locked while a copy is made.
     copied: Mutex<Option<SnapshotVersion>>,
 }
 
 impl CatalogCopies {
     pub(super) fn new(config: &CatalogConfig, data_dir: &Path) -> Self {
         let folder = data_dir.join(CATALOG_BACKUPS);
-        // A folder that cannot be read is told of when a copy is made.
+        // An unreadable folder is reported when a copy is made.
         let newest = backups::list(&folder).ok().and_then(|found| found.first().map(|copy| copy.version));
         let every = Duration::from_millis(config.backup_every_ms);
         Self { folder, keep: config.backups, every, copied: Mutex::new(newest) }

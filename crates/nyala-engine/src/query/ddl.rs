@@ -151,7 +151,7 @@ pub(super) async fn create_cube(
 
 /// Forgets a cube. Its files are deleted when no query can be reading them any more.
 pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exists: bool) -> Result<Answer> {
-    // Until it is gone, so that no build begins in between.
+    // Held until the cube is gone, so that no build begins in between.
     let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
     let files = engine.context().snapshot().cubes.get(&name).map(|cube| cube.id);
     let dropped = async {
@@ -166,7 +166,7 @@ pub(super) async fn drop_cube(engine: &Arc<Engine>, name: QualifiedName, if_exis
 
 /// Makes a change of the catalog, and lets this session see it.
 pub(super) async fn commit(engine: &Arc<Engine>, change: Change, tag: &str) -> Result<Answer> {
-    // It is made whoever waits for it.
+    // The change is made even if its statement no longer waits.
     let made = async {
         engine.catalog().commit(change).await?;
         engine.refresh().await

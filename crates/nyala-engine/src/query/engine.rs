@@ -44,7 +44,7 @@ const AFTER_CANCEL: Duration = Duration::from_secs(2);
 /// How often a stop looks whether the last query has ended.
 const SHUTDOWN_POLL: Duration = Duration::from_millis(20);
 
-/// Everything one process answers queries with. Shared by all sessions.
+/// The query engine of one process. Shared by all sessions.
 #[derive(Debug)]
 pub struct Engine {
     catalog: Arc<Catalog>,
@@ -54,7 +54,7 @@ pub struct Engine {
     pub(super) opening: Mutex<()>,
     /// Serialises changes of disk stores and of the columns of live tables.
     pub(super) stores_change: Mutex<()>,
-    /// Of disk stores that are being opened or closed.
+    /// Folders of disk stores that are being opened or closed.
     pub(super) folders: live::Folders,
     pub(super) file_checks: FileChecks,
     pub(super) damage: Arc<DamageReports>,
@@ -73,19 +73,19 @@ pub struct Engine {
     pub(super) audit: Audit,
     pub(super) data_dir: PathBuf,
     pub(super) build_runtime: Arc<RuntimeEnv>,
-    /// For builds that ran out of that memory.
+    /// For builds that ran out of the memory of `build_runtime`.
     pub(super) frugal_runtime: Arc<RuntimeEnv>,
     pub(super) build_config: BuildConfig,
     pub(super) query_config: QueryConfig,
     /// Cancelled when the engine stops; every statement's token descends from it.
     pub(super) stopping: CancellationToken,
-    /// Set just before that is cancelled. Every statement asks, and a token would take a lock to answer.
+    /// Set just before `stopping` is cancelled. Every statement checks it, and checking a token takes a lock.
     closed: AtomicBool,
 }
 
 impl Engine {
-    /// Opens the engine over a data folder, which must exist and be locked by the caller. What a
-    /// crashed build left behind is removed. `extensions` add schemas and functions to every session.
+    /// Opens the engine over a data folder, which must exist and be locked by the caller. Files that a
+    /// crashed build left behind are removed. `extensions` add schemas and functions to every session.
     pub fn open(
         config: &Config,
         catalog: Arc<Catalog>,
@@ -206,7 +206,7 @@ impl Engine {
         }
         self.background.finished(AFTER_CANCEL).await;
         let live = Arc::clone(self.live());
-        // Fails only if closing panicked; then the next start recovers what was not closed in order.
+        // Fails only if closing panicked; then the next start recovers the stores that were not closed in order.
         let _ = tokio::task::spawn_blocking(move || live.close_all()).await;
         if tokio::time::timeout(AFTER_CANCEL, self.catalog_copies.refresh(&self.catalog)).await.is_err() {
             tracing::warn!("the newest copy of the catalog is not made: there was no time left");
@@ -231,7 +231,7 @@ impl Engine {
         &self.source.live
     }
 
-    /// Where it is told which files of cuboids are damaged.
+    /// Takes reports of damaged cuboid files.
     pub(super) fn damage_reports(&self) -> &DamageReports {
         &self.damage
     }
@@ -248,8 +248,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What queries see that begin from now on. Plans for what was there before are given up at once: each holds all of it in
-    /// memory.
+    /// Makes `context` the snapshot of queries that begin from now on. Cached plans of the old snapshot are dropped at
+    /// once: each keeps all of it in memory.
     pub(super) fn publish(&self, context: SnapshotContext) {
         self.current.store(Arc::new(context));
         self.plans.forget();
@@ -260,7 +260,7 @@ impl Engine {
         self.counters.cube_hits.fetch_add(aggregations as u64, Ordering::Relaxed);
     }
 
-    /// Ends a statement, whoever it belongs to.
+    /// Ends a statement of any session.
     pub fn kill(&self, id: u64) -> Result<Answer> {
         if !self.registry.find(id).is_some_and(|entry| entry.kill()) {
             return Err(QueryError::new(ErrorKind::UndefinedObject, format!("no query `{id}` is running"))

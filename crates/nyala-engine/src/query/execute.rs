@@ -40,14 +40,14 @@ impl Session {
         self.engine.audit_statement(self.options(), text, prepared.changes(), &answer);
         match &answer {
             Ok(Answer::Done(_)) => listed.finish(),
-            // It ends with the last of them.
+            // The statement ends with its last row.
             Ok(Answer::Rows(_)) => {}
             Err(error) => listed.fail(error),
         }
         answer
     }
 
-    /// What ready plans do not need is in boxes of its own, so that theirs stays small.
+    /// Futures that a cached plan does not need are boxed, so that its own future stays small.
     async fn dispatch(
         &self,
         prepared: &Prepared,
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Runs a statement that no ready plan answers.
+    /// Runs a statement that no cached plan answers.
     async fn run_planned(
         &self,
         prepared: &Prepared,
@@ -125,7 +125,7 @@ impl Session {
         deadline: &Deadline,
         running: Running,
     ) -> Result<Answer> {
-        // Also what was prepared before: since then it may have been forbidden.
+        // Also for a statement prepared earlier: a grant may have been revoked since.
         self.authorize_plans(parts, settings)?;
         let plan = parts.plan.as_ref().ok_or_else(|| QueryError::internal("a query has no plan"))?;
         match plan.logical() {

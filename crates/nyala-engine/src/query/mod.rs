@@ -1,4 +1,4 @@
-//! Statements from clients to answers: the one way into the engine, whatever the door.
+//! From a client's statement to its answer: the one entry to the engine for all protocols.
 
 mod activity;
 mod answer;

@@ -1,4 +1,4 @@
-//! Statements that only Nyala knows: whether they are allowed, and who carries them out.
+//! Statements that only Nyala knows: their access checks, and the modules that run them.
 
 use datafusion::sql::parser::Statement as DfStatement;
 use nyala_model::JobId;
@@ -31,7 +31,7 @@ impl Session {
         }
     }
 
-    /// Plans a query only to see what it reads; who may do everything is spared that.
+    /// Plans a query only to check the tables it reads; skipped for the owner and for superusers.
     pub(super) async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
         if self.options().identity.may_everything(&self.engine.catalog().snapshot()) {
             return Ok(());

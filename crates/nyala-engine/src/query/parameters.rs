@@ -32,7 +32,7 @@ pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>
     Ok(in_order(types))
 }
 
-/// Types of parameters in `x = ANY($1)`, which DataFusion does not infer: lists of what `x` is.
+/// Types of parameters in `x = ANY($1)`, which DataFusion does not infer: lists of the type of `x`.
 fn list_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, DataType>> {
     let mut types = BTreeMap::new();
     plan.apply_with_subqueries(|node| {
@@ -53,7 +53,7 @@ fn list_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, DataType>> {
     Ok(types)
 }
 
-/// The type of elements that are compared with values of a type; none if drivers do not send lists of such.
+/// The element type of a list that is compared with values of a type; none if drivers do not send such lists.
 fn item_type(value: DataType) -> Option<DataType> {
     Some(match value {
         DataType::Utf8View | DataType::LargeUtf8 => DataType::Utf8,
@@ -95,13 +95,14 @@ pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptim
     };
     let (bound, inexact) = bind_plan(&plan, values)?;
     match inexact {
-        // Clients have been told what comes, and read it so.
+        // Clients have been told the types of the columns, and decode rows by them.
         Some(inexact) if column_types(&bound) != column_types(&plan) => Err(inexact),
         _ => Ok(Unoptimized::Resolved(bound)),
     }
 }
 
-/// Also gives what to say if a value has another type than its parameter was planned with, and that shows.
+/// Also returns an error for the case that a value has another type than its parameter was planned with; the caller
+/// decides whether the difference shows.
 fn bind_plan(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<(LogicalPlan, Option<QueryError>)> {
     let types = parameter_types(plan)?;
     if types.is_empty() {
@@ -113,7 +114,7 @@ fn bind_plan(plan: &LogicalPlan, values: &[ScalarValue]) -> Result<(LogicalPlan,
         let exact = exact_value(value, data_type.as_ref());
         bound.push(match (exact, data_type) {
             (Some(exact), _) => exact,
-            // Beside a column the rules for two types decide, as they do where the value is written in the text.
+            // Compared with a column, the value follows the coercion rules of two types, like a literal in the text.
             (None, Some(wanted)) if is_measurable(&value.data_type()) && is_measurable(wanted) => {
                 inexact = Some(unreadable(number, value, wanted));
                 value.clone()
@@ -131,8 +132,8 @@ fn column_types(plan: &LogicalPlan) -> Vec<DataType> {
     plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
 }
 
-/// The same for rows that are to be written. Their columns keep the types they were planned with, which are the table's: those
-/// of functions may depend on what is put in their place.
+/// The same for rows that are to be written. Their columns keep the types they were planned with, which are the
+/// table's: the result type of a function may depend on the bound values.
 pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
     let (bound, _) = bind_plan(input, values)?;
     if column_types(&bound) == column_types(input) {
@@ -141,8 +142,8 @@ pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<
     Ok(Unoptimized::Resolved(coerce_plan_expr_for_schema(bound, input.schema())?))
 }
 
-/// Values as those of parameters with `types`, which are the types of the columns they are written to; none is a type that is
-/// not known. What does not fit exactly is rounded, as by any assignment.
+/// Casts values to `types`, the types of the columns they are written to; none stands for an unknown type. A value that
+/// does not fit exactly is rounded, as by any assignment.
 pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Vec<ScalarValue>> {
     check_count(types, values)?;
     let values = values.iter().zip(types).enumerate();
@@ -156,7 +157,7 @@ pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) ->
     cast.collect()
 }
 
-/// The same for values that are compared: none if one of them would become another value.
+/// The same for values that are compared: none if a cast would change one of them.
 pub(super) fn exact_values(
     types: &[Option<DataType>],
     values: &[ScalarValue],
@@ -165,7 +166,7 @@ pub(super) fn exact_values(
     Ok(values.iter().zip(types).map(|(value, wanted)| exact_value(value, wanted.as_ref())).collect())
 }
 
-/// The value as one of `wanted`, if it is the same: no fraction is lost, and no time of a day.
+/// The value cast to `wanted`, if the cast is exact: no fraction is lost, and no time of a day.
 fn exact_value(value: &ScalarValue, wanted: Option<&DataType>) -> Option<ScalarValue> {
     let own = value.data_type();
     let Some(wanted) = wanted.filter(|wanted| **wanted != own) else { return Some(value.clone()) };
@@ -186,7 +187,7 @@ fn whole_number(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// Numbers and times, of which one type holds what another one does not.
+/// Numbers and times: values of one type may not fit another.
 fn is_measurable(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal()
 }

@@ -53,7 +53,7 @@ impl Unoptimized {
         }
     }
 
-    /// A DELETE that was planned as an UPDATE, as what it is.
+    /// Turns the plan of a DELETE, planned as an UPDATE, into that of a DELETE.
     pub(super) fn deleting(self) -> Self {
         match self {
             Self::Resolved(LogicalPlan::Dml(dml)) => {
@@ -86,7 +86,7 @@ pub(super) async fn logical_plan(statement: DfStatement, state: SessionState) ->
         return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: None });
     }
     if has_parameters(&raw)? {
-        // Types may be open still; then the columns are described as far as they are known.
+        // Types may still be unknown; then the columns are described as far as they are known.
         let analyzed = Unoptimized::Resolved(raw.clone()).analyze(&state);
         let schema = Arc::clone(analyzed.as_ref().unwrap_or(&raw).schema().inner());
         return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: Some(schema) });
@@ -100,14 +100,14 @@ fn has_parameters(plan: &LogicalPlan) -> Result<bool> {
     Ok(!plan.get_parameter_names()?.is_empty())
 }
 
-/// A query ready to run, with what the rewrite decided.
+/// A query ready to run, with the report of the cube rewrite.
 pub(super) struct Plans {
     pub(super) logical: LogicalPlan,
     pub(super) physical: Arc<dyn ExecutionPlan>,
     pub(super) report: Report,
 }
 
-/// Plans and starts a query. `text` is the one it was parsed from, if that may be planned again.
+/// Plans and starts a query. `text` is the text it was parsed from, if a cached plan may answer it again.
 pub(super) async fn run(
     session: &Session,
     query: &Unoptimized,
@@ -158,7 +158,7 @@ pub(super) async fn run(
     })
 }
 
-/// Where an answer comes from, if the session wants answers again and this one does not change by itself.
+/// The source of an answer, if the session uses the result cache and the answer does not change by itself.
 fn source_of(
     query: &Unoptimized,
     report: &Report,
@@ -193,7 +193,7 @@ pub(super) async fn plan_query(
     Ok(Plans { logical, physical, report })
 }
 
-/// Analyse, answer from cubes, optimise. `state` is left as operators are to be chosen with.
+/// Analyse, answer from cubes, optimise. `state` is left configured for the choice of operators.
 pub(super) fn optimize(
     query: Unoptimized,
     context: &SnapshotContext,
@@ -206,7 +206,7 @@ pub(super) fn optimize(
     let (routed, report) = route(analyzed, state, context, settings)?;
     if report.all_from_cuboids() {
         let optimizer = &mut state.config_mut().options_mut().optimizer;
-        // What a cuboid answers has no joins or subqueries left whose rewriting a second pass would use.
+        // A plan over cuboids has no joins or subqueries left that a second pass could rewrite.
         optimizer.max_passes = 1;
         // A cuboid is divided where it is read, if that is worth it. Handing few rows to other threads
         // takes longer than to compute with them.
@@ -217,7 +217,7 @@ pub(super) fn optimize(
     Ok((logical, report))
 }
 
-/// What constants are worked out with.
+/// The context in which constant expressions are simplified.
 pub(super) fn simplify_context(state: &SessionState) -> SimplifyContext {
     SimplifyContext::builder()
         .with_config_options(Arc::clone(state.config_options()))

@@ -1,4 +1,4 @@
-//! From a parsed statement to a prepared one: names and types resolved, and allowed.
+//! From a parsed statement to a prepared one: names and types resolved, access checked.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,7 @@ impl Session {
         let settings = self.settings();
         let preparing = self.begin_to_prepare(&statement.beginning(TEXT_BYTES), &deadline);
         let prepared = deadline.within(self.prepare_with(statement, &settings)).await;
-        // A statement that was to be ended while it was planned must not begin to run because planning was sooner done.
+        // A cancel or a timeout that came during planning wins.
         let prepared = prepared.and_then(|prepared| deadline.check().map(|()| prepared));
         match &prepared {
             Ok(_) => preparing.finish(),
@@ -81,7 +81,7 @@ impl Session {
             None => None,
         };
         let parts = Parts::of(statement, planned, &context, settings)?.writing(if_exists, returning)?;
-        // Here too, because the columns of a table are nobody's business who may not read it.
+        // Checked here too, because the columns of a table are hidden from roles that may not read it.
         let allowed = self.authorize_plans(&parts, settings);
         self.engine.audit_statement(self.options(), || parts.statement.to_string(), false, &allowed);
         allowed?;
@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// What was planned when the statement was prepared, or anew if names or types may mean other things now.
+    /// The parts of the prepared statement, planned anew if names or types may have other meanings now.
     pub(super) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
         let now = (self.engine.context().snapshot().version, settings.key());
         match parts.plan {

@@ -1,4 +1,4 @@
-//! Statements that are planned far enough to know what they take and give, and may be executed many times.
+//! Statements that are planned far enough to know their parameters and columns, and may be executed many times.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,21 +17,21 @@ use super::plans::Template;
 use super::show;
 use crate::session::{Settings, SnapshotContext};
 
-/// Lists and logs show less of a statement: it may be a megabyte.
+/// Bytes of a statement that are kept as text for lists and logs, which show fewer: it may be a megabyte.
 const SHOWN_BYTES: usize = 64 << 10;
 
-/// A statement planned far enough to know what it takes and gives. It may be executed many times; when
+/// A statement planned far enough to know its parameters and columns. It may be executed many times; when
 /// the catalog or a setting has changed it is planned anew. Cheap to copy.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     parts: Arc<Parts>,
-    /// For a statement that is the shape of a text.
+    /// The original text and its values, if the statement is the shape of a text.
     taken: Option<Arc<Taken>>,
-    /// By which it may be run. Not held, because what is in a plan stays in memory.
+    /// The cached plan that may run it. A weak reference, because a plan keeps its data in memory.
     template: Weak<Template>,
 }
 
-/// What planning found about a statement.
+/// The result of planning a statement.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) statement: Statement,
@@ -42,11 +42,11 @@ pub(super) struct Parts {
     pub(super) planned_for: (SnapshotVersion, Arc<str>),
     /// For an INSERT.
     pub(super) if_exists: IfExists,
-    /// For a statement that gives back what it writes.
+    /// For a statement with RETURNING.
     pub(super) returning: Option<Returning>,
-    /// The statement as it displays, once somebody asked for it; of a long one the beginning.
+    /// The beginning of the statement as it displays, computed on first use.
     pub(super) shown: OnceLock<Box<str>>,
-    /// What doors have worked out about it.
+    /// Data that a protocol keeps with the statement.
     pub(super) kept: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -87,7 +87,7 @@ impl Parts {
         Ok(Self { if_exists, returning, ..self })
     }
 
-    /// Everything it reads and writes.
+    /// The plans of the statement and of its RETURNING clause.
     pub(super) fn plans(&self) -> impl Iterator<Item = &LogicalPlan> {
         let plan = self.plan.as_ref().map(|plan| plan.logical());
         plan.into_iter().chain(self.returning.as_ref().map(Returning::logical))
@@ -114,8 +114,8 @@ impl Prepared {
         Self { taken: Some(Arc::new(Taken { sql: sql.to_owned(), values })), ..self }
     }
 
-    /// The template it was found by, if that is still there. Only of a text whose values were taken out, which is mostly run once:
-    /// what is prepared to be run often shall be looked for, so that the cache of plans knows that it is.
+    /// The template it was found by, if that is still there. Only for a text with its values taken out, which mostly runs
+    /// once: a statement prepared to run often is looked up each time, so that the plan cache counts its uses.
     pub(super) fn template(&self) -> Option<Arc<Template>> {
         self.taken.as_ref().and_then(|_| self.template.upgrade())
     }
@@ -124,7 +124,7 @@ impl Prepared {
         &self.parts
     }
 
-    /// Values of the parameters that nobody has to give.
+    /// Values of the parameters that were taken out of the text, so that the client does not give them.
     pub(super) fn taken(&self) -> Option<&[ScalarValue]> {
         self.taken.as_ref().map(|taken| taken.values.as_slice())
     }
@@ -140,7 +140,7 @@ impl Prepared {
         self.exact_text().unwrap_or_else(|| shown())
     }
 
-    /// The text as the client wrote it, if that is known and stands for nothing else.
+    /// The text as the client wrote it, if that is known and has no other statement in it.
     pub(super) fn exact_text(&self) -> Option<&str> {
         match (&self.taken, self.parts.statement.text()) {
             (Some(taken), _) => Some(&taken.sql),
@@ -161,7 +161,7 @@ impl Prepared {
         }
     }
 
-    /// Whether it changes what exists, rows of tables, or who may do what.
+    /// Whether it changes the catalog, rows of tables, or roles and grants.
     pub fn changes(&self) -> bool {
         match &self.parts.statement.kind {
             Kind::Nyala(statement) => show::schema(statement).is_none(),
@@ -178,8 +178,8 @@ impl Prepared {
         matches!(plan, Some(LogicalPlan::Dml(_)))
     }
 
-    /// What a door has worked out about this statement: kept with it for everybody who runs it, and nothing at first. None if
-    /// something of another type is kept already.
+    /// Data that a protocol keeps with this statement, shared by all sessions that run it; the default at first. None
+    /// if data of another type is kept already.
     pub fn kept<T: Any + Default + Send + Sync>(&self) -> Option<Arc<T>> {
         let kept = self.parts.kept.get_or_init(|| Arc::new(T::default()));
         Arc::clone(kept).downcast().ok()

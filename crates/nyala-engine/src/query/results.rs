@@ -1,8 +1,8 @@
-//! Answers that are given again.
+//! The result cache.
 //!
-//! Only to who asks for it, by `SET nyala.result_cache = on`, and only if cuboids gave them: these do not change within
-//! one snapshot and listing of files, which is part of the key. What reads tables, the system or the clock is computed
-//! every time. Whoever gets an answer of somebody else must be allowed to read what it was computed from.
+//! A session uses it after `SET nyala.result_cache = on`. It keeps only answers from cuboids: these do not change
+//! within one snapshot and listing of files, which is part of the key. Queries that read tables, the system or the
+//! clock are computed every time. A session gets the answer of another one only if it may read the tables of the query.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use super::session::Session;
 use super::{authorize, run};
 use crate::session::{Settings, SnapshotContext};
 
-/// Answers that nobody asked for in this time are given up.
+/// Answers that no query used for this long are dropped.
 const IDLE: Duration = Duration::from_secs(3600);
-/// One answer may take this part of the budget.
+/// One answer may take at most the budget divided by this.
 const LARGEST_PART: usize = 16;
-/// What an entry takes beside its rows, in bytes, and more for each byte of its text: it has a plan, which is a tree of small objects
-/// that nobody counts.
+/// Estimated bytes of an entry beside its rows, and further bytes for each byte of its text: it has a plan, a tree of
+/// small objects that are not counted one by one.
 const ENTRY_BYTES: usize = 8 << 10;
 const BYTES_OF_TEXT: usize = 8;
 
@@ -40,7 +40,7 @@ pub(super) struct ResultKey {
     text: Arc<str>,
     parameters: Vec<ScalarValue>,
     settings: Arc<str>,
-    /// Of the context, which is one catalog snapshot in the light of one listing of files.
+    /// Epoch of the context: of one catalog snapshot with one listing of files.
     epoch: u64,
 }
 
@@ -59,32 +59,32 @@ impl ResultKey {
         }
     }
 
-    /// About the memory that an answer takes beside its rows.
+    /// Estimated memory of an entry beside its rows.
     fn bytes(&self) -> usize {
         let text = BYTES_OF_TEXT.saturating_mul(self.text.len());
         ENTRY_BYTES + text + self.settings.len() + ScalarValue::size_of_vec(&self.parameters)
     }
 }
 
-/// An answer, and what must be known to give it again.
+/// A cached answer with its source.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) schema: SchemaRef,
     pub(super) batches: Vec<RecordBatch>,
-    /// What it reads.
+    /// For access checks, the query history and the list of queries.
     pub(super) from: Source,
 }
 
-/// Where an answer comes from.
+/// The source of an answer.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    /// Tells which tables must be granted.
+    /// Names the tables that must be granted.
     pub(super) plan: Arc<Unoptimized>,
     pub(super) asked: Arc<Recorded>,
     pub(super) answered_from: Option<Arc<str>>,
 }
 
-/// Answers, bounded in bytes. Those asked for often stay.
+/// Cached answers, bounded in bytes. Answers that are used often stay.
 pub(super) struct ResultCache {
     answers: Cache<ResultKey, Arc<Known>>,
     most_bytes: usize,
@@ -95,9 +95,9 @@ pub(super) struct ResultCache {
 /// Counts of the result cache since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResultCacheStats {
-    /// Queries whose answer was there.
+    /// Queries answered from the cache.
     pub hits: u64,
-    /// Queries whose session wanted it from there, and that were computed.
+    /// Queries that had to be computed although their session uses the cache.
     pub misses: u64,
     /// Answers that are kept.
     pub entries: u64,
@@ -142,7 +142,7 @@ fn weight(key: &ResultKey, known: &Known) -> u32 {
     u32::try_from(key.bytes().saturating_add(rows)).unwrap_or(u32::MAX)
 }
 
-/// An answer on its way to the client that will be kept if it arrives whole.
+/// An answer on its way to the client; it is cached if the client reads all of it.
 pub(super) struct Keeping {
     cache: Arc<ResultCache>,
     key: ResultKey,
@@ -153,19 +153,19 @@ pub(super) struct Keeping {
 
 impl Keeping {
     pub(super) fn new(cache: &Arc<ResultCache>, key: ResultKey, from: Source) -> Self {
-        // What an entry takes whatever it holds is not for the answer to make up for.
+        // The fixed cost of an entry does not count against the size limit of one answer.
         let bytes = key.bytes().saturating_sub(ENTRY_BYTES);
         Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes }
     }
 
-    /// Takes note of a batch. False if the answer has become too large to be kept.
+    /// Adds a batch. False if the answer has become too large to be kept.
     pub(super) fn add(&mut self, batch: &RecordBatch) -> bool {
         self.bytes += batch.get_array_memory_size();
         self.batches.push(batch.clone());
         self.bytes <= self.cache.most_bytes
     }
 
-    /// The answer is whole.
+    /// Puts the complete answer into the cache.
     pub(super) fn finish(self, schema: SchemaRef) {
         let known = Known { schema, batches: self.batches, from: self.from };
         self.cache.answers.insert(self.key, Arc::new(known));
@@ -173,7 +173,7 @@ impl Keeping {
 }
 
 impl Session {
-    /// Under what its answer would be kept; none if this session wants every answer computed.
+    /// The key of the answer in the cache; none if this session does not use the cache, or the text is not known.
     pub(super) fn result_key(
         &self,
         prepared: &Prepared,
@@ -187,7 +187,7 @@ impl Session {
         Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
     }
 
-    /// An answer that was given before, if this session may have it.
+    /// The cached answer, if there is one; an error if this session may not read its tables.
     pub(super) fn answer_again(
         &self,
         key: &ResultKey,
@@ -199,7 +199,7 @@ impl Session {
         let known = engine.results.find(key);
         engine.results.count(known.is_some());
         let Some(known) = known else { return Ok(None) };
-        // Somebody else may have asked, and what was granted may have been taken.
+        // Another session may have computed it, and a grant may have been revoked since.
         authorize::plan(engine, &self.options().identity, known.from.plan.logical(), settings)?;
         let Some(running) = running.take() else { return Ok(None) };
         let rows = known.batches.iter().map(RecordBatch::num_rows).sum();

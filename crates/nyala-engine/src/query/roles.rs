@@ -1,4 +1,4 @@
-//! `CREATE ROLE` and its kin, `SHOW ROLES`, `SHOW GRANTS`.
+//! Statements about roles and grants, such as `CREATE ROLE`, `SHOW ROLES` and `SHOW GRANTS`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::show;
 use crate::access::new_password;
 use crate::session::Settings;
 
-/// What can be granted on a table or a cube.
+/// Privileges that can be granted on a table or a cube.
 const ON_OBJECTS: [Privilege; 5] =
     [Privilege::Select, Privilege::Build, Privilege::Insert, Privilege::Update, Privilege::Delete];
 
@@ -75,7 +75,7 @@ async fn new_role(engine: &Engine, name: &Ident, options: &RoleOptions) -> Resul
     })
 }
 
-/// Hashing takes long enough to be done where planning is.
+/// Hashes on the planning threads, because hashing takes long.
 async fn password(engine: &Engine, options: &RoleOptions) -> Result<Option<Option<PasswordEntry>>> {
     match options.password.clone() {
         None => Ok(None),
@@ -87,7 +87,7 @@ async fn password(engine: &Engine, options: &RoleOptions) -> Result<Option<Optio
     }
 }
 
-/// Names without quotes are lower-case, as the planner has those of schemas.
+/// Names without quotes are lower-case, as schema names are in the planner.
 pub(super) fn role_name(name: &Ident) -> String {
     folded(name)
 }

@@ -29,29 +29,29 @@ use super::results::Source;
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
 
-/// How long a statement that must end waits for a disk store to say what became of it.
+/// How long a statement that must end waits for the outcome of a change that is under way.
 const CONFIRMATION: Duration = Duration::from_secs(10);
 
 thread_local! {
-    /// Whether what was polled last on this thread waits for work of [`handed_over`].
+    /// Whether the future polled last on this thread waits for work of [`handed_over`].
     static HANDED_OVER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// When a statement must end, whatever it is doing.
+/// The time and the cancel tokens that end a statement.
 #[derive(Debug, Clone)]
 pub(super) struct Deadline {
-    /// Ends it at once.
+    /// Ends the statement at once.
     pub(super) cancel: CancellationToken,
-    /// Cancelled when the server stops, and `cancel` with it. Each session has one of its own to share: to copy a token takes a lock,
-    /// which would be one of all queries.
+    /// Cancelled when the server stops, and `cancel` with it. Each session shares one copy: copying a token takes a
+    /// lock, which all queries would otherwise share.
     pub(super) stopping: Arc<CancellationToken>,
-    /// Ends it when reached.
+    /// Ends the statement when reached.
     pub(super) at: Option<Instant>,
 }
 
 impl Deadline {
-    /// `work`, or the reason why it may not go on. Work that does not have to wait is not watched. What has been handed to a disk
-    /// store is waited for a while: nobody shall be told that rows were not written which are.
+    /// The result of `work`, or the reason why it must end. Work that is ready at once is not interrupted. Work of
+    /// [`handed_over`] is waited for a while, so that no client is told that rows were not written which were.
     pub(super) async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check()?;
         let mut work = pin!(work);
@@ -73,7 +73,7 @@ impl Deadline {
         tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
     }
 
-    /// The reason why the statement must have ended by now, if it must.
+    /// Fails with the reason if the statement must have ended by now.
     pub(super) fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
             return Err(self.cancelled());
@@ -84,7 +84,7 @@ impl Deadline {
         }
     }
 
-    /// Waits until the statement must end; gives the reason.
+    /// Waits until the statement must end; returns the reason.
     pub(super) async fn reached(&self) -> QueryError {
         let reached = async {
             tokio::select! {
@@ -92,7 +92,7 @@ impl Deadline {
                 () = self.passed() => timed_out(),
             }
         };
-        // Also if the work beside it has used up the turn of its task: it may at each.
+        // Also if `work` has used up the task's cooperative budget, as it may at every poll.
         tokio::task::unconstrained(reached).await
     }
 
@@ -112,7 +112,7 @@ impl Deadline {
     }
 }
 
-/// `work` that goes on, and has its effect, when nobody waits for it any more.
+/// Marks `work` that goes on, and has its effect, after its statement has stopped waiting.
 pub(super) async fn handed_over<T>(work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     poll_fn(|context| {
@@ -134,7 +134,7 @@ fn timed_out() -> QueryError {
         .hint("ask for less, or raise it with SET statement_timeout")
 }
 
-/// Counts what the engine does.
+/// Counters of the engine.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) running: AtomicU64,
@@ -145,7 +145,7 @@ pub(super) struct Counters {
     pub(super) cube_misses: AtomicU64,
 }
 
-/// How a plan is run.
+/// A physical plan, and the context it is started in.
 pub(super) struct Start {
     pub(super) plan: Arc<dyn ExecutionPlan>,
     pub(super) task: Arc<TaskContext>,
@@ -153,7 +153,7 @@ pub(super) struct Start {
     pub(super) recording: Recording,
     /// Given back when no task computes the plan any more, which may be after the client has gone.
     pub(super) slot: Option<Slot>,
-    /// For an answer that may be given again.
+    /// Set if the result cache may keep the answer.
     pub(super) source: Option<Source>,
 }
 
@@ -195,7 +195,7 @@ impl Start {
         Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)).from(source))
     }
 
-    /// Lets whoever takes the rows compute them. Only for work that is little, and in one partition.
+    /// Runs the plan on the thread that polls the rows. Only for little work in one partition.
     pub(super) fn here(self, running: Running) -> Result<Answer> {
         running.entry().enter(Phase::Running);
         let schema = self.plan.schema();
@@ -205,8 +205,8 @@ impl Start {
         Ok(Answer::Rows(rows.from(self.source)))
     }
 
-    /// Moves batches to the client; a client that has gone ends the work. So does what ends the statement, also while nobody asks
-    /// for rows: a client may have stopped reading for ever.
+    /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while
+    /// the client does not read: it may have stopped reading for ever.
     async fn pump(
         mut self,
         sender: &Sender<Result<RecordBatch>>,
@@ -226,7 +226,7 @@ impl Start {
             }
             self.recording.add_rows(rows);
             entry.add_rows(rows);
-            // Freed by the client's connection.
+            // The client's connection frees the batch.
             account.hand_over(batch.get_array_memory_size());
             if let Err(full) = sender.try_send(Ok(batch)) {
                 if !entry.goes_on() {
@@ -248,7 +248,7 @@ impl Start {
     }
 }
 
-/// A plan that is computed as its rows are asked for.
+/// A plan that is computed when its rows are polled.
 pub(super) struct Here {
     stream: SendableRecordBatchStream,
     recording: Recording,
@@ -281,7 +281,7 @@ impl Here {
                 running.entry().add_rows(batch.num_rows());
                 self.recording.add_rows(batch.num_rows());
                 self.given = Some(Instant::now());
-                // Until it asks for more.
+                // Until the client asks for more.
                 running.entry().enter(Phase::Sending);
             }
             Some(Err(error)) => running.fail(error),
@@ -291,7 +291,7 @@ impl Here {
     }
 }
 
-/// An answer that is known already. Without a deadline it is for who takes all of it at once.
+/// An answer that is computed already. Without a deadline for callers that take all batches at once.
 pub(super) fn ready(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,

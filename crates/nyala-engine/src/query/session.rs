@@ -1,4 +1,4 @@
-//! One client's way into the engine.
+//! A client's session of the engine.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -15,16 +15,16 @@ use super::run::Deadline;
 use crate::access::Identity;
 use crate::session::{SETTINGS, Settings, unknown_setting};
 
-/// Who a session belongs to, for logs and limits.
+/// The user and the client of a session, for logs and limits.
 #[derive(Debug, Clone, Default)]
 pub struct SessionOptions {
     /// Name of the user.
     pub user: String,
-    /// What the client calls itself.
+    /// Application name that the client gives.
     pub application: String,
-    /// Where it comes from.
+    /// Address of the client.
     pub client: String,
-    /// What it may do.
+    /// Identity that decides the session's privileges.
     pub identity: Identity,
 }
 
@@ -35,7 +35,7 @@ pub struct SettingValue {
     pub name: &'static str,
     /// Its value, as text.
     pub value: String,
-    /// What it does.
+    /// Its purpose.
     pub description: &'static str,
 }
 
@@ -50,11 +50,11 @@ pub(super) fn setting_values(settings: &Settings) -> Vec<SettingValue> {
     shown.collect()
 }
 
-/// Longest name of a client that is kept, in bytes: the log of statements keeps thousands.
+/// Longest text about a client that is kept, in bytes: the log of statements keeps thousands.
 const NAME_BYTES: usize = 256;
 
 impl SessionOptions {
-    /// With what the client says of itself no longer than is kept.
+    /// Truncates the texts about the client.
     pub(super) fn cut(mut self) -> Self {
         for text in [&mut self.user, &mut self.application, &mut self.client] {
             text.truncate(text.floor_char_boundary(NAME_BYTES));
@@ -69,10 +69,10 @@ pub struct Session {
     pub(super) engine: Arc<Engine>,
     options: Arc<SessionOptions>,
     settings: Mutex<Settings>,
-    /// What settings are reset to, if it is not what the server is configured to.
+    /// Values that a reset restores, if they are not the server's configuration.
     at_start: OnceLock<Settings>,
     running: Mutex<CancellationToken>,
-    /// The engine's, in memory that no other session counts references in.
+    /// The engine's token, with a reference count of this session only.
     stopping: Arc<CancellationToken>,
 }
 
@@ -90,7 +90,7 @@ impl Session {
         }
     }
 
-    /// Who the session belongs to.
+    /// The user and the client of the session.
     pub fn options(&self) -> &Arc<SessionOptions> {
         &self.options
     }
@@ -106,7 +106,7 @@ impl Session {
         parsed
     }
 
-    /// Takes note of a statement that ended before it ran.
+    /// Logs a statement that failed before it ran.
     pub(super) fn log_failed(&self, text: &str, error: &QueryError) {
         self.begin(text, &self.own_deadline()).fail(error);
     }
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Ends whatever this session runs now. Harmless when it runs nothing.
+    /// Ends all running statements of this session, if there are any.
     pub fn cancel(&self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.cancel();
@@ -143,7 +143,7 @@ impl Session {
         let mut changed = settings.clone();
         changed.set(name, value)?;
         if name.eq_ignore_ascii_case("nyala.resource_group") {
-            // One that there is not, or that is for others, is told now and not by the next query.
+            // An unknown or forbidden group fails now and not at the next query.
             self.group(&changed)?;
         }
         *settings = changed;
@@ -160,12 +160,12 @@ impl Session {
         self.settings().get(name)
     }
 
-    /// Has the values of now be those that settings are reset to. Once: a client asks for some when it connects.
+    /// Lets a reset restore the current values. Works once: a client asks for some settings when it connects.
     pub fn settle(&self) {
         let _ = self.at_start.set(self.settings());
     }
 
-    /// Brings every setting back to what it was at first.
+    /// Resets every setting to its first value.
     pub fn reset(&self) {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = self.at_first();
     }
@@ -182,7 +182,7 @@ impl Session {
         }
     }
 
-    /// The resource group of its queries.
+    /// The resource group of the session's queries.
     pub(super) fn group(&self, settings: &Settings) -> Result<Arc<Group>> {
         let chosen = settings.nyala().resource_group;
         let catalog = self.engine.catalog().snapshot();
@@ -193,19 +193,19 @@ impl Session {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A further part of a statement that runs: to end it ends the statement.
+    /// Begins a further part of a running statement: cancelling the part ends the statement.
     pub(super) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
         let cancel = deadline.cancel.clone();
         Running::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
-    /// The same for a statement that is to be prepared, and no more.
+    /// The same for a statement that is only prepared.
     pub(super) fn begin_to_prepare(&self, text: &str, deadline: &Deadline) -> Preparing {
         let cancel = deadline.cancel.clone();
         Preparing::begin(&self.engine.counters, &self.engine.registry, text, &self.options, cancel)
     }
 
-    /// When a statement that begins now must end, which can be ended without the others of the session.
+    /// The deadline of a statement that begins now. It can be cancelled without the session's other statements.
     pub(super) fn own_deadline(&self) -> Deadline {
         let cancel = self.running.lock().unwrap_or_else(PoisonError::into_inner).child_token();
         let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `SHOW CUBES`, `SHOW JOBS` and `SHOW` of a setting, and what all answers of our own are made with.
+//! `SHOW CUBES`, `SHOW JOBS` and `SHOW` of a setting, and the helpers for answers of all our own statements.
 
 use std::sync::Arc;
 
@@ -215,7 +215,7 @@ pub(super) fn batch(schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordB
     Ok(RecordBatch::try_new(schema, columns)?)
 }
 
-/// An answer of rows that are known.
+/// An answer of one batch.
 pub(super) fn rows(batch: RecordBatch, running: Running) -> Answer {
     ready(batch.schema(), vec![batch], running, None)
 }

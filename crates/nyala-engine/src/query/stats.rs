@@ -1,4 +1,4 @@
-//! What the engine counts, for metrics.
+//! Counts of the engine, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,13 +35,13 @@ pub struct EngineStats {
     pub catalog_version: u64,
     /// Segments out of use because a file of them is damaged.
     pub damaged_segments: u64,
-    /// What the cache of hot cuboids did.
+    /// Counts of the cache of hot cuboids.
     pub hot_cuboids: HotStats,
-    /// What the cache of plans did.
+    /// Counts of the plan cache.
     pub plans: PlanCacheStats,
-    /// What the cache of answers did.
+    /// Counts of the result cache.
     pub results: ResultCacheStats,
-    /// What builds did.
+    /// Counts of cube builds.
     pub builds: BuildStats,
 }
 

@@ -1,5 +1,6 @@
-//! Columns of one name: `SELECT count(*), count(*)`. Standard SQL allows them in what a query gives, DataFusion does not. Such a
-//! query is planned under names of ours, and gives its columns under its own: apart only by a qualifier, which nobody sees.
+//! Duplicate columns: `SELECT count(*), count(*)`. Standard SQL allows them in the result of a query, DataFusion does
+//! not. Such a query is planned with generated names, and its columns get their own names back: only a qualifier, which
+//! no client sees, tells them apart.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use nyala_sql::error::Result;
 
-/// Begins the names that are ours: no client can write it without meaning to.
+/// First character of generated names: no client writes it by accident.
 const MARK: char = '\u{1}';
 
 /// Resolves names and types of `statement`.
@@ -32,20 +33,20 @@ pub(super) async fn plan(statement: DfStatement, state: &SessionState) -> Result
             Err(error) => return Err(error.into()),
         }
     }
-    // It speaks of the names that the client wrote.
+    // The first error has the names that the client wrote.
     Err(refused.into())
 }
 
-/// What casts of columns are called while the query is planned.
+/// Names of casts of columns while the query is planned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Casts {
-    /// As PostgreSQL calls them: then they are what ORDER BY means.
+    /// The column's name, as in PostgreSQL: then ORDER BY finds the cast by it.
     AsTheirColumns,
-    /// So that nothing is mistaken for them.
+    /// A generated name, which no other column has.
     Apart,
 }
 
-/// Whether ORDER BY has nothing but names and positions.
+/// Whether ORDER BY has only names and positions.
 fn orders_by_names(statement: &DfStatement) -> bool {
     let DfStatement::Statement(statement) = statement else { return false };
     let SqlStatement::Query(query) = statement.as_ref() else { return false };
@@ -66,22 +67,22 @@ fn is_of_names(error: &DataFusionError) -> bool {
     }
 }
 
-/// A column under a name of ours.
+/// A column under a generated name.
 struct Title {
-    /// In the SELECT list.
+    /// Position in the SELECT list.
     item: usize,
     ours: String,
     own: Own,
 }
 
-/// What the query calls it.
+/// The column's own name in the query.
 enum Own {
     Name(String),
-    /// As the column at this position.
+    /// The name of the column at this position.
     Like(usize),
 }
 
-/// The statement with other names for columns that may be called like others; none if there are no such columns.
+/// The statement with generated names for columns that may be duplicates; none if there are no such columns.
 fn rename(statement: &DfStatement, casts: Casts) -> Option<(DfStatement, Vec<Title>)> {
     let DfStatement::Statement(sql) = statement else { return None };
     let titles = titles(&select_of(sql)?.projection, casts);
@@ -99,7 +100,7 @@ fn rename(statement: &DfStatement, casts: Casts) -> Option<(DfStatement, Vec<Tit
     Some((DfStatement::Statement(renamed), titles))
 }
 
-/// The outermost SELECT of a query, or of what an INSERT writes.
+/// The outermost SELECT of a query, or of the source of an INSERT.
 fn select_of(statement: &SqlStatement) -> Option<&Select> {
     let query = match statement {
         SqlStatement::Query(query) => query,
@@ -136,7 +137,7 @@ fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
         let earlier = first.get(&key).copied();
         first.entry(key).or_insert(item);
         let own = match (name, earlier) {
-            // What `*` gives may be called so.
+            // A column of `*` may have this name.
             (Some(name), earlier) if earlier.is_some() || all.is_some() => Own::Name(name),
             (None, Some(earlier)) if all.is_none_or(|all| earlier < all) => Own::Like(earlier),
             (Some(name), None) if is_cast(given) => {
@@ -155,7 +156,7 @@ fn titles(items: &[SelectItem], casts: Casts) -> Vec<Title> {
     titles
 }
 
-/// What a column is called after.
+/// Origin of a column's name.
 #[derive(Clone)]
 enum Name {
     Given(String),
@@ -172,7 +173,7 @@ impl Name {
     }
 }
 
-/// None if the item stands for any number of columns.
+/// The name of an item; none if it stands for any number of columns.
 fn name_of(item: &SelectItem) -> Option<Name> {
     Some(match item {
         SelectItem::ExprWithAlias { alias, .. } => Name::Given(folded(alias)),
@@ -189,7 +190,7 @@ fn is_cast(item: &SelectItem) -> bool {
     matches!(item, SelectItem::UnnamedExpr(SqlExpr::Cast { .. }))
 }
 
-/// What is cast lends its name to the cast.
+/// The expression below the casts, which names the column.
 fn without_casts(expr: &SqlExpr) -> &SqlExpr {
     match expr {
         SqlExpr::Cast { expr, .. } | SqlExpr::Nested(expr) => without_casts(expr),
@@ -204,7 +205,7 @@ fn folded(name: &Ident) -> String {
     }
 }
 
-/// The plan with columns called as the query calls them.
+/// The plan with the names that its columns have in the query.
 fn restore(plan: LogicalPlan, titles: &[Title]) -> datafusion::error::Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let own = |column: &Column| {
@@ -215,7 +216,7 @@ fn restore(plan: LogicalPlan, titles: &[Title]) -> datafusion::error::Result<Log
             None => column.name.clone(),
         }
     };
-    // With a qualifier for each, because one with and one without are ambiguous.
+    // Each column gets a qualifier, because a name with a qualifier and the same name without one are ambiguous.
     let projected = columns.iter().enumerate().map(|(position, column)| {
         let qualifier = TableReference::bare(format!("{MARK}{position}"));
         Expr::Column(column.clone()).alias_qualified(Some(qualifier), own(column))

@@ -1,4 +1,4 @@
-//! What every snapshot begins with: settings, functions and rules, and no table.
+//! The state that every snapshot begins with: settings, functions and rules, and no table.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use super::{DATABASE, DEFAULT_SCHEMA};
 pub(crate) struct BaseState(SessionState);
 
 impl BaseState {
-    /// `hot` is where plans find cuboids that are in memory, `damage` where they tell of files that are not whole.
+    /// `hot` holds the cuboids in memory, `damage` takes reports of damaged files.
     pub(crate) fn new(
         runtime: &Arc<RuntimeEnv>,
         hot: Option<&Arc<HotCuboids>>,
@@ -56,10 +56,10 @@ impl BaseState {
         let options = config.options_mut();
         options.execution.time_zone = Some("UTC".to_owned());
         options.execution.parquet.reorder_filters = true;
-        // Both take NaN for less than some number: groups with it would be lost, and files that have it.
+        // Both take NaN for less than some number: groups and files with NaN would be lost.
         options.optimizer.enable_topk_aggregation = false;
         options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-        // The planner takes `coalesce(x, 0)` and `x IS TRUE` for never null, the operators that it makes of them do not.
+        // The planner takes `coalesce(x, 0)` and `x IS TRUE` for never null, its operators do not.
         options.execution.skip_physical_aggregate_schema_check = true;
         options.extensions.insert(NyalaOptions::default());
         let builder = SessionStateBuilder::new()
@@ -93,7 +93,7 @@ impl BaseState {
     }
 }
 
-/// DataFusion's, which make the types of all sides one, with what must be said before and after.
+/// DataFusion's rules, which coerce the types of all sides to one, with our own rules before and after them.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
     rules.extend(Analyzer::new().rules);
@@ -105,7 +105,7 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.into_iter().map(|rule| Arc::new(InterruptibleAnalysis(rule)) as Arc<_>).collect()
 }
 
-/// DataFusion's, after what keeps them from going too far.
+/// DataFusion's rules, after our own, which keep them from wrong rewrites.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(RoundConstants), Arc::new(KeepCasts), Arc::new(KeepCase)];

@@ -4,7 +4,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use nyala_sql::error::{ErrorKind, QueryError};
 
-/// What PostgreSQL writes before the digits of bytes.
+/// PostgreSQL's prefix of hexadecimal bytes.
 const HEX: &str = r"\x";
 
 /// The bytes that `value` stands for, if it is a text that begins with `\x` and `data_type` is one of bytes.

@@ -1,5 +1,5 @@
-//! Casts that DataFusion 55 must not look through: it leaves out some whose constant it can take back to the type before, and compares
-//! extremes of files as if every cast kept the order of values.
+//! Casts that DataFusion 55 must not look through: it drops a cast if it can convert the compared constant back, and
+//! compares extremes of files as if every cast kept the order of values.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ use nyala_sql::pruning::misleads;
 
 use super::overflow::input_schema;
 
-/// Hides casts that are compared with constants from what would leave them out. Cubes are matched before, and know casts; joins and
-/// subqueries are made of casts that are compared with columns.
+/// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before, and know
+/// casts; joins and subqueries are made of casts that are compared with columns.
 #[derive(Debug)]
 pub(super) struct KeepCasts;
 
@@ -59,7 +59,7 @@ pub(super) fn has_casts(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A comparison with constants whose casts are hidden.
+/// Hides the casts in a comparison with constants.
 fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let hidden = match &mut expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
@@ -88,7 +88,7 @@ fn is_comparison(op: Operator) -> bool {
     op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
 }
 
-/// Whether no row decides its value.
+/// Whether the value of an expression depends on no row.
 pub(super) fn is_constant(expr: &Expr) -> bool {
     let varies = expr.exists(|part| {
         Ok(matches!(
@@ -106,7 +106,7 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
     !varies.unwrap_or(true)
 }
 
-/// Hides the first of nested casts that cannot be undone; whether there is one that is not hidden yet.
+/// Hides the outermost of nested casts that cannot be undone. False if there is none, or it is hidden already.
 fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
     let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) = expr
     else {
@@ -119,7 +119,7 @@ fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
     true
 }
 
-/// Hides casts in what scans of Parquet files have to fulfil.
+/// Hides casts in the predicates of Parquet scans.
 #[derive(Debug)]
 pub(super) struct HideCasts;
 
@@ -169,7 +169,7 @@ fn in_scan(node: &dyn ExecutionPlan, options: &ConfigOptions) -> Result<Option<A
     Ok(Some(DataSourceExec::from_data_source(files)))
 }
 
-/// A function that gives its argument, of which DataFusion knows nothing.
+/// A function that returns its argument, and that DataFusion does not look through.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct AsItIs {
     signature: Signature,
@@ -202,7 +202,7 @@ impl ScalarUDFImpl for AsItIs {
         only(&arguments.args).cloned()
     }
 
-    // Columns are called as without it.
+    // The column keeps the name of the argument.
     fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
         Ok(only(arguments)?.schema_name().to_string())
     }

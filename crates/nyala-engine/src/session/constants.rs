@@ -10,7 +10,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Turns comparisons round whose left side alone is constant.
+/// Swaps the sides of comparisons with a constant on the left side only.
 #[derive(Debug)]
 pub(super) struct ConstantsRight;
 

@@ -26,7 +26,7 @@ use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::Settings;
 use super::tables::{live_finder, open_tables, schema_of};
 
-/// What snapshots are opened with.
+/// The shared parts that snapshots are opened with.
 #[derive(Debug)]
 pub(crate) struct ContextSource {
     pub(crate) runtime: Arc<RuntimeEnv>,
@@ -44,8 +44,8 @@ pub(crate) struct ContextSource {
 pub(crate) struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
-    /// In which live tables have the versions of their rows, and are in [`PLAIN`] without them; none if there are no live
-    /// tables.
+    /// A state in which live tables have the versions of their rows, and are in [`PLAIN`] without them; none if there
+    /// are no live tables.
     versioned: Option<SessionState>,
     pub(super) tables: Arc<HashMap<QualifiedName, OpenedTable>>,
     cubes: CubeIndex,
@@ -61,7 +61,7 @@ fn next_epoch() -> u64 {
 }
 
 impl SnapshotContext {
-    /// Opens `snapshot`. What did not change since `before` is taken over.
+    /// Opens `snapshot`. Tables and cubes that did not change since `before` are taken over.
     pub(crate) async fn open(
         snapshot: Arc<CatalogSnapshot>,
         source: &ContextSource,
@@ -87,7 +87,7 @@ impl SnapshotContext {
         Ok(Self { snapshot, state, versioned, tables, cubes, listings, epoch })
     }
 
-    /// The same snapshot in the light of newer listings.
+    /// The same snapshot, with its cubes judged by newer listings.
     pub(crate) fn with_listings(&self, listings: Listings) -> Self {
         let judged = self.cubes.iter().map(|cube| {
             let compiled = cube.compiled.clone();
@@ -105,12 +105,12 @@ impl SnapshotContext {
         }
     }
 
-    /// What lies in the folders of tables, as it was seen last.
+    /// The newest listings of the tables' folders.
     pub(crate) fn listings(&self) -> &Arc<Listings> {
         &self.listings
     }
 
-    /// Looks what lies in the folder of a table now. `statistics` asks for the values of its columns too.
+    /// Lists the files in the folder of a table now. `statistics` asks for statistics of its columns too.
     pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
             Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
@@ -135,22 +135,22 @@ impl SnapshotContext {
         &self.cubes
     }
 
-    /// Whether a function of this name gives rows.
+    /// Whether there is a table function of this name.
     pub(crate) fn is_table_function(&self, name: &str) -> bool {
         self.state.table_functions().contains_key(name)
     }
 
-    /// What a new session starts with.
+    /// The options of a new session.
     pub(crate) fn default_options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.state.config_options())
     }
 
-    /// Differs from that of every other context of this process.
+    /// A number that no other context of this process has.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Adds to an error about a missing table what the user may have meant.
+    /// Adds a suggestion to an error about a missing table.
     pub(crate) fn explain_missing(&self, error: QueryError) -> QueryError {
         if error.kind != ErrorKind::UndefinedTable || error.hint.is_some() {
             return error;
@@ -177,7 +177,7 @@ impl SnapshotContext {
         }
     }
 
-    /// The live table that a statement calls by `name`.
+    /// The live table that `name` in a statement refers to.
     pub(crate) fn live_named(&self, name: &ObjectName, settings: &Settings) -> Option<QualifiedName> {
         let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
         let parts = parts?;
@@ -214,7 +214,7 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
 
 type Schemas = BTreeMap<String, Arc<SnapshotSchema>>;
 
-/// Schemas that are found by those who know of them, and listed nowhere: whoever lists tables looks for each once.
+/// Schemas that are found by name, but not listed: a listing of tables has each table once.
 #[derive(Debug)]
 struct Unlisted(Schemas);
 
@@ -236,7 +236,7 @@ fn versioned_over(schemas: &Schemas, source: &ContextSource) -> Result<SessionSt
     Ok(state)
 }
 
-/// A state whose database has these schemas, and those of the extensions.
+/// A state with these schemas in its database, and the schemas of the extensions.
 fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionState> {
     let context = source.base.begin();
     let database = Arc::new(MemoryCatalogProvider::new());

@@ -1,4 +1,4 @@
-//! The cubes of a snapshot, ready to answer: what did not change is taken over from the snapshot before.
+//! The cubes of a snapshot, ready to answer: unchanged ones are taken over from the snapshot before.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) async fn ready_cube(
     ReadyCube { entry: Arc::clone(entry), compiled, coverage }
 }
 
-/// Which of its segments may be used, in the light of a listing of files.
+/// The segments of the cube that may be used, judged by a listing of files.
 pub(super) fn judge(
     entry: &CubeEntry,
     compiled: &std::result::Result<Arc<CompiledCube>, String>,

@@ -10,7 +10,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::FilterExec;
 use nyala_cube::scan::HotCuboidExec;
 
-/// Lets the scan do the work of a filter right above it: it unfolds fewer rows then.
+/// Lets the scan do the work of a filter right above it: it decodes fewer rows then.
 #[derive(Debug)]
 pub(super) struct FilterInScan;
 

@@ -1,4 +1,4 @@
-//! Groups and order of the cells of a hot cuboid, made of the keys that these are kept as.
+//! Groups and sorts the cells of a hot cuboid by their stored keys.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_cube::scan::HotGroupsExec;
 
-/// Puts one operator in the place of those that merge, order and choose what a scan gives.
+/// Replaces the operators that merge, sort and choose the rows of a scan by one operator.
 #[derive(Debug)]
 pub(super) struct GroupsInScan;
 

@@ -1,7 +1,7 @@
-//! Conditions are checked before what is only computed where they hold.
+//! Conditions are checked before the expressions that they guard.
 //!
-//! Who writes `a / b … WHERE b <> 0`, or casts texts that look like numbers, does so because the other rows cannot be computed with. DataFusion
-//! computes both sides of an AND for all rows of a batch, and moves projections below filters.
+//! A query with `a / b … WHERE b <> 0`, or a cast of texts that look like numbers, would fail for the other rows.
+//! DataFusion computes both sides of an AND for all rows of a batch, and moves projections below filters.
 
 use std::sync::Arc;
 
@@ -29,10 +29,10 @@ use nyala_sql::conversion::always_fits;
 use super::overflow::input_schema;
 use super::yielding::YieldExec;
 
-/// The function that stands where a value is not known yet.
+/// The function that stands for a value that is not known yet.
 pub(crate) const PARAMETER: &str = "nyala_parameter";
 
-/// The same plan, whose filters compute what may fail for rows only that pass all else.
+/// The same plan with filters that compute risky conditions only for rows that pass all others.
 pub(super) fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
     let guarded = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Filter(filter) => guarded(filter),
@@ -49,7 +49,7 @@ fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     }
     for (risk, part) in &mut parts {
-        // What is another value each time is computed once.
+        // A volatile condition must be computed only once, and safe ones are computed twice.
         if is_volatile(part) {
             *risk = Some(Risk::OfZero);
         }
@@ -63,15 +63,15 @@ fn guarded(filter: Filter) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     };
     let predicate = match safe {
-        // It stays beside it, for who looks at conditions.
+        // The safe condition also stays outside the CASE, for rules that look at conditions.
         Some(safe) => safe.clone().and(only_where(safe, risky)?),
         None => risky,
     };
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
 }
 
-/// Whether it has another value each time it is computed. A parameter is said to, so that nobody works it out, and has one value for a
-/// whole run.
+/// Whether an expression has another value each time it is computed. A parameter is declared so, to keep rules from
+/// computing it, but has one value for a whole run.
 fn is_volatile(expr: &Expr) -> bool {
     let another_each_time = |expr: &Expr| {
         Ok(expr.is_volatile_node() && !matches!(expr, Expr::ScalarFunction(call) if call.name() == PARAMETER))
@@ -79,22 +79,22 @@ fn is_volatile(expr: &Expr) -> bool {
     expr.exists(another_each_time).unwrap_or(true)
 }
 
-/// Nothing but CASE is certain to compute for some rows of a batch only.
+/// Only CASE is certain to compute an expression for some rows of a batch only.
 fn only_where(condition: Expr, then: Expr) -> Result<Expr> {
     when(condition, then).otherwise(lit(false))
 }
 
-/// What the values of an expression may not be.
+/// The kind of value for which an expression fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Risk {
-    /// Beyond the range of its type, or no value of it.
+    /// Out of the range of the type, or no value of it.
     OfType,
-    /// A divisor of zero: conditions that compute may be there to rule it out.
+    /// A divisor of zero: conditions with arithmetic or casts may be there to rule it out.
     OfZero,
 }
 
-/// Whether an expression is an error for some rows and not for others: arithmetic of whole numbers and decimals, and casts.
-/// Functions are not looked into, and what is in a CASE is guarded by that.
+/// The risk that an expression fails for some rows and not for others: arithmetic of whole numbers and decimals, and
+/// casts. Functions are not looked into, and expressions in a CASE are guarded by it.
 fn risk(expr: &Expr, schema: &DFSchema) -> Option<Risk> {
     if matches!(expr, Expr::Case(_)) || !expr.any_column_refs() {
         return None;
@@ -127,7 +127,7 @@ fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer() || data_type.is_decimal())
 }
 
-/// Keeps CASE what it is: DataFusion makes ANDs and ORs of one that is true or false, and computes all sides of these.
+/// Keeps CASE as it is: DataFusion turns a boolean CASE into ANDs and ORs, and computes all sides of these.
 #[derive(Debug)]
 pub(super) struct KeepCase;
 
@@ -180,7 +180,7 @@ fn case_may_fail(case: &Case, schema: &DFSchema) -> bool {
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// A rule that moves projections, kept from moving those below filters that compute something.
+/// A rule that moves projections, kept from moving projections that compute something below filters.
 #[derive(Debug)]
 pub(super) struct BehindFilters(pub(super) Rule);
 
@@ -215,13 +215,13 @@ impl PhysicalOptimizerRule for BehindFilters {
     }
 }
 
-/// Puts an operator that nothing is moved through above each filter to which a projection would come that computes something.
+/// Puts a fence, which projections are not moved through, above each filter below a projection that computes something.
 fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let is_fenced = computed_above && plan.is::<FilterExec>();
     let computes = plan.downcast_ref::<ProjectionExec>().map(computes);
     let comes_through = |child: &Arc<dyn ExecutionPlan>| match computes {
         Some(computes) => computes || computed_above,
-        // What passes rows on as they are lets projections through, also if it names them otherwise.
+        // An operator with the columns of its input lets projections through, also if it renames columns.
         None => {
             let columns = |plan: &Arc<dyn ExecutionPlan>| plan.schema().fields().len();
             computed_above && !is_fenced && columns(child) == columns(&plan)
@@ -241,7 +241,7 @@ fn fence(plan: Arc<dyn ExecutionPlan>, computed_above: bool) -> Result<Transform
     Ok(Transformed::new_transformed(plan, changed))
 }
 
-/// Takes a fence away; no other such operator is in the plan yet. A filter gives the columns that are needed above it.
+/// Removes a fence; no other such operator is in the plan yet. Merges a projection into the filter below it.
 fn unfence(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     if let (true, [child]) = (node.is::<YieldExec>(), &node.children()[..]) {
         return Ok(Transformed::yes(Arc::clone(child)));

@@ -1,4 +1,4 @@
-//! Where plans yield, and where they ask whether their statement must end.
+//! Puts yields into plans, and checks whether the statement must end.
 
 use std::sync::Arc;
 
@@ -19,19 +19,19 @@ use datafusion::physical_plan::unnest::UnnestExec;
 use super::interruptible::InterruptibleExpr;
 use super::yielding::YieldExec;
 
-/// First slice of rows that an operator may compare with, or repeat for, any number of others.
+/// Rows of the first slice where an operator may compare a row with, or repeat it for, any number of others.
 const ONE_ROW: usize = 1;
-/// The same where most rows meet few others, found by hash.
+/// The same where most rows match few others, found by hash.
 const SOME_ROWS: usize = 64;
 
-/// Makes operators yield that read, and those that turn one batch into many.
+/// Makes leaf operators yield, and operators that turn one batch into many.
 ///
 /// DataFusion counts work at the leaves of a plan, and a task ends between two polls only. A join may compare one batch of its
-/// input with millions of rows, for hours, and give none of them: the operators above it never get to ask, and those below are
-/// not asked. So a join
-/// - gets its probe side in slices, as small as they must be for it to look up in time,
-/// - asks in its filter, for each few thousand pairs, whether the statement must end, which one slice may keep for seconds,
-/// - yields between the batches that it gives, which may be billions for one of its input.
+/// input with millions of rows, for hours, and return none of them: the operators above it never get to check, and the
+/// ones below are not polled. So a join
+/// - gets its probe side in slices, small enough for a check in time,
+/// - checks in its filter, for each few thousand pairs, whether the statement must end, as one slice may take seconds,
+/// - yields between its output batches, of which one input batch may make billions.
 #[derive(Debug)]
 pub(super) struct InsertYields;
 
@@ -70,7 +70,7 @@ fn is_leaf(node: &dyn ExecutionPlan) -> bool {
     node.children().is_empty() && !node.is::<PlaceholderRowExec>() && !node.is::<EmptyExec>()
 }
 
-/// An operator that may make much of one batch, with slices as its input and a filter that asks; none for any other operator.
+/// An operator that may make many rows of one batch, with a sliced input and a filter that checks; none for any other.
 fn multiplier(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let node = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
         let filter = join.filter().map(interruptible);

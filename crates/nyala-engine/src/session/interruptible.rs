@@ -13,7 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 
 use super::yielding::check_statement;
 
-/// Gives what its argument gives. For operators that evaluate an expression again and again within one poll.
+/// Has the value of its argument. For operators that evaluate an expression again and again within one poll.
 #[derive(Debug, Clone, Eq)]
 pub(super) struct InterruptibleExpr {
     argument: Arc<dyn PhysicalExpr>,
@@ -25,7 +25,7 @@ impl InterruptibleExpr {
     }
 }
 
-// Derived, the first would move the argument out.
+// A derived `eq` would move the argument out.
 impl PartialEq for InterruptibleExpr {
     fn eq(&self, other: &Self) -> bool {
         self.argument.eq(&other.argument)

@@ -1,7 +1,7 @@
 //! Rules of planning that fail once the statement that is planned must end.
 //!
 //! DataFusion plans in one go, without a place to wait: a statement that was cancelled or timed out would keep its planning thread to
-//! the end. So rules ask before they begin, and those that go node by node before each node.
+//! the end. So rules check before they begin, and rules that go node by node check before each node.
 
 use std::sync::Arc;
 

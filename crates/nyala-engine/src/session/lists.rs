@@ -1,9 +1,10 @@
-//! Lists of values that one expression is compared with, where DataFusion 55 makes one of two and is wrong.
+//! Lists of values that one expression is compared with, where DataFusion 55 wrongly merges two of them.
 //!
-//! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps what both lists have, which is nothing, and calls that true: for NULL it is
-//! unknown. Of `x IN (1, 2) AND x NOT IN (1, NULL)` it keeps `x IN (2)`, which NULL makes unknown too. And it takes two parameters for different values, although they may be given the same. The first two are written
-//! so that they come out right before DataFusion sees them; the third must not be planned without values. DataFusion's main branch
-//! keeps NULL apart (its pull request 24258), so that the rule can go when a release has that.
+//! Of `x NOT IN (1, 2) OR x NOT IN (3, 4)` it keeps the common values, finds none, and takes the condition for true:
+//! for NULL it is unknown. Of `x IN (1, 2) AND x NOT IN (1, NULL)` it keeps `x IN (2)`, which NULL makes unknown too.
+//! And it takes two parameters for different values, although they may be equal. The first two are rewritten correctly
+//! before DataFusion sees them; the third must not be planned without values. DataFusion's main branch keeps NULL apart
+//! (its pull request 24258), so that the rule can go when a release has that.
 
 use std::collections::HashSet;
 
@@ -16,10 +17,10 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Filter, LogicalPlan, Operator, TryCast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Comparisons nest no deeper to be taken for a list: whoever writes more of them writes IN.
+/// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
 const DEEPEST: usize = 128;
 
-/// Says of lists that exclude each other what they mean, NULL included.
+/// Rewrites lists that exclude each other to their meaning, NULL included.
 #[derive(Debug)]
 pub(super) struct DisjointLists;
 
@@ -47,8 +48,8 @@ fn in_other(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if written.transformed { written.map_data(LogicalPlan::recompute_schema) } else { Ok(written) }
 }
 
-/// A filter drops what is unknown like what is false, so that only its parts are looked at, not how they exclude each other: of
-/// nothing at all DataFusion reads nothing.
+/// A filter drops unknown rows like false ones, so that only its single conditions are rewritten, and not their AND: if
+/// they exclude each other, DataFusion does not read the table at all.
 fn in_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
     let mut changed = false;
     let parts = split_conjunction_owned(filter.predicate.clone()).into_iter().map(|part| {
@@ -74,7 +75,7 @@ fn in_expr(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// A list with NULL as one without and what NULL makes of it, so that it is not joined with another list.
+/// Splits NULL off a list as an unknown value that is joined to it, so that the list is not merged with another.
 fn without_null(expr: Expr) -> Transformed<Expr> {
     let Expr::InList(listed) = expr else { return Transformed::no(expr) };
     if !listed.list.iter().any(is_null) {
@@ -98,7 +99,7 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-/// What two lists joined by AND or OR mean if they have, or leave, no value in common.
+/// The meaning of two lists joined by AND or OR, if the joined list has no values.
 fn of_disjoint(expr: &Expr) -> Option<Expr> {
     let Expr::BinaryExpr(both @ BinaryExpr { op: Operator::And | Operator::Or, .. }) = expr else {
         return None;
@@ -107,7 +108,7 @@ fn of_disjoint(expr: &Expr) -> Option<Expr> {
     if left.of != right.of || left.of.is_volatile() || !left.left_by(&right, both.op)?.is_empty() {
         return None;
     }
-    // Of a list with NULL more is unknown than of NULL.
+    // With NULL in a list, the result is unknown for other values than NULL, too.
     let known = |value: &&Expr| value.as_literal().is_some_and(|value| !value.is_null());
     if !left.values.iter().chain(&right.values).all(known) {
         return None;
@@ -158,7 +159,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// The values of both joined; none if that is no list.
+    /// The values of both lists joined by `op`; none if the result is no list.
     fn left_by(&self, other: &Self, op: Operator) -> Option<Vec<&'a Expr>> {
         let of_other: HashSet<&Expr> = other.values.iter().copied().collect();
         let (common, own): (Vec<&Expr>, Vec<&Expr>) =
@@ -175,7 +176,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// What is compared in `x = 1 OR x = 2 OR …`.
+/// The expression compared in `x = 1 OR x = 2 OR …`.
 fn alternatives(expr: &Expr, depth: usize) -> Option<&Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
@@ -192,8 +193,8 @@ fn alternatives(expr: &Expr, depth: usize) -> Option<&Expr> {
     }
 }
 
-/// Whether a plan compares something with more than one list of which one has parameters, so that their values decide
-/// what the lists have in common.
+/// Whether a plan compares an expression with more than one list and a list has parameters, so that their values decide
+/// which values the lists have in common.
 pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
     let (mut lists, mut open, mut twice) = (HashSet::new(), false, false);
     plan.apply_with_subqueries(|node| {
@@ -211,7 +212,7 @@ pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
                     },
                     _ => return Ok(TreeNodeRecursion::Continue),
                 };
-                // Whatever it is called elsewhere: a filter moves through aliases.
+                // Without the qualifier, because a filter moves through aliases.
                 let name = match of {
                     Expr::Column(column) => column.name.clone(),
                     other => other.to_string(),

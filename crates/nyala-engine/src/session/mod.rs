@@ -1,4 +1,4 @@
-//! What a query plans against: one catalog snapshot with its tables, cubes, functions and settings.
+//! The context in which a query is planned: one catalog snapshot with its tables, cubes, functions and settings.
 
 mod arrays;
 mod base;

@@ -1,4 +1,4 @@
-//! Arithmetic of numbers that do not fit their type: an error, where DataFusion goes on with what is left of them.
+//! Overflow of whole-number arithmetic: an error, where DataFusion wraps around.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
 use nyala_sql::conversion::cast_value;
 
-/// The same plan, whose sums, differences and products of whole numbers are [`Checked`]; those of decimals are anyway. It comes
-/// last before physical planning: rules and cubes know operators, and not functions.
+/// The same plan with [`Checked`] sums, differences and products of whole numbers; those of decimals are checked
+/// anyway. It comes last before physical planning: rules and cubes know operators, and not functions.
 pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
     let checked = plan.transform_up_with_subqueries(|node| {
         if !has_arithmetic(&node)? {
@@ -50,7 +50,7 @@ fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// What the expressions of a node are about: its inputs, and of a scan its table.
+/// The schema that the expressions of a node refer to: its inputs, and of a scan its table.
 pub(super) fn input_schema(node: &LogicalPlan) -> DFSchema {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
@@ -71,7 +71,7 @@ fn overflows(expr: &Expr) -> Option<&BinaryExpr> {
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Some(binary) = overflows(&expr) else { return Ok(Transformed::no(expr)) };
-    // Of columns of queries further out the type is not known here: they are planned as joins, or not at all.
+    // The types of outer queries' columns are not known here: such subqueries are planned as joins, or not at all.
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
     if !(left.is_integer() && right.is_integer()) {
@@ -86,7 +86,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     op: Operator,
-    /// What the column of the operator is called. It is kept, since to put it together takes a walk over all operands.
+    /// Column name of the operator. It is kept, because composing it takes a walk over all operands.
     column: String,
     signature: Signature,
 }
@@ -173,7 +173,7 @@ fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || data_type.is_decimal()
 }
 
-/// The value of a number that no row decides; none if it is not one, or if a cast fails, which planning says better.
+/// The value of a constant number; none for other expressions, or if a cast fails, which planning reports better.
 fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
     match expr {
         Expr::Literal(value, _) if is_exact(&value.data_type()) => Ok(Some(value.clone())),

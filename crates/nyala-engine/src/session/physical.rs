@@ -27,7 +27,7 @@ use super::yielding::check_statement;
 
 type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// All rules, as one: answers from memory are spared those that cannot change them.
+/// All rules, as one: plans over memory skip the rules that cannot change them.
 ///
 /// Each of some twenty rules walks the plan several times, which takes longer than to compute a few
 /// thousand cells.
@@ -88,8 +88,8 @@ impl PhysicalOptimizerRule for PhysicalRules {
 }
 
 /// Whether rows go from memory through one chain of operators in one partition. Then there is nothing to
-/// divide, to exchange, to sort anew, to reorder or to push into files; and the scan looks up by itself,
-/// so that a cancelled query ends.
+/// divide, to exchange, to sort anew, to reorder or to push into files; and the scan itself checks
+/// whether the query was cancelled.
 pub(crate) fn is_plain(plan: &dyn ExecutionPlan) -> bool {
     if plan.output_partitioning().partition_count() != 1 {
         return false;
@@ -117,7 +117,7 @@ fn is_link(plan: &dyn ExecutionPlan) -> bool {
             .all(|(required, child)| required.is_none_or(|required| has_order(child.as_ref(), required)))
 }
 
-/// Whether rows come as they must. Groups by a column that a condition makes constant are sorted.
+/// Whether rows have the required order. Groups by a column that a condition makes constant are sorted.
 fn has_order(plan: &dyn ExecutionPlan, required: OrderingRequirements) -> bool {
     plan.equivalence_properties().ordering_satisfy_requirement(required.into_single()).unwrap_or(false)
 }

@@ -1,7 +1,7 @@
 //! Casts to whole numbers take the nearest one.
 //!
-//! Constants are rounded while plans are analysed and optimised, before anybody works them out. Casts of columns are left as they are until
-//! operators are chosen: cubes, joins and subqueries are recognised by them.
+//! Constants are rounded while plans are analysed and optimised, before another rule computes them. Casts of columns
+//! stay as they are until operators are chosen: cubes, joins and subqueries are recognised by them.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -15,7 +15,7 @@ use nyala_sql::functions::Rint;
 use super::casts::{has_casts, is_constant};
 use super::overflow::input_schema;
 
-/// Says what rounds before a cast of a constant.
+/// Inserts the rounding before casts of constants.
 #[derive(Debug)]
 pub(super) struct RoundConstants;
 
@@ -39,7 +39,7 @@ impl OptimizerRule for RoundConstants {
     }
 }
 
-/// The same plan with what rounds before every cast that needs it.
+/// The same plan with a rounding before every cast that needs it.
 pub(super) fn round_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(rounded(plan, Which::All)?.data)
 }

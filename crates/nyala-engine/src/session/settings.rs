@@ -1,4 +1,4 @@
-//! What the settings of a session are set to.
+//! The values of a session's settings.
 
 mod definitions;
 #[cfg(test)]
@@ -28,7 +28,7 @@ extensions_options! {
         /// Whether the files of tables are listed before every query, so that no cube answers from files that
         /// changed a moment ago. Off, they are listed every `cubes.check_files_ms`.
         pub check_files: bool, default = false
-        /// Whether what cuboids answer may be an answer given before to the same text, of the same snapshot.
+        /// Whether an answer from cuboids may come from the result cache: one to the same text, of the same snapshot.
         pub result_cache: bool, default = false
         /// The resource group of this session's queries. Empty: the group that names its user or schema.
         pub resource_group: String, default = String::new()
@@ -49,18 +49,18 @@ pub(crate) struct Settings(Arc<Values>);
 #[derive(Debug, Clone)]
 struct Values {
     options: Arc<ConfigOptions>,
-    /// What they were at first.
+    /// The options of a new session.
     defaults: Arc<ConfigOptions>,
     schema: Arc<str>,
     statement_timeout: Option<Duration>,
-    /// What was changed that may change a plan, by name.
+    /// Changed settings that may change a plan, by name.
     changed: BTreeMap<&'static str, String>,
     /// The same as one text.
     key: Arc<str>,
 }
 
 impl Settings {
-    /// What a new session starts with.
+    /// The settings of a new session.
     pub(crate) fn new(options: Arc<ConfigOptions>, config: &QueryConfig) -> Self {
         Self(Arc::new(Values {
             defaults: Arc::clone(&options),

@@ -1,4 +1,4 @@
-//! The tables of a snapshot, opened: what did not change is taken over from the snapshot before.
+//! The tables of a snapshot, opened: unchanged ones are taken over from the snapshot before.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::DEFAULT_SCHEMA;
 use super::context::{ContextSource, SnapshotContext};
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 
-/// All of them; those that cannot be opened as the reason why.
+/// Opens all tables of a snapshot; a table that cannot be opened becomes its error.
 pub(super) fn open_tables(
     snapshot: &CatalogSnapshot,
     source: &ContextSource,
@@ -73,7 +73,7 @@ pub(super) fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> 
     })
 }
 
-/// Those of one schema.
+/// The tables of one schema.
 pub(super) fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {
     let own = tables.iter().filter(|(name, _)| name.schema == schema);
     let own: BTreeMap<_, _> = own.map(|(name, table)| (name.name.clone(), table.clone())).collect();

@@ -15,11 +15,11 @@ use datafusion::optimizer::AnalyzerRule;
 /// The finest unit, which holds all others.
 const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
-/// Takes times that are compared to one unit.
+/// Casts times that are compared with each other to one unit.
 #[derive(Debug)]
 pub(super) struct TimesOfOneUnit;
 
-/// Of `=`, `<` and the like: the planner refuses them before there is a plan.
+/// For `=`, `<` and the like: the planner refuses them before there is a plan.
 impl ExprPlanner for TimesOfOneUnit {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let differ = differ([&raw.left, &raw.right].into_iter(), schema);
@@ -30,7 +30,7 @@ impl ExprPlanner for TimesOfOneUnit {
     }
 }
 
-/// Of `BETWEEN` and `IN`, before DataFusion looks for a type of all sides.
+/// For `BETWEEN` and `IN`, before DataFusion looks for a type of all sides.
 impl AnalyzerRule for TimesOfOneUnit {
     fn name(&self) -> &str {
         "times_of_one_unit"

@@ -1,7 +1,7 @@
 //! Aggregates over windows fail once their statement must end.
 //!
-//! DataFusion computes all windows of a partition within one poll. A function whose value takes as long as its window is large, as
-//! a median or a list does, takes hours for some hundred thousand rows then, and nothing could end it.
+//! DataFusion computes all windows of a partition within one poll. A function that takes time in proportion to its
+//! window, such as a median or a list, takes hours for some hundred thousand rows then, and could not be cancelled.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn interruptible(expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::WindowFunction(call)))
 }
 
-/// A function that computes as another does, and asks in between.
+/// A function that computes as another does, and checks in between whether its statement must end.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Interruptible {
     function: Arc<AggregateUDF>,

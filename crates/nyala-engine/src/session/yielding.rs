@@ -21,11 +21,11 @@ use nyala_runtime::{check, turn_is_over};
 
 /// Rows of the largest slice: those of a usual batch.
 const MAX_ROWS: usize = 8192;
-/// A slice whose consumer takes longer than this is followed by a smaller one.
+/// If the consumer takes longer than this for a slice, the next one is smaller.
 const SLOW: Duration = Duration::from_millis(2);
-/// A slice whose consumer takes less than this is followed by a larger one.
+/// If the consumer takes less than this for a slice, the next one is larger.
 const FAST: Duration = Duration::from_micros(500);
-/// By what a slice grows or shrinks, in rows.
+/// Factor by which a slice grows or shrinks.
 const FACTOR: usize = 4;
 
 /// Passes batches on. Between two of them it
@@ -49,7 +49,7 @@ impl YieldExec {
     /// Cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares it with
     /// millions of others and gives none, and whole where it does not. Begins with `first_rows`.
     pub(super) fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
-        // One that only yields is part of one that slices.
+        // A slicing operator yields too, and replaces one that only yields.
         let input = match input.downcast_ref::<Self>() {
             Some(inner) => Arc::clone(&inner.input),
             None => input,
@@ -181,7 +181,7 @@ impl Slices {
         Self { rows, rest: None, size: first_rows, given: None }
     }
 
-    /// Chooses the size of the next slice. What the operator above needed is the time until it asks again.
+    /// Chooses the size of the next slice by the time until the operator above asks again.
     fn adapt(&mut self) {
         let Some(needed) = self.given.take().map(|given| given.elapsed()) else { return };
         if needed > SLOW {

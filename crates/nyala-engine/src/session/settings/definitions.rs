@@ -1,6 +1,6 @@
-//! The list of settings that sessions may change. Nothing else can be set, by anybody: DataFusion has some hundred and
-//! fifty options, many of which break every later query with a value that it takes (`optimizer.max_passes = 0`), or change
-//! what queries mean.
+//! The list of settings that sessions may change. No session can set any other: DataFusion has some hundred and fifty
+//! options, many of which break every later query with a value that it accepts (`optimizer.max_passes = 0`), or change
+//! the meaning of queries.
 
 use arrow_array::timezone::Tz;
 use datafusion::config::ConfigOptions;
@@ -19,7 +19,7 @@ pub(crate) struct Definition {
     also: &'static [&'static str],
     rule: Rule,
     pub(super) place: Place,
-    /// What it does, for `SHOW ALL` and `system.settings`.
+    /// Its purpose, for `SHOW ALL` and `system.settings`.
     pub(crate) description: &'static str,
 }
 
@@ -47,8 +47,8 @@ pub(super) enum Place {
     },
 }
 
-/// Most rows of a batch. Operators ask for the memory of a whole batch before they have a row, and if the system has not as
-/// much the process ends.
+/// Most rows of a batch. Operators allocate a whole batch before they have a row, and if the system lacks the memory
+/// the process ends.
 const MAX_BATCH_ROWS: usize = 65_536;
 /// Most partitions. An exchange has a channel from each to each.
 const MAX_PARTITIONS: usize = 256;
@@ -157,7 +157,7 @@ fn on_or_off(switch: bool) -> String {
     if switch { "on" } else { "off" }.to_owned()
 }
 
-/// The setting of a name, whatever its case.
+/// Finds a setting by name; case does not matter.
 pub(super) fn find(name: &str) -> Option<&'static Definition> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     DEFINITIONS.iter().find(|definition| is(&definition.name) || definition.also.iter().any(&is))
@@ -214,7 +214,7 @@ impl Definition {
     }
 }
 
-/// What people write for switches, as DataFusion writes it.
+/// The usual words for on and off, as DataFusion writes them.
 fn switch(text: &str) -> Option<&'static str> {
     match text.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" | "t" | "y" => Some("true"),
@@ -223,7 +223,7 @@ fn switch(text: &str) -> Option<&'static str> {
     }
 }
 
-/// A zone as Arrow spells it. PostgreSQL does not look at the case of names.
+/// A zone as Arrow spells it. PostgreSQL ignores the case of names.
 fn zone(text: &str) -> Option<String> {
     let mut capital = true;
     let capitals = text.chars().map(|letter| {

@@ -1,4 +1,4 @@
-//! What is taken, what is refused, and which settings plan differently.
+//! Accepted values, refused values, and settings that change plans.
 #![allow(clippy::unwrap_used)]
 
 use datafusion::config::ExtensionOptions;
@@ -83,7 +83,7 @@ fn unknown_settings_and_values_are_named() {
     check("datafusion.execution.batch_size", "0", ErrorKind::InvalidParameter, "from 1 to 65536");
 }
 
-/// Whoever asks: many of them break every later query.
+/// For every session: many of them break every later query.
 #[test]
 fn options_of_datafusion_are_refused_but_for_a_few() {
     let options = settings().options().entries();
