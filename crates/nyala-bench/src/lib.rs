@@ -1,6 +1,6 @@
 //! The load generator, and the data that it loads servers with.
 //!
-//! Both are compiled as fully as a server is: on the machine that is measured, what a client costs the server lacks.
+//! Both are compiled with full optimization, as the server is: on the measured machine, they take CPU time from it.
 
 pub mod bench;
 pub mod generate;

@@ -1,11 +1,11 @@
-//! Who gives the process its memory.
+//! The memory allocator of the process.
 //!
 //! Planning a query allocates and frees thousands of small objects on several threads, and a server with many
-//! clients must not keep what they freed. `benchmarks/serving/allocators.sh` compares the three: with jemalloc queries from
+//! clients must not keep freed memory. `benchmarks/serving/allocators.sh` compares the three: with jemalloc queries from
 //! cuboids cost the least CPU, in a little more than half the memory that mimalloc keeps in huge pages.
 //!
-//! jemalloc alone tells what each thread allocated, without which the process cannot know which statement to end when memory
-//! runs out.
+//! Only jemalloc counts the bytes that each thread allocated. Without these counts the process cannot know which
+//! statement to end when memory runs out.
 
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
@@ -15,7 +15,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Has the process know what its threads, and all of them, allocate.
+/// Registers jemalloc's counts of allocated bytes, for each thread and for the whole process.
 #[cfg(feature = "jemalloc")]
 pub(crate) fn count() {
     nyala_runtime::count_bytes_with(nyala_runtime::Allocator {
@@ -25,7 +25,7 @@ pub(crate) fn count() {
     });
 }
 
-/// This allocator does not tell.
+/// This allocator does not count.
 #[cfg(not(feature = "jemalloc"))]
 pub(crate) fn count() {}
 
@@ -35,7 +35,7 @@ mod counts {
     use tikv_jemalloc_ctl::{Access, AsName, arenas, epoch, stats};
 
     thread_local! {
-        /// Where jemalloc counts for this thread; none if it was built without statistics.
+        /// jemalloc's counters of this thread; none if it was built without statistics.
         static COUNTS: Option<(ThreadLocal<u64>, ThreadLocal<u64>)> =
             allocatedp::read().ok().zip(deallocatedp::read().ok());
     }
@@ -52,7 +52,7 @@ mod counts {
 
     /// Bytes in pages that hold something.
     pub(super) fn active() -> Option<u64> {
-        // What is read are the counts as of the last epoch.
+        // jemalloc reports its counts as of the last epoch.
         epoch::advance().ok()?;
         stats::active::read().ok().map(|bytes| bytes as u64)
     }

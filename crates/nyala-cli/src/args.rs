@@ -18,17 +18,17 @@ use crate::disk_store::DiskStoreArgs;
 #[derive(Debug, Parser)]
 #[command(name = "nyala", version, about, max_term_width = 100)]
 pub struct Args {
-    /// What to do
+    /// The command to run
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the binary can do.
+/// The commands of the binary.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serves a data folder over the PostgreSQL protocol and HTTP
     Serve(ServeArgs),
-    /// Runs SQL: a statement, a file, or what you type
+    /// Runs SQL: a statement, a file, or typed input
     Sql(SqlArgs),
     /// Generates the Star Schema Benchmark, builds a cube and compares answers with and without it
     Demo(DemoArgs),
@@ -58,7 +58,7 @@ pub struct ConfigArgs {
     pub config: Option<PathBuf>,
 }
 
-/// Arguments of `nyala serve`, and of `nyala config`, which shows what they amount to.
+/// Arguments of `nyala serve`, and of `nyala config`, which shows the resulting configuration.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ServeArgs {
     /// Where the configuration file is
@@ -76,7 +76,7 @@ pub struct ServeArgs {
     /// Address for HTTP clients, or a port of this machine; overrides `server.http_listen`
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub http_listen: Option<SocketAddr>,
-    /// Listen also where other machines reach a server that lets everybody do everything
+    /// Listen also on addresses that other machines reach when every client may do everything
     #[arg(long)]
     pub allow_unauthenticated: bool,
 }
@@ -174,7 +174,7 @@ pub struct GenArgs {
     /// Where the configuration file is; its `storage` part says how S3 is reached
     #[command(flatten)]
     pub config: ConfigArgs,
-    /// What to generate
+    /// The data to generate
     #[command(flatten)]
     pub generate: GenerateArgs,
 }

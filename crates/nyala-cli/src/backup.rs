@@ -50,7 +50,7 @@ pub struct RestoreArgs {
 /// Asks the server, or an engine in this process, for a backup.
 pub async fn backup(args: BackupArgs) -> anyhow::Result<()> {
     let place = |path: &Path| match args.url {
-        // It is the server's, whatever the folder of this process.
+        // The server resolves the path, so the current folder of this process does not matter.
         Some(_) => Ok(path.to_owned()),
         None => std::path::absolute(path).with_context(|| format!("cannot use `{}`", path.display())),
     };
@@ -86,7 +86,7 @@ fn quoted(path: &Path) -> anyhow::Result<String> {
 /// Verifies a backup and makes a data folder of it.
 pub async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
     let manifest = BackupManifest::read(&args.backup)?;
-    // All of it, before anything is made.
+    // The whole backup is verified before any file is written.
     manifest.verify(&args.backup)?;
     if !args.verify {
         manifest.copy_to(&args.backup, &args.data_dir)?;
@@ -94,7 +94,7 @@ pub async fn restore(args: &RestoreArgs) -> anyhow::Result<()> {
         let (catalog, aside) = (data_dir.catalog_file(), data_dir.path().join(SET_ASIDE));
         let saved = args.backup.join("catalog.sqlite");
         nyala_catalog::restore(&catalog, &saved, &aside, &manifest.moved).await?;
-        // What was set aside is the copy as it was saved.
+        // The folder set aside holds the catalog of the backup, unchanged.
         std::fs::remove_dir_all(&aside).with_context(|| format!("cannot remove `{}`", aside.display()))?;
     }
     let (files, bytes) = manifest.size();

@@ -1,4 +1,4 @@
-//! `nyala catalog`: the copies of a catalog, and what is done when the catalog is lost or damaged.
+//! `nyala catalog`: lists the copies of a catalog, and restores one when the catalog is lost or damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -22,7 +22,7 @@ pub struct CatalogArgs {
     action: Action,
 }
 
-/// What is done.
+/// The subcommands.
 #[derive(Debug, Clone, Subcommand)]
 enum Action {
     /// Lists the copies that the server has made, the newest first
@@ -52,7 +52,7 @@ struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// The folder, which must exist: whoever mistypes it shall not get a new one.
+    /// The folder, which must exist: a mistyped name must not create a new one.
     fn find(&self) -> anyhow::Result<PathBuf> {
         let flags: Vec<Flag> = self.data_dir.iter().map(|folder| Flag::data_dir(folder)).collect();
         let folder = config::load(&self.config, &flags)?.config.data_dir;
@@ -64,7 +64,7 @@ impl FolderArgs {
     }
 }
 
-/// Does what is asked and prints what was found.
+/// Runs the subcommand and prints its result.
 pub async fn command(args: &CatalogArgs) -> anyhow::Result<()> {
     let text = match &args.action {
         Action::Backups { folder } => listed(&folder.find()?.join(CATALOG_BACKUPS))?,
@@ -111,7 +111,7 @@ async fn restored(folder: &Path, from: Option<&Path>) -> anyhow::Result<String> 
     Err(Hinted::error(message, "name one that lies elsewhere with `--from FILE`"))
 }
 
-/// A catalog that can be opened is not replaced by an older one without being told so.
+/// Refuses to replace a catalog that can be opened by an older one, unless `--from` names it.
 async fn check_needed(data_dir: &DataDir) -> anyhow::Result<()> {
     let opened = async {
         data_dir.check_catalog()?;
@@ -136,7 +136,7 @@ fn made_at(copy: &Backup) -> String {
     at.map_or_else(|| copy.made_at_ms.to_string(), |at| at.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
-/// What was done, and what the catalog of now may not know.
+/// The restored objects, and those that the restored catalog may lack.
 fn report(done: &Restored, from: &str, data_dir: &Path) -> String {
     let snapshot = &done.snapshot;
     let mut text = format!(

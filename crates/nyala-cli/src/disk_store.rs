@@ -1,4 +1,4 @@
-//! `nyala disk-store`: what is done with the folder of a disk store that no server has open.
+//! `nyala disk-store`: verifies, salvages, saves and restores the folder of a disk store that no server has open.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ pub struct DiskStoreArgs {
     action: Action,
 }
 
-/// What is done.
+/// The subcommands.
 #[derive(Debug, Clone, Subcommand)]
 enum Action {
-    /// Reads every byte and says what is not as it was written; changes nothing
+    /// Reads every byte and reports damage; changes nothing
     Verify {
         /// Folder of the store
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
-    /// Copies what is whole of a damaged store to a new one
+    /// Copies the intact parts of a damaged store to a new one
     Salvage {
         /// Folder of the store
         #[arg(value_name = "FOLDER")]
@@ -54,7 +54,7 @@ enum Action {
     },
 }
 
-/// Does what is asked and prints what was found.
+/// Runs the subcommand and prints its result.
 pub fn command(args: &DiskStoreArgs) -> anyhow::Result<()> {
     let environment = Environment::default();
     match &args.action {

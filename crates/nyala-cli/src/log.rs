@@ -6,8 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::Command;
 
-/// Sets up logging: what `NYALA_LOG` says (`debug`, `nyala_engine=trace,warn`, …), else what suits the
-/// command. A filter that cannot be parsed is reported and left out.
+/// Sets up logging with the filter in `NYALA_LOG` (`debug`, `nyala_engine=trace,warn`, …), or else the
+/// command's default. A filter that cannot be parsed is reported and ignored.
 pub fn init(command: &Command) {
     let default = match command {
         Command::Serve(_) => "info",
@@ -21,8 +21,8 @@ pub fn init(command: &Command) {
         .with_env_filter(parsed.unwrap_or_else(|_| EnvFilter::new(default)))
         .with_writer(stderr)
         .with_ansi(stderr().is_terminal())
-        // Told on stderr, too, by a macro that panics if that fails: a log whose reader has ended, or a full disk, would
-        // close doors and end the threads of disk stores.
+        // The subscriber would report its own errors by a macro that panics if stderr fails: a log without a reader, or
+        // a full disk, would close doors and end the threads of disk stores.
         .log_internal_errors(false)
         .init();
     if let Some(error) = invalid {

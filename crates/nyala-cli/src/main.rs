@@ -1,7 +1,6 @@
-//! The binary `nyala`: reads arguments and configuration, and starts what they ask for.
+//! The binary `nyala`: reads arguments and configuration, and runs the command.
 //!
-//! Everything it does is done by the crates below it; what belongs here is talking to a person at a
-//! terminal.
+//! The work is done by the crates below it; only the dialogue with a person at a terminal belongs here.
 
 mod allocator;
 mod args;
@@ -27,17 +26,17 @@ use nyala_runtime::{ThreadClass, join_class};
 
 use crate::args::{Args, Command};
 
-/// Fewest threads for sockets and signals. There is one for each processor, because they compute what ready plans answer from
-/// memory, too; other queries have threads of their own.
+/// Fewest threads for sockets and signals. There is one for each processor, because they also run the cached plans that
+/// answer from memory; other queries have threads of their own.
 const FEWEST_THREADS: usize = 2;
-/// Sockets that an idle thread learns to be ready at once. Its queue holds 256 tasks, and those may wake others: what does not fit goes
-/// to a queue of all threads, and has to wait for tasks that come later.
+/// Most ready sockets that an idle thread takes at once. Its queue holds 256 tasks, and those may wake others: tasks
+/// that do not fit go to a queue of all threads, and wait behind later tasks.
 const EVENTS: usize = 128;
 /// The same for a thread that has tasks still. The system keeps the rest, in order.
 const EVENTS_WHEN_BUSY: usize = 16;
 
 /// Room for parsing statements at the limits of size and depth, and for walking over them: 500 SELECTs that UNION combines are a tree
-/// as deep. Only what is used is taken from memory.
+/// as deep. Only the used part takes memory.
 const STACK_BYTES: usize = 16 << 20;
 
 fn main() -> ExitCode {
@@ -47,7 +46,7 @@ fn main() -> ExitCode {
     log::init(&args.command);
     match run(args.command) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output has read enough: `nyala sql … | head` is no failure.
+        // The reader of the output has closed it: `nyala sql … | head` is no failure.
         Err(error) if report::is_closed_output(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report::print(&error);
@@ -67,7 +66,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         .on_thread_start(|| join_class(ThreadClass::Serving))
         .build()?;
     let result = runtime.block_on(dispatch(command));
-    // What still runs has had its time to end; a blocked read must not keep the process.
+    // Running tasks have had their time to end; a blocked read must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }

@@ -11,7 +11,7 @@ use nyala_model::config::Config;
 use nyala_server::pgwire::PgCatalog;
 use nyala_storage::data_dir::DataDir;
 
-/// An open data folder. The lock goes with it.
+/// An open data folder, with its lock.
 pub struct Opened {
     /// Answers queries.
     pub engine: Arc<Engine>,
@@ -24,21 +24,21 @@ impl Opened {
         self.data_dir.path()
     }
 
-    /// Tells whoever finds the folder in use where it is served.
+    /// Writes the server's address into the lock file, for processes that find the folder in use.
     pub fn tell_address(&self, url: &str) {
         if let Err(error) = self.data_dir.tell_address(url) {
             tracing::debug!(%error, "the lock of the data folder does not tell the address");
         }
     }
 
-    /// Cancels what runs and gives the folder free.
+    /// Cancels running statements and releases the folder.
     pub async fn close(self) {
         self.engine.shutdown(Duration::from_secs(1)).await;
     }
 }
 
-/// Opens the folder `config.data_dir`, which is created if it is missing. `command` is what others are
-/// told when they find the folder locked, `nyala serve` for instance.
+/// Opens the folder `config.data_dir`, which is created if it is missing. Other processes that find the folder
+/// locked report `command`, `nyala serve` for instance, as its holder.
 pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
     let holder = format!("`{command}` (process {})", std::process::id());
     let data_dir = DataDir::lock(&config.data_dir, &holder)?;

@@ -6,7 +6,7 @@ use nyala_client::report::{hint, text_with};
 use nyala_engine::QueryError;
 use nyala_server::serve::ServeError;
 
-/// Writes the error to stderr. A closed stderr is ignored: there is nobody left to tell.
+/// Writes the error to stderr. A closed stderr is ignored: it has no reader.
 pub fn print(error: &anyhow::Error) {
     let _ = stderr().lock().write_all(text(error).as_bytes());
 }
@@ -23,7 +23,7 @@ fn server_hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// Whether the error is only that nobody reads the output any more.
+/// Whether the error is only that the reader closed the output.
 pub fn is_closed_output(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }

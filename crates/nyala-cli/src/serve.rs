@@ -34,7 +34,7 @@ pub async fn run(config: &Config, opened: &Opened, example: &str) -> anyhow::Res
     if config.server.authentication == Authentication::Password && !encrypted {
         warn_if_readable(running.http_address);
     }
-    // A server whose greeting nobody reads serves all the same.
+    // The server also serves if its greeting cannot be written.
     let _ = greet(&running, opened, encrypted, example);
     let stopped = running.stopped();
     tokio::pin!(stopped);

@@ -35,7 +35,7 @@ pub struct BenchArgs {
     /// Numbers of clients; each gets runs of its own
     #[arg(long, value_delimiter = ',', value_name = "N,…", default_values_t = [1, 15, 25, 50, 75, 100, 150])]
     pub clients: Vec<usize>,
-    /// Queries a second that are due whatever the server does; without it, each client asks again when it
+    /// Queries a second that are due, however slow the server is; without it, each client asks again when it
     /// has its answer
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
@@ -68,7 +68,7 @@ pub struct BenchArgs {
     /// How many other clients these are
     #[arg(long, value_name = "N", default_value_t = 1, requires = "beside")]
     pub beside_clients: usize,
-    /// Process of a server on this machine, whose CPU time and memory are to be reported, with all below it
+    /// Process of a server on this machine: reports the CPU time and memory of it and of its child processes
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
     /// File for the numbers
@@ -77,7 +77,7 @@ pub struct BenchArgs {
     /// File for a page with charts
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Print so many drawn statements, one on each line after its name and a tab, and ask nobody
+    /// Print so many drawn statements, one on each line after its name and a tab, and ask no server
     #[arg(long, value_name = "N")]
     pub print: Option<usize>,
 }
@@ -131,9 +131,9 @@ fn check(args: &BenchArgs) -> Result<()> {
     }
 }
 
-/// What cannot be written at the end would have been measured for nothing. What is there stays until then.
+/// Fails before measuring if the report could not be written afterwards. An existing file keeps its contents until then.
 fn check_writable(path: &Path) -> Result<()> {
-    // Who reads a pipe would take this for the end.
+    // Opening and closing a pipe would tell its reader that the output has ended.
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Ok(());
     }
@@ -193,7 +193,7 @@ fn plan(args: &BenchArgs, workload: Arc<Workload>, target: Target) -> Result<Pla
 }
 
 fn publish(args: &BenchArgs, report: &Report) -> Result<()> {
-    // First of all, whatever becomes of the files.
+    // The table comes first: writing the files may fail.
     writeln!(stdout().lock(), "{}", table(report))?;
     write_files(args, report)?;
     let errors = report.errors();

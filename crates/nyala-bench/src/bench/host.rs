@@ -1,4 +1,4 @@
-//! What Linux tells of processes and of the machine. Elsewhere nothing is known, and reports say nothing.
+//! Process and machine statistics of Linux. On other systems they are unknown, and reports leave them out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -59,14 +59,14 @@ impl Server {
         times.reduce(Duration::saturating_add)
     }
 
-    /// Proportional set size of its processes: what several share counts once.
+    /// Proportional set size of its processes: shared memory counts once.
     pub fn memory_bytes(self) -> Option<u64> {
         let rollups = self.family().into_iter().filter_map(|pid| read(pid, "smaps_rollup"));
         let sizes = rollups.filter_map(|rollup| kilobytes(field(&rollup, "Pss")?));
         sizes.reduce(u64::saturating_add)
     }
 
-    /// Resident set size of its processes: what several share counts for each.
+    /// Resident set size of its processes: shared memory counts for each of them.
     pub fn resident_bytes(self) -> Option<u64> {
         self.sum_of_status(|status| kilobytes(field(status, "VmRSS")?))
     }
@@ -109,7 +109,7 @@ fn read(pid: u32, file: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/{file}")).ok()
 }
 
-/// What follows the name of the program, which may hold blanks and brackets itself.
+/// The fields after the program's name, which may contain blanks and brackets.
 fn after_name(stat: &str) -> Option<Vec<&str>> {
     Some(stat.rsplit_once(')')?.1.split_whitespace().collect())
 }

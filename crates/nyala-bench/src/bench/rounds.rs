@@ -1,7 +1,7 @@
-//! What is measured in which order: each number of clients with the ceiling of its path, alone, and beside others.
+//! The order of measurements: each number of clients with the ceiling of its path, alone, and beside others.
 //!
 //! A machine that others share gives more at one time than at another. So several rounds go through all numbers of
-//! clients, and what a number of clients reached is the sum of its runs: whatever slows one round slows all of them.
+//! clients, and the result of a number of clients is the sum of its runs: a slow round slows all numbers alike.
 
 use std::io::{Write, stderr};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::load::{Load, Measured, run, run_both};
 use super::report::{Beside, Ceiling, RunReport};
 use super::workload::{Workload, select_one};
 
-/// What is asked of whom.
+/// The server, the workload and the runs.
 pub struct Plan {
     /// The server.
     pub target: Target,
     /// Its process, if it is to be watched.
     pub server: Option<Server>,
-    /// What clients ask.
+    /// The queries of the clients.
     pub workload: Arc<Workload>,
     /// How each run loads the server; clients and seed are of the run.
     pub load: Load,
@@ -30,7 +30,7 @@ pub struct Plan {
     pub rounds: u64,
     /// How `SELECT 1` loads the server before each run, if it does.
     pub ceiling: Option<Load>,
-    /// What others ask at the same time, and how many they are.
+    /// The queries of other clients at the same time, and the number of these clients.
     pub beside: Option<(Arc<Workload>, usize)>,
 }
 
@@ -49,7 +49,7 @@ pub async fn measure(plan: &Plan) -> Result<Vec<RunReport>> {
     for round in 0..plan.rounds {
         for (clients, runs) in plan.clients.iter().zip(&mut all) {
             let of = if plan.rounds > 1 { format!("round {}, ", round + 1) } else { String::new() };
-            // Nobody may be there to read it: that is no reason to give up what was measured.
+            // A closed stderr is no reason to give up the results.
             let _ = writeln!(stderr(), "{of}clients: {clients} …");
             plan.measure_once(*clients, round, runs).await?;
         }

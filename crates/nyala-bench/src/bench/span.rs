@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Longer ones are typing errors, and a time so far off can hardly be reckoned with.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Reads a span. A bare number is refused, because nobody could tell its unit.
+/// Reads a span. A bare number is refused, because its unit would be unknown.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -37,7 +37,7 @@ impl GenerateArgs {
     }
 }
 
-/// Runs `nyala gen`: progress on stderr, at the end what was written on stdout.
+/// Runs `nyala gen`: progress on stderr, at the end a list of the written tables on stdout.
 pub async fn command(args: GenerateArgs, storage: StorageConfig) -> anyhow::Result<()> {
     let started = Instant::now();
     let summary = run(&args.into_request(storage), &Progress::shown()).await?;

@@ -33,7 +33,7 @@ pub struct Part {
     pub open: Box<dyn FnOnce() -> anyhow::Result<Batches> + Send>,
 }
 
-/// Cuts `units` (orders, keys: what a generator counts in) into ranges of nearly equal size, one for
+/// Cuts `units` (orders or keys, as the generator counts) into ranges of nearly equal size, one for
 /// each file, when each unit gives about `rows_per_unit` rows. Depends on nothing else, so that a
 /// scale always gives the same files.
 pub fn cut(units: u64, rows_per_unit: u64) -> Vec<Range<u64>> {

@@ -1,9 +1,9 @@
-//! What a generation is asked to do, and what it did.
+//! The request for a generation, and its summary.
 
 use clap::ValueEnum;
 use nyala_model::config::StorageConfig;
 
-/// A benchmark whose data can be generated.
+/// A benchmark with generated data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Dataset {
     /// Star Schema Benchmark: one fact table and four dimensions
@@ -48,14 +48,14 @@ impl Request {
     }
 }
 
-/// What a generation wrote.
+/// The tables that a generation wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The tables, in the order in which [`super::run::tables`] lists them.
     pub tables: Vec<TableSummary>,
 }
 
-/// What was written for one table.
+/// Rows, files and bytes written for one table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSummary {
     /// The table's name.

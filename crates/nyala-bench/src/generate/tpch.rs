@@ -1,4 +1,4 @@
-//! TPC-H data, from the crate `tpchgen`: byte for byte what `dbgen` gives.
+//! TPC-H data, from the crate `tpchgen`: byte for byte the same as that of `dbgen`.
 
 use anyhow::ensure;
 use tpchgen::generators::{
@@ -53,7 +53,7 @@ pub fn plan(scale: f64) -> anyhow::Result<Vec<TablePlan>> {
     ])
 }
 
-/// A table whose part `i` of `n`, counted from 1, `open` starts.
+/// A table in parts: `open(i, n)` starts part `i` of `n`, counted from 1.
 fn table<B: RecordBatchIterator + 'static>(
     name: &'static str,
     units: u64,

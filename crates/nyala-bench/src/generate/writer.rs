@@ -4,7 +4,7 @@
 //! blocking thread: part ─▶ ArrowWriter ─▶ ChunkSink ══ 2 chunks ══▶ BufWriter ─▶ store   (this task)
 //! ```
 //!
-//! The channel between them is what bounds memory: a slow store makes the thread wait. When either
+//! The channel between them bounds memory: a slow store makes the thread wait. When either
 //! side fails or the task is dropped, the other notices at its next chunk and ends.
 
 use std::io::{self, Write};
@@ -124,7 +124,7 @@ impl ChunkSink {
         self.sender.blocking_send(chunk).map_err(|_| io::Error::other("the upload stopped"))
     }
 
-    /// Sends what is left.
+    /// Sends the last, partial chunk.
     fn finish(mut self) -> io::Result<()> {
         if self.chunk.is_empty() { Ok(()) } else { self.send() }
     }

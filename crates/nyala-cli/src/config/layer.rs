@@ -11,7 +11,7 @@ use nyala_client::report::Hinted;
 use nyala_model::size_text::parse_size;
 use nyala_model::suggest::nearest;
 
-/// What every variable that sets a key begins with.
+/// Prefix of every variable that sets a key.
 pub const PREFIX: &str = "NYALA_";
 
 /// Variables with the prefix that are no configuration keys.
@@ -26,7 +26,7 @@ pub struct Flag {
 }
 
 impl Flag {
-    /// `flag` is what the user typed, `key` what it sets.
+    /// `flag` is the typed flag, `key` the configuration key that it sets.
     pub fn new(key: &'static str, flag: &'static str, value: String) -> Self {
         Self { key, flag, value }
     }
@@ -125,7 +125,7 @@ impl Provider for Layer {
     }
 }
 
-/// The text as a value of the default's type, or what it would have to be.
+/// The text as a value of the default's type, or a description of the expected type.
 fn typed(key: &str, default: &Value, text: &str) -> Result<Value, &'static str> {
     match default {
         Value::Num(..) if key.ends_with("_bytes") => parse_size(text)

@@ -55,7 +55,8 @@ pub fn load(args: &ConfigArgs, flags: &[Flag]) -> anyhow::Result<Loaded> {
     layered(file.as_deref(), environment()?.into_iter(), flags)
 }
 
-/// The variables that are Unicode. One whose name is not cannot be ours, and of others the value does not matter.
+/// The variables in Unicode. A name that is not Unicode is no key of ours, and the values of other programs' variables do
+/// not matter.
 fn environment() -> anyhow::Result<Vec<(String, String)>> {
     let mut variables = Vec::new();
     for (name, value) in std::env::vars_os() {

@@ -4,10 +4,10 @@ use toml::{Table, Value};
 
 use super::load::Loaded;
 
-/// Keys whose values are never shown.
+/// Keys with values that are never shown.
 const SECRETS: [&str; 1] = ["storage.s3.secret_access_key"];
 
-/// What a secret that is set looks like.
+/// Replaces the value of a secret that is set.
 const MASK: &str = "********";
 
 /// Writes all keys; the text can be used as a configuration file once the secrets are filled in.
@@ -18,11 +18,11 @@ pub(super) fn show(loaded: &Loaded) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// `path` is what keys are found by, `heading` the same as TOML has it.
+/// `path` is the prefix of the keys, `heading` the same path quoted as a TOML header.
 fn section(path: &str, heading: &str, table: &Table, loaded: &Loaded, text: &mut String) {
     let below =
         |path: &str, name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-    // Values before tables: what follows a table's header belongs to that table.
+    // Values before tables: all lines after a table's header belong to that table.
     for (name, value) in table.iter().filter(|(_, value)| !value.is_table()) {
         let key = below(path, name);
         *text += &format!("{:<48} # {}\n", format!("{name} = {}", masked(&key, value)), loaded.origin(&key));
@@ -39,7 +39,7 @@ fn section(path: &str, heading: &str, table: &Table, loaded: &Loaded, text: &mut
 /// A name as TOML has it: groups may be called as their owners like.
 fn quoted(name: &str) -> String {
     let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    // A text of JSON is one of TOML on one line, as names must be.
+    // A JSON string is also a TOML string on one line, as names must be.
     if is_bare { name.to_owned() } else { serde_json::Value::from(name).to_string() }
 }
 

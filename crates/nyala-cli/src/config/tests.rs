@@ -1,4 +1,4 @@
-//! Which layer wins, where values are said to come from, and what is refused.
+//! The precedence of layers, the reported origins of values, and refused settings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::path::PathBuf;
@@ -142,7 +142,7 @@ fn variables_that_tell_of_services_are_not_taken_for_keys() {
         ("NYALA_READ_ONLY_SERVICE_HOST", "10.0.0.8"),
     ];
     assert_eq!(load(None, &service, &[]).unwrap().config, nyala_model::config::Config::default());
-    // What somebody has typed.
+    // Mistyped keys.
     for (name, value) in [("NYALA_PORT", "5433"), ("NYALA_SERVER__PORT_HTTP", "x")] {
         assert!(error(None, &[(name, value)]).contains("sets no configuration key"), "{name}");
     }

@@ -46,7 +46,7 @@ async fn run(args: &DemoArgs, config: &nyala_model::config::Config, opened: &Ope
     serve::run(config, opened, EXAMPLE).await
 }
 
-/// Tells what is being done; progress goes to stderr, so that stdout holds results only.
+/// Prints the current step to stderr, so that stdout holds results only.
 pub fn step(text: &str) -> Result<()> {
     Ok(writeln!(stderr(), "{text}")?)
 }

@@ -15,12 +15,12 @@ const MAX_RUNS: usize = 25;
 /// No further run is begun once the runs of one query took this long together.
 const BUDGET: Duration = Duration::from_secs(2);
 
-/// How long to wait for what the first run wants in memory.
+/// How long to wait for the cuboids that the first run requested to be loaded.
 const LOADING: Duration = Duration::from_secs(10);
-/// How often to look whether it is there.
+/// How often to look whether they are loaded.
 const LOADING_POLL: Duration = Duration::from_millis(5);
 
-/// What one query took.
+/// The times of one query.
 #[derive(Debug, Clone)]
 pub struct Timing {
     /// Such as `Q1.1`.
@@ -79,7 +79,7 @@ async fn measure(engine: &Engine, session: &Session, text: &str) -> Result<(Vec<
     Ok((answer, median(times)))
 }
 
-/// Waits for loads into memory that the run before has caused.
+/// Waits until the cuboids that the run before requested are in memory.
 async fn loaded(engine: &Engine) {
     let begun = Instant::now();
     while engine.stats().hot_cuboids.loading > 0 && begun.elapsed() < LOADING {

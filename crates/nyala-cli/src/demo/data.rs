@@ -12,7 +12,7 @@ use nyala_model::config::StorageConfig;
 use super::command::step;
 use crate::sql::duration;
 
-/// Written last; holds the scale. Without it the files may be half of what they should be.
+/// Written last; holds the scale. Without it the files may be incomplete.
 const MARKER: &str = "complete";
 
 /// The benchmark's files.
@@ -20,7 +20,7 @@ const MARKER: &str = "complete";
 pub struct Files {
     /// Their folder.
     pub folder: PathBuf,
-    /// Whether this run wrote them: what was built from the files before them is then out of date.
+    /// Whether this run wrote them: a cube built from earlier files is then out of date.
     pub fresh: bool,
 }
 
@@ -52,7 +52,7 @@ async fn generate(files: &Path, scale: f64, storage: &StorageConfig) -> Result<(
     step(&format!("generating the Star Schema Benchmark at scale {scale} in `{}` …", files.display()))?;
     let started = Instant::now();
     let request = Request {
-        // Whatever lies there is of a generation that did not end.
+        // Files that are there are left from an interrupted generation.
         overwrite: true,
         storage: storage.clone(),
         ..Request::new(Dataset::Ssb, scale, files.to_string_lossy())

@@ -3,7 +3,7 @@
 //! ```text
 //! generate files ─▶ create tables ─▶ create and build cube ─▶ 13 queries, cube on and off ─▶ serve
 //! ```
-//! Each step looks at what is there first, so that a second run goes straight to the queries.
+//! Each step first checks whether its result exists, so that a second run goes straight to the queries.
 
 mod command;
 mod compare;

@@ -43,7 +43,7 @@ pub async fn ensure_cubes(engine: &Engine, session: &Session, fresh: bool) -> Re
     Ok(())
 }
 
-/// Runs CREATE statements; what exists already is left as it is.
+/// Runs CREATE statements; tables and schemas that exist already stay as they are.
 async fn create_missing(session: &Session, statements: &str) -> Result<()> {
     for statement in split(statements) {
         match run(session, statement).await {

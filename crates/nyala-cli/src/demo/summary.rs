@@ -26,7 +26,7 @@ pub fn table(timings: &[Timing]) -> String {
     table.to_string()
 }
 
-/// What the table amounts to.
+/// A summary of the table in one sentence.
 pub fn conclusion(timings: &[Timing]) -> String {
     let from_cube = timings.iter().filter(|timing| timing.from_cube).count();
     format!(

@@ -1,4 +1,4 @@
-//! Whoever runs the statements: an engine in this process, or a server.
+//! The connection that runs the statements: to an engine in this process, or to a server.
 
 use std::pin::pin;
 
@@ -12,11 +12,11 @@ use nyala_client::report::Hinted;
 use super::embedded::Embedded;
 use super::remote::Remote;
 
-/// What a statement gives.
+/// The result of a statement.
 pub enum Outcome {
     /// Rows, as they come.
     Rows(Rows),
-    /// No rows; what was done and how many rows it concerned, if that is known.
+    /// No rows; the command tag, and the number of affected rows if it is known.
     Done { tag: String, rows: Option<u64> },
 }
 

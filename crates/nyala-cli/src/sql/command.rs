@@ -10,7 +10,7 @@ use super::output::Output;
 use super::{batch, repl, target};
 use crate::args::SqlArgs;
 
-/// Runs what was given, or prompts for statements.
+/// Runs the given statement or file, or prompts for statements.
 pub async fn command(args: SqlArgs) -> Result<()> {
     // Read before connecting: a missing file should not cost the opening of a data folder.
     let script = script(&args)?;

@@ -37,7 +37,7 @@ impl Embedded {
         })
     }
 
-    /// Ends what runs.
+    /// Cancels the running statement.
     pub fn cancel(&self) {
         self.session.cancel();
     }

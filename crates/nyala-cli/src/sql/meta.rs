@@ -1,4 +1,4 @@
-//! What begins with a backslash: commands to the prompt itself.
+//! Commands to the prompt itself, which begin with a backslash.
 
 /// A command to the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,7 @@ use super::client::{Outcome, Rows};
 /// Rows gathered into one batch.
 const BATCH_ROWS: usize = 1024;
 
-/// What the library says of messages that are no rows. It has no other name for them.
+/// The library's error text for unexpected messages. It has no error code for them.
 const NOT_UNDERSTOOD: &str = "unexpected message from server";
 
 /// A connection to a server.
@@ -41,7 +41,7 @@ impl Remote {
             .map_err(explain)
             .with_context(|| format!("cannot connect to `{}`", server.place()))?;
         tokio::spawn(async move {
-            // The call that waits is told no more than that the connection is closed.
+            // The waiting call only learns that the connection is closed, so the cause is logged here.
             if let Err(error) = connection.await {
                 tracing::warn!(%error, "the connection to the server broke");
             }
@@ -77,7 +77,7 @@ impl Remote {
         Ok(Messages { stream: Box::pin(stream.fuse()), server, cancel, ended: false })
     }
 
-    /// Asks the server to end what runs.
+    /// Asks the server to cancel the running statement.
     pub async fn cancel(&self) {
         if let Err(error) = self.server.cancel(&self.cancel).await {
             tracing::warn!(%error, "cannot cancel the statement");
@@ -85,8 +85,8 @@ impl Remote {
     }
 }
 
-/// What a statement sends back. Dropping it early cancels the statement: otherwise the server would go on
-/// sending rows that nobody wants, and the next statement would wait for them.
+/// The messages of a running statement. Dropping them early cancels the statement: otherwise the server would go on
+/// sending unwanted rows, and the next statement would wait for them.
 struct Messages {
     /// Fused, because the stream itself reports a closed connection when it is read beyond its end.
     stream: Pin<Box<Fuse<SimpleQueryStream>>>,
@@ -100,8 +100,8 @@ impl Messages {
         let message = self.stream.next().await.transpose();
         self.ended = match &message {
             Ok(message) => message.is_none(),
-            // The end of the statement, or of the connection. What is not understood goes on until it is cancelled: a
-            // server that waits for the rows of COPY would wait for ever.
+            // The end of the statement, or of the connection. After an unexpected message the statement runs until it is
+            // cancelled: a server that waits for the rows of COPY would wait for ever.
             Err(error) => error.as_db_error().is_some() || error.is_closed(),
         };
         message.map_err(explain)
@@ -118,7 +118,7 @@ impl Drop for Messages {
 }
 
 /// Reads to the end of a statement without rows. The protocol gives no more than a count, so that the
-/// first words of the statement stand for what was done.
+/// first words of the statement stand for the command tag.
 async fn done(messages: &mut Messages, statement: &str) -> Result<Outcome> {
     let mut rows = None;
     while let Some(message) = messages.next().await? {
@@ -163,7 +163,7 @@ fn batch(schema: &SchemaRef, rows: &[SimpleQueryRow]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Types whose texts JSON writes bare; all others stay texts.
+/// Types with texts that JSON writes without quotes; all others stay texts.
 fn data_type(wire: &Type, modifier: i32) -> DataType {
     match *wire {
         Type::BOOL => DataType::Boolean,
@@ -184,7 +184,7 @@ fn numeric(modifier: i32) -> Option<DataType> {
     Some(DataType::Decimal128(precision, scale))
 }
 
-/// The server's message and hint, or what happened on the way to it.
+/// The server's message and hint, or the error of the connection.
 fn explain(error: tokio_postgres::Error) -> anyhow::Error {
     match error.as_db_error() {
         Some(db) => match db.hint() {

@@ -96,7 +96,7 @@ impl Validator for Statements {
     }
 }
 
-/// What stands before the input.
+/// The text before the input.
 struct Words;
 
 impl Prompt for Words {

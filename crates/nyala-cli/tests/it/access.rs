@@ -12,7 +12,7 @@ use crate::star::Star;
 
 const PASSWORDS: (&str, &str) = ("NYALA_SERVER__AUTHENTICATION", "password");
 
-/// What the owner of the data folder sets up. `ann` reads two tables as one of the readers, `bob` nothing.
+/// Roles that the owner of the data folder creates. `ann` reads two tables as one of the readers, `bob` none.
 const ROLES: &str = "
     CREATE USER root SUPERUSER PASSWORD 'r''oot';
     CREATE USER ann PASSWORD 'secret';
@@ -41,7 +41,7 @@ fn a_password_opens_the_postgresql_door() {
     check("root", "r'oot", Ok("root"));
     check("ann", "Secret", Err("password authentication failed for user `ann`"));
     check("ann", "", Err("no password supplied"));
-    // Nobody learns which names exist, or why one is not let in.
+    // No client learns which names exist, or why a login fails.
     for (user, password) in [("mallory", "x"), ("nobody", "n"), ("unset", "x"), ("readers", "x")] {
         check(user, password, Err(&format!("password authentication failed for user `{user}`")));
     }
@@ -417,7 +417,7 @@ fn base64(text: &str) -> String {
     text.as_bytes().chunks(3).map(encode).collect()
 }
 
-/// A plan that one user's queries made ready must not answer another who may not read its tables.
+/// A plan cached for one user must not answer another user without SELECT on its tables.
 #[test]
 fn ready_plans_and_what_others_run_are_not_for_everybody() {
     let (_star, server) = start();
@@ -477,7 +477,7 @@ fn a_recursive_query_needs_grants_for_its_tables_only() {
     check_denied(&steps("1 AS n", "steps, customer"), "where it goes on");
 }
 
-/// What is created reads all that it names, whatever the query means by the name; and cells tell of rows.
+/// CREATE CUBE needs SELECT on every table that it names, also if a CTE has the same name; for cells reveal rows.
 #[test]
 fn cubes_are_made_only_of_what_their_makers_may_read() {
     let (_star, server) = start();
@@ -503,7 +503,7 @@ fn cubes_are_made_only_of_what_their_makers_may_read() {
     }
 }
 
-/// Cuboids have the rows of tables, whoever may read these.
+/// Cuboid files hold rows of tables, and reading a file would bypass the privileges on these tables.
 #[test]
 fn files_of_the_server_are_no_tables_for_everybody() {
     let (star, server) = start();
@@ -526,7 +526,7 @@ fn files_of_the_server_are_no_tables_for_everybody() {
     assert_eq!(bob("SELECT count(*) FROM shop.t").stdout.trim(), "2557");
 }
 
-/// The planner lowers the letters of ASCII only, and so must whoever names the same schema.
+/// The planner lowercases ASCII letters only, and so must GRANT and REVOKE for the same schema.
 #[test]
 fn schemas_with_other_letters_are_granted_as_they_are_created() {
     let (_star, server) = start();

@@ -1,4 +1,4 @@
-//! Cubes that change: what was built goes on answering, and a build adds only what is new.
+//! Cubes that change: built cuboids go on answering, and a build adds only new ones.
 
 use arrow::array::{Int32Array, Int64Array, RecordBatch, StringArray};
 use nyala_engine::ErrorKind;
@@ -38,7 +38,7 @@ const QUERIES: &[&str] = &[
     "SELECT DISTINCT shop FROM sales",
 ];
 
-/// With what is in memory and without.
+/// Checks all queries with and without cuboids in memory.
 async fn check_all(test: &TestEngine) {
     for query in QUERIES {
         test.check_same(query).await;
@@ -174,7 +174,7 @@ async fn queries_outlive_a_dimension_they_never_asked_for() {
     assert_eq!(summary(&test).await, is("ready", &["2"], ["2", "0"]));
     test.check_hit(query).await;
     check_all(&test).await;
-    // Another meaning under the name of before.
+    // A dimension with another expression under the name of an earlier one.
     test.run("ALTER CUBE c ADD DIMENSION lower(kind) AS kind").await;
     test.check_same("SELECT lower(kind), sum(amount) FROM sales GROUP BY 1").await;
     test.run("BUILD CUBE c").await;
@@ -314,7 +314,7 @@ async fn changes_that_make_no_sense_are_refused() {
         "`public.d` does not exist",
     )
     .await;
-    // Nothing of a statement is done if a part of it is refused.
+    // A statement with a refused part changes nothing.
     test.error("ALTER CUBE c ADD DIMENSION color, DIMENSION shop", ErrorKind::DuplicateObject, "already")
         .await;
     assert_eq!(test.run("SHOW CUBES").await[0][3], "2");

@@ -13,7 +13,7 @@ use crate::server::Server;
 
 const SUM: &str = "SELECT shop, sum(amount), count(*) FROM sales GROUP BY shop ORDER BY shop";
 
-/// A live table with a cube that is folded all the time, and another in a store that lies elsewhere.
+/// A live table with a cube that is built all the time, and another table in a store outside of the data folder.
 async fn sales() -> TestEngine {
     let test = TestEngine::with_config(|config| config.cubes.check_files_ms = 100).await;
     let elsewhere = test.path("elsewhere");
@@ -56,7 +56,7 @@ fn restore(backup: &Path, target: &Path) -> String {
     run(nyala(&["restore"]).arg(backup).arg(target))
 }
 
-/// Rows are written and folded meanwhile: what was acknowledged before is there, and no row without those before it.
+/// During a backup rows are written and added to segments: it has all rows acknowledged before, and no gaps.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_is_of_one_moment() {
     let test = sales().await;
@@ -113,7 +113,7 @@ async fn a_backup_shares_with_an_earlier_one_what_is_the_same() {
         other.exists() && inode(&other) == inode(file)
     });
     assert!(shared.count() > 0);
-    // The later one stands for itself.
+    // The later backup does not need the earlier one.
     std::fs::remove_dir_all(&first).unwrap();
     restore(&second, &test.path("restored/data"));
     let restored = TestEngine::over(&test.path("restored")).await;

@@ -1,4 +1,4 @@
-//! `nyala bench` against a server: every door and mode, what it writes, and how it fails.
+//! `nyala bench` against a server: every door and mode, its reports and its errors.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn the_star_queries_run_through_every_door_and_mode_without_errors() {
         }
         check_sums(&report);
     }
-    // What was measured is what cubes answer.
+    // Cubes answer the measured queries.
     for (_, sql) in printed(60) {
         let explained = server.explain(&sql);
         assert!(explained.contains("answered from cube"), "{sql}\n{explained}");
@@ -122,7 +122,7 @@ fn what_runs_beside_is_reported_apart() {
         let sum: f64 = run["queries"].as_array().unwrap().iter().map(|query| number(&query["handled"])).sum();
         assert_eq!(number(&run["total"]["handled"]), sum, "{run}");
     }
-    // Nothing may go wrong beside either.
+    // Errors of the queries beside fail the run, too.
     std::fs::write(other, "SELECT nope").unwrap();
     let finished = bench(&arguments);
     assert_eq!(finished.code, Some(1), "{finished:?}");

@@ -23,7 +23,7 @@ use crate::random::Random;
 const FLIPS: usize = 150;
 /// Bytes at both ends of a file that are flipped more often: headers, footers, lengths.
 const ENDS: usize = 64;
-/// What a large file has, has it mostly here.
+/// Part of a large file that gets most of the flips: most of its structures lie here.
 const FRONT: usize = 32 << 10;
 
 /// Asked of every folder with a flipped bit: from cubes in files and in memory, from tables, from live tables by scan and by
@@ -46,7 +46,7 @@ const QUERIES: [&str; 12] = [
 
 type Rows = Vec<Vec<String>>;
 
-/// A data folder with something of everything, and what it answers.
+/// A data folder with objects of every kind, and the expected answers.
 struct Subject {
     // External tables lie here.
     _folder: TempDir,
@@ -81,7 +81,7 @@ impl Subject {
         let copy = subject.copy();
         let opened = Opened::new(copy.path()).await.unwrap();
         for query in QUERIES {
-            // Some of them may not be known: then they fail the same way each time.
+            // Some queries may not be supported: then they fail the same way each time.
             let answer = opened.ask(query).await.unwrap_or_default();
             subject.answers.insert(query, answer);
         }
@@ -129,7 +129,7 @@ impl Subject {
             }
         };
         let mut fate = Fate::Harmless;
-        // The second time cuboids are in memory, and what was damaged is out of use.
+        // In the second round cuboids are in memory, and damaged ones are out of use.
         for round in 0..2 {
             for (query, expected) in &self.answers {
                 let context = format!("{context}, round {round}: {query}");
@@ -212,7 +212,7 @@ fn text_of(error: &QueryError) -> String {
     format!("{error} / {}", error.hint.clone().unwrap_or_default())
 }
 
-/// The error must name the file; what lies beside the catalog goes by the catalog's name.
+/// The error must name the file; files beside the catalog may go by the catalog's name.
 fn check_named(file: &Path, error: &str, context: &str) {
     let name = file.file_name().unwrap().to_str().unwrap();
     let of_catalog = name.starts_with("catalog.sqlite") && error.contains("catalog.sqlite");
@@ -263,8 +263,8 @@ async fn filled() -> TestEngine {
     test
 }
 
-/// Bits to flip: some of both ends of every file, then of any file and place, but rather where logs begin than where they are
-/// filled up.
+/// Bits to flip: some at both ends of every file, then of any file and place, but preferably at the start of logs, not
+/// in their unused space.
 fn bits(files: &[(PathBuf, usize)], random: &mut Random) -> Vec<(PathBuf, usize)> {
     let flips = std::env::var("NYALA_FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(FLIPS);
     let files: Vec<_> = files.iter().filter(|(_, bytes)| *bytes > 0).collect();

@@ -14,7 +14,7 @@ use crate::program::{PATIENCE, eventually};
 use crate::server::{Server, rows_of, statement_request};
 use crate::star::Star;
 
-/// Some end at once, some would take minutes, some spill, some give more rows than anybody takes.
+/// Some end at once, some would take minutes, some spill, some give more rows than any client reads.
 const QUERIES: [&str; 6] = [
     "SELECT d_year, sum(lo_revenue) FROM lineorder JOIN dates ON lo_orderdate = d_datekey GROUP BY d_year",
     "SELECT count(*) FROM lineorder a, lineorder b WHERE a.lo_revenue + b.lo_revenue > 7",
@@ -36,7 +36,7 @@ fn queries_given_up_through_any_door_hold_nothing() {
     std::fs::write(&config, text).unwrap();
     let server = Server::start_with(&data, &[("NYALA_CONFIG", config.to_str().unwrap())]);
     let cancels = std::env::var("NYALA_CANCELS").ok().and_then(|n| n.parse().ok()).unwrap_or(450_u64);
-    // Once before measuring, so that what is kept on purpose is there.
+    // Once before measuring, so that caches are filled.
     give_up(&server, CLIENTS * 10);
     settled(&server, &data);
     let before = gauge(&server, "process_resident_memory_bytes");
@@ -106,7 +106,7 @@ fn by_leaving_http(server: &Server, sql: &str, delay: Duration) {
     while started.elapsed() < delay && matches!(socket.read(&mut buffer), Ok(read) if read > 0) {}
 }
 
-/// Any query that runs is ended, whoever sent it.
+/// Ends any running query, of this client or another.
 fn by_delete(server: &Server, sql: &str, delay: Duration) {
     std::thread::scope(|scope| {
         scope.spawn(|| by_leaving_http(server, sql, Duration::from_millis(40)));

@@ -1,4 +1,4 @@
-//! A statement that is cancelled ends whatever operator it is in: its slot is free, nothing computes, and other statements go on.
+//! A cancelled statement ends in every operator: its slot is free, no thread computes, and other statements go on.
 //!
 //! Each of these would take hours, most of them within one poll of one operator, which only the operator itself can end.
 
@@ -134,7 +134,7 @@ fn cancel_within(server: &Server, operator: &str, sql: &str) {
             id = found.first().map(|row| row[0].clone());
             id.is_some()
         });
-        // It is to be deep within the operator.
+        // The query must be deep within the operator.
         std::thread::sleep(Duration::from_millis(200));
         let status = server.delete(&format!("/api/v1/queries/{}", id.unwrap())).status;
         let answer = running.join().unwrap();

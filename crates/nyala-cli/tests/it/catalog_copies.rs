@@ -1,4 +1,4 @@
-//! A data folder whose catalog is lost or damaged: it is refused, and `nyala catalog` brings it back.
+//! A data folder with a lost or damaged catalog: it is refused, and `nyala catalog` restores it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -106,7 +106,7 @@ fn a_whole_catalog_is_not_replaced_without_being_told_so() {
     assert!(nowhere.stderr.contains("there is no data folder"), "{}", nowhere.stderr);
 }
 
-/// What came after the copy is not known to it, and stays until somebody deletes it.
+/// A restored catalog does not know later objects; their files stay until an operator deletes them.
 #[test]
 fn what_a_restored_catalog_does_not_know_is_kept() {
     let folder = folder();
@@ -127,7 +127,7 @@ fn what_a_restored_catalog_does_not_know_is_kept() {
     };
     let built = parquet(&data.join("cubes"));
     assert!(built > 0);
-    // Only copies of before are left, and one that is damaged.
+    // Damages the later copies, so that only earlier ones are whole.
     for copy in copies(data) {
         if !older.contains(&copy) {
             flip(&copy, 50_000);
@@ -142,7 +142,7 @@ fn what_a_restored_catalog_does_not_know_is_kept() {
     assert_eq!(server.query(SUM), [["10", "55"]]);
     assert_eq!(parquet(&data.join("cubes")), 0);
     assert_eq!(parquet(&data.join("set-aside")), built, "they were moved, not deleted");
-    // A new table of the same name is another one, whose rows are its own.
+    // A new table of the same name is another table, with rows of its own.
     server.query("CREATE LIVE TABLE later (id BIGINT PRIMARY KEY, n BIGINT)");
     assert_eq!(server.query("SELECT count(*) FROM later"), [["0"]]);
 }

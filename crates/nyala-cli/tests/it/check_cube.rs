@@ -1,4 +1,4 @@
-//! CHECK CUBE: what it says of a sound cube, and which damage it finds.
+//! CHECK CUBE: its report on a sound cube, and the damage it finds.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ async fn files_that_are_gone_or_cut_are_named() {
         );
     }
     let test = test.reopen().await;
-    // It answers nothing any more, until it is built again.
+    // The cube answers no query until it is built again.
     assert_eq!(test.run("SHOW SEGMENTS").await[0][4], "damaged");
     test.check_miss("SELECT sum(amount) FROM sales", "is damaged: ").await;
     assert!(results(&test, "CHECK CUBE c", "answer").await.is_empty());

@@ -1,5 +1,5 @@
 //! Programs that people use with PostgreSQL, against a server: each runs a script of `tests/compat`,
-//! which checks what that program needs.
+//! which checks the features that program needs.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! Builds that are cut off: by SIGKILL, by Ctrl-C, by a full disk.
 //!
-//! What holds in every case: a segment is visible as a whole or not at all, queries answer all the
+//! In every case a segment is visible as a whole or not at all, queries answer all the
 //! time, and building again succeeds: after a kill it goes on with the cuboids that were finished, after
 //! any other end the space is given back.
 
@@ -142,7 +142,7 @@ fn ctrl_c_ends_a_build_at_once() {
     let star = Star::generate("0.1");
     let usual = usual_build_time(&star);
     let data = star.path("data");
-    // What else the machine does makes one build last longer than another.
+    // Other work on the machine makes one build last longer than another.
     let building = [2, 4, 8, 16].into_iter().find_map(|part| {
         let _ = std::fs::remove_dir_all(&data);
         star.define(&data);
@@ -228,7 +228,7 @@ fn a_full_disk_fails_the_build_and_nothing_else() {
     let server = Server::start(&data);
     let response = server.try_query(BUILD);
     assert_eq!(response.status, 507, "{}", response.body);
-    // Either a cuboid finds the disk full, or the catalog does that is to keep what was finished.
+    // Either writing a cuboid finds the disk full, or recording the finished cuboids in the catalog.
     assert!(response.body.contains(r#""code":"disk_full""#), "{}", response.body);
     eventually("space given back", Duration::from_secs(10), || files_below(&data.join("cubes")).is_empty());
     server.check_alive("a full disk");
@@ -269,7 +269,7 @@ fn check_consistent(server: &Server, data: &Path) -> bool {
     built
 }
 
-/// Finished cuboids of a segment whose build died.
+/// Finished cuboids of a segment with an interrupted build.
 fn interrupted(server: &Server) -> Option<usize> {
     let segments = server.query("SHOW SEGMENTS FOR ssb");
     segments.iter().find(|segment| segment[4] == "interrupted")?[7].parse().ok()

@@ -58,7 +58,7 @@ async fn a_damaged_file_fails_one_statement() {
         let file = files_of(&test, 0, 1).remove(0);
         let bytes = usize::try_from(std::fs::metadata(&file).unwrap().len()).unwrap();
         flip(&file, bit.min(bytes * 8 - 80));
-        // What is in memory goes on answering until it is asked of the file.
+        // Cuboids in memory go on answering until a query reads the file.
         let found = test.run("CHECK CUBE c SAMPLE 0").await;
         assert!(
             found.iter().any(|row| row[3] == "damaged" && row[4].contains(name(&file))),
@@ -115,7 +115,7 @@ async fn other_segments_go_on() {
     assert!(after.len() == 2 && after.iter().all(|row| row[4] == "ready"), "{after:?}");
 }
 
-/// Cubes that are refreshed without being asked are mended so, too.
+/// Automatic refreshes mend cubes in the same way.
 #[tokio::test(flavor = "multi_thread")]
 async fn upkeep_builds_a_damaged_segment_again() {
     let test = sales("WITH (auto_refresh = on)").await;

@@ -73,7 +73,7 @@ fn damage_is_named_and_the_rest_is_salvaged() {
     check(&salvaged, 0, "public.u: 2 rows");
     check(&salvaged, 0, name);
     check(&disk_store("verify", &[&copy]), 0, "0 damaged places");
-    // Nothing wrong is served meanwhile, and what is whole is.
+    // Meanwhile damaged rows are refused, and intact rows served.
     let read = |sql: &str| try_run(nyala(&["sql", "-c", sql]).arg("--data-dir").arg(&data));
     check(&read("SELECT max(v) FROM t"), 1, "1000 rows of table `public.t`");
     check(&read("SELECT count(*) FROM u"), 0, "2");

@@ -1,4 +1,4 @@
-//! TLS on both doors, with psql and curl, and addresses that must not be open to everybody.
+//! TLS on both doors, with psql and curl, and addresses that must not be open without authentication.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,7 +64,7 @@ fn nyala_sql_asks_for_encryption_in_the_words_of_psql() {
     check("localhost", "sslmode=disable", &[], Err("wants encrypted connections"));
     check("localhost", "", &[], answer);
     check("localhost", "sslmode=require", &[], answer);
-    // Nobody trusts the test's certificate, unless it is named.
+    // Clients trust the test's certificate only if it is named.
     check("localhost", "sslmode=verify-full", &[], Err("--ca"));
     check("localhost", "sslmode=verify-ca", &[], Err("--ca"));
     check("localhost", "", &["--ca", &own], answer);
@@ -83,7 +83,7 @@ fn nyala_sql_asks_for_encryption_in_the_words_of_psql() {
     );
     check("localhost", &format!("sslmode=require&sslrootcert={other}"), &[], Err("invalid peer certificate"));
     check("localhost", "sslmode=verify-full", &["--ca", "/absent.pem"], Err("`/absent.pem`"));
-    // The certificate is not made out to this name.
+    // The certificate is for another name.
     let elsewhere = format!("hostaddr=127.0.0.1&sslrootcert={own}&sslmode=");
     check("db.example", &format!("{elsewhere}verify-full"), &[], Err("db.example"));
     check("db.example", &format!("{elsewhere}verify-ca"), &[], answer);
@@ -148,8 +148,8 @@ fn nyala_bench_measures_encrypted_servers() {
     check(&wire, &[], Err("wants encrypted connections"));
 }
 
-/// Whoever sits between client and server can put bytes behind the request for encryption. They must not be
-/// taken for what the client sent under its protection.
+/// An attacker between client and server can put bytes behind the request for encryption. They must not be
+/// taken for bytes that the client sent encrypted.
 #[test]
 fn what_is_sent_before_encryption_begins_is_never_obeyed() {
     let server = Encrypted::start(&[]);

@@ -47,7 +47,7 @@ async fn bitmap_functions_give_what_their_names_say() {
     }
 }
 
-/// A few words would make gigabytes, in memory that nobody counts.
+/// A few words would allocate gigabytes, in memory that is not accounted for.
 #[tokio::test(flavor = "multi_thread")]
 async fn functions_that_make_much_of_little_are_bounded() {
     let test = TestEngine::new().await;
@@ -350,7 +350,7 @@ async fn extremes_of_floats_know_nan_and_infinity() {
     assert_eq!(test.run(total).await, [["-inf", "NaN"]]);
 }
 
-/// Values far from zero do not lose the digits in which they differ, and what does not vary has no correlation.
+/// Values far from zero do not lose the digits in which they differ, and constant values have no correlation.
 #[tokio::test(flavor = "multi_thread")]
 async fn correlations_by_group_are_those_of_the_values() {
     let test = TestEngine::new().await;
@@ -391,7 +391,7 @@ async fn rows_are_chosen_by_a_constant_bitmap() {
     assert_eq!(counts, [["20000", "3"]]);
 }
 
-/// DataFusion keeps the groups with the first extremes by comparing with `>`, of which NaN knows nothing, and leaves out
+/// DataFusion keeps the groups with the first extremes by comparing with `>`, which is false for NaN, and skips
 /// files by an extreme that it has seen.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_extremes_know_nan() {

@@ -1,4 +1,4 @@
-//! Connections on which nobody logs in, and clients that come beside them.
+//! Connections without a login, and clients that connect beside them.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +11,7 @@ use crate::program::{PATIENCE, eventually, nyala, run, try_run};
 use crate::python::require;
 use crate::server::{Server, send};
 
-/// What a client may have said before it fell silent.
+/// Bytes that a client may have sent before it fell silent.
 const POSTGRES: [&[u8]; 6] = [
     b"",
     b"\0\0\0",
@@ -128,7 +128,7 @@ fn sockets_of_the_same_machine_are_bounded_too() {
     drop(held);
 }
 
-/// A place is for those who have logged in, and a password that is wrong does not.
+/// Only a successful login takes a connection slot; a wrong password does not.
 #[test]
 fn a_place_is_taken_by_a_login_that_succeeded_and_by_nothing_else() {
     let server = Guarded::start(&[("NYALA_SERVER__MAX_CONNECTIONS", "1")]);
@@ -283,7 +283,7 @@ fn psql_session(server: &Guarded) -> std::process::Child {
     session
 }
 
-/// A socket on which this was said, and no more will be. The server may close it while it is said.
+/// A socket on which only these bytes are sent. The server may close it while they are sent.
 fn half_open(door: SocketAddr, said: &[u8]) -> Option<TcpStream> {
     let mut socket = TcpStream::connect(door).ok()?;
     let _ = socket.write_all(said);

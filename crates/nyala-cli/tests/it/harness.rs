@@ -16,7 +16,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::file::metadata::KeyValue;
 use tempfile::TempDir;
 
-/// An opened engine. The folder lives as long as it.
+/// An opened engine with its folder.
 pub struct TestEngine {
     pub folder: TempDir,
     pub engine: Arc<Engine>,
@@ -69,7 +69,7 @@ impl TestEngine {
         self.reopen_after(|_| {}).await
     }
 
-    /// The same, with something done to its data folder while nobody has it open.
+    /// The same, with a change to its data folder while it is closed.
     pub async fn reopen_after(self, between: impl FnOnce(&Path)) -> Self {
         let Self { folder, engine, session, _lock } = self;
         engine.shutdown(std::time::Duration::ZERO).await;
@@ -105,7 +105,7 @@ impl TestEngine {
         }
     }
 
-    /// Waits until what recent queries wanted in memory is there, or is known not to get there.
+    /// Waits until the cuboids that recent queries requested are in memory, or their loads have failed.
     pub async fn settle(&self) {
         while self.engine.stats().hot_cuboids.loading > 0 {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -159,7 +159,7 @@ impl TestEngine {
     }
 }
 
-/// Sorted by what must be equal; floating-point numbers, whose last digits may differ, come last.
+/// Sorted by the exact values first; floating-point numbers come last, because their last digits may differ.
 pub fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     let inexact = |value: &&String| value.contains('.') && value.parse::<f64>().is_ok();
     rows.sort_by_cached_key(|row| {

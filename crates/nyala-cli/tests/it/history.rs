@@ -1,9 +1,9 @@
-//! The query history: which queries are one shape, what is counted, and that it survives a restart.
+//! The query history: which queries are one shape, its counts, and that it survives a restart.
 
 use crate::cubes::shop_star;
 use crate::harness::TestEngine;
 
-/// Query, times asked, misses, what answered, and the reason of a miss.
+/// Query, times asked, misses, answering cuboid, and the reason of a miss.
 async fn history(test: &TestEngine) -> Vec<[String; 5]> {
     let rows = test.run("SHOW QUERY HISTORY").await;
     rows.into_iter()
@@ -50,7 +50,7 @@ async fn what_answered_is_recorded_and_kept() {
     }
     let expected = ["5", "2", "public.c (country)"];
     assert_eq!(history(&test).await[0][1..4], expected);
-    // EXPLAIN asks nothing, and neither does who looks at the tables to check, nor a check.
+    // EXPLAIN does not count, nor does a query with cubes off, nor CHECK CUBE.
     test.run(&format!("EXPLAIN {query}")).await;
     test.run("SET nyala.use_cubes = off").await;
     test.run(query).await;

@@ -1,4 +1,4 @@
-//! Cuboids in memory: they give the answers that files give, only sooner, and within their budget.
+//! Cuboids in memory: they give the same answers as files, sooner, and within their budget.
 
 use arrow::array::{Int64Array, StringArray};
 use nyala_engine::HotStats;
@@ -144,7 +144,7 @@ async fn groups_made_of_keys_are_those_of_values() {
     .await;
     test.run("BUILD CUBE c").await;
     let all = "sum(a) AS s, count(*) AS n, count(b), min(b), max(b) AS x, avg(a), bool_or(few > 7)";
-    // What is ordered is ordered by all that tells rows apart.
+    // Every ORDER BY has enough columns to make the order of rows unique.
     for sql in [
         format!("SELECT t, {all} FROM f GROUP BY t ORDER BY t"),
         format!("SELECT t, {all} FROM f GROUP BY t ORDER BY t DESC NULLS LAST"),
@@ -227,7 +227,7 @@ async fn only_columns_that_queries_read_are_in_memory() {
     let wide = hot(&test);
     assert!(narrow.bytes * 2 < wide.bytes, "{narrow:?} {wide:?}");
     assert_eq!((narrow.cuboids, wide.cuboids), (1, 1));
-    // What was there stays.
+    // Columns that were in memory before stay there.
     warm(&test, "SELECT d0, t, sum(a) FROM f GROUP BY d0, t").await;
     assert_eq!(hot(&test).loads, wide.loads);
 }
@@ -235,7 +235,7 @@ async fn only_columns_that_queries_read_are_in_memory() {
 /// Memory for cuboids of [`little_memory`].
 const LITTLE: u64 = (32 << 20) / 100;
 
-/// An engine whose memory has room for a few of the cuboids it holds: one for each of the pairs of dimensions.
+/// An engine with memory for a few of its cuboids: there is one for each pair of dimensions.
 async fn little_memory() -> (TestEngine, Vec<String>) {
     let test = TestEngine::with_config(|config| {
         config.query.memory_limit_bytes = 32 << 20;
@@ -245,7 +245,7 @@ async fn little_memory() -> (TestEngine, Vec<String>) {
     table(&test, 20_000).await;
     let pairs: Vec<_> =
         (0..DIMENSIONS).flat_map(|d| (d + 1..DIMENSIONS).map(move |e| format!("d{d}, d{e}"))).collect();
-    // The last is too large to get in, and no reason to fail.
+    // The cuboid of the last set is too large for memory, which is no reason to fail.
     let sets = format!("({}), (d0, d1, d2, d3, a)", pairs.join("), ("));
     test.run(&format!("CREATE CUBE c AS SELECT sum(a), count(*) FROM f GROUP BY GROUPING SETS ({sets})"))
         .await;
@@ -322,7 +322,7 @@ async fn a_load_that_fails_is_counted_and_fails_no_query() {
     assert!(rows.is_empty());
     test.settle().await;
     assert_eq!((hot(&test).failures, hot(&test).loading), (1, 0));
-    // It is not tried again at once, and what is in memory goes on answering.
+    // The load is not retried at once, and columns in memory go on answering.
     test.run("SELECT d0, count(b) FROM f WHERE d0 = 999 GROUP BY d0").await;
     test.settle().await;
     assert_eq!(hot(&test).failures, 1);

@@ -33,7 +33,7 @@ pub async fn check(test: &TestEngine, sql: &str, expected: &[&[&str]]) {
     assert_eq!(sorted(test.run(sql).await), sorted(expected), "{sql}");
 }
 
-/// Whatever way it comes in.
+/// By every kind of statement that writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn null_where_none_is_allowed_is_told_as_such() {
     let test = accounts().await;
@@ -49,7 +49,7 @@ async fn null_where_none_is_allowed_is_told_as_such() {
     check(&test, "SELECT id, owner FROM accounts", &[&["1", "Ada"]]).await;
 }
 
-/// Parameters stand for the same rows as the literals they take the place of, whatever types clients send them as.
+/// Parameters write the same rows as literals in their places, for every type that clients send them as.
 #[tokio::test(flavor = "multi_thread")]
 async fn parameters_of_an_insert_are_what_literals_would_be() {
     let test = TestEngine::new().await;
@@ -121,7 +121,7 @@ async fn parameters_of_an_insert_are_what_literals_would_be() {
         );
     }
     assert_eq!(test.run("SELECT count(*) FROM given").await, [["12"]]);
-    // The type of a function may depend on what its parameter is.
+    // The result type of a function may depend on the type of its parameter.
     let prepared = prepare(&test, "UPDATE given SET name = upper($1) WHERE id = $2").await;
     test.session.execute(&prepared, vec![text("again"), int(7)]).await.map(|_| ()).unwrap();
     check(&test, "SELECT name FROM given WHERE id = 7", &[&["AGAIN"]]).await;
@@ -527,7 +527,7 @@ async fn what_cannot_be_opened_stops_nobody_else() {
         .await;
 }
 
-/// Parts whose bounds rule them out are not read, and nothing is missed.
+/// Parts that their bounds rule out are not read, and no row is missed.
 #[tokio::test(flavor = "multi_thread")]
 async fn bounds_leave_out_parts_and_miss_no_row() {
     let test = TestEngine::new().await;

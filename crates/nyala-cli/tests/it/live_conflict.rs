@@ -1,4 +1,4 @@
-//! What ON CONFLICT says of rows that exist, and the versions of rows, which guard what was read.
+//! ON CONFLICT for rows that exist, and the versions of rows, which detect changes since a read.
 
 use nyala_engine::ErrorKind;
 
@@ -23,7 +23,7 @@ async fn rows_that_exist_are_kept_if_asked() {
     check(&test, "SELECT * FROM accounts", &[&["1", "Ada", "10", ""], &["2", "Bo", "4", "NULL"]]).await;
 }
 
-/// A row that is replaced as a whole would lose what is not said of it, and a column that is no key does not tell rows apart.
+/// Replacing a whole row would lose the values of unnamed columns, and a column that is no key does not identify rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn conflicts_that_replacing_rows_does_not_resolve_are_refused() {
     let test = accounts().await;
@@ -91,7 +91,7 @@ async fn tables_whose_versions_are_not_named_are_without_them() {
     let listed = "UPDATE a SET n = (SELECT count(*) FROM information_schema.tables WHERE table_name = 'b')";
     assert_eq!(written(&test, listed).await, 1);
     check(&test, "SELECT * FROM a", &[&["1", "1"]]).await;
-    // Those whose versions are named have them, where they are named.
+    // A table has versions in the parts of a query that name them.
     let newer = "SELECT b.id FROM b WHERE b._version > (SELECT max(_version) FROM b AS x WHERE x.id IN (SELECT * FROM dead))";
     check(&test, newer, &[&["2"]]).await;
     let one = "SELECT a._version > 0, b.*, a.id FROM a JOIN b ON a.id = b.id";
@@ -120,7 +120,7 @@ async fn versions_are_named_by_their_whole_name_only() {
     let all = "SELECT * FROM model_versions";
     check(&test, all, &[&["1", "3"], &["2", "4"]]).await;
     check(&test, "SELECT * FROM model_versions WHERE app_version = 4", &[&["2", "4"]]).await;
-    // What is read may have versions, and what is written none.
+    // The table that is read may name versions although the table that is written does not.
     let newer = "INSERT INTO models SELECT id, app_version FROM model_versions WHERE _VERSION > 0";
     assert_eq!(written(&test, newer).await, 2);
     let absent = "INSERT INTO models (id, _version) SELECT * FROM (SELECT id + 10, 0 FROM models) d";

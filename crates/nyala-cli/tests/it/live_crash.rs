@@ -1,4 +1,4 @@
-//! A server with live tables that is killed while clients write: what was acknowledged is there afterwards, and no
+//! A server with live tables that is killed while clients write: acknowledged rows are there afterwards, and no
 //! statement is there in part. `NYALA_KILLS` asks for more rounds.
 
 use std::collections::BTreeSet;
@@ -17,16 +17,16 @@ const WRITERS: i64 = 6;
 /// Rows of one statement.
 const TOGETHER: i64 = 3;
 
-/// What one client was told.
+/// The acknowledgements that one client received.
 #[derive(Debug, Default)]
 struct Told {
     /// Statements that were acknowledged.
     written: BTreeSet<i64>,
     /// Statements that were deleted again, and acknowledged.
     deleted: BTreeSet<i64>,
-    /// The statement whose deletion nobody answered for.
+    /// The statement with an unanswered deletion.
     doubtful: Option<i64>,
-    /// Its counter, at least.
+    /// A lower bound of its counter.
     counted: i64,
 }
 
@@ -121,7 +121,7 @@ fn write(url: &str, id: i64, next: &AtomicI64, stop: &AtomicBool, mut told: Told
     told
 }
 
-/// Compares what is there with what clients were told.
+/// Compares the stored rows with the acknowledgements.
 fn verify(server: &Server, told: Vec<Told>) -> Vec<Told> {
     let parts = format!(
         "SELECT count(*) FROM (SELECT statement FROM batches GROUP BY statement HAVING count(*) <> {TOGETHER})"
@@ -142,7 +142,7 @@ fn verify(server: &Server, told: Vec<Told>) -> Vec<Told> {
         assert!(lost.is_empty(), "statements {lost:?} were acknowledged and are gone");
         let back: Vec<&i64> = told.deleted.intersection(&there).collect();
         assert!(back.is_empty(), "statements {back:?} were deleted and are there");
-        // The last one may have been done without an answer.
+        // The last increment may have taken effect without an answer.
         assert!((told.counted..=told.counted + 1).contains(&counter), "{counter}, not {}", told.counted);
         told.counted = counter;
         told

@@ -40,7 +40,7 @@ async fn sales_with(options: &str) -> TestEngine {
     test
 }
 
-/// Rows with these keys, whatever was there before.
+/// Writes rows with these keys, replacing earlier ones.
 async fn put(test: &TestEngine, keys: std::ops::Range<i64>, salt: i64) {
     let row = |id: i64| {
         let kind = ["'a'", "'b'", "'c'", "NULL"][(id + salt).rem_euclid(4) as usize];
@@ -108,7 +108,7 @@ async fn rows_that_came_after_a_build_are_added_to_its_cells() {
     assert!(operators.contains("written=from"), "only new rows are read: {operators}");
     check_all(&test).await;
     assert_eq!(segments(&test).await.iter().map(|s| s.0.as_str()).collect::<Vec<_>>(), ["ready", "missing"]);
-    // What comes with a build is a segment of its own, until it is worth merging.
+    // The new rows of a build are a segment of their own, until it is worth merging.
     test.run("BUILD CUBE c").await;
     let report = test.explain(TOTAL).await;
     assert!(report.contains("segments: 2") && !report.contains("and from the tables"), "{report}");
@@ -296,7 +296,8 @@ async fn a_dimension_that_changed_makes_segments_stale() {
     test.run("DROP TABLE shops").await;
 }
 
-/// The planner groups by all that a primary key decides; a cube has what it lists, and queries need what they ask for.
+/// The planner also groups by columns that a primary key determines; a cube has only its listed dimensions, and
+/// queries need only the columns that they name.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_live_tables_are_dimensions_like_others() {
     let test = sales().await;
@@ -322,7 +323,7 @@ async fn keys_of_live_tables_are_dimensions_like_others() {
     ] {
         test.check_hit(&query).await;
     }
-    // What the key decides is looked up.
+    // Columns that the key determines are looked up.
     let other = format!("SELECT owner, sum(amount) {joined} GROUP BY shop_id");
     test.check_hit(&other).await;
     assert!(test.explain(&other).await.contains("joined with `public.shops`"));
@@ -513,8 +514,8 @@ fn step_of(random: &mut Random, step: i64) -> String {
     }
 }
 
-/// Every statement writes an amount and its opposite. Whatever is built and merged meanwhile, cells and rows of one
-/// answer are of one moment, so that their sum is 0.
+/// Every statement writes an amount and its opposite. During builds and merges, too, cells and rows of one answer are
+/// of one moment, so that their sum is 0.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_is_of_one_moment_while_rows_and_segments_change() {
     const STATEMENTS: usize = 150;

@@ -1,5 +1,5 @@
-//! Statements about live tables that are cut in two, by a crash or by who gives them up: a table is what the catalog says, and
-//! nobody's rows are removed but those of the table that was dropped.
+//! DDL statements on live tables that a crash or their client interrupts: the catalog decides which tables exist, and
+//! only rows of the dropped table are removed.
 
 use std::path::Path;
 use std::process::Command;
@@ -24,8 +24,7 @@ async fn accounts() -> TestEngine {
     test
 }
 
-/// A table that is dropped in two: its store, which has none of this name, does not know it any more, and the catalog
-/// does not know that.
+/// An interrupted DROP TABLE: the store has no table of this name any more, and the catalog does not know that.
 async fn leave_over(test: &TestEngine, stored_as: &str) {
     let catalog = test.engine.catalog();
     let model = catalog.snapshot().tables.values().next().unwrap().clone();
@@ -48,7 +47,7 @@ fn leftovers(test: &TestEngine, store: &str) -> Vec<String> {
 }
 
 /// Symptom: all rows of a table were gone after something else was dropped. Cause: a `DROP TABLE` that was cut off left the
-/// name to a table that was made later. Promise: only what was dropped is removed.
+/// name to a table that was made later. Promise: only rows of the dropped table are removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_is_not_taken_for_one_that_was_dropped() {
     for left_over_first in [true, false] {
@@ -70,7 +69,7 @@ async fn a_table_is_not_taken_for_one_that_was_dropped() {
     }
 }
 
-/// Alters the table in its store while nobody else has it open: what the catalog had not heard of when a process ended.
+/// Alters the table in its closed store: a change that the catalog did not record before a process ended.
 fn alter_in_store(data: &Path, changes: Vec<Alteration>) {
     let folder = data.join("stores/main");
     let store = DiskStore::open(&folder, StoreOptions::default(), Environment::default()).unwrap();
@@ -90,7 +89,7 @@ fn rename(from: &str, to: &str) -> Alteration {
     Alteration::RenameColumn { from: from.to_owned(), to: to.to_owned() }
 }
 
-/// Tries until it succeeds: the catalog hears of it in the background.
+/// Tries until it succeeds: the catalog is updated in the background.
 async fn run_soon(test: &TestEngine, sql: &str) -> Vec<Vec<String>> {
     let mut last = None;
     for _ in 0..250 {
@@ -126,7 +125,7 @@ async fn an_alteration_that_a_crash_cut_in_two_is_completed_at_the_next_start() 
     }
 }
 
-/// Who gives the statement again is not told that there is nothing to do.
+/// A repeated statement must complete the alteration, not find it done.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_alteration_that_was_cut_in_two_is_completed_by_the_next_one() {
     for (changes, again) in [
@@ -149,7 +148,7 @@ async fn an_alteration_that_is_given_up_is_made_or_not() {
         let patience = Duration::from_micros(200 + 200 * round);
         // Whether it ended in time does not matter.
         let _ = tokio::time::timeout(patience, test.try_run(&alter)).await;
-        // What had begun ends soon.
+        // The begun alteration ends soon.
         tokio::time::sleep(Duration::from_millis(20)).await;
         run_soon(&test, &format!("INSERT INTO accounts (id, owner) VALUES ({round}, 'Bo')")).await;
         run_soon(&test, "SELECT * FROM accounts").await;
@@ -170,7 +169,7 @@ async fn a_table_of_a_query_that_is_given_up_is_not_there() {
     test.run("SET statement_timeout = 0").await;
     test.run("CREATE LIVE TABLE t (PRIMARY KEY (id)) AS SELECT 7 AS id").await;
     assert_eq!(test.run("SELECT * FROM t").await, [["7"]]);
-    // Nobody waits for rows that cannot be had.
+    // The statement fails before it runs its query, which would take hours.
     test.error(&made, ErrorKind::DuplicateTable, "table `public.t` already exists").await;
     // The rows are there, and cannot be written.
     let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
@@ -236,15 +235,15 @@ async fn defaults_go_with_their_columns() {
     assert_eq!(test.run("SELECT remark, note FROM accounts WHERE id = 4").await, [["NULL", "NULL"]]);
 }
 
-/// Symptom: nobody could drop a table, or make one, while a store was made of a folder that takes minutes to read. Promise: only
-/// who wants the same folder waits.
+/// Symptom: DROP TABLE and CREATE TABLE waited while a store was made of a folder that takes minutes to read. Promise:
+/// only statements on the same folder wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_a_store_that_is_being_opened() {
     let test = accounts().await;
     test.run("CREATE DISK STORE other").await;
     let folder = test.path("slow");
     std::fs::create_dir(&folder).unwrap();
-    // Whoever opens it waits for a writer.
+    // Opening the pipe waits for a writer.
     let manifest = folder.join("manifest-1");
     assert!(Command::new("mkfifo").arg(&manifest).status().unwrap().success());
     let session = test.engine.session(SessionOptions::default());

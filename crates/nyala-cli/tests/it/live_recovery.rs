@@ -1,7 +1,7 @@
-//! A store whose recovery takes long: nothing else waits for it, and it is seen.
+//! A store with a long recovery: only statements on the store wait for it, and system tables show it.
 //!
-//! A file of the store becomes a pipe that nobody writes to. Who opens it waits until the test is over, so that nothing
-//! depends on how fast a machine is.
+//! A file of the store becomes a pipe without a writer. Opening it blocks until the test is over, so that the test does
+//! not depend on the speed of the machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,7 +65,7 @@ fn nothing_waits_for_the_recovery_of_another_store() {
         [["held", "NULL"], ["other", "2"]]
     );
     let request = json!({"sql": "SELECT count(*) FROM held", "settings": {"statement_timeout": "300ms"}});
-    // What needs the store waits as long as it may, and no longer.
+    // A query on the store waits until its timeout, and no longer.
     let refused = server.post(&request.to_string());
     assert_eq!(refused.status, 504, "{}", refused.body);
 
@@ -107,7 +107,7 @@ fn a_table_is_dropped_while_its_store_is_recovered() {
     for sql in ["DROP TABLE gone", "DROP TABLE IF EXISTS nothing", "DROP TABLE other"] {
         server.query_with(sql, &soon);
     }
-    // Who waits for the store keeps nobody else waiting.
+    // A statement that waits for the store does not delay others.
     let (alter, create) =
         ("ALTER TABLE held ADD COLUMN more INT", "CREATE LIVE TABLE new (id INT PRIMARY KEY)");
     let (patient, impatient) = (json!({"statement_timeout": "6s"}), json!({"statement_timeout": "4s"}));

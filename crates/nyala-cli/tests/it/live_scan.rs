@@ -35,11 +35,11 @@ enum Condition {
     Number(&'static str, i64),
     Text(&'static str, String),
     OneOf(Vec<i64>),
-    /// Texts that have this in them.
+    /// Texts that contain this.
     Has(String),
     IsNull,
     Same(i64),
-    /// It fails for rows with this number, and must not be asked of others than those that are left.
+    /// Fails for rows with this number, and must be evaluated only on rows that the other conditions keep.
     Quotient(i64),
     Not(Box<Condition>),
     And(Box<Condition>, Box<Condition>),
@@ -126,7 +126,7 @@ impl fmt::Display for Condition {
     }
 }
 
-/// A live table and what it must hold.
+/// A live table and its expected rows.
 struct Table {
     test: TestEngine,
     rows: BTreeMap<i64, Row>,
@@ -197,7 +197,7 @@ async fn scans_check_conditions_and_lose_no_row() {
         for limit in [1, 10, 5000] {
             table.check_first(&Condition::random(&mut dice, 2), limit).await;
         }
-        // What can fail is asked of the rows only that the rest has left.
+        // A condition that can fail is evaluated only on rows that the other conditions keep.
         let except = dice.below(200) as i64 - 100;
         let unlike = Condition::Not(Condition::Same(except).into());
         table.check(&Condition::And(unlike.into(), Condition::Quotient(except).into())).await;
@@ -229,7 +229,7 @@ async fn a_scan_gives_only_the_columns_that_are_asked_for() {
     assert_eq!((test.run(versions).await, looked_up.len()), (looked_up, 1));
 }
 
-/// What a join or a sort finds out is told to scans below it, and is forgotten when it runs again.
+/// A join or a sort passes a dynamic filter to the scans below it, and drops the filter when it runs again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_operators_find_out_narrows_scans() {
     let test = TestEngine::new().await;
@@ -278,7 +278,7 @@ async fn a_statement_may_write_many_texts_of_some_of_the_rows() {
     assert_eq!(test.run("SELECT count(DISTINCT t) FROM copied").await, [["400000"]]);
 }
 
-/// Bounds of values are no bounds of what they are cast to, and may be such that the cast fails.
+/// Bounds of values are no bounds of the values after a cast, and casting the bounds may fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_cast_is_not_judged_by_bounds_that_say_nothing_of_it() {
     let test = TestEngine::new().await;
@@ -291,7 +291,7 @@ async fn what_is_cast_is_not_judged_by_bounds_that_say_nothing_of_it() {
         ("CAST(moment AS TIME) >= CAST('09:00:00' AS TIME)", "1"),
         ("CAST(moment AS TIME) < CAST('09:00:00' AS TIME)", "2"),
         ("CAST(moment AS DATE) = DATE '2024-01-02'", "2"),
-        // Only of rows that the rest has left it is asked whether they fit.
+        // The cast is evaluated only on rows that the other conditions keep.
         ("n < 10 AND CAST(n AS SMALLINT) > 0.5", "1"),
     ] {
         let found = test.run(&format!("SELECT id FROM t WHERE {condition}")).await;

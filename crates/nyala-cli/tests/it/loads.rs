@@ -1,4 +1,4 @@
-//! Loads as statements among others: done once under their label, listed, ended, written down.
+//! Loads as statements: done once under their label, listed, cancelled, and logged.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -53,7 +53,7 @@ fn a_load_with_a_label_is_done_once_through_every_door() {
     assert_eq!(server.query("SELECT DISTINCT _version FROM people"), [[lsn.to_string()]]);
     server.query("UPDATE people SET name = 'changed' WHERE id = 1");
     assert_eq!(loaded(&server, "?label=monday", "id,name\n1,Ada\n2,Bo\n"), (2, lsn, true));
-    // Whatever comes with it, also what could not be loaded.
+    // A known label answers the same for any body, even an invalid one.
     assert_eq!(loaded(&server, "?label=monday", "ix\nx\n"), (2, lsn, true));
     let told = "SELECT id, name FROM people ORDER BY id";
     assert_eq!(server.query(told), [["1", "changed"], ["2", "Bo"]]);
@@ -125,7 +125,7 @@ fn of_loads_with_one_label_at_once_one_is_done() {
     }
 }
 
-/// Loads one label after the other until the connection breaks; what was answered, and the label nobody answered for.
+/// Loads one label after the other until the connection breaks; gives the answers, and the unanswered label.
 fn load_until_killed(address: std::net::SocketAddr, from: u64) -> (Vec<(u64, u64)>, u64) {
     let mut answered = Vec::new();
     for label in from.. {

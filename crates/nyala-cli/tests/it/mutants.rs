@@ -12,14 +12,14 @@ use tokio::io::AsyncReadExt;
 use crate::harness::write_parquet;
 use crate::server::{Server, send};
 
-/// Of each format, unless more are asked for.
+/// Mutants of each format, unless `NYALA_MUTANTS` asks for more.
 const MUTANTS: u64 = 150;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|value| value.parse().ok())
 }
 
-/// Mutants of a corpus, each with what repeats it.
+/// Mutants of a corpus, each with the seed that repeats it.
 fn mutants(bodies: &[Vec<u8>], share: u64) -> impl Iterator<Item = (u64, Vec<u8>)> {
     let first = number("NYALA_SEED").unwrap_or(1);
     let count = number("NYALA_MUTANTS").unwrap_or(MUTANTS) / share;
@@ -47,7 +47,7 @@ fn post(door: SocketAddr, headers: &str, body: &[u8]) -> Option<u16> {
     answer.split(' ').nth(1).and_then(|status| status.parse().ok())
 }
 
-/// Sends mutants; each is taken, or refused for a reason that is the client's.
+/// Sends mutants; each is accepted, or refused with a client error.
 fn check(server: &mut Server, headers: &str, bodies: &[Vec<u8>]) {
     for (seed, body) in mutants(bodies, 1) {
         let status = post(server.http, headers, &body);

@@ -49,7 +49,7 @@ async fn results_that_do_not_fit_are_errors() {
         [["0"], ["9"]],
         "what no row asks for is not computed"
     );
-    // Names of columns are those of what was written.
+    // Columns are named after the expressions as written.
     for sql in [
         "SELECT DISTINCT row_number() OVER (ORDER BY b - 1) FROM n",
         "SELECT DISTINCT k, sum(b) FILTER (WHERE b - 1 > 3) FROM n WHERE k = 2 GROUP BY k",
@@ -116,7 +116,7 @@ async fn rows_are_not_written_with_numbers_that_do_not_fit() {
     assert_eq!(test.run("SELECT amount FROM t WHERE id = 1").await, [["1999999995"]]);
 }
 
-/// What other rows cannot be computed with does not matter where conditions leave them out.
+/// An expression that fails for some rows does not matter where conditions exclude these rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_come_before_what_they_guard() {
     let test = TestEngine::new().await;

@@ -1,4 +1,4 @@
-//! The server's own files, which no table reads, by whatever way it gets there.
+//! The server's own files, which no table may read, on any path that leads to them.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::program::{PATIENCE, Running, eventually, nyala, run};
 use crate::server::{Response, send};
 
-/// A server whose working folder holds its configuration, audit log and data folder, beside files that anybody may read.
+/// A server with its configuration, audit log and data folder in its working folder, beside files that tables may read.
 struct Place {
     folder: tempfile::TempDir,
     process: Running,
@@ -141,7 +141,7 @@ fn tables_of_the_servers_own_files_are_refused_to_everybody() {
     }
 }
 
-/// Whoever may write to a folder of tables puts links there.
+/// A user with write access to a folder of tables puts links there.
 #[test]
 fn links_that_come_later_lead_nowhere() {
     let place = Place::start("");
@@ -208,7 +208,7 @@ fn names_are_encoded_in_urls_only() {
     }
 }
 
-/// `nyala sql` opens the data folder itself, and keeps to the same.
+/// `nyala sql` opens the data folder itself, and refuses the same files.
 #[test]
 fn statements_without_a_server_keep_to_the_same() {
     let folder = tempfile::tempdir().unwrap();

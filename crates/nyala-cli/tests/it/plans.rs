@@ -115,7 +115,7 @@ async fn other_values_need_no_other_plan() {
     }
 }
 
-/// Values may ask for more than a plan for few rows shall read.
+/// Some values select more rows than a cached plan may read.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_much_for_a_ready_plan_is_planned() {
     const CELLS: i64 = 150_000;
@@ -137,7 +137,7 @@ async fn what_is_too_much_for_a_ready_plan_is_planned() {
     check_ready(&test, &from(CELLS - 1)).await;
 }
 
-/// A text that was prepared before its columns changed their types is planned for what they are now.
+/// A text that was prepared before its columns changed their types is planned for their new types.
 #[tokio::test(flavor = "multi_thread")]
 async fn values_of_columns_that_became_others_are_read_again() {
     let test = TestEngine::new().await;
@@ -190,7 +190,7 @@ async fn a_setting_that_changes_in_between_is_followed() {
     assert_eq!(hits(&test), ready + 2);
 }
 
-/// What two lists have in common depends on their values, which a plan without values does not know.
+/// The intersection of two lists depends on their values, which a plan without values does not know.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_overlap_do_not_become_one_list() {
     let test = TestEngine::new().await;
@@ -211,7 +211,7 @@ async fn lists_that_overlap_do_not_become_one_list() {
     }
 }
 
-/// The same where the client gives one of the values apart.
+/// The same where the client sends one of the values as a parameter.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_overlap_with_a_parameter_do_not_become_one_list() {
     let test = TestEngine::new().await;
@@ -235,7 +235,7 @@ async fn lists_that_overlap_with_a_parameter_do_not_become_one_list() {
     }
 }
 
-/// A plan is made without values over a scan that has no rows yet: nobody may believe that there are none.
+/// A plan is made without values over a scan that has no rows yet: the planner must not conclude that there are none.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_and_counts_hold_in_ready_plans() {
     let test = TestEngine::new().await;
@@ -272,13 +272,13 @@ async fn limits_and_counts_hold_in_ready_plans() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     }
-    // Whatever of it were kept, it would be of before.
+    // A kept result would be out of date now.
     test.run("INSERT INTO beside VALUES (3, 1994)").await;
     let sql = format!("SELECT count(*) FROM ({groups} UNION ALL SELECT id, 'x' FROM beside) q");
     assert_same(&sql, &test.run(&sql).await, &raw(&test, &sql).await);
 }
 
-/// A value that is not known yet is no reason to compute what the other conditions rule out.
+/// A value that is not known yet is no reason to compute rows that the other conditions rule out.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_guard_in_ready_plans_too() {
     let test = TestEngine::new().await;
@@ -308,7 +308,7 @@ async fn conditions_guard_in_ready_plans_too() {
     }
 }
 
-/// DataFusion makes `true` of lists that have nothing in common, which is not so of NULL.
+/// DataFusion simplifies conditions on disjoint lists to `true`, which is wrong for NULL.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_exclude_each_other_say_nothing_of_null() {
     let test = TestEngine::new().await;
@@ -406,7 +406,7 @@ async fn what_changes_with_time_is_planned_every_time() {
     }
 }
 
-/// `SELECT 1` of a connection pool; but nothing that is another thing for another session or at another time.
+/// `SELECT 1` of a connection pool has a cached plan; results that depend on the session or the time have none.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_reads_nothing_is_not_planned_again() {
     let test = TestEngine::new().await;

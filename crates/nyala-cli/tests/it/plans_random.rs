@@ -1,4 +1,4 @@
-//! Random shapes, each asked again and again with other values: ready plans must give what the tables give.
+//! Random shapes, each asked again and again with other values: cached plans must give the same rows as the tables.
 //!
 //! A failure prints its seed; `NYALA_SEED=… cargo test` replays it. `NYALA_CASES` asks for more shapes.
 
@@ -14,11 +14,11 @@ const CALLS: &[&str] = &["sum(a)", "count(*)", "avg(a)", "sum(a) / count(*)"];
 /// A query with the values of one run.
 struct Query {
     sql: String,
-    /// Of LIMIT without ORDER BY: what it is a part of, and the most rows it has.
+    /// For LIMIT without ORDER BY: the query without the limit, and the most rows of the answer.
     part: Option<(String, usize)>,
 }
 
-/// Chooses what stays the same from one run to the next, and what does not.
+/// Draws the shape, which stays the same from one run to the next, and the values, which change.
 struct Dice {
     shape: Random,
     values: Random,
@@ -75,7 +75,7 @@ impl Dice {
         groups
     }
 
-    /// An aggregation whose columns are the groups and `v`.
+    /// An aggregation with the groups and `v` as columns.
     fn block(&mut self, groups: &[&str]) -> String {
         let (call, conditions) = (*self.shape.pick(CALLS), self.conditions());
         let having = match self.shape.below(5) {

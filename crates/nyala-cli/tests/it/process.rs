@@ -99,14 +99,14 @@ fn bytes_of_no_protocol_harm_nobody() {
                 .to_vec(),
         ),
     ];
-    // Connections on which nothing is ever said stay open all the while.
+    // Silent connections stay open all the while.
     let silent: Vec<TcpStream> = (0..20)
         .flat_map(|_| [server.postgres, server.http])
         .map(|door| TcpStream::connect(door).unwrap())
         .collect();
     for (name, bytes) in cases {
         for door in [server.postgres, server.http] {
-            // The server may wait for the rest; what matters is what it does when the client hangs up.
+            // The server may wait for the rest; the test is its reaction when the client hangs up.
             let mut stream = TcpStream::connect(door).unwrap();
             let _ = stream.write_all(bytes);
             drop(stream);
@@ -165,8 +165,8 @@ fn a_text_of_100_megabytes_is_refused_by_both_doors() {
     assert!(response.body.contains("limit_exceeded"), "{}", response.body);
 }
 
-/// What the process may compute for a statement through both doors. A few tenths of a second are usual, and minutes what it
-/// takes to do something for each pair of words. Counted in processor time, so that other work on the machine does not matter.
+/// Most CPU time of the process for a statement through both doors. A few tenths of a second are usual; work for each
+/// pair of words would take minutes. It is CPU time, so that other work on the machine does not matter.
 const MONSTER_CPU: Duration = Duration::from_secs(5);
 
 #[test]
@@ -209,7 +209,7 @@ fn ask_both_doors(server: &Server, sql: &str) {
     assert!(received.last_chunk() == Some(b"Z\x00\x00\x00\x05I"), "the statement did not end: {received:?}");
 }
 
-/// What the server's threads have computed since it started, by `/proc/[pid]/stat`: proc(5), fields 14 and 15.
+/// CPU time of the server's threads since it started, by `/proc/[pid]/stat`: proc(5), fields 14 and 15.
 fn cpu_time(server: &Server) -> Duration {
     const TICKS_PER_SECOND: u64 = 100;
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.process.id())).unwrap();
@@ -219,7 +219,7 @@ fn cpu_time(server: &Server) -> Duration {
     Duration::from_millis((ticks[0] + ticks[1]) * 1000 / TICKS_PER_SECOND)
 }
 
-/// What a PostgreSQL client sends to run one statement and leave.
+/// The messages of a PostgreSQL client that runs one statement and leaves.
 fn simple_query(sql: &str) -> Vec<u8> {
     let mut bytes = STARTUP.to_vec();
     bytes.push(b'Q');
@@ -319,7 +319,7 @@ fn nyala_sql_tells_success_from_failure() {
     assert_eq!(try_run(&mut in_data(&["-c", "SELECT 1", "--format", "xml"])).code, Some(2));
     let nobody = try_run(&mut nyala(&["sql", "--url", "postgres://x@127.0.0.1:1/nyala", "-c", "SELECT 1"]));
     check_refused(&nobody, &["127.0.0.1:1"]);
-    // What comes before the failure has happened, what comes after has not.
+    // Statements before the failure have taken effect, those after it have not.
     let half = try_run(&mut in_data(&["-c", "CREATE SCHEMA a; SELECT nope; CREATE SCHEMA b"]));
     check_refused(&half, &["`nope`"]);
     let listed = "SELECT schema_name FROM information_schema.schemata WHERE schema_name IN ('a', 'b')";

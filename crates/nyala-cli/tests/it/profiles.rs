@@ -1,4 +1,4 @@
-//! Where a server spends its time and what it holds, over HTTP. Some of this needs `--features profiling`.
+//! Profiles of a server's CPU time and memory, over HTTP. Some of them need `--features profiling`.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -50,7 +50,7 @@ fn profiles_are_taken_one_at_a_time() {
     std::thread::scope(|scope| {
         let server = &server;
         let get = move |seconds| server.get(&format!("/debug/flamegraph?seconds={seconds}&format=folded"));
-        // Whichever comes first keeps the other out; both come until it was this way round.
+        // The first request excludes the other; both are repeated until they came in this order.
         let long = scope.spawn(move || (0..100).map(|_| get(3)).find(|taken| taken.status == 200));
         let refused = (0..100).map(|_| get(1)).find(|taken| taken.status != 200).unwrap();
         assert_eq!(refused.status, 409, "{}", refused.body);

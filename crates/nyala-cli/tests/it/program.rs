@@ -20,7 +20,7 @@ pub fn nyala(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs a program that must succeed; gives what it wrote to stdout.
+/// Runs a program that must succeed; gives its stdout.
 pub fn run(command: &mut Command) -> String {
     let finished = Running::start(command).finish(PATIENCE);
     assert_eq!(finished.code, Some(0), "{command:?}\n{}\n{}", finished.stdout, finished.stderr);
@@ -111,7 +111,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail if it has ended, which is what is wanted.
+        // Both fail if the process has already ended, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

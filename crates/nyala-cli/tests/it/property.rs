@@ -147,7 +147,7 @@ const DIVISIONS: &[(&str, &[&str])] = &[
     ("buyer) EVERY 20", &["0 TO 20", "20 TO 60"]),
 ];
 
-/// Tables and how they hang on the fact table.
+/// Tables and their joins with the fact table.
 const JOINS: &[(&str, &str, &[&str])] = &[
     ("place", "sales.place = place.place_id", &["region", "city", "size"]),
     ("product", "sales.product = product.product_id", &["kind"]),
@@ -254,8 +254,8 @@ async fn build(random: &mut Random, test: &TestEngine, cube: &str, ranges: &[&st
     }
 }
 
-/// Some changes of the cube, and sometimes a build of what is new. What the changes amount to is told from
-/// what they are about, so that queries ask for it.
+/// Some changes of the cube, and sometimes a build. Each change also updates `cube`, so that queries ask for
+/// the new dimensions and measures.
 async fn change(random: &mut Random, test: &TestEngine, cube: &mut Cube) {
     for _ in 0..random.below(4) {
         let action = match random.below(8) {
@@ -280,7 +280,7 @@ async fn change(random: &mut Random, test: &TestEngine, cube: &mut Cube) {
                 cube.0 = format!("{}\n{sql}", cube.0);
                 follow(cube, &action);
             }
-            // What is there already, or not there any more, and sets of nothing.
+            // Duplicates, missing dimensions and measures, and empty sets.
             Err(error) => assert!(
                 ["already", "has no dimension", "has no measure", "no grouping set", "would have no measure"]
                     .iter()
@@ -298,7 +298,7 @@ async fn change(random: &mut Random, test: &TestEngine, cube: &mut Cube) {
     }
 }
 
-/// What the cube has after a change that was made, as far as queries should ask for it.
+/// Updates the dimensions and measures of `cube` after a change, as far as queries should ask for them.
 fn follow(cube: &mut Cube, action: &str) {
     let first = action.split(", GROUPING").next().unwrap();
     let added = |items: &[&'static str], verb: &str| {
@@ -366,7 +366,7 @@ fn random_cube(random: &mut Random, name: &str) -> Cube {
     (sql, dimensions, measures, ranges)
 }
 
-/// A call of the query: a measure, or one that follows from what the cube has.
+/// Calls of the query: measures, or aggregates that follow from those of the cube.
 fn random_calls(
     random: &mut Random,
     dimensions: &[&'static str],
@@ -525,6 +525,6 @@ async fn cubes_never_change_an_answer() {
     }
     println!("{done} queries, {hits} answered from cubes, {warm} of them from memory too");
     assert!(warm * 10 > hits * 9, "only {warm} of {hits} answers came from memory the second time");
-    // How many it is depends on the cubes that were drawn: once it was less than a quarter.
+    // The share depends on the drawn cubes: once it was less than a quarter.
     assert!(hits * 10 > done, "only {hits} of {done} queries were answered from a cube");
 }

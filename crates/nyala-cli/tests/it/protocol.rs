@@ -1,4 +1,4 @@
-//! What clients may rely on of both doors' protocols, message by message.
+//! The guarantees of both doors' protocols for clients, message by message.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -79,7 +79,7 @@ fn an_error_comes_before_it_is_asked_for() {
     client.until('D');
 }
 
-/// What ends a statement ends it also while its client reads nothing, who is told when it reads again.
+/// Timeouts and cancels end a statement also while its client does not read; it gets the error when it reads again.
 #[test]
 fn a_client_that_does_not_read_keeps_no_statement() {
     const UNREAD: &str = "SELECT i, repeat('x', 1000) FROM generate_series(1, 10000000) AS t(i)";
@@ -104,7 +104,7 @@ fn a_client_that_does_not_read_keeps_no_statement() {
     }
 }
 
-/// Portals of an open transaction hold slots, and a connection one of those that there are.
+/// Portals of an open transaction hold slots, and every connection counts against the limit of connections.
 #[test]
 fn clients_may_be_silent_as_long_as_their_settings_say() {
     let server = Server::empty(&[]);
@@ -119,7 +119,7 @@ fn clients_may_be_silent_as_long_as_their_settings_say() {
         let told = client.until('E');
         assert!(told.contains(code) && told.contains(setting), "{told}");
         assert_eq!(client.0.read(&mut [0]).unwrap(), 0, "the connection is closed");
-        // Each is for its own kind of silence.
+        // Each timeout is for another kind of idle client.
         let mut client = Client::connect(&server, &[("idle_in_transaction_session_timeout", "300ms")]);
         client.until('Z');
         std::thread::sleep(Duration::from_millis(600));
@@ -181,7 +181,7 @@ fn a_prepared_statement_whose_columns_became_others_is_refused() {
     }
 }
 
-/// Pools bring connections back to what they were with these, and expect what the client asked for when it connected.
+/// Connection pools reset connections with these statements, and expect the settings that the client connected with.
 #[test]
 fn a_connection_is_reset_to_what_it_began_with() {
     let server = Server::empty(&[]);
@@ -210,7 +210,7 @@ fn a_connection_is_reset_to_what_it_began_with() {
     client.query("BEGIN READ ONLY, NOT DEFERRABLE; ABORT", 'Z');
 }
 
-/// What a block held is given back when it fails, and not when its client ends it.
+/// A transaction block releases its resources as soon as it fails, not only when its client ends it.
 #[test]
 fn cursors_of_a_failed_block_hold_no_slot() {
     let server = Server::empty(&[]);
@@ -235,7 +235,7 @@ fn answers_to_what_is_asked_ahead_are_not_gathered() {
     let mut ahead = client.0.try_clone().unwrap();
     let asks = std::thread::spawn(move || {
         let describe: Vec<u8> = b"D\0\0\0\x07Ss\0".repeat(1000);
-        // The server stops reading when nobody reads its answers: then so much is not sent in time.
+        // The server stops reading when the client does not read its answers: then so much is not sent in time.
         ahead.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
         (0..2000).all(|_| ahead.write_all(&describe).is_ok())
     });
@@ -378,7 +378,7 @@ print(rows)
     assert_eq!(run(Command::new("python3").args(["-c", script, &port])), "20000\n");
 }
 
-/// Each connection takes one of the places that there are for all.
+/// Silent connections are closed, because each counts against the limit for all.
 #[test]
 fn who_says_nothing_over_http_is_not_kept() {
     let server = Server::empty(&[]);
@@ -396,7 +396,7 @@ fn who_says_nothing_over_http_is_not_kept() {
     server.check_alive("silent clients");
 }
 
-/// A page whose name was pointed to this machine asks its own site, as far as the browser knows.
+/// With DNS rebinding a page asks its own site, as far as the browser knows, but its name points to this machine.
 #[test]
 fn names_that_others_can_point_here_are_not_answered() {
     let server = Server::empty(&[]);
@@ -409,7 +409,7 @@ fn names_that_others_can_point_here_are_not_answered() {
     }
 }
 
-/// Who may only read may still end what runs for too long.
+/// A read-only transaction may still end queries and jobs that run for too long.
 #[test]
 fn queries_and_jobs_are_ended_from_where_nothing_is_written() {
     let server = Server::empty(&[]);

@@ -49,7 +49,7 @@ fn check_packages(python: PathBuf) -> PathBuf {
 fn virtual_environment() -> PathBuf {
     let folder = target_dir().join("compat-venv");
     let (python, marker) = (folder.join("bin/python"), folder.join("installed.txt"));
-    // Another test process may be at it; whoever comes second finds it done.
+    // Another test process may be installing; the second process finds it done.
     let lock = File::create(target_dir().join("compat-venv.lock")).unwrap();
     lock.lock().unwrap();
     let wanted = std::fs::read_to_string(requirements()).unwrap();
@@ -68,7 +68,7 @@ fn virtual_environment() -> PathBuf {
     python
 }
 
-/// Fails with a message that says what to install, unless the program is there.
+/// Fails with a message that names the package to install, unless the program is there.
 pub fn require(program: &str, package: &str) {
     let found = Command::new(program).arg("--version").output();
     assert!(found.is_ok(), "`{program}` is needed for this test: install {package}");

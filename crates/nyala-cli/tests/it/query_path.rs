@@ -1,4 +1,4 @@
-//! What may never be on the path of a query from memory: files, the catalog, configuration.
+//! A query that is answered from memory never reads files, the catalog or the configuration.
 
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::star::Star;
 const FILE_CALLS: &str = "open,openat,openat2,creat,pread64,preadv,preadv2,pwrite64,pwritev,pwritev2,\
                           stat,lstat,newfstatat,statx,access,faccessat,faccessat2,getdents64,fsync,fdatasync";
 
-/// The kernel tells: while dashboards are answered, the process touches no file at all.
+/// A trace of system calls shows that the process touches no file while dashboards are answered.
 #[test]
 fn queries_from_memory_touch_no_file() {
     let star = Star::generate("0.01");

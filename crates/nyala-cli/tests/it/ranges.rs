@@ -40,7 +40,7 @@ async fn shops(threads: usize) -> TestEngine {
         write_parquet(&test.path(&format!("sales/part-{file}.parquet")), &[sales(file)]);
     }
     test.table("sales", &[sales(0)]).await;
-    // The last two shops have no city: joining them as an option makes nulls.
+    // The last two shops have no city: the outer join makes nulls.
     let cities = batch!(
         "id" => Int64Array::from_iter_values(0..7),
         "city" => StringArray::from_iter((0..7).map(|n| (n != 3).then(|| format!("city {}", n % 3)))),
@@ -68,7 +68,7 @@ async fn ranges_made_together_hold_what_each_made_alone_holds() {
         let to = if month == MONTHS { "2025-01-01".to_owned() } else { format!("2024-{:02}-01", month + 1) };
         test.run(&format!("BUILD CUBE alone FROM '2024-{month:02}-01' TO '{to}'")).await;
     }
-    // What is left are the rows without a day.
+    // The remaining rows are those without a day.
     test.run("BUILD CUBE alone").await;
     test.run(&create("together")).await;
     test.run("BUILD CUBE together").await;

@@ -1,4 +1,4 @@
-//! RECOMMEND CUBE: what it proposes can be created and built, and then serves what was asked.
+//! RECOMMEND CUBE: its proposals can be created and built, and then answer the recorded queries.
 
 use nyala_engine::ErrorKind;
 
@@ -6,7 +6,7 @@ use crate::cubes::shop_star;
 use crate::harness::TestEngine;
 use crate::star::{Star, queries, repository};
 
-/// Asks, takes the advice, and checks that everything is served; gives the proposals.
+/// Asks, builds the proposed cubes, and checks that they answer all queries; gives the proposals.
 async fn round_trip(test: &TestEngine, wish: &str, asked: &[String]) -> Vec<Vec<String>> {
     for query in asked {
         test.run(query).await;

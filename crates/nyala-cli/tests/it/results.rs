@@ -1,4 +1,4 @@
-//! Answers that are given again: only to who wants that, only of what cannot have changed, only to who may read it.
+//! The result cache: only for sessions that turn it on, unchanged tables, and roles that may read them.
 
 use arrow::array::{Int32Array, Int64Array, StringArray};
 use datafusion::common::ScalarValue;
@@ -24,7 +24,7 @@ fn hits(test: &TestEngine) -> u64 {
     test.engine.stats().results.hits
 }
 
-/// Whether the second of two times is answered by the first.
+/// Whether the second of two runs gets the cached answer of the first.
 async fn is_given_again(test: &TestEngine, sql: &str) -> bool {
     let first = sorted(test.run(sql).await);
     let before = hits(test);
@@ -117,7 +117,7 @@ async fn ask(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, String> {
     }
 }
 
-/// Also while somebody else is given the answer again, and when what was granted is taken.
+/// Also while another role gets the cached answer, and after a REVOKE.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_read_the_table_gets_no_kept_answer() {
     let test = TestEngine::new().await;
@@ -143,7 +143,7 @@ async fn who_may_not_read_the_table_gets_no_kept_answer() {
     assert!(ask(&ann, SQL).await.is_err());
 }
 
-/// What was asked is kept with an answer, and may be much longer.
+/// A cached answer keeps its query and parameters, which may be much longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_answers_are_known_by_counts_too() {
     const LONG: usize = 30_000;

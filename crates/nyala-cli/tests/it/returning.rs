@@ -134,7 +134,7 @@ async fn a_statement_whose_answer_cannot_be_computed_writes_nothing() {
     }
 }
 
-/// Nobody gets a number that somebody else got, and none is left out.
+/// No two clients get the same number, and none is left out.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_can_be_drawn_by_many_at_once() {
     const CLIENTS: usize = 8;
@@ -223,7 +223,7 @@ async fn deletes_look_at_other_tables() {
     };
     let none = ("DELETE".to_owned(), 0);
     assert_eq!(tag("DELETE FROM stock USING orders WHERE item = id AND no = 3").await, none);
-    // Names that are in both tables must say whose they are: `n = orders.n` could mean all rows.
+    // Names that are in both tables must be qualified: `n = orders.n` could mean all rows.
     test.error("DELETE FROM stock USING orders WHERE n = orders.n", ErrorKind::AmbiguousColumn, "n").await;
     test.error("DELETE FROM stock s USING orders WHERE stock.id = item", ErrorKind::UndefinedColumn, "stock")
         .await;
@@ -262,7 +262,7 @@ async fn rows_that_others_disagree_about_are_left_as_they_are() {
             ErrorKind::Data,
             "with id = 3 meets several",
         ),
-        // Names that are in both tables must say whose they are; the key stays, also if the other column has its name.
+        // Names that are in both tables must be qualified; the key stays, also if the other column has its name.
         ("UPDATE stock SET n = n FROM orders WHERE item = id", ErrorKind::AmbiguousColumn, "n"),
         (
             "UPDATE stock SET id = o.id FROM stock o WHERE o.id = stock.id + 1",
@@ -281,7 +281,7 @@ async fn rows_that_others_disagree_about_are_left_as_they_are() {
     }
 }
 
-/// Random statements against a map that does the same and remembers what it gave back.
+/// Random statements against a map as the model, with the rows that each must return.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_given_back_is_what_a_map_would_give() {
     let mut random = Random(seed());

@@ -1,5 +1,5 @@
-//! Queries that join otherwise than the cube, or ask for other units of time: what is served, what must
-//! be left to the tables, and why.
+//! Queries that join otherwise than the cube, or ask for other units of time: cubes answer some, others must
+//! be left to the tables, with a reason.
 
 use arrow::array::{Int32Array, Int64Array, StringArray, TimestampMicrosecondArray};
 

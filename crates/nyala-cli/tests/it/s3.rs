@@ -17,7 +17,7 @@ use crate::star::{queries, repository};
 
 const BUCKET: &str = "warehouse";
 
-/// A server with one bucket, and what to know to use it.
+/// A server with one bucket, and the parameters to use it.
 struct S3 {
     access: Access,
     _process: Running,
@@ -117,7 +117,7 @@ fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
     let months = "ssb PARTITION BY RANGE (lo_orderdate) EVERY INTERVAL '1 year' AS";
     for definition in [benchmark("cube.sql"), benchmark("cube.sql").replace("ssb AS", months)] {
         server.query(&definition);
-        // What is read first are values of dimensions, then the rows.
+        // The build first reads the values of dimensions, then the rows.
         for lucky in [0, 1] {
             proxy.fail_after(lucky);
             server.query("REFRESH CUBE ssb");
@@ -166,7 +166,7 @@ impl Proxy {
     }
 }
 
-/// One request a connection: what asks for another is told to connect anew.
+/// Serves one request a connection: the client is told to connect anew for the next.
 fn hand_on(client: TcpStream, store: SocketAddr, armed: &AtomicUsize) -> std::io::Result<()> {
     let mut reader = BufReader::new(client.try_clone()?);
     let (mut head, mut length) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! Passwords and keys: in no log, list or table, whatever the statement they stood in.
+//! Passwords and keys: in no log, list or table, for every kind of statement that contains them.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::program::{Finished, nyala, run, try_run};
 use crate::python::require;
 use crate::server::{Server, send};
 
-/// Never a part of anything that is shown.
+/// Must not occur in any output.
 const SECRET: &str = "hunter2";
 
 /// Statements with a secret, most of which cannot be parsed or carried out.
@@ -114,7 +114,7 @@ const ROLES: &str = "
     GRANT ALL ON SCHEMA shop TO ann;
 ";
 
-/// PostgreSQL shows verifiers to superusers. Here nobody sees them.
+/// PostgreSQL shows verifiers to superusers. Here no role sees them.
 #[test]
 fn no_table_shows_what_passwords_are_checked_with() {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");

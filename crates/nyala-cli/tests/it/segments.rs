@@ -1,4 +1,4 @@
-//! Cubes in segments: what is covered comes from cells, the rest from rows, and nothing stale is used.
+//! Cubes in segments: covered ranges come from cells, the rest from rows, and stale cells are not used.
 
 use arrow::array::{
     Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,

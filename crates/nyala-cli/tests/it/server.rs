@@ -38,7 +38,7 @@ impl Server {
         server
     }
 
-    /// Serves with variables that name a certificate. What talks plain HTTP here cannot talk to it.
+    /// Serves with variables that name a certificate. The plain HTTP functions of this type cannot be used with it.
     pub fn start_encrypted(data_dir: &Path, variables: &[(&str, &str)]) -> Self {
         Self::greeted(data_dir, variables)
     }
@@ -175,7 +175,7 @@ fn exchange(address: SocketAddr, request: &[u8]) -> Response {
     Response { status, body: body.to_owned() }
 }
 
-/// Sends bytes and reads whatever comes back until the server closes the connection. A server may
+/// Sends bytes and reads the response until the server closes the connection. A server may
 /// answer and close before it has read everything, so both directions run at once.
 pub fn send(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let stream = TcpStream::connect(address).unwrap();

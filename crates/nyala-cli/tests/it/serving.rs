@@ -1,4 +1,4 @@
-//! Many at once: who waits, who is refused, what is seen of it, and that every end frees everything.
+//! Many queries at once: waiting, refusals, their metrics, and that every end of a query frees its resources.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use nyala_model::config::{Config, GroupConfig};
 use crate::batch;
 use crate::harness::TestEngine;
 
-/// Would take hours; its first rows come at once, and there are more than anybody takes.
+/// Would take hours; its first rows come at once, and there are more than any test reads.
 const ENDLESS: &str = "SELECT a.n + b.n + c.n FROM big a, big b, big c";
 /// Would take hours and gives its only row at the end.
 const HEAVY: &str = "SELECT count(*) FROM big a, big b, big c WHERE a.n + b.n + c.n > 7";
@@ -116,7 +116,7 @@ async fn one_user_cannot_take_all_slots() {
     let holding = rows(&first, HEAVY).await.unwrap();
     let waiting = tokio::spawn(async move { rows(&second, LARGE).await?.collect().await });
     until(&test, QUEUED, "1").await;
-    // Who asks here is another user.
+    // This session belongs to another user.
     assert_eq!(value(&test, LARGE).await, "39998");
     assert_eq!(value(&test, QUEUED).await, "1");
     drop(holding);
@@ -144,7 +144,7 @@ async fn groups_go_by_setting_user_and_schema() {
     let running =
         |group: &str| format!("SELECT running FROM system.resource_groups WHERE resource_group = '{group}'");
     let ann = session(&test);
-    // Who somebody is goes before where.
+    // The user takes precedence over the schema.
     ann.set("search_path", "sales").unwrap();
     let held = rows(&ann, &HEAVY.replace("big", "public.big")).await.unwrap();
     until(&test, &running("people"), "1").await;
@@ -164,7 +164,7 @@ async fn groups_go_by_setting_user_and_schema() {
     assert_eq!(nobody.setting("nyala.resource_group").as_deref(), Some(""), "it stays as it was");
 }
 
-/// Without, whoever sends much could take the slots that are kept for others.
+/// Without this rule a busy client could take the slots that are reserved for others.
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_with_roles_are_chosen_by_their_members_only() {
     let test = engine(|config| {
@@ -210,7 +210,7 @@ async fn a_killed_query_ends_and_is_logged_as_such() {
     assert_eq!(rows(&other, "SELECT 1").await.unwrap().collect().await.unwrap().len(), 1);
 }
 
-/// Nobody polls its rows, so that nobody but who computes them can see that it must end.
+/// No client polls its rows, so that only the computing thread can notice the kill.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_query_gives_its_slot_back_though_its_client_reads_nothing() {
     let test = engine(one_slot).await;
@@ -250,13 +250,13 @@ async fn the_log_tells_how_statements_ended() {
     until(&test, &ended("INSERT INTO noted VALUES"), "finished").await;
     until(&test, &ended("CREATE LIVE TABLE noted"), "finished").await;
     until(&test, &ended("INSERT INTO noted SELECT"), "failed").await;
-    // Also if all was read before it failed, and what is read to be written is given to nobody.
+    // Also if all rows were read before it failed; rows that are read to be written do not count as returned.
     let given = test.engine.stats().rows_returned;
     let returning = "INSERT INTO noted SELECT n, n + 1 FROM big RETURNING 1 / (n - n) AS too_late";
     assert!(test.try_run(returning).await.is_err());
     assert_eq!(test.engine.stats().rows_returned, given);
     until(&test, &ended("too_late"), "failed").await;
-    // So do those that cannot be planned, or not even parsed; what may be a password is nobody's to read.
+    // So do statements that cannot be planned or parsed; possible passwords are masked.
     for failing in
         ["SELECT absent FROM noted", "SELEC 7", "CREATE ROLE someone LOGIN PASSWORD 'open sesame' NOW"]
     {
@@ -302,7 +302,7 @@ async fn a_client_that_takes_no_rows_is_named_by_the_watchdog() {
     let mut stream = rows(&other, ENDLESS).await.unwrap();
     stream.next().await.unwrap().unwrap();
     until(&test, "SELECT waits_for FROM system.stuck WHERE what LIKE '%b.n + c.n%'", "the client").await;
-    // It goes on as if nothing had been.
+    // The session goes on as before.
     for _ in 0..20 {
         stream.next().await.unwrap().unwrap();
     }
@@ -374,7 +374,7 @@ async fn whatever_ends_a_query_frees_all_it_held() {
     assert!(spilled.is_empty(), "{spilled:?}");
 }
 
-/// Operators give back memory when they next look up, soon after their query has ended.
+/// Operators release memory at their next check, soon after their query has ended.
 async fn freed(test: &TestEngine) {
     for _ in 0..3000 {
         if test.engine.stats().memory_reserved_bytes == 0 {
@@ -394,7 +394,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// It runs the query, so it takes what the query would take.
+/// EXPLAIN ANALYZE runs the query, so it needs the same slot.
 #[tokio::test(flavor = "multi_thread")]
 async fn explain_analyze_waits_for_a_slot() {
     let test = engine(|config| {

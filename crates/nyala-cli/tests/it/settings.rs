@@ -5,7 +5,7 @@ use tokio_postgres::NoTls;
 
 use crate::server::Server;
 
-/// Options of DataFusion that break every later query, or change what queries mean.
+/// Options of DataFusion that break every later query, or change the meaning of queries.
 const OTHERS: [(&str, &str); 12] = [
     ("datafusion.optimizer.max_passes", "0"),
     ("datafusion.optimizer.skip_failed_rules", "true"),
@@ -21,7 +21,7 @@ const OTHERS: [(&str, &str); 12] = [
     ("datafusion.sql_parser.dialect", "mysql"),
 ];
 
-/// Values that a setting does not take, and what it says then.
+/// Invalid values of settings, and the error messages.
 const WRONG: [(&str, &str, &str); 10] = [
     ("datafusion.execution.batch_size", "0", "from 1 to 65536"),
     ("datafusion.execution.batch_size", "-1", "from 1 to 65536"),

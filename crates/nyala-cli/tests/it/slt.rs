@@ -1,4 +1,4 @@
-//! The page of rewrite rules, shown by files of records: what EXPLAIN says of each example, and that the
+//! The page of rewrite rules, shown by files of records: EXPLAIN's output for each example, and that the
 //! tables give the same answer.
 
 mod page;
@@ -40,7 +40,7 @@ async fn tables() -> TestEngine {
     test
 }
 
-/// A table whose files declare that a column is never null.
+/// A table with files that declare that a column is never null.
 fn lines() -> RecordBatch {
     let schema = Schema::new(vec![
         Field::new("line", DataType::Int64, false),

@@ -15,7 +15,7 @@ fn server() -> Server {
     ])
 }
 
-/// Each must be refused, with these words.
+/// Statements that must be refused, with these words.
 fn check_refused(server: &Server, bombs: &[(String, &str)]) {
     for (sql, words) in bombs {
         let response = server.post(&json!({ "sql": sql }).to_string());

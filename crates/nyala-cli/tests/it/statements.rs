@@ -1,4 +1,4 @@
-//! Statements around tables, schemas and settings, and what goes wrong with them.
+//! Statements around tables, schemas and settings, and their errors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -214,7 +214,7 @@ async fn monstrous_texts_end_within_seconds_and_harm_nobody() {
     test.error(&vec!["SELECT 1"; 50_000].join(" UNION ALL "), limit, "SELECTs").await;
     test.error(&"(".repeat(1 << 20), limit, "brackets").await;
     test.error(&format!("SELECT '{}'", "x".repeat(100 << 20)), limit, "bytes").await;
-    // What the limits let through must run.
+    // Statements within the limits must run.
     let begin = Instant::now();
     test.run(&format!("SELECT {} FROM t", vec!["id"; 250].join("+"))).await;
     test.run(&format!(
@@ -311,7 +311,7 @@ async fn the_stricter_of_two_conditions_wins_whichever_side_the_constant_is_on()
     }
 }
 
-/// Names and types alone take seconds: each query of the list stands for twice what the one before does.
+/// Names and types alone take seconds: each query of the list uses the one before twice.
 fn slow_to_prepare() -> String {
     let mut sql = "WITH c0 AS (SELECT 1 AS a, 2 AS b)".to_owned();
     for level in 1..18 {
@@ -349,7 +349,7 @@ async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
     assert_eq!(row[0], "killed");
     assert!(0 < took && 0 < planning && u128::from(took) < begun.elapsed().as_micros(), "{row:?}");
 
-    // What is only prepared did not run.
+    // A statement that is only prepared does not run.
     let total = || test.engine.stats().queries_total;
     let before = total();
     let statement = test.session.parse("SELECT 41 + 1").unwrap().remove(0);

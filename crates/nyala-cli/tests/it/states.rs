@@ -101,7 +101,7 @@ async fn every_supported_aggregate_answers_from_its_states() {
         test.check_hit(&format!("SELECT product, {measure} FROM sales GROUP BY product")).await;
         test.check_hit(&format!("SELECT {measure} FROM sales WHERE product > 99")).await;
     }
-    // Digests depend on the order of merging: near is what they promise.
+    // Digests depend on the order of merging, and are approximate.
     for measure in MEASURES.iter().filter(|m| digest(m)) {
         let sql = format!("SELECT {measure} FROM sales");
         assert!(test.explain(&sql).await.contains("answered from cube"));

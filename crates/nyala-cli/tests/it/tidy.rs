@@ -1,6 +1,6 @@
-//! ARCHITECTURE.md, checked: what the compiler lets pass and the architecture does not.
+//! Checks the rules of ARCHITECTURE.md that the compiler does not enforce.
 //!
-//! Each rule reads the repository as text and tells file, line and what to do. Each has a test of its own
+//! Each rule reads the repository as text and reports file, line and remedy. Each has a test of its own
 //! that feeds it something bad: a rule that cannot fail checks nothing.
 
 mod checks;
@@ -131,7 +131,7 @@ fn modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
     broken
 }
 
-/// What a file at `path` within its crate uses above its floor.
+/// The modules above its floor that a file at `path` within its crate uses.
 fn arrows_up(file: &File, path: &str, modules: Floors) -> Vec<String> {
     let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
     let Some(allowed) = allowed_by(modules, own) else {

@@ -50,7 +50,7 @@ fn served(folder: &Path, scale: &str) -> Server {
     Server::start(&data_dir)
 }
 
-/// What the page says of a query.
+/// A query's line on the page.
 struct Line {
     name: String,
     sql: String,
@@ -81,7 +81,7 @@ fn page() -> Vec<Line> {
         .collect()
 }
 
-/// What stands in single or double backticks, the latter around texts that have backticks themselves.
+/// The texts in single or double backticks, the latter around texts that have backticks themselves.
 fn in_backticks(cell: &str) -> Vec<String> {
     let mark = if cell.contains("``") { "``" } else { "`" };
     cell.split(mark).skip(1).step_by(2).map(|text| text.trim().to_owned()).collect()

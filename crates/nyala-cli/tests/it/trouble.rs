@@ -1,5 +1,5 @@
-//! Builds and cuboids that meet what should not be: states of another version, files that become something
-//! else, a rebuild on the heels of one that failed.
+//! Builds and cuboids in unexpected situations: states of another version, files that become something
+//! else, a rebuild right after one that failed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ async fn reopen_snapshot(test: &TestEngine) {
     test.run("CREATE SCHEMA other").await;
 }
 
-/// Whatever another version wrote into the catalog: it is left alone.
+/// A state version in the catalog that this version does not know: its states are never read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_version_that_is_not_known_is_never_read() {
     let test = sales(1000).await;
@@ -75,7 +75,7 @@ async fn a_state_version_that_is_not_known_is_never_read() {
     test.check_hit(DISTINCT).await;
 }
 
-/// Whatever another version wrote into a file that the catalog takes for ours.
+/// A file with states of a version that differs from the version in the catalog.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_state_of_an_unknown_layout_ends_in_an_error_that_names_it() {
     let test = sales(1000).await;
@@ -122,7 +122,7 @@ async fn a_state_of_an_unknown_layout_ends_in_an_error_that_names_it() {
     test.check_hit(DISTINCT).await;
 }
 
-/// The same file under another name, with a version of states that nobody knows.
+/// The same file under another name, with an unknown version of states.
 fn tampered(folder: &Path, file: &CuboidFile) -> CuboidFile {
     let read = std::fs::File::open(folder.join(&file.name)).unwrap();
     let reader = ParquetRecordBatchReaderBuilder::try_new(read).unwrap().build().unwrap();
@@ -223,7 +223,7 @@ fn replace(with: &Path, file: &Path) {
     std::fs::rename(beside, file).unwrap();
 }
 
-/// What a failed build leaves is deleted in the background; a build that begins meanwhile must not take it up.
+/// Files of a failed build are deleted in the background; a build that begins meanwhile must not reuse them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_on_the_heels_of_a_failed_build_keeps_its_files() {
     let test = sales(300_000).await;
@@ -231,7 +231,7 @@ async fn a_rebuild_on_the_heels_of_a_failed_build_keeps_its_files() {
     for _ in 0..20 {
         let session = test.engine.session(Default::default());
         let building = tokio::spawn(async move { session.query("BUILD CUBE c").await.map(|_| ()) });
-        // Cuboids that are finished are what could be taken up.
+        // Only finished cuboids could be reused.
         let done = || test.engine.build_progress().iter().any(|job| job.cuboids_done > 0);
         while !building.is_finished() && !done() {
             tokio::task::yield_now().await;

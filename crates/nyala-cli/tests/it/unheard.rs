@@ -1,4 +1,4 @@
-//! The process when nobody reads what it writes, or answers what it asks.
+//! The process without a reader of its output, or an answer to its requests.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Both fail if it has ended, which is what is wanted.
+        // Both fail if the process has already ended, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Pipes end when a log is rotated or a terminal closed. What is written then is lost, and nothing else.
+/// Pipes end when a log is rotated or a terminal closed. Only the output after that is lost.
 #[test]
 fn a_server_goes_on_when_nobody_reads_its_output_any_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,14 +61,14 @@ fn a_client_can_leave_a_server_that_does_not_answer() {
     socket.read_exact(&mut request).unwrap();
     socket.write_all(b"N").unwrap();
     read_until(&mut socket, b"database\0nyala\0");
-    // It is let in, and may ask.
+    // The client is logged in, and may send a query.
     socket.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
     read_until(&mut socket, b"SELECT 'asked'");
     client.signal("INT");
-    // It wants to cancel, and nobody answers that either.
+    // The client asks to cancel, and the server does not answer that either.
     let (_canceling, _) = door.accept().unwrap();
     eventually("it ends", PATIENCE, || {
-        // It may end meanwhile: then there is nobody to signal.
+        // It may end meanwhile: then there is no process to signal.
         let id = client.id().to_string();
         let signaled = client.is_running()
             && Command::new("sh").args(["-c", "kill -s INT \"$1\"", "sh", &id]).status().is_ok();
@@ -79,7 +79,7 @@ fn a_client_can_leave_a_server_that_does_not_answer() {
     assert!(finished.stderr.contains("cancelled, but has not ended"), "{finished:?}");
 }
 
-/// Both wait for each other then: the server for rows, which `nyala sql` cannot send.
+/// Without a check both would wait for each other: the server for rows, which `nyala sql` cannot send.
 #[test]
 fn a_copy_that_waits_for_rows_is_ended_and_the_next_step_is_told() {
     let server = Server::empty(&[]);
@@ -101,7 +101,7 @@ fn read_until(socket: &mut TcpStream, words: &[u8]) {
     }
 }
 
-/// A folder that is not the one that was meant would be served as an empty database.
+/// A mistaken folder would be served as an empty database.
 #[test]
 fn a_variable_that_cannot_be_read_is_told() {
     let refused = try_run(nyala(&["config"]).env("NYALA_DATA_DIR", OsStr::from_bytes(b"/data/\xff")));

@@ -1,4 +1,4 @@
-//! What is done to cubes without being asked: retention, merges, refreshes; and jobs that do it.
+//! Background maintenance of cubes: retention, merges, refreshes; and its jobs.
 
 use std::task::Poll;
 
@@ -186,7 +186,7 @@ async fn a_job_is_cancelled_by_its_number() {
     check_all(&test).await;
 }
 
-/// What a future gives within so many turns; it is dropped if that is nothing.
+/// The output of a future within so many polls; after that the future is dropped.
 async fn within<T>(turns: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = turns;
@@ -201,7 +201,7 @@ async fn within<T>(turns: usize, future: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Whatever a statement waits for when it is given up, its job has an end, and its space is given back.
+/// At every point where a statement can be given up, its job ends, and its space is given back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_is_given_up_at_any_moment_leaves_no_job_that_runs() {
     let test = sales(|config| config.cubes.check_files_ms = 100).await;

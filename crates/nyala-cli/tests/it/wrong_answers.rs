@@ -1,4 +1,4 @@
-//! Queries that once had a wrong answer, each with the right one: what looks alike and is not the same.
+//! Queries that once had a wrong answer, each with the right one: they look like another query, but differ in meaning.
 
 use std::time::Duration;
 
@@ -211,7 +211,7 @@ async fn a_prepared_statement_follows_the_time_zone() {
     assert_eq!(execute(&test, &prepared).await, [[NOON_UTC]]);
 }
 
-/// What HTTP clients have taught the engine is not asked of it before PostgreSQL's functions have their values.
+/// A plan cached for HTTP clients is looked up only after PostgreSQL's session functions have got their values.
 #[tokio::test]
 async fn a_session_function_has_one_value_at_one_door() {
     let server = Server::empty(&[]);
@@ -296,7 +296,7 @@ async fn casts_are_not_left_out_where_they_change_what_is_equal() {
         let sql = format!("SELECT sum(id) FROM t WHERE {condition}");
         test.check_hit(&sql).await;
         assert_eq!(test.run(&sql).await, [[expected]], "{sql}");
-        // What is not a value of the other type is compared in another way each time.
+        // The comparison with a literal of another type depends on its value, so that no plan is cached.
         assert_eq!(becomes_ready(&test, &sql).await, !condition.ends_with("= 2.5"), "{sql}");
         assert_eq!(test.run(&sql).await, [[expected]], "ready: {sql}");
         let beside = format!("SELECT sum(id) FROM (SELECT id, {condition} AS fits FROM t) WHERE fits");

@@ -29,17 +29,17 @@ use crate::bench::workload::{Query, Value};
 pub struct HttpTarget {
     authority: Authority,
     mode: Mode,
-    /// There if the server is to be reached by HTTPS.
+    /// Set if the URL asks for HTTPS.
     connector: Option<Connector>,
 }
 
 impl HttpTarget {
-    /// Reads what follows `http://`.
+    /// Parses the rest of a URL after `http://`.
     pub fn parse(rest: &str, mode: Mode) -> Result<Self> {
         Ok(Self { authority: authority("http", rest, 80, mode)?, mode, connector: None })
     }
 
-    /// Reads what follows `https://`. `ca` names a file of authorities to trust instead of the system's.
+    /// Parses the rest of a URL after `https://`. `ca` names a file of authorities to trust instead of the system's.
     pub fn parse_encrypted(rest: &str, mode: Mode, ca: Option<&Path>) -> Result<Self> {
         let authority = authority("https", rest, 443, mode)?;
         let connector = Connector::new(&Policy::verified(ca), b"http/1.1")?;
@@ -69,7 +69,7 @@ impl HttpTarget {
     }
 }
 
-/// Host and port of what follows the scheme.
+/// Host and port of the rest of a URL after the scheme.
 fn authority(scheme: &str, rest: &str, default_port: u16, mode: Mode) -> Result<Authority> {
     if mode == Mode::Prepared {
         return Err(Hinted::error("HTTP cannot prepare statements", "use `--mode extended`"));
@@ -97,7 +97,7 @@ type Socket = Box<dyn Duplex>;
 
 type Driver = Pin<Box<Connection<TokioIo<Socket>, Full<Bytes>>>>;
 
-/// A connection, driven by whoever waits for an answer.
+/// A connection, polled by the client that waits for its answer.
 pub struct Http {
     target: HttpTarget,
     sender: SendRequest<Full<Bytes>>,
@@ -121,8 +121,8 @@ impl Http {
         let result = match first {
             Some(result) => result,
             None => {
-                // It ends together with a last answer, which is then there already. A request that waits for its turn
-                // would do so for ever, unless the other end of its queue is dropped.
+                // The connection ends together with a last answer, which has arrived by then. A queued request would
+                // wait for ever, unless the other end of its queue is dropped.
                 *driver = None;
                 work.await
             }
@@ -176,7 +176,7 @@ async fn exchange(
     Ok((status, response.into_body().collect().await?.to_bytes()))
 }
 
-/// What an answer must have. Values are read past: they have no size in memory.
+/// The required parts of an answer. Values are skipped: they have no size in memory.
 #[derive(Deserialize)]
 struct Document {
     columns: Vec<IgnoredAny>,

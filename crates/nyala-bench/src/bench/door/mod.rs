@@ -34,7 +34,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Checks a row against what is known of the answer's columns.
+/// Checks a row against the known number of the answer's columns.
 fn same_width(known: &mut Option<usize>, columns: usize) -> Result<(), Failure> {
     match *known.get_or_insert(columns) {
         known if known == columns => Ok(()),

@@ -74,7 +74,7 @@ pub enum Connection {
 }
 
 impl Connection {
-    /// What the server says of itself, if the protocol lets it.
+    /// The server's version, if the protocol reports it.
     pub fn server_version(&self) -> Option<String> {
         match self {
             Self::Postgres(connection) => connection.server_version(),

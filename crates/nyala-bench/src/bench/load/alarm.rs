@@ -1,4 +1,4 @@
-//! A limit in time for one thing after another.
+//! Timeouts for the queries of one task, one after the other.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -8,9 +8,9 @@ use std::time::Instant;
 use tokio::task::unconstrained;
 use tokio::time::{Sleep, sleep_until};
 
-/// Ends what takes too long, in one task. It is set anew only when it rings, mostly for something that ended long ago: a
-/// timer for each query would be entered between those of other clients and taken out again, which takes the lock of all
-/// timers twice and, with many clients, memory that no cache holds. For the same reason it is not looked at before it rings.
+/// A timeout for the queries of one task. It is set anew only when it rings, mostly for a query that ended long ago: a
+/// timer for each query would be inserted between those of other clients and removed again, which takes the lock of all
+/// timers twice and, with many clients, memory that no cache holds. For the same reason it is not polled before it rings.
 pub struct Alarm {
     timer: Pin<Box<Sleep>>,
     /// When the timer rings.
@@ -20,12 +20,12 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// One that rings first at about this time.
+    /// An alarm that rings first at about this time.
     pub fn at(time: Instant) -> Self {
         Self { timer: Box::pin(sleep_until(time.into())), rings: time, watched: false }
     }
 
-    /// What `work` gives; none if it does not by `end`.
+    /// The output of `work`; none if it is not done by `end`.
     pub async fn within<T>(&mut self, end: Instant, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
         let within = poll_fn(|context| match work.as_mut().poll(context) {
@@ -42,7 +42,7 @@ impl Alarm {
         if self.watched && Instant::now() < self.rings {
             return Poll::Pending;
         }
-        // Also if the work has used up the turn of its task: it may at each.
+        // Polled even if the work has used up the task's budget, as it may at each poll.
         while pin!(unconstrained(self.timer.as_mut())).poll(context).is_ready() {
             if end <= self.rings {
                 return Poll::Ready(());
@@ -72,7 +72,7 @@ mod tests {
     const MOMENT: Duration = Duration::from_millis(30);
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Whether what takes `work` ends within `limit`; the alarm must not ring before.
+    /// Whether a sleep of length `work` ends within `limit`; the alarm must not ring before.
     async fn ends(alarm: &mut Alarm, limit: Duration, work: Duration) -> bool {
         let begun = Instant::now();
         let within = alarm.within(begun + limit, sleep(work));

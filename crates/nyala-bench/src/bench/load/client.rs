@@ -13,7 +13,7 @@ use crate::bench::workload::{Query, Random, Workload};
 /// How long a client waits in a closed loop when it could not connect.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What the clients of a run share.
+/// State that the clients of a run share.
 pub struct Shared {
     pub target: Target,
     pub workload: Arc<Workload>,
@@ -30,7 +30,7 @@ pub struct Times {
     pub from: Instant,
     /// Queries due from here on are not begun.
     pub until: Instant,
-    /// What is not answered by then is left.
+    /// Queries that are not answered by then count as unfinished.
     pub deadline: Instant,
     /// Longest wait for one answer.
     pub timeout: Duration,
@@ -50,8 +50,8 @@ impl Client {
         Self { shared, connection, random, alarm }
     }
 
-    /// Asks until there is nothing more to ask. Gives its connection back, so that what the server holds can be read
-    /// with every client connected: a server that has a process for each connection holds less without them.
+    /// Asks until no query is due any more. Returns its connection, so that the server's memory can be measured with
+    /// every client connected: a server that has a process for each connection holds less without them.
     pub async fn run(mut self) -> Option<Connection> {
         let shared = Arc::clone(&self.shared);
         while let Some(due) = shared.pace.next(shared.times.until).await {
@@ -94,8 +94,8 @@ impl Client {
     }
 }
 
-/// Asks over `connection`; if there is none, or the server has closed it, over a new one. What few queries need is in
-/// boxes: a client that waits is to be small, because that of a thousand of them is in no processor's cache.
+/// Asks over `connection`; if there is none, or the server has closed it, over a new one. State that few queries need
+/// is boxed: a waiting client must be small, because a thousand large ones fit no processor's cache.
 async fn answer(
     target: &Target,
     connection: &mut Option<Connection>,

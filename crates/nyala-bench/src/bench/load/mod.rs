@@ -1,4 +1,4 @@
-//! One run: clients that ask for a while, and what came of it.
+//! One run: clients that ask for a while, and the measured results.
 
 mod alarm;
 mod client;

@@ -2,7 +2,7 @@
 //!
 //! In a closed loop a client asks again as soon as it has its answer: a slow server is asked less, and its
 //! worst moments count once for each client, however long they last. With a fixed rate queries are due at
-//! times that do not depend on the server. Clients take whatever is due next, and the time of a query
+//! times that do not depend on the server. A free client takes the next due query, and the time of a query
 //! counts from when it was due, also if every client was busy then (Tene, "How not to measure latency").
 
 use std::sync::Arc;
@@ -103,7 +103,7 @@ impl Drop for Clock {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It has nothing to tell: it only sleeps and counts.
+            // The thread has no result: it only sleeps and counts.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! What became of the queries of a run.
+//! Outcomes and latencies of the queries of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -56,7 +56,7 @@ impl Latencies {
     }
 }
 
-/// What became of one query, or of all.
+/// Counts and latencies of one query, or of all.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// Answered queries, from when they were due to the end of the answer; and those that were not answered
@@ -77,7 +77,7 @@ impl Tally {
         Ok(Self { latencies: Latencies::new()?, handled: 0, errors: 0, unfinished: 0, rows: 0 })
     }
 
-    /// Counts what became of `other` queries, too.
+    /// Adds the counts and latencies of `other`.
     pub fn add(&mut self, other: &Self) -> Result<()> {
         self.latencies.add(&other.latencies)?;
         self.handled += other.handled;
@@ -101,7 +101,7 @@ pub enum Outcome {
     Unfinished,
 }
 
-/// Takes down what clients report.
+/// Records the outcomes that clients report.
 pub struct Recorder {
     queries: Vec<Mutex<Tally>>,
     /// Columns of each query's answers: the first answer decides for the others.
@@ -119,7 +119,7 @@ impl Recorder {
         })
     }
 
-    /// Takes down how a query ended, `waited` after it was due.
+    /// Records how a query ended, `waited` after it was due.
     pub fn record(&self, query: usize, waited: Duration, outcome: Outcome) {
         let Some(tally) = self.queries.get(query) else { return };
         let mut tally = lock(tally);
@@ -168,12 +168,12 @@ impl Recorder {
         *messages.entry(message).or_default() += 1;
     }
 
-    /// What became of each query.
+    /// The tally of each query.
     pub fn queries(&self) -> Vec<Tally> {
         self.queries.iter().map(|tally| lock(tally).clone()).collect()
     }
 
-    /// What became of all of them.
+    /// The tally of all queries.
     pub fn total(&self) -> Result<Tally> {
         let mut total = Tally::new()?;
         for tally in &self.queries {
@@ -188,7 +188,7 @@ impl Recorder {
     }
 }
 
-/// A client that panicked has told nothing half: each change under a lock is whole.
+/// A client that panicked leaves no partial record: each change under a lock is complete.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Connects clients, lets them ask, and gathers what they report.
+//! Connects clients, lets them ask, and gathers their reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::bench::workload::{Random, Workload};
 pub struct Load {
     /// Clients, each with a connection of its own.
     pub clients: usize,
-    /// Queries a second that are due, whatever the server does; none: each client asks again when it has
+    /// Queries a second that are due, however slow the server is; none: each client asks again when it has
     /// its answer.
     pub per_second: Option<f64>,
     /// How long clients ask before anything is measured.
@@ -35,7 +35,7 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What came of a run, or of several.
+/// The results of a run, or of several.
 #[derive(Debug)]
 pub struct Measured {
     /// How the server was loaded.
@@ -46,7 +46,7 @@ pub struct Measured {
     pub queries: Vec<Tally>,
     /// Messages of errors, and how often each came.
     pub errors: BTreeMap<String, u64>,
-    /// What client and server used.
+    /// CPU time and memory of client and server.
     pub usage: Usage,
 }
 
@@ -135,7 +135,7 @@ pub async fn run_both(
         run_from(start, own, target, workload, load, server),
         run_from(start, theirs, target, beside, others, None)
     )?;
-    // It is of both, and nobody knows whose.
+    // The CPU time is the sum of both runs, which cannot be told apart.
     (one.usage.client_cpu, one.usage.server_cpu) = (None, None);
     Ok((one, other))
 }
@@ -169,13 +169,13 @@ async fn run_from(
         .collect();
     let usage = watch(from, until, &shared.progress, server).await;
     for client in clients {
-        // What the server holds was read: now they disconnect.
+        // The server's memory has been measured: now the clients disconnect.
         drop(client.await.context("a client died")?);
     }
     gather(load, &shared, usage)
 }
 
-/// Connections for all clients. Who gets none tries again when it is to ask, and that counts.
+/// Connections for all clients. A client without one tries again at its next query, and that time counts.
 async fn connect(target: &Target, clients: usize, timeout: Duration) -> Vec<Option<Connection>> {
     let connecting = (0..clients).map(|_| async {
         let connected = tokio::time::timeout(timeout, target.connect()).await;

@@ -1,4 +1,4 @@
-//! A server that stalls, and servers that refuse: what must be seen is seen.
+//! A server that stalls, and servers that refuse: the results must show both.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -56,9 +56,9 @@ async fn a_closed_loop_sees_what_its_clients_see() {
     assert_eq!(measured.total.rows, measured.total.handled);
 }
 
-/// A steady stream is neither begun nor drained: of two queries the first is due in the warm-up and answered in the
-/// measured second, the other is due then and answered a second after its end. Each counts where it belongs, and the
-/// second is no longer for it.
+/// Of two queries the first is due in the warm-up and answered in the measured second, the other is due in that second
+/// and answered a second after its end. The first counts for throughput, the other for latency, and the measured time
+/// is no longer because of it.
 #[tokio::test]
 async fn throughput_is_what_is_answered_in_the_measured_time() {
     let warmup = Duration::from_millis(200);
@@ -94,7 +94,7 @@ async fn what_the_server_refuses_is_an_error_and_not_handled() {
     assert!(measured.errors.contains_key("an answer of 2 columns instead of 1"), "{:?}", measured.errors);
 }
 
-/// What is never answered counts with the time it waited, instead of not at all.
+/// An unanswered query counts with the time it waited, instead of not at all.
 #[tokio::test]
 async fn a_server_that_never_answers_leaves_everything_unfinished() {
     let measured = measure(Load { drain: Duration::ZERO, ..load(Some(100.0), 3) }, |_, client| async move {
@@ -210,7 +210,7 @@ async fn respond(client: &mut TcpStream, status: &str, body: &str) {
     let _ = client.write_all(response.as_bytes()).await;
 }
 
-/// As proxies do after so many answers: whoever asks then connects anew, which is no error.
+/// As proxies do after so many answers: the client connects anew for its next query, which is no error.
 #[tokio::test]
 async fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
     let load = Load { timeout: Duration::from_secs(3), ..load(Some(100.0), 2) };
@@ -222,7 +222,7 @@ async fn a_connection_that_the_server_closes_after_an_answer_is_replaced() {
     assert_eq!((measured.total.handled, measured.total.errors), (100, 0), "{:?}", measured.errors);
 }
 
-/// Without a word, while nothing is asked.
+/// The server closes the connection while it is idle.
 #[tokio::test]
 async fn a_connection_that_the_server_closes_between_two_queries_is_replaced() {
     let load = Load { timeout: Duration::from_secs(3), ..load(Some(2.0), 1) };

@@ -1,4 +1,4 @@
-//! What client and server used while queries were measured.
+//! CPU time and memory of client and server while queries were measured.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct Usage {
     pub server_cpu: Option<Duration>,
     /// Proportional set size of the server at the end, with every client connected.
     pub server_memory_bytes: Option<u64>,
-    /// What the server held in the course of a long run.
+    /// Memory, threads, files and progress of the server in the course of a long run.
     pub course: Vec<Held>,
 }
 
@@ -48,7 +48,7 @@ impl Usage {
     }
 }
 
-/// What a server holds at one moment.
+/// Memory, threads, files and progress of a server at one moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Held {
     /// Seconds from the begin of the measured time.
@@ -79,7 +79,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Takes note of how a query ended.
+    /// Counts a query by its outcome.
     pub fn count(&self, outcome: &Outcome) {
         self.ended.fetch_add(1, Ordering::Relaxed);
         let kind = if matches!(outcome, Outcome::Handled(_)) { &self.handled } else { &self.errors };
@@ -91,7 +91,7 @@ impl Progress {
 const LONG_RUN: Duration = Duration::from_secs(30);
 /// Looks at a run of less than twenty minutes.
 const LOOKS: u32 = 120;
-/// Longest time between two looks: what comes and goes within a minute shall be seen in a run of hours too.
+/// Longest time between two looks: a peak shorter than a minute must be seen in a run of hours, too.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A moment.

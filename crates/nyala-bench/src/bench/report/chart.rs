@@ -22,9 +22,9 @@ pub enum Scale {
 
 /// Lines over places at even distances.
 pub struct Chart<'a> {
-    /// What is drawn, for those who cannot see it.
+    /// The caption, also for screen readers.
     pub title: &'a str,
-    /// What the places are.
+    /// Label of the horizontal axis.
     pub axis: &'a str,
     /// Names of the places.
     pub places: Vec<String>,

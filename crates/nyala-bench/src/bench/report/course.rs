@@ -1,10 +1,10 @@
-//! What a server held and did in the course of a long run, as charts.
+//! Charts of a server's memory, threads, files, throughput and errors in the course of a long run.
 
 use super::chart::{Chart, Scale};
 use super::document::{Report, RunReport};
 use crate::bench::load::Held;
 
-/// What the server held and did in the course of each long run.
+/// The charts of each long run.
 pub fn courses(report: &Report) -> String {
     let long = report.runs.iter().filter(|run| !run.course.is_empty());
     let section = |run: &RunReport| {

@@ -22,7 +22,7 @@ pub struct Report {
     pub tool_version: &'static str,
     /// When it began, in UTC.
     pub date: String,
-    /// What was asked how.
+    /// Server, workload and load of the runs.
     pub setup: Setup,
     /// Where this program ran.
     pub machine: Machine,
@@ -30,12 +30,12 @@ pub struct Report {
     pub runs: Vec<RunReport>,
 }
 
-/// What was asked how.
+/// Server, workload and load of the runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Setup {
     /// Protocol, host and port.
     pub server: String,
-    /// What the server says of itself.
+    /// The server's version, if the protocol reports it.
     pub server_version: Option<String>,
     /// Names of the workloads.
     pub workload: String,
@@ -49,7 +49,7 @@ pub struct Setup {
     pub duration_seconds: f64,
     /// How often each number of clients ran, in turns with the others.
     pub rounds: u64,
-    /// Seed of what is drawn.
+    /// Seed of the drawn parameters.
     pub seed: u64,
 }
 
@@ -66,13 +66,13 @@ pub struct RunReport {
     pub per_second: f64,
     /// The same, of each round.
     pub rounds_per_second: Vec<f64>,
-    /// What the path allows.
+    /// The measured limit of the path to the server.
     pub ceiling: Option<Ceiling>,
-    /// What ran beside it; none for a run that had the server for itself.
+    /// The load beside it; none for a run that had the server for itself.
     pub beside: Option<Beside>,
-    /// What it cost.
+    /// CPU time and memory.
     pub cost: Cost,
-    /// What the server held in the course of a long run.
+    /// Memory, threads, files and progress of the server in the course of a long run.
     pub course: Vec<Held>,
     /// Messages of errors, and how often each came.
     pub error_messages: BTreeMap<String, u64>,
@@ -217,7 +217,7 @@ impl RunReport {
 }
 
 impl Beside {
-    /// What came of `measured` beside `run`, which is compared with the `quiet` one.
+    /// The results of the load `measured` beside `run`, which is compared with the `quiet` run.
     pub fn of(measured: &Measured, workload: &Workload, run: &RunReport, quiet: &RunReport) -> Self {
         Self {
             workload: workload.name.clone(),
@@ -232,7 +232,7 @@ impl Beside {
 }
 
 impl Ceiling {
-    /// What a run of `SELECT 1` reached.
+    /// Throughput and CPU time of a run of `SELECT 1`.
     pub fn of(measured: &Measured) -> Self {
         let cost = Cost::of(&measured.usage);
         Self {

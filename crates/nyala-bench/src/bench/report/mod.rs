@@ -1,4 +1,4 @@
-//! What a run tells: on the terminal, as JSON, and as a page with charts.
+//! The report of a run: on the terminal, as JSON, and as a page with charts.
 
 mod chart;
 mod course;

@@ -1,6 +1,6 @@
 //! Workloads that come with the program.
 
-/// The queries of the Star Schema Benchmark, with parameters that keep what each of them asks.
+/// The queries of the Star Schema Benchmark, with parameters that keep the meaning of each query.
 const SSB: &str = include_str!("../../../../../benchmarks/serving/ssb.sql");
 
 /// The same queries on cuboids that PostgreSQL holds as tables.

@@ -32,7 +32,7 @@ pub enum Source {
 pub struct Product {
     /// Whether it is taken away.
     pub negative: bool,
-    /// What is multiplied.
+    /// The factors.
     pub factors: Vec<Factor>,
 }
 

@@ -14,13 +14,13 @@ use super::{builtin, declaration};
 /// The queries of a run.
 #[derive(Debug)]
 pub struct Workload {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// At least one.
     pub queries: Vec<Query>,
 }
 
-/// Reads what was named: workloads that come with the program, files, and folders of `.sql` files.
+/// Reads the named workloads: those that come with the program, files, and folders of `.sql` files.
 pub fn read(names: &[String]) -> Result<Workload> {
     let mut queries = Vec::new();
     for name in names {
@@ -39,7 +39,7 @@ pub fn read(names: &[String]) -> Result<Workload> {
     Ok(Workload { name: names.join(", "), queries })
 }
 
-/// The workload that shows what the path to a server costs.
+/// The workload that measures the cost of the path to a server.
 pub fn select_one() -> Result<Workload> {
     let query = Query::new("SELECT 1", Some(1), "SELECT 1", &[])?;
     Ok(Workload { name: "SELECT 1".to_owned(), queries: vec![query] })

@@ -1,6 +1,6 @@
-//! What is asked: queries with parameters that are drawn anew for each execution.
+//! Workloads: queries with parameters that are drawn anew for each execution.
 //!
-//! A file holds statements that end with `;`. Comments before a statement say what it is; before the first
+//! A file holds statements that end with `;`. Comments before a statement describe it; before the first
 //! `-- name:` they declare parameters for the whole file:
 //!
 //! ```sql

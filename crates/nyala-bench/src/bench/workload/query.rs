@@ -1,4 +1,4 @@
-//! A statement with holes, and what may be put into them.
+//! A statement with holes, and the parameters that fill them.
 
 use anyhow::{Context, Result, bail};
 
@@ -11,14 +11,14 @@ use super::value::Value;
 /// A query of a workload.
 #[derive(Debug)]
 pub struct Query {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: String,
     /// Columns of its answer, if the file tells.
     pub columns: Option<usize>,
     /// Its text with `$1`, `$2`, … in its holes.
     pub shape: String,
     pieces: Vec<Piece>,
-    /// What is drawn, in this order; nothing that the statement does not need.
+    /// The definitions to draw, in this order; only those that the statement needs.
     definitions: Vec<Definition>,
     /// Parameters of the statement: `$1` is the first.
     slots: Vec<String>,
@@ -39,7 +39,7 @@ impl Query {
         let definitions = needed(&slots, &declared)?;
         let shape = filled(&pieces, |place, out| *out += &format!("${}", place + 1));
         let query = Self { name: name.to_owned(), columns, shape, pieces, definitions, slots };
-        // Whatever can go wrong in drawing goes wrong here: kinds of values do not depend on chance.
+        // Every error of drawing shows here: the types of values do not depend on chance.
         query.draw(&mut Random::of_client(0, 0))?;
         Ok(query)
     }
@@ -80,7 +80,7 @@ fn value_of(drawn: &[(&str, Value)], name: &str) -> Option<Value> {
     drawn.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
 }
 
-/// The name of a hole. What it declares in place is added to what is declared.
+/// The name of a hole. A definition within the hole is added to `declared`.
 fn name_in(hole: &str, declared: &mut Vec<Definition>) -> Result<String> {
     if !hole.contains(':') {
         return Ok(hole.to_owned());
@@ -92,7 +92,7 @@ fn name_in(hole: &str, declared: &mut Vec<Definition>) -> Result<String> {
     Ok(name)
 }
 
-/// What has to be drawn for these parameters: backwards, since a declaration uses what stands before it.
+/// The definitions that these parameters need: searched backwards, since a definition uses earlier ones.
 fn needed(slots: &[String], declared: &[Definition]) -> Result<Vec<Definition>> {
     let mut wanted: Vec<&str> = slots.iter().map(String::as_str).collect();
     let mut chosen = Vec::new();

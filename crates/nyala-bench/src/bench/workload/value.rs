@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is put into a hole.
+/// A value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Sent as `bigint`.
@@ -44,7 +44,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// What stands between single quotes; none if the word is not quoted as a whole.
+/// The text between single quotes; none if the word is not quoted as a whole.
 pub fn unquoted(word: &str) -> Option<String> {
     let inner = word.strip_prefix('\'')?.strip_suffix('\'')?;
     (!inner.replace("''", "").contains('\'')).then(|| inner.replace("''", "'"))

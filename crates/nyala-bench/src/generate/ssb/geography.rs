@@ -32,7 +32,7 @@ const NATIONS: [(&str, &str); 25] = [
     ("UNITED STATES", "AMERICA"),
 ];
 
-/// Where somebody lives, and under which number.
+/// Address and phone number of a customer or supplier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     /// The first nine characters of the nation, filled up with spaces, and a digit.

@@ -36,7 +36,7 @@ pub fn schema() -> SchemaRef {
     ])
 }
 
-/// What all orders of a scale are drawn from.
+/// The sizes and lists from which all orders of a scale are drawn.
 #[derive(Clone)]
 pub struct Orders {
     sizes: Sizes,
@@ -46,7 +46,7 @@ pub struct Orders {
     ship_modes: &'static [&'static str],
 }
 
-/// What the lines of an order have in common.
+/// The columns that the lines of an order share.
 struct Order {
     key: i64,
     customer: i32,
@@ -54,7 +54,7 @@ struct Order {
     priority: &'static str,
 }
 
-/// What a line has of its own. Money is in cents, `discount` and `tax` in per cent.
+/// The columns of one line. Money is in cents, `discount` and `tax` in per cent.
 #[derive(Clone, Copy)]
 struct Line {
     part: i32,
@@ -79,7 +79,7 @@ impl Line {
         6 * retail_price(self.part) / 10
     }
 
-    /// What the customer pays: the revenue and the tax on it.
+    /// The customer's price: the revenue and the tax on it.
     fn charge(&self) -> i32 {
         percent(self.revenue(), 100 + self.tax)
     }
@@ -113,7 +113,7 @@ impl Orders {
         columns.finish()
     }
 
-    /// Order number `number`, counted from 1; its lines replace what is in `lines`.
+    /// Order number `number`, counted from 1; its lines replace the contents of `lines`.
     fn order(&self, number: u64, lines: &mut Vec<Line>) -> Order {
         let random = &mut Random::new(Purpose::Order, number);
         let day = random.below(ORDER_DAYS);
@@ -140,7 +140,7 @@ impl Orders {
         }
     }
 
-    /// As in TPC-H, customers whose key is a multiple of three never order.
+    /// As in TPC-H, customers with a key that is a multiple of three never order.
     fn ordering_customer(&self, random: &mut Random) -> i32 {
         let ordering = self.sizes.customers - self.sizes.customers / 3;
         let place = random.below(ordering);

@@ -1,6 +1,6 @@
 //! Random numbers that depend on nothing but the table and the row.
 
-/// What a sequence of random numbers is for. Two purposes never share a sequence.
+/// The purpose of a sequence of random numbers. Two purposes never share a sequence.
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose {
     /// Rows of `customer`.

@@ -1,4 +1,4 @@
-//! TPC-DS data, from the crate `tpcdsgen`, which gives what `dsdgen` gives.
+//! TPC-DS data, from the crate `tpcdsgen`, which gives the same rows as `dsdgen`.
 //!
 //! ```text
 //! rows: the crate's row generators ─▶ line: `|`-separated text ─▶ columns: typed by columns.txt

@@ -16,7 +16,7 @@ pub struct Section {
 pub struct Rule {
     /// First cell; that of the line above if it is empty.
     pub name: String,
-    /// What stands in backticks in the second cell.
+    /// The texts in backticks in the second cell.
     pub examples: Vec<String>,
     pub hit: bool,
     /// The reason that the last cell quotes.
@@ -56,14 +56,14 @@ fn rule(row: &str, previous: Option<String>) -> Option<Rule> {
     Some(Rule { name, examples: quoted(example), hit, reason })
 }
 
-/// What stands between backticks, single or double.
+/// The texts between backticks, single or double.
 fn quoted(cell: &str) -> Vec<String> {
     let single = cell.replace("`` ", "\u{1}").replace(" ``", "\u{1}");
     let mark = if single.contains('\u{1}') { '\u{1}' } else { '`' };
     single.split(mark).skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// What the file lacks of the section's rules.
+/// The section's rules that the file does not show.
 pub fn missing(section: &Section, folder: &Path) -> Vec<String> {
     let Some(name) = &section.file else {
         return vec![format!("section `{}` names no file of tests/slt/cubes", section.title)];

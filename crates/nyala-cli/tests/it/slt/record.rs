@@ -1,4 +1,4 @@
-//! Files of the sqllogictest form, with a directive of our own for what answers a query.
+//! Files of the sqllogictest form, with a directive of our own for the cube that answers a query.
 //!
 //! ```text
 //! # a comment
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! A `cube` record begins with a line for each aggregation of its query, in the order of EXPLAIN. A hit names
-//! the cube and then what EXPLAIN says of it, as far as it should be compared: the cuboids, and perhaps what
-//! is joined with them. `cube none` stands for a query of which EXPLAIN says that it has no aggregation that
+//! the cube and then the parts of EXPLAIN's output to compare: the cuboids, and perhaps the tables that are
+//! joined with them. `cube none` stands for a query of which EXPLAIN says that it has no aggregation that
 //! reads the fact table of a cube.
 
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub enum Content {
     Cube { sql: String, expected: Vec<Expected> },
 }
 
-/// What should become of one aggregation.
+/// The expected hit or miss of one aggregation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     Hit {
@@ -58,7 +58,7 @@ pub enum Expected {
     Miss {
         reason: String,
     },
-    /// It is not even looked at.
+    /// The query has no aggregation that reads a cube's fact table.
     None,
 }
 

@@ -4,7 +4,7 @@ use crate::harness::{TestEngine, sorted};
 
 use super::record::{Content, Expected, File};
 
-/// Runs all records; gives what was wrong, with file and line.
+/// Runs all records; gives the failures, with file and line.
 pub async fn run(file: &File, test: &TestEngine) -> Vec<String> {
     let mut wrong = Vec::new();
     for item in &file.items {
@@ -63,7 +63,7 @@ fn has_type(value: &str, of: char) -> bool {
         }
 }
 
-/// Compares EXPLAIN with what is expected, and the answers with and without cubes.
+/// Compares EXPLAIN with the expected output, and the answers with and without cubes.
 async fn cube(test: &TestEngine, sql: &str, expected: &[Expected]) -> Result<(), String> {
     let plan = test.try_run(&format!("EXPLAIN {sql}")).await.map_err(|error| error.to_string())?;
     let report = &plan[0][1];

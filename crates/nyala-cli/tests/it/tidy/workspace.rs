@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Build output, and what the demo and a server write where they are started.
+/// Build output, and the folders that the demo and a server write where they are started.
 const SKIPPED_FOLDERS: [&str; 3] = ["target", "nyala-demo", "nyala-data"];
 
 /// One file of the repository.
@@ -33,7 +33,7 @@ impl File {
         rest.strip_prefix("src/")
     }
 
-    /// The text without line comments. What follows `//` in a string is lost too; rules that look for
+    /// The text without line comments. Text after `//` in a string is lost too; rules that look for
     /// paths of modules do not mind.
     pub fn code(&self) -> String {
         let lines = self.text.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -89,7 +89,7 @@ pub fn find_word(code: &str, word: &str) -> Vec<usize> {
     code.match_indices(word).map(|(at, _)| at).filter(alone).collect()
 }
 
-/// What `prefix::` is followed by, with its place: `a` and `b` for `prefix::{a::x, b}`.
+/// The names after `prefix::`, with their places: `a` and `b` for `prefix::{a::x, b}`.
 pub fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<(usize, &'a str)> {
     let mut names = Vec::new();
     for at in find_word(code, prefix) {
@@ -110,7 +110,7 @@ fn first_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// First name of each member of a group whose opening brace is already read.
+/// First name of each member of a group, from after its opening brace.
 fn members(group: &str) -> Vec<&str> {
     let mut names = vec![first_name(group.trim_start())];
     let mut depth = 1;

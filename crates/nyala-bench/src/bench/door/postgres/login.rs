@@ -1,4 +1,4 @@
-//! How a client gets in: a socket, encrypted if it has to be, over which tokio-postgres logs in and which it gives back.
+//! Login: tokio-postgres logs in over a socket, encrypted if the URL asks for it, and gives the socket back.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use super::{Failure, broken};
 /// A connection to a server.
 pub type Socket = Box<dyn Duplex>;
 
-/// What can be read and written.
+/// A stream for reading and writing.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Duplex for S {}
@@ -35,9 +35,9 @@ pub async fn log_in(server: &PostgresServer) -> Result<(Socket, Option<String>),
 
 async fn log_in_over(server: &PostgresServer, lent: Lent) -> Result<(Option<String>, Option<Socket>), Error> {
     let mut config = server.config().clone();
-    // What could be agreed on is.
+    // `open` has negotiated encryption already.
     config.ssl_mode(SslMode::Disable);
-    // Both are dropped without a word to the server. They have read to the end of what it says before it is asked.
+    // Dropping both sends nothing to the server. They have read all messages up to its first wait for a query.
     let (_client, connection) = config.connect_raw(lent.clone(), NoTls).await?;
     let version = connection.parameter("server_version").map(str::to_owned);
     Ok((version, lent.socket().take()))

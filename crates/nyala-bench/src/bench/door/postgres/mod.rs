@@ -52,12 +52,12 @@ pub struct Postgres {
     mode: Mode,
     version: Option<String>,
     wire: Wire,
-    /// By the text of the statement: its name, and the number of its columns.
+    /// Name and number of columns of each prepared statement, by its text.
     prepared: HashMap<String, (String, usize)>,
 }
 
 impl Postgres {
-    /// What the server says of itself.
+    /// The server's version, if it reported one at login.
     pub fn server_version(&self) -> Option<String> {
         self.version.clone()
     }

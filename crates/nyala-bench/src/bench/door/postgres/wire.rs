@@ -1,5 +1,5 @@
-//! Messages of the protocol, as far as a load has to read them: rows are counted where they lie. A client that makes a value of
-//! each would cost more than many a server does, on the same machine.
+//! Messages of the protocol, as far as a load has to read them: rows are counted in the receive buffer. A client that
+//! decodes their values would cost more CPU time than many servers, on the same machine.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -28,29 +28,29 @@ use crate::bench::workload::Value;
 const READ_BYTES: usize = 64 << 10;
 
 thread_local! {
-    /// What was just received. Clients that wait have no memory of their own to receive into: that of a thousand of them
-    /// would be in no processor's cache, and they would take time from the server that fewer clients do not.
+    /// The bytes just received. Waiting clients have no receive buffer of their own: those of a thousand of them would
+    /// be in no processor's cache, and they would take time from the server that fewer clients do not.
     static JUST_RECEIVED: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 
-    /// Where the next client puts together what it sends, for the same reason.
+    /// The send buffer of the next client, shared for the same reason.
     static SPARE: RefCell<BytesMut> = RefCell::new(BytesMut::new());
 }
 
 /// Tag and length, in front of every message.
 const HEADER_BYTES: usize = 5;
-/// Of values and columns; the other one is text.
+/// Format code of values and columns; the other code is text.
 const BINARY: i16 = 1;
 
-/// A connection over which one thing is asked at a time.
+/// A connection that runs one statement at a time.
 pub struct Wire {
     socket: Socket,
-    /// The begin of a message whose end the server has not sent yet.
+    /// The start of a message that the server has not sent completely yet.
     begun: BytesMut,
-    /// What is being sent.
+    /// The messages to send.
     asked: BytesMut,
 }
 
-/// What an answer is made of, as it comes in.
+/// The parts of an answer received so far.
 #[derive(Default)]
 struct Reading {
     columns: Option<usize>,
@@ -63,14 +63,14 @@ impl Wire {
         Self { socket, begun: BytesMut::new(), asked: BytesMut::new() }
     }
 
-    /// A text with all its values. Here and below what was asked is given up before the answer is waited for.
+    /// Runs a text with literal values. Here and below, text and values are dropped before the wait for the answer.
     pub async fn simple(&mut self, text: String) -> Result<Answer, Failure> {
         self.ask(|out| frontend::query(&text, out))?;
         drop(text);
         self.answer(None).await
     }
 
-    /// A text and its values beside it.
+    /// Runs a text with its values sent separately.
     pub async fn extended(&mut self, text: &str, values: Vec<Value>) -> Result<Answer, Failure> {
         self.ask(|out| {
             frontend::parse("", text, values.iter().map(type_of), out)?;
@@ -95,7 +95,7 @@ impl Wire {
         Ok(self.answer(None).await?.columns.unwrap_or_default())
     }
 
-    /// Runs what was prepared and has so many columns.
+    /// Runs a prepared statement that has so many columns.
     pub async fn prepared(
         &mut self,
         name: &str,
@@ -112,7 +112,7 @@ impl Wire {
         self.answer(Some(columns)).await
     }
 
-    /// Puts together what is to be sent. What cannot be said, for example a text with a zero byte, is not.
+    /// Encodes the messages to send; refuses values that the protocol cannot express, such as a text with a zero byte.
     fn ask(&mut self, say: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Failure> {
         if self.asked.capacity() == 0 {
             self.asked = SPARE.take();
@@ -121,7 +121,7 @@ impl Wire {
         say(&mut self.asked).map_err(|error| Failure::Refused(format!("it cannot be sent: {error}")))
     }
 
-    /// Sends what was put together, and reads until the server waits for more.
+    /// Sends the encoded messages, and reads until the server waits for more.
     async fn answer(&mut self, columns: Option<usize>) -> Result<Answer, Failure> {
         let broken = |error: io::Error| Failure::Broken(error.to_string());
         self.socket.write_all(&self.asked).await.map_err(broken)?;
@@ -153,7 +153,7 @@ impl Wire {
 }
 
 impl Reading {
-    /// Takes what came behind what has `begun`; true at the end of the answer.
+    /// Reads the `received` bytes, which continue the message in `begun`; true at the end of the answer.
     fn take_in(&mut self, begun: &mut BytesMut, received: &[u8]) -> Result<bool, Failure> {
         if begun.is_empty() {
             let (taken, ended) = self.take_from(received)?;
@@ -166,7 +166,7 @@ impl Reading {
         Ok(ended)
     }
 
-    /// Takes the messages that are there as a whole: how long they are, and whether the answer has ended with them.
+    /// Reads all complete messages; gives their length in bytes, and whether the answer has ended with them.
     fn take_from(&mut self, received: &[u8]) -> Result<(usize, bool), Failure> {
         let mut at = 0;
         while let Some((tag, message)) = next_message(received.get(at..).unwrap_or_default())? {
@@ -178,7 +178,7 @@ impl Reading {
         Ok((at, false))
     }
 
-    /// Takes one message; true if the server waits for more.
+    /// Reads one message; true if the server waits for more.
     fn take(&mut self, tag: u8, message: &[u8]) -> Result<bool, Failure> {
         match tag {
             DATA_ROW_TAG => {
@@ -214,14 +214,14 @@ fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, Failure> {
     Ok(received.get(..bytes).map(|message| (header.tag(), message)))
 }
 
-/// Of a row or of what describes rows.
+/// Number of columns in a DataRow or RowDescription message.
 fn number_of_columns(message: &[u8]) -> Result<usize, Failure> {
     let number = message.get(HEADER_BYTES..).and_then(|body| body.first_chunk());
     let number = number.ok_or_else(|| Failure::Broken("a row without a number of columns".to_owned()))?;
     Ok(u16::from_be_bytes(*number).into())
 }
 
-/// What the server says is wrong; if it closes the connection for that, that is a failure.
+/// The text of an error message; an error that closes the connection is a failure.
 fn refusal(message: &[u8]) -> Result<String, Failure> {
     let unreadable = |error: io::Error| Failure::Broken(format!("an error that cannot be read: {error}"));
     let Some(Message::ErrorResponse(body)) =
@@ -242,7 +242,7 @@ fn severity_and_text(mut fields: ErrorFields<'_>) -> io::Result<(String, String)
         let value = || String::from_utf8_lossy(field.value_bytes()).into_owned();
         match field.type_() {
             b'S' if severity.is_empty() => severity = value(),
-            // The same, in English whatever language the server speaks.
+            // The severity again, in English also if the server's messages are translated.
             b'V' => severity = value(),
             b'M' => text = value(),
             _ => {}
@@ -289,7 +289,7 @@ mod tests {
         message(b'D', &[columns.to_be_bytes().as_slice(), &nulls].concat())
     }
 
-    /// Reads what comes in pieces of so many bytes.
+    /// Reads an answer that arrives in pieces of so many bytes.
     fn read(sent: &[u8], piece: usize) -> Result<(bool, Reading), Failure> {
         let (mut reading, mut begun, mut ended) = (Reading::default(), BytesMut::new(), false);
         for piece in sent.chunks(piece) {
