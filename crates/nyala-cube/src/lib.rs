@@ -1,4 +1,4 @@
-//! Cubes, and the tables and files that they are made of.
+//! Cubes, and the tables and files that they are built from.
 //!
 //! ```text
 //! cube   define, build, rewrite a plan to cuboids, finish what a cuboid holds half-way
@@ -6,7 +6,7 @@
 //! scan   files of tables and cuboids, on disk and in memory
 //! ```
 //!
-//! This crate deliberately knows nothing of sessions, of who asks, or of when a build runs.
+//! This crate deliberately knows nothing of sessions and their rights, or of the times at which builds run.
 
 pub mod cube;
 pub mod live;

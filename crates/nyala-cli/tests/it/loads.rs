@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::program::{Finished, PATIENCE, eventually, try_run};
-use crate::python::require;
+use crate::python::{require, script};
 use crate::random::{Random, seed};
 use crate::server::{Response, Server};
 
@@ -30,6 +30,16 @@ fn loaded(server: &Server, query: &str, body: &str) -> (u64, u64, bool) {
     let answer = document(&load(server, query, body));
     let number = |name: &str| answer[name].as_u64().unwrap_or_else(|| panic!("no {name} in {answer}"));
     (number("rows"), number("lsn"), answer["applied_before"].as_bool().unwrap())
+}
+
+/// Pages of a body are checked before they are read, and the bodies of other writers must pass.
+#[test]
+fn parquet_of_other_writers_is_loaded() {
+    let server = Server::empty(&[]);
+    let mut bodies = script("parquet_bodies.py");
+    let finished = try_run(bodies.env("NYALA_HTTP", format!("http://{}", server.http)));
+    assert_eq!(finished.code, Some(0), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(!server.process.stderr().contains("panicked"), "{}", server.process.stderr());
 }
 
 fn psql(server: &Server, sql: &str, input: &str) -> Finished {

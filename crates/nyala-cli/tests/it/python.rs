@@ -32,7 +32,8 @@ fn requirements() -> PathBuf {
 
 fn check_packages(python: PathBuf) -> PathBuf {
     let found = try_run(
-        Command::new(&python).args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, sqlalchemy"]),
+        Command::new(&python)
+            .args(["-c", "import asyncpg, duckdb, flask_cors, moto, psycopg, pyarrow, sqlalchemy"]),
     );
     assert_eq!(
         found.code,

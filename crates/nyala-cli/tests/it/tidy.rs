@@ -98,7 +98,7 @@ fn allowed_by<'a>(table: &[(&str, &'a [&'a str])], name: &str) -> Option<&'a [&'
 
 fn crates_keep_to_their_floors(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
-    // Pages in a crate's folders may name what is above it.
+    // Only code: a README in a crate's folder may name crates above it.
     let is_code =
         |file: &&File| file.is("rs") && file.in_src().is_some() || file.path.ends_with("Cargo.toml");
     for file in files.iter().filter(is_code) {

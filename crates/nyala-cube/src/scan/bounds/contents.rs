@@ -49,10 +49,10 @@ impl<'a> ContentsCheck<'a> {
             }
             Page::DataPage { buf, rep_level_encoding, def_level_encoding, num_values, .. } => {
                 let (repetition, rest) =
-                    lengthy(buf, *rep_level_encoding, self.column.max_rep_level(), *num_values)
+                    leveled(buf, *rep_level_encoding, self.column.max_rep_level(), *num_values)
                         .ok_or(LEVELS)?;
                 let (definition, rest) =
-                    lengthy(rest, *def_level_encoding, self.column.max_def_level(), *num_values)
+                    leveled(rest, *def_level_encoding, self.column.max_def_level(), *num_values)
                         .ok_or(LEVELS)?;
                 (rest, self.levels(repetition, definition, *num_values).ok_or(LEVELS)?)
             }
@@ -63,13 +63,14 @@ impl<'a> ContentsCheck<'a> {
                 (rest, self.levels(repetition, definition, *num_values).ok_or(LEVELS)?)
             }
         };
-        if page.num_values() == 0 && !values.is_empty() {
+        // The reader divides by the number of values. Other encodings begin with a width or a count, also in an empty page.
+        if page.num_values() == 0 && page.encoding() == Encoding::PLAIN && !values.is_empty() {
             return Err(DamagedFile("a page has more values than it says"));
         }
         self.check_values(values, page.encoding(), present)
     }
 
-    /// Walks over the levels of a page. How many of its values are there.
+    /// Walks over the levels of a page. Gives the number of values that are not null.
     fn levels(&mut self, repetition: Levels<'_>, definition: Levels<'_>, count: u32) -> Option<u64> {
         let (max_repetition, max_definition) = (self.column.max_rep_level(), self.column.max_def_level());
         let count = u64::from(count);
@@ -129,7 +130,7 @@ impl<'a> ContentsCheck<'a> {
         if bytes <= values.len() as u64 { Ok(()) } else { Err(VALUES) }
     }
 
-    /// Bytes of a value, unless each says how many it has.
+    /// Bytes of a value, for types of a fixed width.
     fn width(&self) -> Option<u64> {
         match self.column.physical_type() {
             Type::INT32 | Type::FLOAT => Some(4),
@@ -172,8 +173,9 @@ impl Levels<'_> {
 }
 
 /// Levels of at most `most`, and the rest of the page, in a page of the first kind.
+// Old writers pack levels, which the format calls deprecated.
 #[allow(deprecated)]
-fn lengthy(page: &[u8], encoding: Encoding, most: i16, count: u32) -> Option<(Levels<'_>, &[u8])> {
+fn leveled(page: &[u8], encoding: Encoding, most: i16, count: u32) -> Option<(Levels<'_>, &[u8])> {
     match encoding {
         _ if most <= 0 => Some((Levels::Runs(&[]), page)),
         Encoding::BIT_PACKED => {

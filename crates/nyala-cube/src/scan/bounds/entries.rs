@@ -22,19 +22,19 @@ pub struct Entries {
 pub struct Fingerprint {
     /// The list.
     pub entries: Entries,
-    number: u64,
+    hash: u64,
 }
 
 impl Fingerprint {
     pub(super) fn new(entries: Entries) -> Self {
-        Self { entries, number: 0xcbf2_9ce4_8422_2325 }
+        Self { entries, hash: 0xcbf2_9ce4_8422_2325 }
     }
 
-    /// Takes the next levels of a column.
+    /// Adds the next levels of the column, by FNV-1a.
     pub(super) fn add(&mut self, repetition: u32, definition: u32) {
         if repetition <= self.entries.repetition {
             let said = u64::from(repetition) << 1 | u64::from(definition >= self.entries.definition);
-            self.number = (self.number ^ said).wrapping_mul(0x0100_0000_01b3);
+            self.hash = (self.hash ^ said).wrapping_mul(0x0100_0000_01b3);
         }
     }
 }

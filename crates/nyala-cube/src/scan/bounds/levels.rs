@@ -16,7 +16,7 @@ pub(super) fn width_of(most: i16) -> u32 {
 
 /// Shows `count` values of `width` bits, at most 32, to `each`: a value, and how often it follows itself.
 ///
-/// None if a run is longer than the bytes that are there, or `each` says so.
+/// None if a run is longer than the bytes that are there, or as soon as `each` gives none.
 pub(super) fn runs(
     runs: &[u8],
     width: u32,
@@ -30,7 +30,7 @@ pub(super) fn runs(
         if header & 1 == 0 {
             let value = rest.take(usize::try_from(width.div_ceil(8)).ok()?)?;
             let times = run.min(left);
-            // Of its last byte, readers take all bits.
+            // The reader takes all bits of the last byte, also those above `width`.
             each(value.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte)), times)?;
             left -= times;
         } else {
