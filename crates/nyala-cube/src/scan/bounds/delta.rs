@@ -21,30 +21,31 @@ pub(super) fn check_delta(
     count: u64,
 ) -> Result<(), DamagedFile> {
     let mut rest = Thrift(values);
-    let skip = |_| Some(());
     match encoding {
         Encoding::DELTA_BINARY_PACKED => {
             let width = if physical == Type::INT64 { 64 } else { 32 };
-            numbers(&mut rest, count, width, skip)
-                .ok_or(DamagedFile("a page has more numbers than values"))?;
-            return Ok(());
+            return numbers(&mut rest, count, width, |_| Some(()));
         }
-        Encoding::DELTA_BYTE_ARRAY => numbers(&mut rest, count, 32, skip),
-        Encoding::DELTA_LENGTH_BYTE_ARRAY => Some(()),
+        Encoding::DELTA_BYTE_ARRAY => numbers(&mut rest, count, 32, |_| Some(()))?,
+        Encoding::DELTA_LENGTH_BYTE_ARRAY => {}
         _ => return Ok(()),
     }
-    .ok_or(DamagedFile("a page has more lengths than values"))?;
     let mut bytes = 0_u64;
     let add = |length: i32| {
         bytes = bytes.checked_add(u64::try_from(length).ok()?)?;
         Some(())
     };
-    numbers(&mut rest, count, 32, add).ok_or(DamagedFile("a page has more lengths than values"))?;
+    numbers(&mut rest, count, 32, add)?;
     match bytes <= rest.0.len() as u64 {
         true => Ok(()),
         false => Err(DamagedFile("the texts of a page are longer than what is there")),
     }
 }
+
+/// A page ends within its numbers, or has others than it says.
+const CUT: DamagedFile = DamagedFile("a page has fewer or more numbers than values");
+/// DuckDB writes such pages for INT columns with PARQUET_VERSION V2, if two neighbours are far apart.
+const WIDE: DamagedFile = DamagedFile("a page has numbers that are wider than their type");
 
 /// Walks over 1 to `most` numbers of at most `max_width` bits, and shows those of 32 bits to `each`.
 fn numbers(
@@ -52,38 +53,39 @@ fn numbers(
     most: u64,
     max_width: u8,
     mut each: impl FnMut(i32) -> Option<()>,
-) -> Option<()> {
-    let (block, miniblocks) = (rest.number()?, rest.number()?);
-    let (count, first) = (rest.number()?, rest.signed()?);
+) -> Result<(), DamagedFile> {
+    let (block, miniblocks) = (rest.number().ok_or(CUT)?, rest.number().ok_or(CUT)?);
+    let (count, first) = (rest.number().ok_or(CUT)?, rest.signed().ok_or(CUT)?);
     if count > most || (count == 0 && most > 0) || miniblocks == 0 || block % miniblocks != 0 {
-        return None;
+        return Err(CUT);
     }
     let values = block / miniblocks;
     let mut value = first as i32;
     if count > 0 {
-        each(value)?;
+        each(value).ok_or(CUT)?;
     }
     let mut left = count.saturating_sub(1);
     while left > 0 {
-        let smallest = rest.signed()?;
-        for width in rest.take(usize::try_from(miniblocks).ok()?)? {
+        let smallest = rest.signed().ok_or(CUT)?;
+        for width in rest.take(usize::try_from(miniblocks).map_err(|_| CUT)?).ok_or(CUT)? {
             if left == 0 {
                 break;
             }
             if *width > max_width {
-                return None;
+                return Err(WIDE);
             }
-            let bits = values.checked_mul(u64::from(*width))?;
-            let packed = rest.take(usize::try_from(bits.div_ceil(8)).ok()?)?;
+            let bits = values.checked_mul(u64::from(*width)).ok_or(CUT)?;
+            let bytes = usize::try_from(bits.div_ceil(8)).map_err(|_| CUT)?;
+            let packed = rest.take(bytes).ok_or(CUT)?;
             if max_width == 32 {
                 for index in 0..values.min(left) {
                     let difference = unpacked(packed, index, u32::from(*width)).wrapping_add(smallest as u32);
                     value = value.wrapping_add(difference as i32);
-                    each(value)?;
+                    each(value).ok_or(CUT)?;
                 }
             }
             left = left.saturating_sub(values);
         }
     }
-    Some(())
+    Ok(())
 }
