@@ -17,7 +17,7 @@ use crate::query::engine::Engine;
 use crate::query::run::handed_over;
 use crate::session::Settings;
 
-/// Changes a cube between builds. Queries that have begun go on with the cube they saw.
+/// Changes a cube between builds. Running queries go on with the cube they saw.
 pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     statement: &AlterCube,
@@ -46,13 +46,13 @@ pub(in crate::query) async fn run(
         give_back(engine, &cube.entry, after.cubes.get(&name));
         Ok::<_, QueryError>(())
     };
-    // It is made whoever waits for it.
+    // Made even if the statement stops waiting.
     handed_over(altered).await?;
     drop_outdated(engine, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }
 
-/// Deletes the files that the cube has no use for any more, when no query can be reading them.
+/// Deletes the files that the cube no longer needs, once no query can be reading them.
 fn give_back(engine: &Engine, before: &CubeEntry, after: Option<&Arc<CubeEntry>>) {
     for segment in &before.segments {
         let folder = engine.data_dir.join(&segment.location);

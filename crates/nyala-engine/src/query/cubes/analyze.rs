@@ -33,7 +33,7 @@ struct Row {
     last_used_ms: Option<u64>,
 }
 
-/// Every cuboid, the one used least first, and of those the largest.
+/// All cuboids by ascending hits, then by descending bytes.
 pub(in crate::query) async fn run(engine: &Engine, name: &QualifiedName, running: Running) -> Result<Answer> {
     let history = engine.history.entries().await;
     let context = engine.context();

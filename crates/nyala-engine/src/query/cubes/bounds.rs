@@ -24,7 +24,7 @@ pub(in crate::query) async fn bounds(
 ) -> Result<Option<KeyRange>> {
     let Some((from, to)) = range else { return Ok(None) };
     let Some(column) = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.clone()) else {
-        // What is wrong with it is said where ranges are worked out.
+        // Any range will do: `wanted` refuses it without a partition column.
         return Ok(Some(KeyRange { from: 0, to: 0 }));
     };
     let state = engine.context().state(settings);

@@ -1,4 +1,4 @@
-//! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and builds that nobody asked for.
+//! `BUILD CUBE`, `REFRESH CUBE` and `MERGE CUBE`, and automatic refreshes.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::query::engine::Engine;
 use crate::query::resources::task::Task;
 use crate::session::{Settings, SnapshotContext};
 
-/// A range that has the rows of every segment that is built from rows.
+/// A range that contains every segment built from rows.
 fn range_of_all(works: &[Work]) -> SegmentRange {
     let built = works.iter().filter_map(|work| match work {
         Work::Build(range) => Some(*range),
@@ -41,15 +41,15 @@ fn range_of_all(works: &[Work]) -> SegmentRange {
     all.unwrap_or(SegmentRange::Whole)
 }
 
-/// What is to be built.
+/// A request to build a cube.
 pub(in crate::query) struct Wish {
     pub(in crate::query) name: QualifiedName,
     pub(in crate::query) kind: JobKind,
     pub(in crate::query) range: Option<(SqlExpr, SqlExpr)>,
 }
 
-/// Makes segments and publishes each as soon as it is whole. Cancelling the statement cancels the build;
-/// segments that are published by then stay.
+/// Makes segments and publishes each once it is complete. Cancelling the statement cancels the build;
+/// segments published before stay.
 pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     statement: &BuildCube,
@@ -59,21 +59,21 @@ pub(in crate::query) async fn run(
     let (kind, tag) = match statement.action {
         BuildAction::Build => (JobKind::Build, "BUILD CUBE"),
         BuildAction::Refresh => (JobKind::Refresh, "REFRESH CUBE"),
-        // libpq takes what follows MERGE in a tag for a number of rows.
+        // libpq reads the word after MERGE in a tag as a number of rows.
         BuildAction::Merge => (JobKind::Merge, "BUILD CUBE"),
     };
     run_job(engine, Wish { name, kind, range: statement.range.clone() }, settings).await?;
     Ok(Completion::of(tag))
 }
 
-/// Runs a job to its end, if there is something to do.
+/// Runs a job to its end, if there is work.
 pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
     let name = &wish.name;
     check_idle(engine, name)?;
     let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
     open(&cube).await?;
-    // From here on nobody else changes what it is decided by.
+    // From here on no other job changes the cube.
     let taken = engine.builds.take(name).ok_or_else(|| busy(name))?;
     engine.refresh().await?;
     let cube = find(engine, name)?;
@@ -95,7 +95,7 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
     let job = begin(engine, &cube, wish.kind, &works).await?;
     let progress = Arc::clone(job.progress());
     let listed = engine.builds.start(&progress, taken);
-    // What a cube answers is the same for all, whatever the session of who builds it has set.
+    // Cells are the same for all sessions, so the settings of the building session do not count.
     let usual = Settings::new(engine.context().default_options(), &engine.query_config);
     let context = BuildContext {
         state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, &usual),
@@ -118,7 +118,7 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
         Maker { engine: Arc::clone(engine), name: wish.name, context, pins, range, survey: Mutex::default() };
     let work = async move {
         let _listed = listed;
-        // Before others may build the cube.
+        // Dropped before others may build the cube.
         let _left = left;
         maker.make_all(works).await
     };
@@ -156,7 +156,7 @@ pub(in crate::query) fn find_in(context: &SnapshotContext, name: &QualifiedName)
     Ok(Arc::clone(cube))
 }
 
-/// Makes durable what live tables of the cube have taken: a segment must not be made from rows that can be lost, since
+/// Makes the rows of the cube's live tables durable: a segment must not hold rows that can be lost, since
 /// other rows would get their LSNs.
 async fn persist(cube: &ReadyCube) -> Result<()> {
     let Ok(compiled) = &cube.compiled else { return Ok(()) };
@@ -168,7 +168,7 @@ async fn persist(cube: &ReadyCube) -> Result<()> {
     Ok(())
 }
 
-/// Decides which versions of a cube's live tables are read, as soon as their stores are open.
+/// Pins the versions of a cube's live tables, once their stores are open.
 pub(in crate::query) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
     open(cube).await?;
     let Ok(compiled) = &cube.compiled else { return Ok(()) };
@@ -208,7 +208,7 @@ fn build_state(
     state
 }
 
-/// For what memory was too short for: each of several partitions would want some of its own.
+/// State for builds that ran out of memory: one partition, because each takes memory of its own.
 fn frugal_state(engine: &Engine, pins: &Arc<Pins>, settings: &Settings) -> SessionState {
     let batch_rows = engine.query_config.batch_rows;
     let mut state = build_state(engine, (&engine.frugal_runtime, pins), batch_rows, settings);

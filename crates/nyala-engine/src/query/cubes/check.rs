@@ -1,4 +1,5 @@
-//! `CHECK CUBE`: whether a cube's files are those that were written, and its answers those of the tables.
+//! `CHECK CUBE`: whether a cube's files are as they were written, and its answers equal those of the
+//! tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,12 +30,12 @@ use crate::query::resources::task::Task;
 use crate::query::show::{answer, number, numbers, text, texts};
 use crate::session::Settings;
 
-/// Queries that are compared when nothing else is asked for.
+/// Queries compared by default.
 const DEFAULT_SAMPLE: u64 = 20;
-/// Files looked at side by side.
+/// Files checked at the same time.
 const FILES_AT_ONCE: usize = 8;
-/// How far floating-point numbers may be apart: relative, and for small ones absolute. Sums depend on the
-/// order of their terms.
+/// Largest difference of floating-point numbers: relative, and absolute for numbers below 1. Sums depend on
+/// the order of their terms.
 const TOLERANCE: f64 = 1e-9;
 
 /// Columns of the answer.
@@ -48,7 +49,7 @@ pub(in crate::query) fn schema() -> SchemaRef {
     ]))
 }
 
-/// What one check found.
+/// The result of one check.
 struct Finding {
     check: &'static str,
     segment: Option<u64>,
@@ -77,7 +78,7 @@ pub(in crate::query) async fn run(
 ) -> Result<Answer> {
     let mut findings = Vec::new();
     let cube = find(engine, name)?;
-    // What cannot be listed is a finding, not the end of the check.
+    // A table that cannot be listed is a finding, not the end of the check.
     if let Err(error) = engine.check_files(Some(&cube.entry.definition.sources)).await {
         findings.push(Finding::new("source", "unreadable", error.to_string()));
     }
@@ -109,7 +110,7 @@ fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
     cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready)
 }
 
-/// Every file of every segment: one line for each that is wrong, or else one for the segment.
+/// Checks the files of all complete segments: one line a bad file, or else one for the segment.
 async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
     let store = engine.stores().data()?;
     let mut findings = Vec::new();
@@ -145,7 +146,7 @@ async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Reads all of a file. Gives what is wrong with it, if something is; then its segment is out of use from now on.
+/// Reads a whole file. Returns its problem, if any; damage takes the segment out of use from now on.
 async fn check(engine: &Engine, file: &StoredFile) -> (Option<&'static str>, String) {
     let damage = match file.verify().await {
         Ok(()) => return (None, String::new()),
@@ -161,7 +162,7 @@ async fn check(engine: &Engine, file: &StoredFile) -> (Option<&'static str>, Str
     (Some(result), damage.into_error(file.path()).to_string())
 }
 
-/// Whether the files that segments were made from still lie there.
+/// Whether the source files of segments are unchanged.
 fn sources(cube: &ReadyCube) -> Vec<Finding> {
     let judged = ready(cube).map(|segment| match cube.coverage.why_stale(segment.id) {
         Some(reason) => Finding::new("source", "stale", reason).of(segment),
@@ -189,7 +190,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Compares random answers: every cuboid in turn, of segments in turn, until enough were compared.
+    /// Compares `sample` random answers, taking all pairs of segment and cuboid in turn.
     async fn answers(&self, cube: &Arc<ReadyCube>, sample: u64) -> Result<Vec<Finding>> {
         let mut pairs: Vec<(&SegmentEntry, &CuboidEntry)> =
             cube.coverage.usable(&cube.entry).flat_map(|s| s.cuboids.iter().map(move |c| (s, c))).collect();
@@ -240,7 +241,7 @@ impl Runner<'_> {
             let rows: usize = raw.iter().map(RecordBatch::num_rows).sum();
             return Ok(Finding::new("answer", "ok", format!("{}: {rows} rows", trial.text)));
         };
-        // Files that changed while they were read make a difference that is none.
+        // A difference does not count if the files changed meanwhile.
         let name = &trial.only.entry.name;
         let sources = &trial.only.entry.definition.sources;
         if self.engine.check_files(Some(sources)).await.is_ok()
@@ -293,7 +294,7 @@ fn first_row(batches: &[RecordBatch]) -> Result<Row> {
     Ok(rows_of(batches)?.into_iter().next().unwrap_or_default())
 }
 
-/// The first thing in which both answers differ.
+/// The first difference between the two answers.
 fn differences(trial: &Trial, cube: &[RecordBatch], tables: &[RecordBatch]) -> Result<Option<String>> {
     let split = |mut row: Row| {
         let values = row.split_off(trial.groups.min(row.len()));
@@ -340,7 +341,7 @@ fn same(ours: &ScalarValue, right: &ScalarValue) -> bool {
 fn float(value: &ScalarValue) -> Option<f64> {
     match value {
         ScalarValue::Float64(value) => *value,
-        // Its sums are only as exact as it is itself.
+        // Its sums are only as exact as its values.
         ScalarValue::Float32(value) => value.map(f64::from),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Segments with a damaged file are taken out of use: a task of the engine records what scans find.
+//! Takes segments with a damaged file out of use: a task of the engine records damage that scans find.
 
 use std::sync::{Arc, Weak};
 
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::query::engine::Engine;
 
-/// Records what is found until the engine is gone.
+/// Records reported damage until the engine is gone.
 pub(in crate::query) fn watch(engine: &Arc<Engine>, found: UnboundedReceiver<FoundDamage>) {
     engine.threads.execution().spawn(record_for_ever(Arc::downgrade(engine), engine.stopping.clone(), found));
 }
@@ -34,7 +34,7 @@ async fn record_for_ever(
     }
 }
 
-/// From here on no statement that begins uses the segment. Its files stay until another takes its place.
+/// From here on new statements do not use the segment. Its files stay until another segment replaces it.
 async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
     let snapshot = engine.catalog().snapshot();
     let Some((cube, segment, file)) = owner(&snapshot, &found.path) else {
@@ -57,7 +57,7 @@ async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
     engine.refresh().await
 }
 
-/// The segment that has the file, and the file's name within its folder.
+/// The segment of a file, with its cube, and the file's name within the segment's folder.
 fn owner<'a>(
     snapshot: &'a CatalogSnapshot,
     path: &'a str,

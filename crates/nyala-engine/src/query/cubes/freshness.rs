@@ -1,4 +1,4 @@
-//! Noticing that files of a table changed, so that no cube answers for what is gone.
+//! Lists the files of tables, so that no cube answers from files that have changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,21 +15,21 @@ use super::upkeep;
 use crate::query::engine::Engine;
 use crate::session::SnapshotContext;
 
-/// How long an old listing is believed while no new one can be had: a store that does not answer for a
-/// moment should not send every dashboard to the tables, which lie in the same store.
+/// How long an old listing stays valid while new ones fail: a store that does not answer for a moment
+/// should not send every dashboard to the tables, which lie in the same store.
 const GRACE: Duration = Duration::from_secs(60);
 /// How long the start waits for the first listing.
 const FIRST_CHECK: Duration = Duration::from_secs(10);
-/// How often files are listed, if others list them at the same time.
+/// Most attempts to list files while other listings overtake them.
 const LISTINGS: usize = 3;
 
 /// When each table was listed last.
 #[derive(Debug, Default)]
 pub(in crate::query) struct FileChecks {
     listed: Mutex<HashMap<QualifiedName, Instant>>,
-    /// When the listing began that is believed.
+    /// When the listing in use began.
     begun: Mutex<HashMap<QualifiedName, Instant>>,
-    /// Tables that a round is at. The next one leaves them out.
+    /// Tables that a round is listing. The next round leaves them out.
     listing: Mutex<BTreeSet<QualifiedName>>,
 }
 
@@ -47,7 +47,7 @@ impl Drop for Round<'_> {
 }
 
 impl FileChecks {
-    /// Leaves only those of `tables` that no other round is at, and takes them.
+    /// Takes the tables that no other round is listing, and removes the rest from `tables`.
     fn take(&self, tables: &mut BTreeMap<QualifiedName, bool>) -> Round<'_> {
         let mut listing = self.listing.lock().unwrap_or_else(PoisonError::into_inner);
         tables.retain(|table, _| listing.insert(table.clone()));
@@ -58,8 +58,8 @@ impl FileChecks {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(table.clone(), Instant::now());
     }
 
-    /// Whether none is believed that began later: listings that run at once do not end in the order they began in. One that has
-    /// `found` files is believed from now on.
+    /// Whether no listing in use began later: concurrent listings do not end in the order they began. One
+    /// that has `found` files is in use from now on.
     fn is_newest(&self, table: &QualifiedName, begun: Instant, found: bool) -> bool {
         let mut believed = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         if believed.get(table).is_some_and(|newer| *newer > begun) {
@@ -95,9 +95,9 @@ async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every
             () = tokio::time::sleep(every) => {}
         }
         let Some(engine) = engine.upgrade() else { return };
-        // A table that does not answer must not keep the next round from the others.
+        // A store that does not answer must not keep the next round from other tables.
         engine.threads.execution().spawn(round(Arc::clone(&engine), stopping.clone()));
-        // The clean-up after a failed build changes the catalog when nobody waits for it any more.
+        // The clean-up after a failed build commits to the catalog in the background, without this.
         if let Err(error) = engine.refresh().await {
             tracing::warn!(%error, "cannot open the newest snapshot of the catalog");
         }
@@ -114,7 +114,7 @@ async fn round(engine: Arc<Engine>, stopping: CancellationToken) {
     }
 }
 
-/// The tables to list, and whether their columns matter too.
+/// The tables to list, and whether column statistics are needed.
 fn tables_to_list(
     context: &SnapshotContext,
     only: Option<&[QualifiedName]>,
@@ -139,9 +139,9 @@ fn tables_to_list(
 
 impl Engine {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
-    /// afterwards are judged by what was found. Fails if a table cannot be listed.
+    /// afterwards use these listings. Fails if a table cannot be listed.
     pub(in crate::query) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
-        // What was listed with statistics may have become outdated by a listing without them, which took less time.
+        // A listing without statistics takes less time, and may have overtaken one with them.
         for _ in 1..LISTINGS {
             if self.list_files(only).await? {
                 return Ok(());
@@ -150,14 +150,14 @@ impl Engine {
         self.list_files(only).await.map(|_| ())
     }
 
-    /// Whether all is known that was asked for.
+    /// Returns false if a listing has to be repeated.
     async fn list_files(&self, only: Option<&[QualifiedName]>) -> Result<bool> {
         let context = self.context();
         let tables = tables_to_list(&context, only);
         self.list_tables(&context, tables).await
     }
 
-    /// What is found of a table counts at once: another one may lie in a store that does not answer.
+    /// Uses each listing at once: the store of another table may not answer.
     async fn list_tables(
         &self,
         context: &Arc<SnapshotContext>,
@@ -191,7 +191,7 @@ impl Engine {
         failure.map_or(Ok(known), Err)
     }
 
-    /// Lists the tables that no earlier round is still at.
+    /// Lists the tables that no earlier round is still listing.
     async fn check_round(&self) -> Result<()> {
         let context = self.context();
         let mut tables = tables_to_list(&context, None);
@@ -199,7 +199,7 @@ impl Engine {
         self.list_tables(&context, tables).await.map(|_| ())
     }
 
-    /// Whether all of them are believed, or known already.
+    /// Publishes listings. Returns false if one was overtaken and its statistics are lacking.
     async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>, begun: Instant) -> bool {
         let _one_at_a_time = self.opening.lock().await;
         let context = self.context();

@@ -10,12 +10,12 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use crate::query::engine::Engine;
 
-/// When it is tried again to record the end of a job, and how long after the tries that follow.
+/// First wait before the end of a job is recorded again; it doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Adds a running job to the catalog. It is ended there whatever becomes of the statement, also if that is given up while
-/// the job is being added.
+/// Adds a running job to the catalog. Its end is recorded in any case, also if the statement is dropped
+/// while the job is being added.
 pub(in crate::query) async fn begin(
     engine: &Arc<Engine>,
     cube: &Arc<ReadyCube>,
@@ -59,7 +59,7 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
     })
 }
 
-/// Rows that will be read, as far as the files of the fact table and earlier builds tell.
+/// Estimate of the rows to read, from the files of the fact table and from earlier builds.
 fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
     let (mut keys, mut nulls, mut rows) = (KeySet::default(), false, 0_u64);
     for work in works {
@@ -91,7 +91,7 @@ pub(in crate::query) struct EndJob {
 }
 
 impl EndJob {
-    /// How far the job is.
+    /// Progress of the job.
     pub(in crate::query) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
@@ -104,7 +104,7 @@ impl EndJob {
             end(&engine, &progress, &outcome).await;
             Ok(())
         };
-        // It has ended so, also if whoever waits for it is stopped before that is recorded.
+        // The end is recorded even if the statement stops waiting for it.
         if let Err(error) = self.engine.background.complete(recorded).await {
             tracing::warn!(%error, "the end of a job is not recorded");
         }
@@ -142,8 +142,8 @@ async fn end(engine: &Arc<Engine>, progress: &Progress, outcome: &Result<()>) {
     }
 }
 
-/// Tries until the end of a job is recorded: what kept the catalog from being written may be what ended the job,
-/// such as a disk that was full.
+/// Retries until the end of a job is recorded: the job and the catalog write may have failed for the same
+/// reason, such as a full disk.
 async fn record_later(engine: Weak<Engine>, job: JobEntry) {
     let mut delay = FIRST_RETRY;
     loop {
@@ -163,15 +163,16 @@ impl Engine {
         let mut now = self.build_progress();
         now.extend(self.builds.held());
         let stored = self.catalog().jobs().await?;
-        // Of a job that runs, or ended a moment ago, the stored entry may only say that it began.
+        // The stored entry of a job that runs, or ended a moment ago, may only say that it began.
         let current = |job: JobEntry| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job);
         Ok(stored.into_iter().map(current).collect())
     }
 
-    /// Ends a running job. What it has published stays.
+    /// Cancels a running job. Segments it has published stay.
     ///
     /// # Errors
-    /// [`ErrorKind::UndefinedObject`] if there is no such job, [`ErrorKind::InvalidParameter`] if it has ended.
+    /// [`ErrorKind::UndefinedObject`] if there is no such job, [`ErrorKind::InvalidParameter`] if it has
+    /// ended.
     pub async fn cancel_job(&self, id: JobId) -> Result<()> {
         if self.builds.cancel(id) {
             return Ok(());

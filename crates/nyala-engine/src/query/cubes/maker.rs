@@ -1,5 +1,5 @@
-//! The segments of one job: several from one pass over their rows, each completed and published on its own,
-//! and tried again after failures of the moment.
+//! Makes the segments of one job: several from one pass over their rows, each completed and published on
+//! its own, and retried after transient errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::upkeep;
 use crate::query::engine::Engine;
 use crate::session::SnapshotContext;
 
-/// How long to wait before the second attempt; before each further one five times as long.
+/// Wait before the second attempt; before each further one five times as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(125);
 
@@ -30,14 +30,14 @@ pub(in crate::query) struct Maker {
     pub(in crate::query) context: BuildContext,
     /// The versions of live tables that the whole job reads.
     pub(in crate::query) pins: Arc<Pins>,
-    /// Has the rows of every segment that is to be built.
+    /// Contains the range of every segment to build.
     pub(in crate::query) range: SegmentRange,
-    /// What was found out about these rows, with the files they lay in then.
+    /// Facts about these rows, and the files that held the rows then.
     pub(in crate::query) survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
 }
 
 impl Maker {
-    /// The cube as it is now, over what this job reads of live tables.
+    /// The current cube, over the pinned versions of live tables.
     pub(in crate::query) fn cube(&self) -> Result<Arc<ReadyCube>> {
         Ok(find(&self.engine, &self.name)?.at(&self.pins))
     }
@@ -59,8 +59,8 @@ impl Maker {
         })
     }
 
-    /// What was read must still be there: files that changed meanwhile may have been read half old, half new. Of live
-    /// tables one version is read, which does not change.
+    /// Fails if files changed meanwhile: they may have been read half old, half new. Of live tables one
+    /// version is read, which does not change.
     async fn check_unchanged(&self, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
         self.engine.check_files(Some(&cube.entry.definition.sources)).await?;
         let now = self.sources(&self.engine.context(), cube, wanted.range)?;
@@ -72,7 +72,7 @@ impl Maker {
         Ok(())
     }
 
-    /// What holds of all rows of the job, looked at once as long as their files stay.
+    /// Facts about all rows of the job, found once unless their files change.
     async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
         let now = self.sources(&self.engine.context(), cube, self.range)?;
         let mut known = self.survey.lock().await;
@@ -86,7 +86,7 @@ impl Maker {
         Ok(survey)
     }
 
-    /// One segment after the other, then what the cube's options ask for.
+    /// Makes the segments in turn, then applies retention and merges.
     pub(in crate::query) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
         for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
@@ -98,9 +98,9 @@ impl Maker {
         upkeep::after_build(self).await
     }
 
-    /// Reads the rows of several segments at once, of fewer where memory is too short. Whatever else goes wrong,
-    /// they are then built one by one, so that those before the one that has the trouble become ready, and its
-    /// error is told.
+    /// Reads the rows of several segments at once, of half as many if memory is too short. After any other
+    /// error the segments are built one by one, so that all before the failing one become ready and its
+    /// error is reported.
     async fn prepare(&self, group: &[Work]) -> Vec<RangeFacts> {
         let progress = &self.context.progress;
         let (mut known, mut waiting) = (Vec::new(), vec![group]);
@@ -134,7 +134,7 @@ impl Maker {
         let mut wanted = Vec::new();
         for range in group.iter().map(Work::range) {
             let sources = self.sources(&context, &cube, range)?;
-            // Its files have other names than those that the segment's own build gives.
+            // As attempt 1, its files get other names than the segment's own build gives.
             wanted.push(WantedSegment { range, sources, revision, attempt: 1, again: true });
         }
         drop(context);
@@ -142,7 +142,7 @@ impl Maker {
         build_roots_together(&cube, &wanted, &survey, &self.context).await
     }
 
-    /// One segment. Failures of the moment are waited out.
+    /// Makes one segment. Transient errors are retried.
     pub(in crate::query) async fn make(&self, work: &Work) -> Result<()> {
         self.make_one(work, None).await
     }
@@ -172,7 +172,7 @@ impl Maker {
         attempt: u32,
         again: bool,
     ) -> Result<()> {
-        // Cells must be judged by the same listing of files that the segment is said to be of.
+        // The cube and the recorded sources must come from the same listing of files.
         let context = self.engine.context();
         let cube = find_in(&context, &self.name)?.at(&self.pins);
         let range = work.range();
@@ -182,7 +182,7 @@ impl Maker {
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
         match made {
-            // Whatever went wrong, this is the cause.
+            // If files changed, that is the cause.
             Err(error) if is_of_rows(error.kind) => {
                 self.check_unchanged(&cube, &wanted).await.map_err(|changed| match changed.transient {
                     true => error.clone(),
@@ -215,7 +215,7 @@ impl Maker {
             Work::Extend(_, id) => {
                 let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
                 let segment = segment.ok_or_else(|| QueryError::internal("a segment is gone"))?;
-                // New cells must come from the rows that the others came from.
+                // New cells must come from the same rows as the old ones.
                 wanted.sources.clone_from(&segment.sources);
                 return extend(cube, segment, context, self.check_unchanged(cube, wanted)).await;
             }
@@ -225,14 +225,14 @@ impl Maker {
     }
 }
 
-/// Waits grow, and are never quite the same: jobs that failed together do not come back together.
+/// Waits grow, and vary at random by 20 %: jobs that failed together do not retry together.
 fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
     let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
     let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
     wait * percent / 100
 }
 
-/// Whether it may be why a statement failed that rows changed while they were read.
+/// Whether rows that changed while they were read may have caused such an error.
 fn is_of_rows(kind: ErrorKind) -> bool {
     matches!(
         kind,

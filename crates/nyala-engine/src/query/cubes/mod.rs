@@ -1,4 +1,4 @@
-//! Statements about cubes, and what is done to cubes without being asked.
+//! Statements about cubes, and the automatic upkeep of cubes.
 
 pub(in crate::query) mod alter;
 pub(in crate::query) mod analyze;

@@ -1,4 +1,4 @@
-//! `RECOMMEND CUBE`: cubes for what the history says was asked and no cube answered.
+//! `RECOMMEND CUBE`: proposes cubes for recorded queries that no cube answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,13 +34,13 @@ pub(in crate::query) fn schema() -> SchemaRef {
     ]))
 }
 
-/// A line of the answer: a proposal, or what none was found for.
+/// A line of the answer: a proposed cube, or queries without one.
 enum Line {
     Cube { statement: String, advice: Advice },
     Unserved { entries: Vec<QueryHistoryEntry>, reason: String },
 }
 
-/// Looks at the history and at samples of the tables; changes nothing.
+/// Reads the history and samples of the tables; changes nothing.
 pub(in crate::query) async fn run(
     engine: &Arc<Engine>,
     wish: &RecommendFor,
@@ -63,7 +63,7 @@ pub(in crate::query) async fn run(
 
 type Filter = Box<dyn Fn(&QueryHistoryEntry) -> bool + Send>;
 
-/// Which entries are meant.
+/// The entries in scope.
 fn scope(wish: &RecommendFor, snapshot: &CatalogSnapshot, schema: &str) -> Result<Filter> {
     match wish {
         RecommendFor::Table(name) => {
@@ -93,7 +93,7 @@ fn exists(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     entry.shape.tables.iter().all(|table| snapshot.tables.contains_key(&table.table))
 }
 
-/// Whether a cube that is still there answered it the last time.
+/// Whether a cube that still exists answered it the last time.
 fn is_served(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     let last = entry.answers.iter().max_by_key(|answer| answer.last_ms);
     last.is_some_and(|last| {
@@ -116,7 +116,7 @@ async fn lines(
     let size = |table: &QualifiedName| rows.get(table).copied().unwrap_or_default();
     let (mut lines, mut names) = (Vec::new(), BTreeSet::new());
     let mut rest: Vec<(QueryHistoryEntry, String)> = Vec::new();
-    // Where a wide join cannot serve what reads fewer tables, that gets a cube of its own.
+    // Queries over fewer tables that a wide join cannot serve get a cube of their own.
     for exact in [false, true] {
         let entries = if exact { rest.drain(..).map(|(entry, _)| entry).collect() } else { entries.clone() };
         for star in stars(entries, size, exact) {

@@ -55,7 +55,7 @@ struct Row<'a> {
     reason: Option<String>,
 }
 
-/// Every segment in the order of ranges, and the holes between them.
+/// All segments in the order of ranges, and the holes between them.
 pub(in crate::query) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows = Vec::new();
@@ -83,7 +83,7 @@ pub(in crate::query) fn segments(engine: &Engine, only: Option<&QualifiedName>) 
     batch(schema(), columns)
 }
 
-/// What a statement that begins now may use of a cube.
+/// The coverage of a cube for a statement that begins now.
 pub(in crate::query) fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
     let context = engine.context();
     let found = context.cubes().find(cube).map(|cube| cube.at(&Pins::default()));
@@ -99,7 +99,7 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
             let outstanding = cube.definition.outstanding(segment).len();
             let state = match (segment.state, &stale) {
                 (SegmentState::Building, _) if running => "building",
-                // Its process died; building the range again goes on with it.
+                // Its process died; the next build of the range continues it.
                 (SegmentState::Building, _) => "interrupted",
                 (SegmentState::Damaged, _) => "damaged",
                 (SegmentState::Ready, Some(_)) => "stale",
@@ -152,7 +152,7 @@ fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<SegmentRange> {
     coverage.data.subtract(&held).spans().map(range).map(SegmentRange::Keys).collect()
 }
 
-/// Every cuboid over all segments that hold it.
+/// All cuboids, each summed over the segments that hold it.
 pub(in crate::query) fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
     let context = engine.context();
     let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();

@@ -1,5 +1,4 @@
-//! What is done to cubes without being asked: old segments go, neighbours are merged, files that changed are
-//! read anew.
+//! Automatic upkeep of cubes: drops old segments, merges neighbours, and reads changed files again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -18,14 +17,14 @@ use super::maker::Maker;
 use crate::query::engine::Engine;
 use crate::session::Settings;
 
-/// How long a cube whose refresh failed is left alone; after each further failure twice as long.
+/// Pause after a failed refresh of a cube; after each further failure twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_secs(3600);
-/// How long a cube over live tables is left alone after it was refreshed, in terms of the time that took: rows that
-/// change all the time must not keep the machine folding them.
+/// Pause after a refresh of a cube over live tables, as a multiple of its duration: rows that change all
+/// the time must not keep the machine busy.
 const REST_AFTER_WORK: u32 = 9;
 
-/// Drops what is too old and merges what is due, as part of the job that built something.
+/// Drops outdated segments and merges due ones, as part of the job that built something.
 pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
     drop_outdated(&maker.engine, &maker.name).await?;
     loop {
@@ -33,8 +32,8 @@ pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
         let Some(merge) = due_merge(&cube) else { return Ok(()) };
         maker.context.progress.expect(cube.entry.definition.grouping_sets.len());
         match maker.make(&merge).await {
-            // Files have changed since it was found due: that is for the next build.
-            // Or a file is damaged: its segment is made anew before it is merged.
+            // Files have changed since it was found due: the next build merges. Or a file is damaged: its
+            // segment is rebuilt before it is merged.
             Err(error) if matches!(error.kind, ErrorKind::Unreadable | ErrorKind::Corrupt) => {
                 tracing::warn!(cube = %maker.name, %error, "segments are not merged");
                 return Ok(());
@@ -44,7 +43,7 @@ pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
     }
 }
 
-/// Drops the segments that the cube's retention does not keep. Their rows are read from the tables.
+/// Drops segments older than the cube's retention. Queries read their rows from the tables.
 pub(in crate::query) async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
     let cube = find(engine, name)?;
     let outdated = outdated(&cube);
@@ -87,13 +86,13 @@ fn due_merge(cube: &ReadyCube) -> Option<Work> {
     }
     fit.sort();
     let due = division.due_merge(&definition.options.auto_merge, &fit, &cube.coverage.data)?;
-    // One that is not fit would be in the way.
+    // A stale or incomplete segment prevents the merge.
     let ready = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
     let within = ready.filter(|segment| segment.range.overlaps(SegmentRange::Keys(due.0))).count();
     (within == due.1.len()).then_some(Work::Merge(SegmentRange::Keys(due.0), due.1))
 }
 
-/// Refreshes cubes that ask for it, one after the other, until the engine is gone.
+/// Refreshes cubes with `auto_refresh`, one after the other, until the engine is gone.
 pub(in crate::query) fn watch(engine: &Arc<Engine>, every: Duration) {
     let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
     engine.threads.execution().spawn(refresh_for_ever(weak, stopping, every));
@@ -135,12 +134,12 @@ fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName, bool)> {
     due.map(|cube| (cube.entry.id, cube.entry.name.clone(), cube.reads_live())).collect()
 }
 
-/// The failure is in the job and in the log; only that there was one matters here.
+/// The job and the log have the error; the caller needs only the outcome.
 async fn refresh(engine: &Arc<Engine>, name: QualifiedName) -> Result<(), ()> {
     let settings = Settings::new(engine.context().default_options(), &engine.query_config);
     let wish = Wish { name: name.clone(), kind: JobKind::AutoRefresh, range: None };
     match run_job(engine, wish, &settings).await {
-        // Somebody builds or alters it.
+        // Another statement builds or alters it.
         Err(error) if error.kind == ErrorKind::InUse => Ok(()),
         Err(error) => {
             tracing::warn!(cube = %name, %error, "a cube was not refreshed");
@@ -150,7 +149,7 @@ async fn refresh(engine: &Arc<Engine>, name: QualifiedName) -> Result<(), ()> {
     }
 }
 
-/// A cube that is left alone for a while.
+/// The pause of a cube between automatic refreshes.
 #[derive(Debug)]
 struct Rest {
     until: Instant,
@@ -164,7 +163,7 @@ impl Default for Rest {
 }
 
 impl Rest {
-    /// After work that took so long.
+    /// After a refresh that took so long.
     fn after(took: Duration) -> Self {
         Self {
             until: Instant::now() + took.saturating_mul(REST_AFTER_WORK).min(LONGEST_REST),
