@@ -1,5 +1,4 @@
-//! `CHECK CUBE`: whether a cube's files are as they were written, and its answers equal those of the
-//! tables.
+//! `CHECK CUBE`: whether a cube's files are as written, and its answers equal those of the tables.
 
 use std::collections::HashMap;
 use std::sync::Arc;

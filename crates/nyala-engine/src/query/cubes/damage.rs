@@ -57,7 +57,7 @@ async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
     engine.refresh().await
 }
 
-/// The segment of a file, with its cube, and the file's name within the segment's folder.
+/// The cube and segment of a file, and the file's name within the segment's folder.
 fn owner<'a>(
     snapshot: &'a CatalogSnapshot,
     path: &'a str,

@@ -171,8 +171,8 @@ impl Engine {
     /// Cancels a running job. Segments it has published stay.
     ///
     /// # Errors
-    /// [`ErrorKind::UndefinedObject`] if there is no such job, [`ErrorKind::InvalidParameter`] if it has
-    /// ended.
+    /// [`ErrorKind::UndefinedObject`] if the job does not exist, [`ErrorKind::InvalidParameter`] if it
+    /// has ended already.
     pub async fn cancel_job(&self, id: JobId) -> Result<()> {
         if self.builds.cancel(id) {
             return Ok(());

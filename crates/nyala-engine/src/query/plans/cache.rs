@@ -1,4 +1,4 @@
-//! Which shapes have a plan.
+//! The cache of plans, by shape.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use moka::sync::Cache;
 use super::template::Template;
 use crate::session::{Settings, SnapshotContext};
 
-/// Plans that nobody asked for in this time are given up.
+/// Entries unused for this long are dropped.
 const IDLE: Duration = Duration::from_secs(3600);
-/// What an entry takes without its template, in bytes.
+/// Fixed size of an entry, in bytes, besides texts and template.
 const ENTRY_BYTES: usize = 256;
 
-/// What a plan depends on besides a text and values.
+/// The inputs of a plan besides its text and values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::query) struct PlanBasis {
     settings: Arc<str>,
-    /// Of the context, which is one catalog snapshot in the light of one listing of files.
+    /// Of the context: one catalog snapshot with one listing of files.
     epoch: u64,
 }
 
@@ -30,7 +30,7 @@ impl PlanBasis {
     }
 }
 
-/// Everything that a plan depends on but its values.
+/// All inputs of a plan except its values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(in crate::query) struct PlanKey {
     text: Arc<str>,
@@ -43,7 +43,7 @@ impl PlanKey {
     }
 }
 
-/// A [`PlanKey`] to look for, without a copy of the text. It is hashed as one, field by field.
+/// A borrowed [`PlanKey`] for look-ups, without a copy of the text. Both hash alike, field by field.
 #[derive(Hash)]
 struct Sought<'a> {
     text: &'a str,
@@ -56,7 +56,7 @@ impl Equivalent<PlanKey> for Sought<'_> {
     }
 }
 
-/// What is known of a text or shape.
+/// State of a text or shape.
 #[derive(Debug, Clone)]
 pub(in crate::query) enum Known {
     /// It was planned once. Many are never seen again.
@@ -68,7 +68,7 @@ pub(in crate::query) enum Known {
     Unfit,
 }
 
-/// Templates, bounded in bytes. Those asked for often stay.
+/// Templates, bounded in bytes. Often used ones stay.
 pub(in crate::query) struct PlanCache {
     plans: Cache<PlanKey, Known, DefaultHashBuilder>,
     hits: AtomicU64,
@@ -82,9 +82,9 @@ pub struct PlanCacheStats {
     pub hits: u64,
     /// Queries that were planned.
     pub misses: u64,
-    /// Shapes and texts that are known.
+    /// Cached shapes and texts.
     pub entries: u64,
-    /// About the memory they take, in bytes.
+    /// Their estimated memory, in bytes.
     pub bytes: u64,
 }
 
@@ -99,7 +99,7 @@ impl PlanCache {
         Self { plans, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
-    /// What is known of a text.
+    /// The state of a text.
     pub(in crate::query) fn find(&self, text: &str, basis: &PlanBasis) -> Option<Known> {
         self.plans.get(&Sought { text, basis })
     }
@@ -108,7 +108,7 @@ impl PlanCache {
         self.plans.insert(key, known);
     }
 
-    /// Gives up all that is known. One that is being learnt for the newest snapshot may be lost with it, and is learnt again.
+    /// Drops all entries. One just added for the newest snapshot may be lost too, and is learnt again.
     pub(in crate::query) fn forget(&self) {
         self.plans.invalidate_all();
         self.plans.run_pending_tasks();

@@ -1,20 +1,20 @@
-//! Plans that are ready to run, by the shape of their text.
+//! Cached plans, found by the shape of their text.
 //!
 //! ```text
 //! text ──lift──▶ shape, values ──cache──▶ Template ──values──▶ physical plan ──▶ rows
-//!                    └── not there, or not to be used now ──▶ planning as ever, and the second time
-//!                                                             a template is made in the background
+//!                    └── absent, or unusable now ──▶ normal planning, and the second time
+//!                                                a template is made in the background
 //! ```
 //!
-//! A template is a physical plan over cuboids in memory whose filters compare with parameters. Giving it values
-//! means to choose blocks of the cuboids anew and to copy a handful of operators; nothing is parsed, rewritten
-//! or optimised. Planning without values is what makes it right: whatever a rule could have concluded
-//! from a value, it did not. If such a plan would read other cuboids than the plan for the values at hand, the
-//! shape has no template, and each of its texts may have one.
+//! A template is a physical plan over cuboids in memory; its filters compare with parameters. Binding
+//! values chooses blocks of the cuboids anew and copies a handful of operators; nothing is parsed,
+//! rewritten or optimised. A template is correct because it is planned without values: no rule can have
+//! concluded anything from one. If such a plan would read other cuboids than the plan for the values at
+//! hand, the shape has no template, and each of its texts may have one.
 //!
-//! Only chains of operators in one partition over memory are kept, or over nothing as for `SELECT 1`, because for them
-//! planning takes longer than running. They know the listings of files and the catalog only through the context they were made
-//! in; another context means other templates.
+//! Only chains of operators in one partition are kept, over memory, or over nothing as for `SELECT 1`: they
+//! take longer to plan than to run. They know the catalog and the listings of files only through the
+//! context they were made in; another context needs other templates.
 
 mod cache;
 mod parameter;

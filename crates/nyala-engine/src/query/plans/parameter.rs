@@ -1,4 +1,4 @@
-//! A value that a physical plan does not know yet.
+//! Parameters of a physical plan: their values are given later.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use nyala_cube::scan::Values;
 
 use crate::session::PARAMETER;
 
-/// A call of this stands where a parameter was: DataFusion has no physical expression for one.
+/// A function that stands for a parameter: DataFusion has no physical expression for one.
 ///
-/// It is volatile, so that nobody tries to work it out.
+/// It is volatile, so that no rule evaluates it early.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Parameter {
     /// From 0.
@@ -45,11 +45,10 @@ impl ScalarUDFImpl for Parameter {
     }
 }
 
-/// Puts calls in the place of parameters.
+/// Replaces parameters by calls.
 ///
 /// # Errors
-/// A parameter without a type, or one that stands elsewhere than in a condition: then its value may decide more
-/// than which rows are read.
+/// A parameter without a type, or one outside a condition: its value may decide more than the rows read.
 pub(super) fn open(plan: LogicalPlan) -> Result<LogicalPlan> {
     let opened = plan.transform_down_with_subqueries(|node| {
         let is_condition = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
@@ -98,8 +97,8 @@ fn parameter(expr: &dyn PhysicalExpr) -> Option<&Parameter> {
     expr.downcast_ref::<ScalarFunctionExpr>()?.fun().inner().downcast_ref()
 }
 
-/// None if it has no parameters. A walk of our own: it is done for each run of a ready plan, and DataFusion's makes
-/// lists of children for every node.
+/// None if it has no parameters. A tree walk of our own: it runs for each run of a ready plan, and
+/// DataFusion's makes more lists of children for every node.
 fn closed(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Option<Arc<dyn PhysicalExpr>>> {
     if let Some(parameter) = parameter(expr.as_ref()) {
         let value = values.get(parameter.position);
@@ -112,7 +111,7 @@ fn closed(expr: &Arc<dyn PhysicalExpr>, values: &[ScalarValue]) -> Result<Option
     for (at, child) in children.iter().enumerate() {
         match closed(child, values)? {
             Some(child) => {
-                // Those before it stay as they are.
+                // The children before it stay as they are.
                 changed.extend(children.iter().take(at).skip(changed.len()).map(|child| Arc::clone(child)));
                 changed.push(child);
             }

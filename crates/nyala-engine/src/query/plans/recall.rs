@@ -1,4 +1,4 @@
-//! Queries by ready plans, and ready plans by queries.
+//! Finds the cached plan of a text, and makes one the second time.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::query::run::{Deadline, Start};
 use crate::query::session::Session;
 use crate::session::{Settings, SnapshotContext};
 
-/// What a query was planned to, when it had no template.
+/// Cuboids and columns of a query planned without a template.
 pub(in crate::query) struct Made {
     pub(in crate::query) answers: Answers,
     pub(in crate::query) schema: arrow::datatypes::SchemaRef,
 }
 
 impl Session {
-    /// The statement of a text whose shape is known, without parsing it. None for all other texts: parse and
+    /// The statement of a text with a cached plan, without parsing it. None for all other texts: parse and
     /// prepare them.
     pub fn recall(&self, sql: &str) -> Option<Prepared> {
         let (context, settings) = (self.engine.context(), self.settings());
@@ -52,12 +52,12 @@ impl Session {
         }
     }
 
-    /// Whether this session may read what a template reads, which another session may have made.
+    /// Checks the grants of this session: another session may have made the template.
     fn may_run(&self, template: &Template) -> Result<()> {
         authorize::reading(&self.engine, &self.options().identity, template.reads())
     }
 
-    /// Runs a statement by its template. None if it has none that could be used now.
+    /// Runs a statement from its template. None if it has no usable one now.
     pub(in crate::query) fn run_ready(
         &self,
         prepared: &Prepared,
@@ -76,7 +76,7 @@ impl Session {
                 None => None,
             },
         };
-        // Without a plan the statement goes on, and is planned.
+        // Without a plan the statement is planned as usual.
         let Some(plan) = plan else { return Ok(None) };
         let Some(running) = running.take() else { return Err(QueryError::internal("a statement ran twice")) };
         self.engine.plans.count(true);
@@ -107,8 +107,8 @@ impl Session {
 }
 
 impl Engine {
-    /// Takes notice of a query that was planned. The second time its shape is seen, a template is made of it in
-    /// the background; if that cannot be, of its text.
+    /// Records a planned query. The second time its shape is seen, a template is made in the background;
+    /// for an unfit shape, the second time its text is seen.
     pub(in crate::query) fn learn_plan(
         self: &Arc<Self>,
         text: &Arc<str>,

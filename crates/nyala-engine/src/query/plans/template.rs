@@ -31,19 +31,19 @@ use crate::query::prepared::Parts;
 use crate::query::results::Source;
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 
-/// Deepest expression of a template.
+/// Greatest depth of a template's expressions.
 const DEEPEST: usize = 64;
 
-/// What the cuboids of each aggregation are, to tell whether two plans read the same.
+/// Cube and cuboids of each aggregation, to compare the reads of two plans.
 pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
 
-/// What answers each aggregation of a query; none if something is read but cuboids, or cuboids that may not answer
-/// any more after the next write. A query that reads nothing at all has no aggregations.
+/// The cuboids of each aggregation of a query; none if it reads anything else, or cuboids that may not
+/// answer any more after the next write. A query that reads nothing has no aggregations.
 pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answers>> {
     if reads_nothing(logical)? {
         return Ok(Some(Answers::new()));
     }
-    // The report tells of aggregations, the plan of what is read beside them.
+    // The report covers aggregations, the plan all other reads.
     if report.reads_live() || !report.all_from_cuboids() || !reads_cuboids_only(logical)? {
         return Ok(None);
     }
@@ -51,7 +51,7 @@ pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Re
     Ok(Some(chosen.map(|c| (c.cube.clone(), c.cuboids.clone())).collect()))
 }
 
-/// Whether the values it gives stand in its text, as in `SELECT 1`, which connection pools ask all the time.
+/// Whether all its values are in its text, as in `SELECT 1`, which connection pools send all the time.
 fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
     let mut nothing = true;
     plan.apply_with_subqueries(|node| {
@@ -64,8 +64,8 @@ fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
     Ok(nothing)
 }
 
-/// Whether a plan is a chain of operators in one partition over memory, or over nothing if it reads nothing: what is known of a
-/// table may have become a constant.
+/// Whether a plan is a chain of operators in one partition over memory. Over nothing only if the query
+/// reads nothing: otherwise a constant may stem from facts about a table.
 pub(in crate::query) fn is_fit(plan: &dyn ExecutionPlan, answers: &Answers) -> bool {
     is_plain(plan) || (answers.is_empty() && gives_one_row(plan))
 }
@@ -84,7 +84,7 @@ pub(in crate::query) struct Template {
     /// The statement it answers.
     parts: Arc<Parts>,
     plan: Arc<dyn ExecutionPlan>,
-    /// The tables that the statement reads, for who must be allowed to.
+    /// The tables that the statement reads, for access checks.
     reads: Vec<QualifiedName>,
     task: Arc<TaskContext>,
     asked: Arc<Recorded>,
@@ -95,8 +95,8 @@ pub(in crate::query) struct Template {
 }
 
 impl Template {
-    /// Plans a statement for any values. `answers` and `schema` are those of the plan with certain values, which
-    /// this one must have too.
+    /// Plans a statement for any values. `answers` and `schema` are those of the plan with certain values;
+    /// this plan must have the same.
     pub(in crate::query) async fn plan(
         parts: Arc<Parts>,
         context: &SnapshotContext,
@@ -138,7 +138,7 @@ impl Template {
         })
     }
 
-    /// What it was planned with.
+    /// The basis it was planned on.
     pub(in crate::query) fn basis(&self) -> &PlanBasis {
         &self.basis
     }
@@ -153,7 +153,7 @@ impl Template {
         &self.reads
     }
 
-    /// Where it runs.
+    /// The task context to run it in.
     pub(in crate::query) fn task(&self) -> &Arc<TaskContext> {
         &self.task
     }
@@ -168,14 +168,14 @@ impl Template {
         self.answered_from.clone()
     }
 
-    /// For an answer that is to be given again; none if it reads nothing.
+    /// For the result cache; none if it reads nothing.
     pub(in crate::query) fn source(&self) -> Option<Source> {
         let plan = Arc::clone(self.parts.plan.as_ref()?);
         let (asked, answered_from) = (Arc::clone(&self.asked), self.answered_from());
         (self.asked.len() > 0).then_some(Source { plan, asked, answered_from })
     }
 
-    /// Literals as values of the parameters; none if one of them means something else as such.
+    /// Literals as values of the parameters; none if one would change its meaning.
     pub(in crate::query) fn values_of(&self, literals: Vec<Literal<'_>>) -> Option<Vec<ScalarValue>> {
         if literals.len() != self.types.len() {
             return None;
@@ -183,8 +183,9 @@ impl Template {
         literals.into_iter().zip(&self.types).map(|(literal, wanted)| value_of(literal, wanted)).collect()
     }
 
-    /// The plan for these values; none if they are of other types, as those taken out of a text before the types of columns
-    /// changed, if something it reads is not in memory, or if there is so much to read that another plan is better.
+    /// The plan for these values. None if they have other types, as when column types changed since they
+    /// were taken out of a text; if a cuboid is not in memory; or if there is so much to read that another
+    /// plan is better.
     pub(in crate::query) fn bind(&self, values: &[ScalarValue]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if !values.iter().map(ScalarValue::data_type).eq(self.types.iter().cloned()) {
             return Ok(None);
@@ -192,7 +193,7 @@ impl Template {
         Ok(bind(&self.plan, values)?)
     }
 
-    /// About the memory it takes, in bytes: a plan is a tree of small objects that nobody counts.
+    /// Estimated memory, in bytes: a plan is a tree of small objects that are not counted.
     pub(in crate::query) fn estimated_bytes(&self) -> usize {
         const OPERATOR_BYTES: usize = 2048;
         let mut operators = 1;
@@ -209,7 +210,7 @@ fn unfit(reason: &str) -> QueryError {
     QueryError::internal(reason)
 }
 
-/// Refuses what has another value at another time: `now()` must not stand still.
+/// Refuses functions that are not immutable: `now()` must not stand still.
 pub(in crate::query) fn check_constant(plan: &LogicalPlan) -> Result<()> {
     let mut constant = true;
     plan.apply_with_subqueries(|node| {
@@ -225,7 +226,7 @@ pub(in crate::query) fn check_constant(plan: &LogicalPlan) -> Result<()> {
     if constant { Ok(()) } else { Err(unfit("its value changes with time")) }
 }
 
-/// Whether conditions are small enough to be evaluated on a thread of a door.
+/// Whether conditions are shallow enough for the small stack of a network thread.
 fn is_shallow(plan: &dyn ExecutionPlan) -> Result<bool> {
     let mut most = 0;
     plan.apply_expressions(&mut |expr| {

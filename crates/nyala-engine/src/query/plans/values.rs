@@ -4,12 +4,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use nyala_sql::statement::Literal;
 
-/// Whole numbers up to this are floating-point numbers too.
+/// Whole numbers up to this are exact as `f64`.
 const EXACT_IN_F64: u64 = 1 << 53;
 
-/// The literal as a value of `wanted`, which is the type of a column, if comparing with that value means exactly
-/// what comparing with the literal does. None otherwise, for instance for `1.5` where whole numbers are:
-/// then the text is planned as it is, and SQL's rules for the types of both sides decide.
+/// The literal as a value of the column type `wanted`, if comparing with either means exactly the same.
+/// None otherwise, for instance for `1.5` and a column of whole numbers: then the text is planned as it is,
+/// and SQL's rules for the types of both sides decide.
 pub(super) fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<ScalarValue> {
     match literal {
         Literal::Integer(digits) => integer(digits.parse().ok()?, wanted),
@@ -32,8 +32,8 @@ pub(super) fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<Scalar
     }
 }
 
-/// A whole number as a value of `wanted`, if that holds it. Converted here: DataFusion makes an array of one to cast it, for
-/// each value of each query.
+/// A whole number as a value of `wanted`, if it fits. Converted here because DataFusion's cast makes an
+/// array for each value of each query.
 pub(in crate::query) fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
     Some(match wanted {
         DataType::Int8 => ScalarValue::Int8(Some(value.try_into().ok()?)),

@@ -1,11 +1,11 @@
-//! Who may compute at once.
+//! Admission of queries to slots.
 //!
-//! A query from cuboids is over before it could be queued, and needs little memory: it is always
-//! admitted. Any other query that reads files takes a slot of its resource group, or waits for one in line, for a while
-//! and if not too many wait already. So what large queries hold is bounded, whoever sends how many.
+//! A query from cuboids takes less time than queueing, and little memory: it is always admitted. Any other
+//! query that reads files takes a slot of its resource group. Without a free one it waits for a limited
+//! time, unless too many wait already. So large queries use bounded resources, however many clients send.
 //!
-//! Short queries and long ones have as many slots each and wait apart: a query that takes a tenth of a second is never kept behind
-//! one that takes minutes.
+//! Short and long queries have as many slots each and separate queues: a query that takes a tenth of a
+//! second never waits for one that takes minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::access::Identity;
 use crate::query::activity::{Entry, Phase};
 use crate::query::session::SessionOptions;
 
-/// The group of whoever is in no other.
+/// The group of sessions without another one.
 const DEFAULT_GROUP: &str = "default";
 
 /// Which slots a query waits for.
@@ -45,9 +45,9 @@ pub(in crate::query) struct Admission {
 pub(in crate::query) struct Group {
     pub(in crate::query) name: String,
     config: GroupConfig,
-    /// Slots there are for long queries, and as many again for short ones.
+    /// Slots for long queries, and as many again for short ones.
     pub(in crate::query) size: usize,
-    /// The keys of the configuration that bound it, for who is refused.
+    /// The limiting keys of the configuration, for the error of a refusal.
     limits: &'static str,
     refused: AtomicU64,
     short: Arc<Line>,
@@ -56,7 +56,7 @@ pub(in crate::query) struct Group {
 }
 
 impl Admission {
-    /// `threads` is how many slots a group has that says nothing else.
+    /// A group without `slots` has twice as many as `threads`.
     pub(in crate::query) fn new(config: &AdmissionConfig, threads: usize) -> Self {
         let mut configs = config.groups.clone();
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
@@ -116,12 +116,12 @@ impl Admission {
 }
 
 impl Group {
-    /// Most memory one of its queries may hold, in bytes; none if only the whole is limited.
+    /// Greatest memory of one of its queries, in bytes; none if only the whole is limited.
     pub(in crate::query) fn query_memory_bytes(&self) -> Option<usize> {
         Some(self.config.query_memory_bytes).filter(|bytes| *bytes > 0)
     }
 
-    /// Refuses who may not choose it.
+    /// Fails if the session may not choose this group.
     fn require_member(&self, identity: &Identity, catalog: &CatalogSnapshot) -> Result<()> {
         let roles = &self.config.roles;
         let may =
@@ -138,7 +138,7 @@ impl Group {
             .hint("RESET nyala.resource_group, or ask a superuser for the membership"))
     }
 
-    /// What its part is worth beside that of others.
+    /// Its weight relative to other groups.
     pub(in crate::query) fn weight(&self) -> usize {
         self.config.weight
     }
@@ -149,7 +149,7 @@ impl Group {
         (short.0 + long.0, short.1 + long.1)
     }
 
-    /// A slot, as soon as there is one. Going away while waiting leaves nothing behind.
+    /// Waits for a slot. Dropping the wait gives up the place.
     pub(in crate::query) async fn admit(&self, queue: Queue, entry: &Entry) -> Result<Slot> {
         let most = self.config.queue_length;
         let line = match queue {
@@ -169,7 +169,7 @@ impl Group {
         entry.enter(Phase::Planning);
         match slot {
             Ok(Ok(slot)) => Ok(slot),
-            // Nothing else takes a place away: a line is there as long as the server.
+            // A full lane dropped the place: the line itself lives as long as the server.
             Ok(Err(_)) => Err(self.too_many(format!(
                 "{most} wait for a slot of resource group `{}`, most of them of this user",
                 self.name
@@ -181,7 +181,7 @@ impl Group {
         }
     }
 
-    /// How many were refused since the start.
+    /// Queries refused since the start.
     pub(in crate::query) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }

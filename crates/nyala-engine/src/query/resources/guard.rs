@@ -1,12 +1,13 @@
-//! Ends the statement that holds the most when the process nears its memory limit, before the system ends the process.
+//! Ends the largest statement when the process nears its memory limit, before the system ends the process.
 //!
-//! The pool of queries counts what operators reserve. What kernels allocate in between, and what operators forget to
-//! count, is in the [accounts](Work) of statements only. The guard compares what the process occupies with what it may, and acts
-//! on accounts: a statement notices between two batches, rows or pairs at which its operators ask.
+//! The pool of queries counts the reservations of operators. Other allocations, of kernels or forgotten by
+//! operators, are in the [accounts](Work) of statements only. The guard compares the memory of the process
+//! with its limit, and acts on accounts: a statement notices between two batches, rows or pairs, where its
+//! operators ask.
 //!
-//! Memory that was freed counts as occupied until the allocator gives it back some seconds later, but it is used again first. So
-//! what counts is what holds something, as long as the process is not close to its limit with all it occupies. When much of that
-//! was freed, as by a large statement that was ended, it is given back at once.
+//! Freed memory counts as occupied until the allocator returns it some seconds later, but it is reused
+//! first. So only memory in use counts, as long as the process is not close to its limit with all it
+//! occupies. Much freed memory, as after a large statement was ended, is returned at once.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,29 +19,29 @@ use nyala_runtime::{Reason, Work, active_bytes, give_back_freed, resident_bytes}
 
 use super::pressure::{available_bytes, is_stalled};
 
-/// So much is kept free, in parts of the limit, and at least and at most so many bytes.
+/// Memory kept free, as a part of the limit, with its bounds in bytes.
 const RESERVE_PART: u64 = 8;
 const MIN_RESERVE_BYTES: u64 = 64 << 20;
 const MAX_RESERVE_BYTES: u64 = 1 << 30;
-/// With less than this part of the reserve free, also memory counts that the allocator keeps.
+/// With less than this part of the reserve free, memory that the allocator keeps counts too.
 const CRITICAL_PART: u64 = 2;
-/// A statement that holds less, in parts of the limit, is not ended: it would not help.
+/// A statement that holds less than this part of the limit is not ended: it would not help.
 const MIN_HELD_PART: u64 = 128;
-/// Fastest that a process fills memory, in bytes a second: the guard looks again before it could have used what was free.
+/// Fastest growth of a process, in bytes a second: the guard looks again before free memory is gone.
 const FILLED_PER_SECOND: u64 = 4 << 30;
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
-/// Shortest time between two times that freed memory is given back.
+/// Shortest time between two returns of freed memory.
 const GIVE_BACK_EVERY: Duration = Duration::from_millis(500);
-/// How long a statement that was told to end may take before the next one is.
+/// Time for a statement to end before the next one is told to.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Accounts of everything large that runs.
+/// Accounts of running statements, except small ones.
 #[derive(Debug, Default)]
 pub(in crate::query) struct Works(Mutex<Vec<Weak<Work>>>);
 
 impl Works {
-    /// Adds an account until nothing holds it any more.
+    /// Adds an account. It is dropped once nothing holds it.
     pub(super) fn add(&self, work: &Arc<Work>) {
         let mut works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         works.retain(|known| known.strong_count() > 0);
@@ -49,7 +50,7 @@ impl Works {
         }
     }
 
-    /// Of those that need not end yet, the one that holds the most.
+    /// The largest account that was not told to end, of at least `min_bytes`.
     fn largest(&self, min_bytes: u64) -> Option<Arc<Work>> {
         let works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running = works.iter().filter_map(Weak::upgrade).filter(|work| work.check().is_ok());
@@ -57,7 +58,7 @@ impl Works {
     }
 }
 
-/// A thread that watches the process for as long as this is kept.
+/// A thread that watches the memory of the process until this is dropped.
 #[derive(Debug)]
 pub(in crate::query) struct MemoryGuard {
     ended: Arc<AtomicBool>,
@@ -65,7 +66,7 @@ pub(in crate::query) struct MemoryGuard {
 }
 
 impl MemoryGuard {
-    /// Watches that the process keeps within `limit` bytes, and the machine within what it has.
+    /// Watches the process for `limit` bytes, and the machine for its available memory.
     pub(in crate::query) fn start(limit: u64, works: &Arc<Works>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let watch = Watch {
@@ -101,7 +102,7 @@ struct Watch {
     works: Arc<Works>,
     /// The statement that was told to end last, and when.
     told: Option<(Weak<Work>, Instant)>,
-    /// When freed memory was given back last.
+    /// When freed memory was returned last.
     given_back: Option<Instant>,
     ended: Arc<AtomicBool>,
 }
@@ -116,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// Acts if little is free; gives how long it may look away.
+    /// Acts if little memory is free; returns the time until the next look.
     fn look(&mut self, (resident, active): (u64, Option<u64>), available: Option<u64>) -> Duration {
         let reserve = (self.limit / RESERVE_PART).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
         let unoccupied = self.limit.saturating_sub(resident).min(available.unwrap_or(u64::MAX));

@@ -1,4 +1,4 @@
-//! What planning threads have to do, and how they share it.
+//! The queue of planning jobs, shared by the planning threads.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use async_task::Runnable;
 
-/// Jobs that can go on. A job that waits for a store belongs to no thread: when the store has answered, any planning thread goes on
-/// with it, also while the thread that began it computes another job for seconds.
+/// Jobs that are ready to run. A job that waits for a store belongs to no thread: after the answer any
+/// planning thread continues it, also while the thread that began it computes another job for seconds.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     ready: Mutex<Ready>,
@@ -17,13 +17,13 @@ pub(super) struct Jobs {
 #[derive(Debug, Default)]
 struct Ready {
     queue: VecDeque<Runnable>,
-    /// How many were ever taken.
+    /// Jobs taken so far.
     taken: u64,
     closed: bool,
 }
 
 impl Jobs {
-    /// Adds planning one statement. It must not panic.
+    /// Adds the planning of one statement. It must not panic.
     pub(super) fn push(self: &Arc<Self>, job: impl Future<Output = ()> + Send + 'static) {
         let jobs = Arc::clone(self);
         let (runnable, task) = async_task::spawn(job, move |runnable| jobs.schedule(runnable));
@@ -46,20 +46,20 @@ impl Jobs {
         drop(refused);
     }
 
-    /// Threads end when nothing is left that can go on.
+    /// Threads end once no job is ready.
     pub(super) fn close(&self) {
         self.ready().closed = true;
         self.arrived.notify_all();
     }
 
-    /// Does jobs until there will be no more.
+    /// Runs jobs until the queue is closed and empty.
     pub(super) fn work(&self) {
         while let Some(job) = self.next(true) {
             job.run();
         }
     }
 
-    /// Does jobs until none can go on.
+    /// Runs jobs until none is ready.
     pub(super) fn work_off(&self) {
         while let Some(job) = self.next(false) {
             job.run();
@@ -80,7 +80,7 @@ impl Jobs {
         }
     }
 
-    /// How many were ever taken, if others wait for a thread: when that stays the same, all threads compute.
+    /// Jobs taken so far, if others wait for a thread: if the number stays the same, all threads compute.
     pub(super) fn taken_before_others(&self) -> Option<u64> {
         let ready = self.ready();
         (!ready.queue.is_empty()).then_some(ready.taken)

@@ -1,18 +1,19 @@
-//! Lines of large queries that wait for slots, and who is next.
+//! The fair queue of large queries that wait for slots.
 //!
 //! ```text
-//! slots of all ─┬─▶ lane (a resource group): the one that uses least of what its weight gives it
-//!               └─────▶ user: who has the fewest slots of it, then who was served before the others ─▶ query: the one that waits longest
+//! free slot ─▶ lane (a resource group): fewest running queries for its weight, then the smallest pass
+//!           ─▶ user: fewest slots in the lane, then served longest ago
+//!           ─▶ query: waits longest
 //! ```
 //!
-//! So nobody gets ahead by sending more queries than others, and a lane that was idle is served at once.
+//! So a user cannot get ahead by sending more queries, and a lane that was idle is served at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 
-/// All lines. The lock is held for choosing, never while anybody waits.
+/// All lanes. The lock is held for choosing, never during a wait.
 #[derive(Debug)]
 pub(in crate::query) struct Line {
     state: Mutex<State>,
@@ -27,11 +28,11 @@ struct State {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     next_ticket: u64,
-    /// How far the lane that was served last has got, as of [`Lane::pass`].
+    /// [`Lane::pass`] of the lane served last, as of that service.
     now: u64,
 }
 
-/// Where the queries of one group wait.
+/// The queue of one resource group.
 #[derive(Debug)]
 struct Lane {
     weight: usize,
@@ -39,16 +40,16 @@ struct Lane {
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     waiting: VecDeque<Waiter>,
-    /// Grows with each query that is served, by less where the weight is more. Of lanes that use as much the one that has got
-    /// least is next, as with a single slot, which nobody uses when it is given.
+    /// Grows with each query served, by less for a larger weight. Among lanes with equal use the smallest
+    /// is next, which divides even a single slot: when it is given, no lane uses any.
     pass: u64,
-    /// When users were served last, by ticket, for the same reason.
+    /// Ticket of the last service of each user, for the same reason.
     served: HashMap<Arc<str>, u64>,
 }
 
-/// What a query adds to the pass of a lane with weight 1.
+/// Growth of the pass of a lane with weight 1, per query.
 const PASS: u64 = 1 << 20;
-/// So many users are remembered as served; beyond that only those who wait.
+/// Greatest size of `served`; beyond that only waiting users are kept.
 const SERVED_USERS: usize = 1024;
 
 #[derive(Debug)]
@@ -66,11 +67,11 @@ pub(in crate::query) struct Slot {
     user: Arc<str>,
 }
 
-/// Slots that are about to be given. They are sent when the lock is free: one that nobody takes comes back.
+/// Slots to send once the lock is free: one without a receiver comes back, which takes the lock.
 type Given = Vec<(Sender<Slot>, Slot)>;
 
 impl Line {
-    /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them, 0 does not.
+    /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them unless 0.
     pub(in crate::query) fn new(
         lanes: impl Iterator<Item = (usize, usize)>,
         slots: usize,
@@ -91,9 +92,9 @@ impl Line {
         Arc::new(Self { state: Mutex::new(state), slots: bound(slots), user_slots: bound(user_slots) })
     }
 
-    /// Takes a place in a lane. The slot comes by the receiver, maybe at once; none if as many as `most` wait.
-    /// Dropping the receiver gives up the place. If it is full, who waits most often loses the youngest of their places to who
-    /// does less often.
+    /// Takes a place in a lane. The receiver gets the slot, maybe at once; dropping it gives up the place.
+    /// If more than `most` would wait, the user with the most places loses the newest. Returns none if that
+    /// is this one.
     pub(in crate::query) fn enter(
         self: &Arc<Self>,
         lane: usize,
@@ -113,7 +114,7 @@ impl Line {
         (!is_left).then_some(slot)
     }
 
-    /// How many compute in a lane, and how many wait.
+    /// How many queries compute in a lane, and how many wait.
     pub(in crate::query) fn count(&self, lane: usize) -> (usize, usize) {
         let state = self.lock();
         let Some(lane) = state.lanes.get(lane) else { return (0, 0) };
@@ -153,7 +154,7 @@ impl Line {
 }
 
 impl Lane {
-    /// If more than `most` wait, takes out the youngest place of who has most of them.
+    /// If more than `most` wait, removes the newest place of the user with the most.
     fn leave_if_full(&mut self, most: usize) -> Option<Waiter> {
         if self.waiting.len() <= most {
             return None;
@@ -162,18 +163,18 @@ impl Lane {
         for waiter in &self.waiting {
             *places.entry(Arc::clone(&waiter.user)).or_default() += 1;
         }
-        // Of equals the youngest.
+        // On a tie the newest.
         let waiting = self.waiting.iter().enumerate();
         let (place, _) = waiting.max_by_key(|(_, waiter)| (count(&places, &waiter.user), waiter.ticket))?;
         self.waiting.remove(place)
     }
 
-    /// How far it has got; one that was idle meanwhile has no more to come than others.
+    /// Its pass; a lane that was idle gets no credit for that time.
     fn pass(&self, now: u64) -> u64 {
         self.pass.max(now)
     }
 
-    /// Takes note that a query of the user is served.
+    /// Records that a query of the user is served.
     fn serve(&mut self, user: &Arc<str>, ticket: u64, now: u64) {
         self.running += 1;
         *self.of_user.entry(Arc::clone(user)).or_default() += 1;
@@ -187,14 +188,14 @@ impl Lane {
 }
 
 impl State {
-    /// Takes out who is next, and counts it as running.
+    /// Removes the next query, and counts it as running.
     fn next(&mut self, user_slots: usize) -> Option<(usize, Waiter)> {
         let of_user = &self.of_user;
         let may = |waiter: &&Waiter| count(of_user, &waiter.user) < user_slots;
         let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.running < lane.slots);
         let open =
             open.filter_map(|(number, lane)| Some((number, lane, lane.waiting.iter().find(may)?.ticket)));
-        // Running a by weight a is less than running b by weight b; multiplied by both weights.
+        // a.running / a.weight < b.running / b.weight, multiplied by both weights.
         let now = self.now;
         let (number, ..) = open.min_by(|(_, a, first), (_, b, second)| {
             let (left, right) = (a.running.saturating_mul(b.weight), b.running.saturating_mul(a.weight));
@@ -207,7 +208,7 @@ impl State {
             (count(&lane.of_user, &waiter.user), served, waiter.ticket)
         })?;
         let waiter = lane.waiting.remove(place)?;
-        // A ticket is a time, too: none is given twice.
+        // Tickets are also times: none is given twice.
         self.next_ticket += 1;
         self.now = lane.pass(now);
         lane.serve(&waiter.user, turn, now);
@@ -230,7 +231,7 @@ fn less(of_user: &mut HashMap<Arc<str>, usize>, user: &Arc<str>) {
 
 fn send(given: Given) {
     for (waiter, slot) in given {
-        // Who has gone meanwhile gives it back by this.
+        // If the query has gone, this drops the slot, which gives it back.
         drop(waiter.send(slot));
     }
 }
@@ -247,7 +248,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Lets `asked` (lane, user) wait behind a slot that everybody needs, and gives the order in which they are served.
+    /// Lets `asked` (lane, user) wait behind a slot that all need; returns the order of service.
     fn order(line: &Arc<Line>, asked: &[(usize, &str)]) -> Vec<usize> {
         let held = line.enter(0, "first", 100).unwrap().try_recv().unwrap();
         let mut waiting: Vec<_> =
@@ -292,7 +293,7 @@ mod tests {
         let lanes: Vec<usize> =
             order(&line, &asked).into_iter().map(|number| usize::from(number > 2)).collect();
         assert_eq!(lanes.iter().take(6).sum::<usize>(), 4, "{lanes:?}");
-        // A lane that nobody used has nothing to come for that time.
+        // A lane that was idle gets no credit for that time.
         let idle = order(&line, &[(0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")]);
         assert!(idle.iter().take(3).any(|number| *number < 2), "{idle:?}");
     }
@@ -334,7 +335,7 @@ mod tests {
         let third = enter("a").unwrap();
         assert_eq!(line.count(0), (2, 1));
         assert!(enter("a").is_none(), "one may wait");
-        // Others are not behind who has had enough.
+        // Other users do not wait behind it.
         let mut other = enter("b").unwrap();
         let slot = other.try_recv().unwrap();
         assert_eq!(line.count(0), (3, 1));

@@ -1,4 +1,4 @@
-//! What one query holds of the memory that all share.
+//! Memory of one query, as a part of the shared pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ struct QueryMemory {
     group: String,
 }
 
-/// `task` with memory that is counted as that of one query.
+/// `task` with memory that is counted for one query.
 pub(in crate::query) fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
     let runtime = task.runtime_env();
     let memory = QueryMemory {
@@ -45,13 +45,13 @@ pub(in crate::query) fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: 
 }
 
 impl QueryMemory {
-    /// Takes so many bytes, if the query may hold as much; gives what it holds then. In one step: its partitions ask at once.
+    /// Takes so many bytes, if the query may hold them; returns the total. Atomic: partitions ask at once.
     fn take(&self, bytes: usize) -> Result<usize> {
         let most = self.most.unwrap_or(usize::MAX);
         let within = |held: usize| held.checked_add(bytes).filter(|held| *held <= most);
         let before = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
         before.map(|before| before + bytes).map_err(|_| {
-            // Operators that can spill take this for the sign to do so.
+            // Operators that can spill do so on this error.
             datafusion::error::DataFusionError::ResourcesExhausted(format!(
                 "the query would hold more than the {most} bytes that resource group `{}` allows one query",
                 self.group
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::query::activity::{Registry, Running};
 
-    /// While it decides on one wish of a query, another partition of that has one.
+    /// Has another partition of the query ask while the request of the first is decided.
     #[derive(Debug, Default)]
     struct Meanwhile {
         other: Mutex<Option<MemoryReservation>>,

@@ -1,4 +1,4 @@
-//! What queries may use of the machine, and who is next.
+//! Resources of the machine for queries, and their fair queue.
 
 pub(in crate::query) mod admission;
 pub(in crate::query) mod line;

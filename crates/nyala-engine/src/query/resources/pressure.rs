@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-/// Share of the last ten seconds in which something waited for memory, in per cent, from which on it is short.
+/// Memory is short if work waited for it in this share of the last ten seconds, in per cent.
 const STALLED_PERCENT: f64 = 10.0;
 
-/// Bytes that the machine can still give, by `MemAvailable` of `/proc/meminfo`.
+/// Available memory of the machine, in bytes: `MemAvailable` of `/proc/meminfo`.
 pub(super) fn available_bytes(meminfo: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
     let kib: u64 = text
@@ -14,8 +14,8 @@ pub(super) fn available_bytes(meminfo: &Path) -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// Whether work stood still for want of memory, by the pressure stall information of the control group of this process (version 2)
-/// or else of the machine. False where the kernel keeps none. `root` is the root of the file system.
+/// Whether work waited for memory, by the pressure stall information of the control group of this process
+/// (version 2) or else of the machine. False if the kernel keeps none. `root` is the file system's root.
 pub(super) fn is_stalled(root: &Path) -> bool {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));

@@ -1,4 +1,4 @@
-//! What the process may use: threads, memory and room on the disk.
+//! Limits of the process: threads, memory and disk space.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use nyala_cube::scan::Stores;
 use nyala_model::config::{Config, QueryConfig};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-/// Share of the machine's memory that queries may hold when nothing is configured, in per cent.
+/// Default memory limit, as a share of the machine's memory in per cent.
 const DEFAULT_MEMORY_PERCENT: usize = 60;
 /// Consumers named in an out-of-memory error.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
 /// Footers and page indexes kept, in bytes.
 const METADATA_CACHE_BYTES: usize = 256 << 20;
-/// How DataFusion's names of folders for spilled rows begin.
+/// Prefix of DataFusion's folders for spilled rows.
 const SPILLED: &[u8] = b"datafusion-";
 
 /// Threads of each kind.
@@ -28,7 +28,7 @@ pub(in crate::query) fn thread_count(config: &QueryConfig) -> usize {
     }
 }
 
-/// Where queries compute: their memory, their folder for what does not fit in it, and the files' footers.
+/// The environment of queries: their memory, their spill folder, and the cache of file footers.
 pub(in crate::query) fn runtime(
     data_dir: &Path,
     config: &QueryConfig,
@@ -48,14 +48,14 @@ pub(in crate::query) fn runtime(
         .with_disk_manager_builder(disk)
         .with_object_store_registry(Arc::clone(stores) as _)
         .with_metadata_cache_limit(METADATA_CACHE_BYTES)
-        // Lists are read anew, so that files added to a table are seen by the next query.
+        // No listing is cached, so that the next query sees files added to a table.
         .with_object_list_cache_limit(0)
         .build_arc()?;
     Ok(runtime)
 }
 
-/// Removes what a process that died has spilled, as far as it can. The folder stays, because it may be a link to a larger disk or
-/// one that is mounted.
+/// Removes the spilled rows of a process that died, as far as it can. The folder stays, because it may be a
+/// link to a larger disk or a mounted one.
 fn clear(spill: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(spill)?;
     for entry in std::fs::read_dir(spill)? {
@@ -70,7 +70,7 @@ fn clear(spill: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The memory limit, in bytes, by who may use it.
+/// The memory limit, in bytes, divided by use.
 pub(in crate::query) struct Memory {
     pub(in crate::query) hot_cuboids: usize,
     queries: usize,
@@ -78,7 +78,7 @@ pub(in crate::query) struct Memory {
 }
 
 impl Memory {
-    /// Hot cuboids take their share; queries and builds have half each of what is left.
+    /// Hot cuboids take their share; queries and builds get half each of the rest.
     pub(in crate::query) fn divide(config: &Config) -> Self {
         let limit = memory_limit_bytes(&config.query);
         let hot_cuboids = limit / 100 * config.cache.hot_cuboids_percent;
@@ -91,18 +91,18 @@ impl Memory {
         Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.queries), NAMED_CONSUMERS))
     }
 
-    /// Builds take from their part what they need.
+    /// Builds take as much of their part as they need.
     pub(in crate::query) fn for_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
     }
 
-    /// The same memory in fair shares. A build uses it when it has given the other back.
+    /// The same memory in fair shares. A build uses it after it has returned the other.
     pub(in crate::query) fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.builds), NAMED_CONSUMERS))
     }
 }
 
-/// What the whole process may occupy, in bytes.
+/// Memory limit of the whole process, in bytes.
 pub(in crate::query) fn process_limit_bytes(config: &QueryConfig) -> u64 {
     let machine = machine_memory_bytes() as u64;
     match config.process_limit_bytes {
@@ -118,7 +118,7 @@ fn memory_limit_bytes(config: &QueryConfig) -> usize {
     }
 }
 
-/// Memory of the machine or what this process may use of it, or 4 GiB where neither can be read.
+/// Memory of the machine or of its control groups, the least of both; 4 GiB where neither can be read.
 fn machine_memory_bytes() -> usize {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total =
@@ -129,8 +129,9 @@ fn machine_memory_bytes() -> usize {
     total.into_iter().chain(allowed).min().unwrap_or(4 << 30)
 }
 
-/// The least memory that one of the control groups of this process allows, as in a container: whoever uses more is killed.
-/// `groups` are lines of `/proc/self/cgroup`, which name no folder where a container sees only its own group: that is at the top.
+/// The smallest memory limit of the control groups of this process, as in a container: the kernel kills a
+/// process above it. `groups` are lines of `/proc/self/cgroup`. They name no folder where a container sees
+/// only its own group: that is at the top.
 fn control_group_bytes(root: &Path, groups: &str) -> Option<usize> {
     let limits = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 
 use super::threads::Threads;
 
-/// Work on the threads of large statements. Dropping this ends it: at once where it waits, and where it computes at the next
-/// batch, row or pair at which its operators ask.
+/// Work on the threads of large statements. Dropping this ends it: at once if it waits; if it computes, at
+/// the next batch, row or pair, where its operators ask.
 pub(in crate::query) struct Task<T> {
     handle: JoinHandle<Result<T>>,
     account: Arc<Work>,
@@ -46,7 +46,7 @@ impl<T: Send + 'static> Task<T> {
         (&mut self.handle).await.map_err(QueryError::internal)?
     }
 
-    /// Stops it, and waits until it has given back what it held.
+    /// Stops the work, and waits until its resources are free.
     pub(in crate::query) async fn stop(mut self) {
         self.end();
         // It was stopped or had ended; both are fine.
@@ -55,7 +55,7 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Work that is done leaves the account to what the statement does next.
+    /// Finished work is left alone: the statement goes on with its account.
     fn end(&self) {
         if !self.handle.is_finished() {
             self.account.end(Reason::Cancelled);

@@ -1,9 +1,9 @@
-//! The threads that compute, apart from those that serve the network.
+//! The computing threads, apart from the network threads.
 //!
-//! Planning is recursive over what users write, so it runs on few threads with much stack; the stack
-//! is address space only until it is used. Each of them goes on with other statements while one waits for
-//! a store to list its files: a store that does not answer delays only who reads it. Execution runs on a runtime of its own, so that a busy
-//! query never delays an accepted connection or a health check.
+//! Planning is recursive over the users' SQL, so it runs on few threads with large stacks; a stack is
+//! address space only until it is used. While a statement waits for a store to list files, its thread plans
+//! others: a store that does not answer delays only the statements that read it. Execution runs on a
+//! runtime of its own, so that a busy query never delays an accepted connection or a health check.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -22,13 +22,13 @@ use super::guard::Works;
 use super::jobs::Jobs;
 use super::tracer;
 
-/// Room for planning statements at the limits of size and depth.
+/// Stack for planning statements at the limits of size and depth.
 const PLANNING_STACK_BYTES: usize = 256 << 20;
-/// How long all planning threads may compute before another one is started for what waits.
+/// How long all planning threads may compute before an extra one is started for waiting jobs.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Planning threads beyond those that always are.
+/// Greatest number of extra planning threads.
 const MAX_STAND_INS: usize = 16;
-/// Room for evaluating the deepest expressions that planning lets through.
+/// Stack for evaluating the deepest expressions that planning lets through.
 const EXECUTION_STACK_BYTES: usize = 16 << 20;
 
 /// Threads for planning and for execution.
@@ -41,12 +41,12 @@ pub(in crate::query) struct Threads {
     large: Handle,
     loading: Handle,
     works: Arc<Works>,
-    /// Planning threads that may be started still.
+    /// Permits for further extra planning threads.
     stand_ins: Arc<Semaphore>,
 }
 
 impl Threads {
-    /// Starts `count` threads of each kind.
+    /// Starts `count` threads of each kind, but one for loading.
     pub(in crate::query) fn start(count: usize) -> Result<Self> {
         let failed = |error: std::io::Error| {
             QueryError::new(ErrorKind::ResourcesExhausted, format!("cannot start threads: {error}"))
@@ -94,7 +94,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Starts a thread for planning what waits because all others compute: one statement may be planned for seconds.
+    /// Starts an extra planning thread because all others compute: planning a statement may take seconds.
     fn start_stand_in(&self) {
         let stand_ins = Arc::clone(&self.stand_ins);
         let Ok(permit) = stand_ins.try_acquire_owned() else { return };
@@ -107,18 +107,18 @@ impl Threads {
         }
     }
 
-    /// The runtime of small queries, and of what waits more than it computes.
+    /// The runtime of small queries, and of tasks that mostly wait.
     pub(in crate::query) fn execution(&self) -> &Handle {
         &self.handle
     }
 
-    /// The runtime that brings cuboids into memory: a thread of its own, because among the queries that are slow as
-    /// long as it has not been done it would be done last.
+    /// The runtime that loads cuboids into memory. It has a thread of its own: queries are slow until the
+    /// load is done, and among them it would be done last.
     pub(in crate::query) fn loading(&self) -> &Handle {
         &self.loading
     }
 
-    /// Runs `work` in `scope` on the threads of builds and of queries that take long anyway.
+    /// Runs `work` in `scope` on the threads of builds and of long queries.
     pub(in crate::query) fn spawn_large<F>(&self, scope: Scope, work: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -127,19 +127,20 @@ impl Threads {
         self.large_for(scope.work()).spawn(scope.run(work))
     }
 
-    /// The same for work that enters its scope itself.
+    /// The same runtime, for work that enters its scope itself.
     pub(in crate::query) fn large_for(&self, account: &Arc<Work>) -> &Handle {
         self.works.add(account);
         &self.large
     }
 
-    /// The runtime of queries of some tenths of a second, for one with this account. Batches of large queries may take as long.
+    /// The runtime of queries of some tenths of a second, for one with this account. A batch of a large
+    /// query may take as long.
     pub(in crate::query) fn short_for(&self, account: &Arc<Work>) -> &Handle {
         self.works.add(account);
         &self.short
     }
 
-    /// Accounts of what runs on these threads.
+    /// Accounts of the work on these threads.
     pub(in crate::query) fn works(&self) -> &Arc<Works> {
         &self.works
     }
@@ -154,7 +155,8 @@ impl Threads {
         ]
     }
 
-    /// Runs `work` on a planning thread. If the caller goes away it ends where it next waits, as for a store that does not answer.
+    /// Runs `work` on a planning thread. If the caller goes away, it ends where it next waits, as for a
+    /// store that does not answer.
     pub(in crate::query) async fn plan<F, T>(&self, work: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
@@ -174,7 +176,7 @@ impl Threads {
         };
         let gone = || QueryError::new(ErrorKind::ShuttingDown, "the server is stopping");
         self.planning.push(job);
-        // Dropped with this call: then what computes without waiting ends too, at its next rule.
+        // Dropped with this call: then work that computes without waiting ends too, at its next rule.
         let _ends = EndOnDrop(account);
         let mut receiver = receiver;
         let mut taken = self.planning.taken_before_others();
@@ -189,7 +191,7 @@ impl Threads {
         }
     }
 
-    /// Runs `work` on a planning thread, some time. Nobody waits for it.
+    /// Runs `work` on a planning thread in the background.
     pub(in crate::query) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
         let job = async move {
             if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
@@ -200,7 +202,7 @@ impl Threads {
     }
 }
 
-/// Has work end that its caller does not wait for any more.
+/// Ends the work when its caller stops waiting.
 struct EndOnDrop(Arc<Work>);
 
 impl Drop for EndOnDrop {
@@ -209,7 +211,7 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// A panic below us is an error of one statement, never the end of the process or of its answer.
+/// Turns a panic into an error of its statement: neither the process nor the answer just ends.
 pub(in crate::query) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -223,11 +225,11 @@ impl Drop for Threads {
     }
 }
 
-/// Ends a runtime on a thread that waits for those of the runtime, because we may be within another one, where nothing may wait.
-/// Not in the background: that detaches threads while they end, which glibc 2.36 answers with a segmentation fault when the
-/// stack of one has just gone (its bug 19951).
+/// Ends a runtime on a new thread, which waits for the runtime's threads: this one may be within another
+/// runtime, where nothing may wait. Not in the background: that detaches threads while they end, and glibc
+/// 2.36 then crashes if the stack of one has just gone (its bug 19951: a segmentation fault).
 fn stop(runtime: Runtime) {
-    // Held here too: a thread that cannot be started drops what it was given.
+    // Held here too: a thread that cannot be started drops its closure.
     let held = Arc::new(Mutex::new(Some(runtime)));
     let take = |held: &Mutex<Option<Runtime>>| held.lock().unwrap_or_else(PoisonError::into_inner).take();
     let given = Arc::clone(&held);
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(done.unwrap().unwrap(), 1);
     }
 
-    /// Two texts that take seconds to plan kept everybody else from planning.
+    /// Two texts that take seconds to plan kept all others from planning.
     #[tokio::test]
     async fn planning_begins_also_while_all_threads_compute() {
         let threads = Threads::start(1).unwrap();
@@ -340,12 +342,12 @@ mod tests {
         let both = async { tokio::join!(biased; busy, others).0 };
         let done = tokio::time::timeout(Duration::from_secs(60), both).await;
         assert_eq!(done.unwrap().unwrap(), 1);
-        // They end when there is nothing left to begin.
+        // Extra threads end once no job is ready.
         let all = threads.stand_ins.acquire_many(MAX_STAND_INS as u32);
         let _all = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap().unwrap();
     }
 
-    /// It had begun on a thread that then computed another.
+    /// The thread that began it then computes another job.
     #[tokio::test]
     async fn planning_that_waited_goes_on_while_the_thread_that_began_it_computes() {
         let threads = Threads::start(1).unwrap();

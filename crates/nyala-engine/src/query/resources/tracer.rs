@@ -10,7 +10,7 @@ use nyala_runtime::Scope;
 /// DataFusion asks it whenever an operator spawns a task, as repartitioning does.
 struct InheritScope;
 
-/// Has spawned tasks inherit the scope, in the whole process.
+/// Makes spawned tasks inherit the scope, in the whole process.
 pub(super) fn install() {
     // Set already by an earlier engine of this process.
     let _ = set_join_set_tracer(&InheritScope);
