@@ -41,7 +41,7 @@ impl Backup {
         parts.next().is_none().then_some(Self { version, made_at_ms, path, crc })
     }
 
-    /// Whether its bytes are those that were written.
+    /// Whether its bytes match its checksum.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -66,7 +66,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Backup>> {
     Ok(found)
 }
 
-/// Copies the catalog to `folder`, which is made if it is missing, and forgets all but the `keep` newest copies.
+/// Copies the catalog to `folder`, which is created if missing, and forgets all but the `keep` newest copies.
 ///
 /// # Errors
 /// [`CatalogError::Corrupt`] if the catalog is damaged: then no older copy is forgotten.
@@ -82,7 +82,7 @@ pub async fn make(catalog: &Catalog, folder: &Path, keep: usize) -> Result<Backu
     finished.map_err(|_| CatalogError::Interrupted)?.map_err(failed)
 }
 
-/// Gives a copy its name and makes that durable, before older ones go.
+/// Names a copy and makes the name durable, before it removes older copies.
 fn finish(unfinished: &Path, folder: &Path, version: SnapshotVersion, keep: usize) -> io::Result<Backup> {
     let crc = crc_of(unfinished)?;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -96,7 +96,7 @@ fn finish(unfinished: &Path, folder: &Path, version: SnapshotVersion, keep: usiz
     Ok(Backup { version, made_at_ms, path, crc })
 }
 
-/// For its owner alone: a catalog has what passwords are checked with.
+/// Mode 0700: a catalog holds the verifiers of passwords.
 fn create(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

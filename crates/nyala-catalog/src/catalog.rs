@@ -1,4 +1,4 @@
-//! The handle that a process keeps: a store, and the snapshot everybody reads.
+//! The catalog handle of a process: a store, and the snapshot that all readers share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,7 +30,7 @@ struct Shared {
     store: Arc<dyn CatalogStore>,
     /// Written only by [`Shared::publish`].
     current: ArcSwap<CatalogSnapshot>,
-    /// Follows `current`: whoever sees a version here finds that snapshot or a newer one there.
+    /// Set after `current`: a reader that sees a version here finds that snapshot or a newer one.
     versions: watch::Sender<SnapshotVersion>,
     /// Held from before a snapshot is made until it is published.
     turn: Mutex<()>,
@@ -66,16 +66,16 @@ impl Catalog {
     /// Makes one change in one transaction. When this returns, the change is durable and every later
     /// [`snapshot`](Self::snapshot) has it.
     ///
-    /// Once begun it runs to its end, also when the caller stops waiting: a durable change that nobody
-    /// published would leave readers in the past. Must be called within a tokio runtime.
+    /// Once begun it runs to its end, even if the caller stops waiting: a durable but unpublished
+    /// change would leave readers in the past. Must be called within a tokio runtime.
     pub async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
         let shared = Arc::clone(&self.shared);
         let commit = async move { shared.commit(&change).await };
         tokio::spawn(commit.in_current_span()).await.map_err(|_| CatalogError::Interrupted)?
     }
 
-    /// Publishes what other processes have committed meanwhile, and returns the current snapshot. Reads
-    /// one row when nothing has changed, so that it can be polled.
+    /// Publishes the commits of other processes since then, and returns the current snapshot. Reads one
+    /// row when nothing has changed, so that it can be polled.
     pub async fn refresh(&self) -> Result<Arc<CatalogSnapshot>, CatalogError> {
         let _turn = self.shared.turn.lock().await;
         if self.shared.store.version().await? > self.snapshot().version {
@@ -118,30 +118,30 @@ impl Catalog {
         self.shared.store.jobs().await
     }
 
-    /// Stores what was asked in the place of entries with the same id, and forgets all but the `keep`
-    /// queries asked last.
+    /// Stores entries of the query history, in place of those with the same id, and forgets all but
+    /// the `keep` queries asked last.
     pub async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError> {
         self.shared.store.record_queries(entries, keep).await
     }
 
-    /// What was asked, the query asked last first. Reads the store: it is not part of a snapshot.
+    /// The query history, last asked first. Reads the store: it is not part of a snapshot.
     pub async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError> {
         self.shared.store.query_history().await
     }
 
     /// Writes a copy of everything, as of one moment, to a file that does not exist. Changes go on meanwhile.
-    /// Gives what the copy holds.
+    /// Returns the content of the copy.
     pub async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError> {
         self.shared.store.copy_to(path).await
     }
 
-    /// Whether this catalog was put in the place of a newer one, and nobody has dealt with what that left behind: then
-    /// folders that it does not know may be of the newer one.
+    /// Whether this catalog replaced a newer one, and the leftovers of that one are not cleared yet: then
+    /// unknown folders may belong to the newer one.
     pub async fn restored(&self) -> Result<bool, CatalogError> {
         self.shared.store.restored().await
     }
 
-    /// What a newer catalog left behind was dealt with.
+    /// Records that the leftovers of a newer catalog are cleared.
     pub async fn forget_restored(&self) -> Result<(), CatalogError> {
         self.shared.store.forget_restored().await
     }
@@ -160,7 +160,7 @@ impl Shared {
         })
     }
 
-    /// The caller holds `turn`, and so nobody else replaces the snapshot in between.
+    /// The caller holds `turn`, so no other task replaces the snapshot in between.
     fn publish(&self, mut next: CatalogSnapshot) {
         let previous = self.current.load_full();
         if next.version <= previous.version {

@@ -1,4 +1,4 @@
-//! What may be asked of the catalog, and what comes back.
+//! The changes that the catalog accepts, and their outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,13 +46,13 @@ pub enum Change {
         /// Whether a missing table is fine.
         if_exists: bool,
     },
-    /// Gives a live table other columns than it had. No cube may read one that is gone.
+    /// Gives a live table other columns. The caller has checked that no cube reads a removed one.
     AlterTable {
         /// The table.
         table: TableId,
         /// The schema it has now, as an Arrow IPC schema message.
         schema_ipc: Vec<u8>,
-        /// What its columns get now that an INSERT does not name, as SQL; the others get null.
+        /// Default of each column, as SQL, when an INSERT does not name it; the others get null.
         defaults: BTreeMap<String, String>,
         /// The statement that would create it as it is now, for people.
         definition: String,
@@ -82,24 +82,23 @@ pub enum Change {
     CreateCube {
         /// Its name.
         name: QualifiedName,
-        /// What it is made of.
+        /// Its definition.
         definition: CubeDefinition,
         /// The statement that creates it, for people.
         statement: String,
         /// Whether an existing cube of this name is fine. A table of this name never is.
         if_not_exists: bool,
     },
-    /// Gives a cube another definition, of the next revision. Cuboids of ready segments stay as far as the
-    /// new definition has a use for them. Segments being built are forgotten if the cells are others now.
-    /// Files are not touched.
+    /// Gives a cube another definition, of the next revision. Cuboids of ready segments stay if the new
+    /// definition can use them. Segments being built are forgotten if the cells differ. Files stay.
     AlterCube {
         /// The cube.
         cube: CubeId,
-        /// What it is made of now.
+        /// Its new definition.
         definition: Box<CubeDefinition>,
         /// The statement that would create it as it is now, for people.
         statement: String,
-        /// Where its dimensions of before are now.
+        /// The new positions of its old dimensions.
         moves: DimensionMoves,
     },
     /// Forgets a cube with its segments. Their files are not touched.
@@ -113,7 +112,7 @@ pub enum Change {
     BeginSegment {
         /// The cube it belongs to.
         cube: CubeId,
-        /// The revision of the cube that is built. Refused if it is another by now.
+        /// The revision of the cube that is built. Refused if the cube has another by now.
         revision: u32,
         /// Folder, with a trailing slash, that will hold all its files.
         location: String,
@@ -127,20 +126,21 @@ pub enum Change {
     AddCuboid {
         /// The segment.
         segment: SegmentId,
-        /// The cuboid, whose files must be complete and durable.
+        /// The cuboid. Its files must be complete and durable.
         cuboid: CuboidEntry,
     },
-    /// Gives a `Ready` segment a cuboid that it lacks, or one that is current for one that is not.
+    /// Gives a `Ready` segment a missing cuboid, or a current one in place of an outdated one.
     ExtendSegment {
         /// The segment.
         segment: SegmentId,
         /// The revision of the cube that the cuboid was made for. Refused if it is another by now.
         revision: u32,
-        /// The cuboid, whose files must be complete and durable.
+        /// The cuboid. Its files must be complete and durable.
         cuboid: CuboidEntry,
     },
-    /// Makes a `Building` segment `Ready` and removes the `Ready` ones of its cube whose rows it holds, and those
-    /// `Damaged` it shares rows with. Refused if it shares rows with a `Ready` one that has others besides.
+    /// Makes a `Building` segment `Ready`. Removes the `Ready` segments of its cube that its range contains,
+    /// and the `Damaged` ones that it overlaps. Refused if it overlaps a `Ready` one that it does not
+    /// contain.
     PublishSegment {
         /// The segment.
         segment: SegmentId,
@@ -148,16 +148,16 @@ pub enum Change {
         source_rows: u64,
         /// Milliseconds since the Unix epoch.
         built_at_ms: u64,
-        /// Tables of the cube's join, by position, that were seen to keep every row exactly once.
+        /// Tables of the cube's join, by position, that kept every row exactly once in this build.
         droppable_joins: Vec<usize>,
         /// Smallest and largest key among the rows, if the cube is partitioned.
         key_bounds: Option<(i64, i64)>,
     },
-    /// Takes a `Ready` segment out of use: a file of it is not as it was written. One in another state stays as it is.
+    /// Takes a `Ready` segment out of use: one of its files is damaged. In other states it stays as it is.
     MarkDamaged {
         /// The segment.
         segment: SegmentId,
-        /// What was found.
+        /// The damage.
         damage: SegmentDamage,
     },
     /// Forgets a segment in any state. Its files are not touched.
@@ -172,60 +172,60 @@ pub enum Change {
         /// Whether an existing role of this name is fine.
         if_not_exists: bool,
     },
-    /// Changes what a role is.
+    /// Changes the attributes of a role.
     AlterRole {
         /// Its name.
         name: String,
-        /// What is to be different.
+        /// The new attributes.
         change: RoleChange,
     },
-    /// Removes a role with all that was granted to it. Its members are members no more.
+    /// Removes a role with its grants and its memberships. Other roles are no longer members of it.
     DropRole {
         /// Its name.
         name: String,
         /// Whether a missing role is fine.
         if_exists: bool,
     },
-    /// Gives something to roles; what they have already is fine.
+    /// Grants something to roles; a grant they have already is no error.
     Grant {
-        /// What.
+        /// Privileges or memberships.
         what: Granted,
-        /// To whom.
+        /// The roles that get it.
         to: BTreeSet<String>,
     },
-    /// Takes something from roles; what they do not have is fine.
+    /// Revokes something from roles; a grant they do not have is no error.
     Revoke {
-        /// What.
+        /// Privileges or memberships.
         what: Granted,
-        /// From whom.
+        /// The roles that lose it.
         from: BTreeSet<String>,
     },
 }
 
-/// What is given or taken.
+/// The object of a grant or a revoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
-    /// Privileges. They end with what they are about.
+    /// Privileges. They end when their schema, table or cube is dropped.
     Privileges(BTreeSet<Grant>),
     /// Membership in these roles.
     Membership(BTreeSet<String>),
 }
 
-/// What is to be different about a role; what is absent stays.
+/// New attributes of a role; none leaves one as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RoleChange {
     /// Whether it may connect.
     pub login: Option<bool>,
     /// Whether it may do everything.
     pub superuser: Option<bool>,
-    /// What its password is checked with; none inside takes the password away.
+    /// Its password verifier; an inner none removes the password.
     pub password: Option<Option<PasswordEntry>>,
 }
 
 /// A table that is about to be registered: a [`TableEntry`] that has no id yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTable {
-    /// Where users will find it.
+    /// Its name for users.
     pub name: QualifiedName,
     /// Where its rows are.
     pub source: TableSource,

@@ -11,7 +11,7 @@ use nyala_model::{
     SegmentDamage, SegmentEntry, SegmentId, SegmentState, TableEntry,
 };
 
-/// One row added, changed or removed. Everything an edit names has been found to exist.
+/// One row added, changed or removed. Every name in an edit has been found to exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Edit {
     AddSchema(String),
@@ -39,8 +39,8 @@ pub(crate) enum Edit {
     /// An entry with equal dimensions is replaced where it stands.
     PutCuboid(Arc<CubeEntry>, SegmentId, CuboidEntry),
     RemoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet),
-    /// The cuboid over these dimensions is the given one from now on, in its place. No other of the segment
-    /// has the dimensions of the given one by then.
+    /// Replaces the cuboid over these dimensions by the given one, in its place. By then, no other cuboid
+    /// of the segment has the dimensions of the given one.
     MoveCuboid(Arc<CubeEntry>, SegmentId, DimensionSet, CuboidEntry),
     SetReady {
         cube: Arc<CubeEntry>,
@@ -59,7 +59,7 @@ pub(crate) enum Edit {
 }
 
 impl Edit {
-    /// Makes the edit on a snapshot; its version is the caller's business.
+    /// Makes the edit on a snapshot; the caller sets the version.
     pub(crate) fn apply_to(&self, snapshot: &mut CatalogSnapshot) {
         match self {
             Self::AddSchema(name) => {
@@ -137,7 +137,7 @@ impl Edit {
     }
 }
 
-/// Copies the cube's entry, so that holders of older snapshots keep what they saw.
+/// Copies the cube's entry, so that older snapshots do not change.
 fn edit_cube(snapshot: &mut CatalogSnapshot, name: &QualifiedName, edit: impl FnOnce(&mut CubeEntry)) {
     if let Some(cube) = snapshot.cubes.get_mut(name) {
         edit(Arc::make_mut(cube));

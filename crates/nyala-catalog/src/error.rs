@@ -8,7 +8,7 @@ use nyala_model::SegmentId;
 /// Why a change was refused, or the catalog could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// Something the request names does not exist: correct the name.
+    /// A name or id of the request does not exist: correct it.
     #[error("{what} `{name}` does not exist; {}", next_step(what, suggestion.as_deref()))]
     NotFound {
         /// `schema`, `table`, `cube`, `segment` or `job`.
@@ -18,35 +18,35 @@ pub enum CatalogError {
         /// The nearest name that exists.
         suggestion: Option<String>,
     },
-    /// The name is taken: choose another, or drop what has it.
+    /// The name is taken: choose another, or drop the object that has it.
     #[error("{what} `{name}` already exists; choose another name or drop it first")]
     AlreadyExists {
-        /// `schema`, `table` or `cube`: what has the name.
+        /// `schema`, `table` or `cube`: the kind of the object that has the name.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// The name belongs to something of another kind: use the other statement.
+    /// The name belongs to an object of another kind: use the other statement.
     #[error("`{name}` is a {is}, not a {wanted}; use the statement for a {is}")]
     WrongKind {
         /// The name.
         name: String,
-        /// `table` or `cube`: what has the name.
+        /// `table` or `cube`: the kind of the named object.
         is: &'static str,
-        /// `table` or `cube`: what the request is about.
+        /// `table` or `cube`: the kind that the request expects.
         wanted: &'static str,
     },
-    /// Something else would break or be lost: drop that first.
+    /// Another object would break or be lost: drop that first.
     #[error("{what} `{name}` is needed by {by}; {}", release(what))]
     InUse {
         /// `schema` or `table`.
         what: &'static str,
         /// Its name.
         name: String,
-        /// What needs it, such as "cube `public.ssb`".
+        /// The objects that need it, for example "cube `public.ssb`".
         by: String,
     },
-    /// Someone tried to drop what must always exist: drop its contents instead.
+    /// The object must always exist: drop its contents instead.
     #[error("{what} `{name}` always exists; drop what it holds instead")]
     Protected {
         /// `schema`.
@@ -60,7 +60,7 @@ pub enum CatalogError {
         /// The segment.
         segment: SegmentId,
     },
-    /// The cube is not what the change was worked out for: repeat the statement.
+    /// The cube was altered after the change was planned: repeat the statement.
     #[error("cube `{name}` was altered meanwhile; run the statement again")]
     Altered {
         /// The cube.
@@ -79,7 +79,7 @@ pub enum CatalogError {
     RoleCircle {
         /// The role that was to become a member.
         role: String,
-        /// What it was to become a member of.
+        /// The role that it was to become a member of.
         group: String,
     },
     /// A newer version of Nyala has written the catalog: run that version.
@@ -96,7 +96,7 @@ pub enum CatalogError {
     /// The stored catalog cannot be read: restore it.
     #[error("{what}")]
     Corrupt {
-        /// Which file, what is wrong with it, and what to do.
+        /// The file, its damage, and the next step.
         what: String,
     },
     /// The catalog's file cannot be opened or created: check its folder.
@@ -104,10 +104,10 @@ pub enum CatalogError {
     Open {
         /// The catalog's file.
         path: PathBuf,
-        /// What the system reports.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The process began to shut down during a change: look whether it was made.
+    /// The process began to shut down during a change: check whether the change was made.
     #[error("the catalog change was interrupted by a shutdown; check whether it was made after the restart")]
     Interrupted,
     /// The database failed: the change was not made.
@@ -175,8 +175,7 @@ pub(crate) fn is_disk_full(error: &sqlx::Error) -> bool {
     sqlite_code(error) == Some(SQLITE_FULL) || extended_sqlite_code(error) == Some(SQLITE_IOERR_SHMSIZE)
 }
 
-/// Whether the database says that its file is not what it wrote, or a row holds what this crate never
-/// stores.
+/// Whether the database reports a damaged file, or a row has a value that this crate never stores.
 pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
     matches!(sqlite_code(error), Some(SQLITE_CORRUPT | SQLITE_NOTADB))
         || matches!(
@@ -188,7 +187,7 @@ pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
         )
 }
 
-/// Whether the database is merely held by another process.
+/// Whether another process holds the database's lock.
 pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
     sqlite_code(error) == Some(SQLITE_BUSY)
 }

@@ -1,14 +1,14 @@
-//! What exists: schemas, tables, cubes with their segments and cuboids, and the jobs that build them.
+//! The catalog: schemas, tables, cubes with their segments and cuboids, and the jobs that build them.
 //!
 //! A [`Catalog`] holds one immutable [`CatalogSnapshot`](nyala_model::CatalogSnapshot) that readers
 //! load without a lock and without I/O, and a [`CatalogStore`] that makes every [`Change`] durable in
-//! one transaction before the next snapshot is published. The crate deliberately does not know what
-//! the entries mean: it parses no SQL, opens no table, reads no cuboid file, and never looks inside a
-//! schema message. sqlx is used here and nowhere else.
+//! one transaction before the next snapshot is published. The crate deliberately does not interpret
+//! entries: it parses no SQL, opens no table, reads no cuboid file, and never looks inside a schema
+//! message. sqlx is used here and nowhere else.
 //!
 //! ```text
 //!   Change ──▶ Catalog::commit ──▶ CatalogStore::apply   one transaction:
-//!              one at a time         │  rules::decide      what is allowed, as edits (pure, shared)
+//!              one at a time         │  rules::decide      checks, then edits (pure, shared)
 //!                                    │  backend writes     each edit as one statement
 //!              publish ◀─────────────┘  version + 1
 //!   ArcSwap<CatalogSnapshot>  ──▶ readers         watch<SnapshotVersion> ──▶ caches

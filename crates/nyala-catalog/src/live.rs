@@ -1,4 +1,4 @@
-//! What changes of disk stores and live tables may do: the part of [`rules`](crate::rules) about rows that change.
+//! Rules for changes of disk stores and live tables: a part of [`rules`](crate::rules).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub(crate) fn drop_store(base: &CatalogSnapshot, name: &str, if_exists: bool) ->
     Ok(vec![Edit::RemoveDiskStore(store.name.clone())])
 }
 
-/// The stores of tables that go, with their names for them: the rows are removed later.
+/// The disk stores of dropped tables, with the tables as leftovers: their rows are removed later.
 pub(crate) fn leave_over(
     base: &CatalogSnapshot,
     tables: &[&Arc<TableEntry>],

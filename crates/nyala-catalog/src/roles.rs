@@ -1,4 +1,4 @@
-//! What changes of roles may do: the part of [`rules`](crate::rules) about who may do what.
+//! Rules for changes of roles and grants: a part of [`rules`](crate::rules).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn alter(base: &CatalogSnapshot, name: &str, change: &RoleChange) -> 
     Ok(put_if_changed(role, next))
 }
 
-/// Whoever was a member is so no more.
+/// Also ends the membership of its members.
 pub(crate) fn drop(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits {
     match find(base, name) {
         Ok(_) => {}
@@ -65,7 +65,7 @@ pub(crate) fn grant(base: &CatalogSnapshot, what: &Granted, to: &BTreeSet<String
     Ok(edits)
 }
 
-/// Taking what was not given is no error, as in PostgreSQL: afterwards it is not there.
+/// Revoking a missing grant is no error, as in PostgreSQL: the result is the same.
 pub(crate) fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<String>) -> Edits {
     check_exists(base, what)?;
     let mut edits = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<Str
     Ok(edits)
 }
 
-/// Takes away what was granted on what `edits` remove: something new of the same name is something else.
+/// Removes grants on objects that `edits` remove: a new object of the same name must not inherit them.
 pub(crate) fn forget(base: &CatalogSnapshot, edits: &[Edit]) -> Vec<Edit> {
     let gone: Vec<Securable> = edits.iter().filter_map(removed).collect();
     if gone.is_empty() {

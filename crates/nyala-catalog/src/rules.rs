@@ -1,7 +1,7 @@
-//! What a change may do: a pure function from what is stored to the edits that make the change.
+//! Rules for changes: a pure function from the stored catalog to the edits that make the change.
 //!
 //! The rules know no database, so every backend keeps the same promises, and they can be tested
-//! without one. They run inside the backend's transaction, on what that transaction sees.
+//! without one. They run inside the backend's transaction, on the state that it reads.
 //!
 //! Ids need no counter: a transaction creates at most one object, and the object's id is the version
 //! of that transaction. Versions only grow, so an id is never given twice, not even after a drop.
@@ -21,7 +21,7 @@ use crate::edit::Edit;
 use crate::error::CatalogError;
 use crate::{live, roles};
 
-/// What a change amounts to.
+/// The outcome of the rules for one change.
 #[derive(Debug)]
 pub(crate) struct Decision {
     /// In the order in which they must be made; empty when there is nothing to do.
@@ -34,7 +34,7 @@ pub(crate) struct Decision {
 
 pub(crate) type Edits = Result<Vec<Edit>, CatalogError>;
 
-/// Decides on `change` in the light of everything that is stored.
+/// Checks `change` against the whole stored catalog.
 pub(crate) fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
     let mut edits = edits(base, base.version.0.saturating_add(1), change)?;
     edits.extend(roles::forget(base, &edits));
@@ -145,7 +145,7 @@ fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_ex
     check_name_is_free(base, &table.name)?;
     let mut edits = vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))];
     if let TableSource::Live(source) = &table.source {
-        // What is left over is removed: that must not be the rows of a table that is there.
+        // Leftovers are removed from the store; the rows of an existing table must not be.
         edits.extend(live::forget_leftover(base, &source.store, &source.stored_as)?);
     }
     Ok(edits)
@@ -218,8 +218,8 @@ fn alter_cube(
     Ok(edits)
 }
 
-/// Sets of dimensions only become smaller numbers, since those that stay keep their order. So in ascending
-/// order each takes the place of one that was removed or has moved already.
+/// The remaining dimensions keep their order, so each set of dimensions only becomes a smaller number. In
+/// ascending order, each moves to a place that is already free: its cuboid was removed or has moved.
 fn carry_cuboids(
     cube: &Arc<CubeEntry>,
     segment: &SegmentEntry,
@@ -270,7 +270,7 @@ fn add_cuboid(base: &CatalogSnapshot, segment: SegmentId, cuboid: &CuboidEntry) 
     Ok(vec![Edit::PutCuboid(Arc::clone(cube), segment.id, cuboid.clone())])
 }
 
-/// What a cuboid holds never changes; only one that lacks something gives way to one that does not.
+/// A current cuboid never changes; only an outdated one is replaced, by a current one.
 fn extend_segment(base: &CatalogSnapshot, segment: SegmentId, revision: u32, cuboid: &CuboidEntry) -> Edits {
     let (cube, segment) = find_segment(base, segment)?;
     check_revision(cube, revision)?;
@@ -385,7 +385,7 @@ fn kind_of(base: &CatalogSnapshot, name: &QualifiedName) -> Option<&'static str>
     table.or_else(|| base.cubes.contains_key(name).then_some("cube"))
 }
 
-/// `IF EXISTS` forgives that nothing has the name, but not that something of another kind has it.
+/// `IF EXISTS` forgives a missing object, but not an object of another kind with the name.
 fn missing(error: CatalogError, if_exists: bool) -> Edits {
     match error {
         CatalogError::NotFound { .. } if if_exists => Ok(Vec::new()),

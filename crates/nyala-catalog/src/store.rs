@@ -1,4 +1,4 @@
-//! What a database must offer to hold the catalog.
+//! The interface of a database that holds the catalog.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::error::CatalogError;
 
 /// A durable home of the catalog. Several processes may share one.
 ///
-/// An implementation loads snapshots and writes edits; what a change may do is decided by rules that
-/// all implementations share.
+/// An implementation loads snapshots and writes edits; rules that all implementations share check
+/// the changes.
 #[async_trait]
 pub trait CatalogStore: Send + Sync + Debug {
     /// Reads everything, as of one transaction.
@@ -24,11 +24,11 @@ pub trait CatalogStore: Send + Sync + Debug {
     async fn version(&self) -> Result<SnapshotVersion, CatalogError>;
 
     /// Makes one change in one transaction that is durable when this returns. An error means that
-    /// nothing was changed, except for one: when the database fails while it commits, nobody can tell,
-    /// and the next call finds out.
+    /// nothing was changed, with one exception: if the database fails during the commit, the outcome
+    /// is unknown until the next call reads it.
     ///
-    /// `base` is what the caller knows. It spares reading everything anew when no other process has
-    /// written since; the change is always decided on what is stored.
+    /// `base` is the caller's snapshot. It saves a full read if no other process has written since;
+    /// the rules always see the stored catalog.
     async fn apply(&self, base: &CatalogSnapshot, change: &Change) -> Result<Applied, CatalogError>;
 
     /// Adds a running job. It touches no snapshot.
@@ -49,25 +49,25 @@ pub trait CatalogStore: Send + Sync + Debug {
     /// All jobs, newest first.
     async fn jobs(&self) -> Result<Vec<JobEntry>, CatalogError>;
 
-    /// Stores entries in the place of those with the same id, and forgets all but the `keep` asked last, in
-    /// one transaction. It touches no snapshot.
+    /// Stores entries in place of those with the same id, and forgets all but the `keep` asked last, in one
+    /// transaction. It touches no snapshot.
     async fn record_queries(&self, entries: &[QueryHistoryEntry], keep: u32) -> Result<(), CatalogError>;
 
     /// The whole history, the query asked last first.
     async fn query_history(&self) -> Result<Vec<QueryHistoryEntry>, CatalogError>;
 
     /// Writes everything, as of one transaction, to a file that does not exist. Writers go on meanwhile.
-    /// Gives what the copy holds.
+    /// Returns the content of the copy.
     async fn copy_to(&self, path: &Path) -> Result<CatalogSnapshot, CatalogError>;
 
-    /// Whether this catalog was put in the place of a newer one, and nobody has dealt with what that left behind.
+    /// Whether this catalog replaced a newer one, and the leftovers of that one are not cleared yet.
     async fn restored(&self) -> Result<bool, CatalogError>;
 
-    /// What a newer catalog left behind was dealt with.
+    /// Records that the leftovers of a newer catalog are cleared.
     async fn forget_restored(&self) -> Result<(), CatalogError>;
 }
 
-/// What a store reports of a change.
+/// The outcome of a change in a store.
 #[derive(Debug, Clone)]
 pub struct Applied {
     /// Everything as of the end of the transaction.

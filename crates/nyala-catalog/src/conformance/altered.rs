@@ -1,4 +1,4 @@
-//! Cubes that change: what their segments keep, and what is refused.
+//! Altered cubes: the cuboids that segments keep, and the refused changes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) async fn cuboids_move_with_their_dimensions(backend: &dyn Backend) {
     let altered = Subject::open(backend).await.cube("revenue");
     assert_eq!(altered.segments[0].cuboids, expected);
     assert_eq!((&altered.definition, altered.statement.as_str()), (&definition, "CREATE CUBE altered"));
-    // The only cuboid with both loses a dimension, and stays as one whose rows repeat.
+    // Of the two cuboids with `c`, only the one without repeated rows is kept.
     let definition = next(&altered, &["a"], &[0b1]);
     subject.make(alter(&altered, definition, DimensionMoves(vec![None, Some(0)]))).await;
     let only = subject.cube("revenue").segments[0].cuboids.clone();

@@ -59,7 +59,7 @@ pub(crate) async fn a_commit_outlives_its_caller(backend: &dyn Backend) {
     let catalog = Catalog::open(backend.open().await).await.unwrap();
     let mut watch = catalog.watch();
     watch.mark_unchanged();
-    // The time-out polls the commit once, which begins it, and then drops it.
+    // The time-out polls the commit once, which begins it, and then drops its future.
     let _ = tokio::time::timeout(Duration::ZERO, catalog.commit(create_table("sales"))).await;
     tokio::time::timeout(Duration::from_secs(30), watch.changed()).await.unwrap().unwrap();
     assert_eq!(table_names(&catalog.snapshot()), ["public.sales"]);

@@ -1,4 +1,4 @@
-//! A small world to change, and a catalog that is checked after every change.
+//! Sample changes, and a catalog that is checked after every change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
 /// A database that holds one catalog, empty at first.
 #[async_trait]
 pub(crate) trait Backend: Send + Sync {
-    /// Connects to it as a new process would; what was committed before is there.
+    /// Connects to it as a new process would; earlier commits are there.
     async fn open(&self) -> Arc<dyn CatalogStore>;
 }
 
-/// A catalog that compares what it publishes with what is stored, after every change.
+/// Compares the published snapshot with the stored one after every change.
 pub(crate) struct Subject {
     pub(crate) catalog: Catalog,
     store: Arc<dyn CatalogStore>,
@@ -57,7 +57,7 @@ impl Subject {
         committed
     }
 
-    /// A change that must be forgiven without effect.
+    /// A change that must succeed without effect.
     pub(crate) async fn forgive(&self, change: Change) {
         let committed = self.commit(change.clone()).await.unwrap_or_else(|e| panic!("{change:?}: {e}"));
         assert!(!committed.changed, "{change:?}");

@@ -40,7 +40,7 @@ pub(crate) async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Bac
     let mut ids = Vec::new();
     for started in 0..6 {
         let id = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, started).await.unwrap();
-        // The first and the fourth go on running.
+        // The first and the fourth job are still running.
         if started % 3 != 0 {
             let state = if started == 1 { JobState::Failed } else { JobState::Done };
             subject.catalog.update_job(&JobEntry { state, ..running(id, started) }).await.unwrap();

@@ -69,7 +69,7 @@ pub(crate) async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn 
     subject.make(forget.clone()).await;
     subject.forgive(forget).await;
     assert_eq!(leftovers(), ["shop.goods-1", "shop.sales-1"]);
-    // A table that has such a name is there, and nothing that may be removed.
+    // The name of an existing table is no leftover: its rows must not be removed.
     subject.make(create_schema("shop")).await;
     subject.make(create_live_table("shop.goods", "main")).await;
     assert_eq!(leftovers(), ["shop.sales-1"]);
@@ -91,7 +91,7 @@ pub(crate) async fn a_live_table_gets_other_columns(backend: &dyn Backend) {
     subject.forgive(alter(id("people"))).await;
     let entry = subject.catalog.snapshot().tables[&name("people")].clone();
     assert_eq!((entry.schema_ipc.as_slice(), entry.definition.len()), ([1, 2, 3].as_slice(), 25));
-    // The default of a column goes with it.
+    // The new defaults replace the old ones.
     assert_eq!(entry.live().unwrap().defaults.keys().collect::<Vec<_>>(), ["number"]);
     let NewTable { source, .. } = new_table("files");
     assert!(subject.commit(alter(id("files"))).await.is_err());

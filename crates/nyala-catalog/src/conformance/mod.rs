@@ -1,5 +1,5 @@
-//! What every backend promises, written once: `conformance_tests!(backend)` turns each promise into a
-//! test of that backend.
+//! The promises of every backend, written once: `conformance_tests!(backend)` turns each promise into
+//! a test of that backend.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 

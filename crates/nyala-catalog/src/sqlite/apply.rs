@@ -36,13 +36,13 @@ pub(super) async fn apply(
     result
 }
 
-/// Leaving early drops the transaction, which rolls it back.
+/// An early return drops the transaction, which rolls it back.
 async fn transact(
     connection: &mut SqliteConnection,
     base: &CatalogSnapshot,
     change: &Change,
 ) -> Result<(Applied, Option<u64>), CatalogError> {
-    // IMMEDIATE takes the write lock before the first read: what the rules see is what they change.
+    // IMMEDIATE takes the write lock before the first read: no writer gets between rules and edits.
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let base = match load::version(&mut transaction).await? {
         stored if stored == base.version => Cow::Borrowed(base),
@@ -126,7 +126,7 @@ fn written(edit: &Edit) -> Option<Key> {
     })
 }
 
-/// Every edit touches exactly one row of its own; anything else means that memory and file differ.
+/// Every edit touches exactly one row of its own; another count means that memory and file differ.
 async fn execute(connection: &mut SqliteConnection, statement: Statement<'_>) -> Result<(), Error> {
     match statement.execute(connection).await?.rows_affected() {
         1 => Ok(()),
@@ -203,7 +203,7 @@ fn put_cuboid<'q>(segment: SegmentId, cuboid: &CuboidEntry) -> Result<Statement<
         .bind(to_json(&cuboid.files)?))
 }
 
-/// Only its dimensions and what follows from them are others; its files stay.
+/// Changes only its dimensions and the columns that follow from them; its files stay.
 fn move_cuboid<'q>(segment: SegmentId, before: DimensionSet, cuboid: &CuboidEntry) -> Statement<'q> {
     let update = "UPDATE cuboids SET dimensions = ?, measures = ?, repeats = ?, wider = ? \
                   WHERE segment_id = ? AND dimensions = ?";

@@ -14,7 +14,7 @@ use crate::error::CatalogError;
 /// the copy is one file.
 pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let failed = |source| CatalogError::Open { path: target.to_owned(), source };
-    // SQLite takes an empty file, and gives it no other mode.
+    // SQLite accepts an empty file as target, and keeps its mode.
     create_file(target).map_err(failed)?;
     let mut connection: SqliteConnection = SqliteConnectOptions::new().filename(catalog).connect().await?;
     let copied = sqlx::query("VACUUM INTO ?").bind(target.to_string_lossy().into_owned());
@@ -28,7 +28,7 @@ pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapsho
     Ok(snapshot)
 }
 
-/// Reads all that a snapshot has, and so compares it with its checksums: what is damaged is no backup.
+/// Reads the whole snapshot, and so compares every row with its checksum: a damaged copy is no backup.
 async fn verify(copy: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let options = SqliteConnectOptions::new().filename(copy).pragma("query_only", "ON");
     let mut connection: SqliteConnection = options.connect().await?;

@@ -1,4 +1,4 @@
-//! The file itself: made for its owner alone, and looked at before SQLite does.
+//! The file itself: created with mode 0600, and checked before SQLite opens it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,8 +24,8 @@ pub(super) fn create_folder(path: &Path) -> Result<(), CatalogError> {
     }
 }
 
-/// Makes the file, if there is none, for its owner alone: it has what passwords are checked with. SQLite takes an empty file
-/// for a new database, and gives those beside it the same mode.
+/// Creates the file, if there is none, with mode 0600: it holds the verifiers of passwords. SQLite takes an
+/// empty file for a new database, and gives the files beside it the same mode.
 pub(super) fn create_file(path: &Path) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -40,8 +40,8 @@ pub(super) fn create_file(path: &Path) -> io::Result<()> {
 /// Whether the file is missing, empty or begins as SQLite files do.
 ///
 /// SQLite itself takes a file of zeros, which a file system may leave after a power cut, for an empty
-/// database, and a new catalog in its place would hide the loss. Beside a rollback journal any contents
-/// are fine: the first write was interrupted, and SQLite is about to undo it.
+/// database. A new catalog in its place would hide the loss. Beside a rollback journal any contents are
+/// fine: the first write was interrupted, and SQLite is about to undo it.
 pub(super) fn may_be_sqlite(path: &Path) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut head = Vec::with_capacity(MAGIC.len());

@@ -18,7 +18,7 @@ pub(super) async fn record(
     give_back(connection, recorded)
 }
 
-/// Leaving early drops the transaction, which rolls it back.
+/// An early return drops the transaction, which rolls it back.
 async fn transact(
     connection: &mut SqliteConnection,
     entries: &[QueryHistoryEntry],

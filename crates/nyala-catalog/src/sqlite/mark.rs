@@ -1,15 +1,15 @@
-//! How many transactions a catalog has had at least, in a small file beside it.
+//! The mark: the least number of transactions that a catalog has had, in a small file beside it.
 //!
-//! SQLite's log of changes ends, for SQLite, at the first record that is not whole. After a crash a flipped bit there would
-//! give an older catalog without a word, and a lost file an empty one. The mark is written after each transaction and
-//! before it is acknowledged; a catalog that has had fewer is not opened.
+//! SQLite ends its log of changes at the first damaged record. After a crash, a flipped bit in the log would
+//! silently give an older catalog, and a lost file an empty one. The mark is written after each transaction
+//! and before it is acknowledged; a catalog with fewer transactions than its mark is not opened.
 //!
 //! ```text
-//! byte 0    nyala-catalog-mark 1 <writes> <CRC-32C of the text before>   by transactions with even numbers
-//! byte 512  the same                                                     by those with odd ones
+//! byte 0    nyala-catalog-mark 1 <writes> <CRC-32C of the text before>   even-numbered transactions
+//! byte 512  the same                                                     odd-numbered ones
 //! ```
 //!
-//! So a write that a power cut tears leaves the mark of before.
+//! So a write that a power cut tears leaves the previous mark intact.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -22,14 +22,14 @@ const TITLE: &str = "nyala-catalog-mark 1";
 const SLOT_BYTES: usize = 512;
 const SLOTS: usize = 2;
 
-/// What a mark says.
+/// The content of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// There is no such file.
     Missing,
-    /// It is not as it was written.
+    /// Neither slot matches its checksum.
     Damaged,
-    /// So many transactions.
+    /// The number of writing transactions.
     Writes(u64),
 }
 
@@ -51,7 +51,7 @@ pub(super) fn path_of(catalog: &Path) -> PathBuf {
     name.into()
 }
 
-/// Reads the mark of a catalog. One good slot is enough: it may be of the transaction before.
+/// Reads the mark of a catalog. One good slot is enough: it is at most one transaction behind.
 pub(super) fn read(catalog: &Path) -> io::Result<Found> {
     let bytes = match std::fs::read(path_of(catalog)) {
         Ok(bytes) => bytes,
@@ -81,7 +81,7 @@ fn slot(writes: u64) -> Vec<u8> {
 }
 
 impl Mark {
-    /// Begins a mark, or goes on with one that says no more than `writes`.
+    /// Creates a mark of `writes` transactions, or opens the existing one.
     pub(super) fn open(catalog: &Path, writes: u64) -> io::Result<Self> {
         let path = path_of(catalog);
         let is_new = !path.exists();
@@ -98,7 +98,7 @@ impl Mark {
         Ok(Self(Arc::new(Mutex::new(Open { file, path, writes }))))
     }
 
-    /// Records that there were so many. A mark that stays behind is one that finds less, so a failure is only logged.
+    /// Records the number of transactions. A failure is only logged: a mark that is behind detects less.
     pub(super) async fn write(&self, writes: u64) {
         let own = self.clone();
         let written = tokio::task::spawn_blocking(move || own.write_now(writes)).await;
@@ -121,7 +121,7 @@ impl Mark {
     }
 }
 
-/// Makes the names in the folder of `path` durable.
+/// Makes the file names in the folder of `path` durable.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => File::open(folder)?.sync_all(),

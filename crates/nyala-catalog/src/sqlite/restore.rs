@@ -1,4 +1,4 @@
-//! Puts a copy in the place of a catalog that is lost or damaged.
+//! Replaces a lost or damaged catalog by a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,25 +19,25 @@ use super::store::{SqliteStore, give_back};
 use super::{load, schema};
 use crate::error::CatalogError;
 
-/// Versions that the lost catalog may have given since the copy was made are left out: they are the ids of tables, cubes
-/// and segments, and the files of these may still be there.
+/// Number of versions to skip: the lost catalog may have given them since the copy was made. They are the ids
+/// of tables, cubes and segments, and the files of these may still exist.
 const VERSIONS_LEFT_OUT: u64 = 1 << 20;
-/// What SQLite and the mark add to the name of the file.
+/// Suffixes that SQLite and the mark add to the name of the catalog file.
 const SUFFIXES: [&str; 5] = ["", "-wal", "-shm", "-journal", "-mark"];
 
-/// What a restoration did.
+/// The outcome of a restoration.
 #[derive(Debug)]
 pub struct Restored {
-    /// What the catalog holds now.
+    /// The restored catalog.
     pub snapshot: CatalogSnapshot,
-    /// Where the files of the catalog before are; none if there were none.
+    /// Folder with the files of the previous catalog; none if there were none.
     pub set_aside: Option<PathBuf>,
-    /// Transactions of the catalog before that the copy does not have; none if nobody knows.
+    /// Transactions of the previous catalog that the copy lacks; none if unknown.
     pub missing: Option<u64>,
 }
 
-/// Puts the copy `from`, which stays where it is, in the place of the catalog `path`, which no process has open. What is
-/// there goes to a new folder below `aside`. Disk stores lie in the folders that `moved` has for their names from now on.
+/// Replaces the catalog `path`, which no process may have open, by the copy `from`, which stays. The old
+/// files move to a new folder below `aside`. `moved` gives the new folders of disk stores by store name.
 ///
 /// # Errors
 /// As [`SqliteStore::open`] if the copy is not whole: then nothing was changed.
@@ -68,8 +68,8 @@ pub async fn restore(
     Ok(Restored { snapshot, set_aside, missing })
 }
 
-/// Verifies the copy and makes it the successor of the catalog that is lost. Gives what it holds, how many transactions it
-/// has had now, and how many before.
+/// Verifies the copy and makes it the successor of the lost catalog. Returns its content, its number of
+/// transactions now, and the number before.
 async fn prepare(
     (new, from): (&Path, &Path),
     marked: Found,
@@ -89,7 +89,7 @@ async fn succeed(
     let mut connection = store.writer.acquire().await?;
     schema::migrate(&mut connection).await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    // Every row is read, and so compared with its checksum.
+    // Reads every row, and so compares it with its checksum.
     let before = load::snapshot(&mut transaction).await?;
     let had = super::seal::writes(&mut transaction).await?;
     for entry in before.disk_stores.values() {
@@ -107,7 +107,7 @@ async fn succeed(
     Ok((snapshot, writes, had))
 }
 
-/// A name that was left over when the copy was made may be that of a table of the newer catalog.
+/// Clears the leftovers: a leftover name of the copy may be that of a table of the newer catalog.
 async fn keep_tables(
     connection: &mut SqliteConnection,
     store: &DiskStoreEntry,
@@ -126,7 +126,7 @@ async fn set(connection: &mut SqliteConnection, key: &str, value: u64) -> Result
     seal(connection, &Key::name("nyala_meta", "key", key)).await
 }
 
-/// Whether the catalog was restored, and nobody has dealt with what the one before left behind.
+/// Whether the catalog was restored, and the leftovers of the previous one are not cleared yet.
 pub(super) async fn was_restored(readers: &SqlitePool) -> Result<bool, Error> {
     let select = "SELECT * FROM nyala_meta WHERE key = 'restored_at_ms'";
     let row = sqlx::query(select).fetch_one(readers).await?;
@@ -134,7 +134,7 @@ pub(super) async fn was_restored(readers: &SqlitePool) -> Result<bool, Error> {
     Ok(row.try_get::<i64, _>("value")? != 0)
 }
 
-/// That was dealt with.
+/// Records that the leftovers are cleared.
 pub(super) async fn forget_restored(writer: &SqlitePool) -> Result<u64, Error> {
     let mut connection = writer.acquire().await?;
     let forgotten = clear_restored(&mut connection).await;
@@ -155,14 +155,14 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
         let (from, to) = (with_suffix(from, suffix), with_suffix(to, suffix));
         if suffix.is_empty() || from.exists() {
             create_file(&to)?;
-            // Not `fs::copy`, which would take over the mode.
+            // Not `fs::copy`, which would copy the mode, too.
             io::copy(&mut File::open(from)?, &mut File::options().write(true).open(to)?)?;
         }
     }
     Ok(())
 }
 
-/// Moves the files of the catalog to a new folder; gives it.
+/// Moves the files of the catalog to a new folder; returns it.
 fn set_aside(path: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
     let files: Vec<PathBuf> = SUFFIXES.iter().map(|suffix| with_suffix(path, suffix)).collect();
     if !files.iter().any(|file| file.exists()) {
@@ -177,7 +177,7 @@ fn set_aside(path: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-/// The mark comes first: a catalog without its mark would not be opened.
+/// Writes the mark first: a catalog without its mark would not be opened.
 fn replace(new: &Path, path: &Path, writes: u64) -> io::Result<()> {
     File::open(new)?.sync_all()?;
     Mark::open(path, writes)?;

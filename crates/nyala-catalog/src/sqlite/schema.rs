@@ -1,4 +1,4 @@
-//! The tables, and how an older file gets them.
+//! The tables, and the migration of older files.
 
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Column, Connection, Row};
@@ -8,12 +8,12 @@ use super::seal;
 use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
-/// never edited: files that have it would not get the edit.
+/// never edited: files that already took it would miss the edit.
 const STEPS: [&str; 9] =
     [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7, FORMAT_8, FORMAT_9];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
-/// structures that no statement looks into are JSON.
+/// structures that no statement inspects are JSON.
 const FORMAT_1: &str = "
 CREATE TABLE nyala_meta (
     key   TEXT PRIMARY KEY,
@@ -85,14 +85,14 @@ CREATE TABLE jobs (
 ) STRICT;
 ";
 
-/// Segments know their rows and the files they come from. Those of before do not: they are stale.
+/// Segments record their rows and source files. Older segments do not: they are stale.
 const FORMAT_2: &str = "
 ALTER TABLE segments ADD COLUMN range TEXT NOT NULL DEFAULT '\"whole\"';
 ALTER TABLE segments ADD COLUMN sources TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE segments ADD COLUMN key_bounds TEXT NOT NULL DEFAULT 'null';
 ";
 
-/// What was asked, apart from all that a snapshot holds.
+/// The query history, which is not part of a snapshot.
 const FORMAT_3: &str = "
 CREATE TABLE query_history (
     id            TEXT PRIMARY KEY,
@@ -109,8 +109,8 @@ CREATE TABLE query_history (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Cubes can be altered: measures have numbers, and cuboids know which measures they have. Those of before
-/// have all of their cube.
+/// Cubes can be altered: measures have numbers, and cuboids record which measures they have. Older cuboids
+/// have all measures of their cube.
 const FORMAT_4: &str = "
 ALTER TABLE cuboids ADD COLUMN measures INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE cuboids ADD COLUMN repeats INTEGER NOT NULL DEFAULT 0;
@@ -130,13 +130,13 @@ UPDATE cubes SET definition = json_set(
 );
 ";
 
-/// Jobs tell how much there is to do, and how often they tried again.
+/// Jobs record their total rows and their number of retries.
 const FORMAT_5: &str = "
 ALTER TABLE jobs ADD COLUMN rows_total INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN retries INTEGER NOT NULL DEFAULT 0;
 ";
 
-/// Who may do what.
+/// Roles with their grants.
 const FORMAT_6: &str = "
 CREATE TABLE roles (
     name  TEXT PRIMARY KEY,
@@ -144,7 +144,7 @@ CREATE TABLE roles (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Tables are files or live, and live ones have disk stores.
+/// Tables are external or live, and live ones belong to disk stores.
 const FORMAT_7: &str = "
 ALTER TABLE tables ADD COLUMN source TEXT NOT NULL DEFAULT '';
 UPDATE tables SET source = json_object('external', json_object(
@@ -163,7 +163,7 @@ CREATE TABLE disk_stores (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Files of cuboids have checksums, which are recorded here. Those of before have none and are not read any more.
+/// Records checksums of cuboid files. Older files have none and are not read any more.
 const FORMAT_8: &str = r#"
 ALTER TABLE segments ADD COLUMN damage TEXT NOT NULL DEFAULT 'null';
 DELETE FROM cuboids;
@@ -186,7 +186,7 @@ ALTER TABLE query_history ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
 INSERT INTO nyala_meta (key, value) VALUES ('writes', 0), ('restored_at_ms', 0);
 ";
 
-/// What SQLite finds wrong with the file, or that it belongs to another program.
+/// Damage that SQLite finds in the file, or the tables of another program.
 pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&mut *connection).await?;
     let verdict: String = row.try_get(0)?;
@@ -197,10 +197,10 @@ pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Opt
     Ok(foreign.then(|| "it holds the tables of another program".to_owned()))
 }
 
-/// Formats from this one on have a [`mark`](super::mark).
+/// The first format with a [`mark`](super::mark).
 pub(super) const FIRST_WITH_MARK: u32 = 9;
 
-/// Takes every missing step in one transaction, or refuses a file that a newer version has written.
+/// Takes every missing step in one transaction, or refuses a file of a newer version.
 pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), CatalogError> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (found, known) = (format(&mut transaction).await?, u32::try_from(STEPS.len()).unwrap_or(u32::MAX));

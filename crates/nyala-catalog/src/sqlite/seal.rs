@@ -1,8 +1,8 @@
-//! Checksums of rows. SQLite has none: it takes a value in which a bit flipped for another value.
+//! Checksums of rows. SQLite has none: it does not detect a flipped bit in a value.
 //!
-//! Every row of every table has the CRC-32C of its other columns. A writer computes it from what it reads back within its
-//! transaction; every reader compares it. Rows that vanish as a whole are found by SQLite's integrity check, which runs at
-//! start, and transactions that vanish by the [`mark`](super::mark), which counts them.
+//! Every row of every table has the CRC-32C of its other columns. A writer reads its row back within the
+//! transaction and computes it; every reader compares it. SQLite's integrity check, which runs at start,
+//! finds rows that vanish as a whole. The [`mark`](super::mark) counts transactions, and so finds lost ones.
 
 use crc32c::crc32c_append;
 use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
@@ -10,10 +10,10 @@ use sqlx::{AssertSqlSafe, Column, Error, Row, TypeInfo, ValueRef};
 
 type Query<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
-/// The column that has the checksum of the others.
+/// The column with the checksum of the others.
 const CHECKSUM: &str = "checksum";
 
-/// Tables of the catalog, each with the column that tells its rows apart.
+/// Tables of the catalog, each with the column that identifies its rows.
 const TABLES: [(&str, &str); 10] = [
     ("nyala_meta", "key"),
     ("schemas", "name"),
@@ -27,7 +27,7 @@ const TABLES: [(&str, &str); 10] = [
     ("query_history", "id"),
 ];
 
-/// One row.
+/// The key of one row.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     table: &'static str,
@@ -51,7 +51,7 @@ impl Key {
         Self { table, columns: vec![(column, KeyValue::Text(value.to_owned()))] }
     }
 
-    /// Of these rows the one with this number too.
+    /// Adds a second column to the key.
     pub(super) fn and(mut self, column: &'static str, value: u64) -> Self {
         self.columns.push((column, KeyValue::Number(value.cast_signed())));
         self
@@ -70,7 +70,7 @@ impl Key {
     }
 }
 
-/// Gives a row that was written its checksum. The caller holds a transaction.
+/// Stores the checksum of a written row. The caller holds a transaction.
 pub(super) async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result<(), Error> {
     let (table, condition) = (key.table, key.condition());
     let select = AssertSqlSafe(format!("SELECT * FROM {table} WHERE {condition}"));
@@ -83,7 +83,7 @@ pub(super) async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result
     }
 }
 
-/// Gives every row its checksum: after a migration they have others or none.
+/// Stores the checksum of every row: after a migration the old ones are wrong or missing.
 pub(super) async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Error> {
     for (table, column) in TABLES {
         let select = AssertSqlSafe(format!("SELECT {column} FROM {table}"));
@@ -98,13 +98,13 @@ pub(super) async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Er
     Ok(())
 }
 
-/// `rows` of `table`, if all are as they were written.
+/// `rows` of `table`, if all match their checksums.
 pub(super) fn checked(table: &'static str, rows: Vec<SqliteRow>) -> Result<Vec<SqliteRow>, Error> {
     rows.iter().try_for_each(|row| check(table, row))?;
     Ok(rows)
 }
 
-/// Fails if the row of `table` is not as it was written.
+/// Fails if the row of `table` does not match its checksum.
 pub(super) fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
     if row.try_get::<i64, _>(CHECKSUM)? == i64::from(checksum(row)?) {
         return Ok(());
@@ -112,7 +112,8 @@ pub(super) fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
     Err(Error::Decode(format!("a row of table `{table}` does not match its checksum").into()))
 }
 
-/// Of all columns but the checksum itself, each with its type and length, so that nothing can move between them.
+/// Over all columns but the checksum, each with type and length, so that no byte can move between
+/// columns.
 fn checksum(row: &SqliteRow) -> Result<u32, Error> {
     let mut sum = 0;
     for column in row.columns().iter().filter(|column| column.name() != CHECKSUM) {
@@ -135,7 +136,7 @@ fn checksum(row: &SqliteRow) -> Result<u32, Error> {
     Ok(sum)
 }
 
-/// Counts a transaction that writes; gives how many there were. The caller holds it.
+/// Counts a writing transaction; returns the new count. The caller holds the transaction.
 pub(super) async fn count_write(connection: &mut SqliteConnection) -> Result<u64, Error> {
     let update = "UPDATE nyala_meta SET value = value + 1 WHERE key = 'writes'";
     sqlx::query(update).execute(&mut *connection).await?;
@@ -143,7 +144,7 @@ pub(super) async fn count_write(connection: &mut SqliteConnection) -> Result<u64
     writes(connection).await
 }
 
-/// How many transactions have written.
+/// The number of writing transactions so far.
 pub(super) async fn writes(connection: &mut SqliteConnection) -> Result<u64, Error> {
     let row = sqlx::query("SELECT * FROM nyala_meta WHERE key = 'writes'").fetch_one(connection).await?;
     check("nyala_meta", &row)?;

@@ -1,4 +1,4 @@
-//! Opening the file, and the connections to it.
+//! The catalog file, and the connections to it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::change::Change;
 use crate::error::{CatalogError, is_busy, is_damage, is_disk_full};
 use crate::store::{Applied, CatalogStore};
 
-/// How long a statement waits for another process that writes.
+/// How long a statement waits while another process writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Jobs and reloads are all that reads; queries read snapshots in memory.
+/// Only jobs, history and reloads read the file; queries read snapshots in memory.
 const READERS: u32 = 2;
 
 /// The catalog in one SQLite file.
@@ -59,14 +59,14 @@ impl SqliteStore {
         store.opened(prepared).await
     }
 
-    /// Opens a copy of a catalog that is to be changed, whatever its mark says. Errors name the file `shown`.
+    /// Opens a copy of a catalog for changes, and ignores its mark. Errors name the file `shown`.
     pub(super) async fn open_copy(path: &Path, shown: &Path) -> Result<Self, CatalogError> {
         let store = Self::over(path, shown);
         let verified = store.verify(path).await;
         store.opened(verified).await
     }
 
-    /// Pools connect at first use, so that every error comes out of what is done first.
+    /// Pools connect at first use, so that the first statement reports every error of opening.
     fn over(path: &Path, shown: &Path) -> Self {
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -84,7 +84,7 @@ impl SqliteStore {
 
     async fn opened(self, outcome: Result<(), CatalogError>) -> Result<Self, CatalogError> {
         let Err(error) = outcome.map_err(|error| self.explain(error)) else { return Ok(self) };
-        // The file may be looked at, or moved, as soon as this returns.
+        // The caller may read or move the file as soon as this returns.
         self.close().await;
         Err(match error {
             CatalogError::Store(error) if !is_busy(&error) => self.cannot_open(keep_kind(error)),
@@ -92,25 +92,25 @@ impl SqliteStore {
         })
     }
 
-    /// Ends all connections; the last takes what is in the log of changes into the file.
+    /// Closes all connections; the last moves the log of changes into the file.
     pub(super) async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }
 
-    /// `found` is what the mark said before anything was opened.
+    /// `found` is the mark as read before the database was opened.
     async fn prepare(&self, found: Found) -> Result<(), CatalogError> {
         self.verify(&self.path).await?;
         let mut connection = self.writer.acquire().await?;
         let format = schema::format(&mut connection).await?;
         let cannot_open = |source| self.cannot_open(source);
         let found = match found {
-            // Older formats have none. It is there before the first change is.
+            // Older formats have no mark. It exists before the first change.
             Found::Missing if format < schema::FIRST_WITH_MARK => {
                 Mark::open(&self.path, 0).map_err(cannot_open)?;
                 Found::Writes(0)
             }
-            // Another process may have made both meanwhile.
+            // Another process may have created file and mark meanwhile.
             Found::Missing => mark::read(&self.path).map_err(cannot_open)?,
             found => found,
         };
@@ -133,7 +133,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Whether `path` is a whole SQLite database and no other program's.
+    /// Checks that `path` is an undamaged SQLite database of this program.
     async fn verify(&self, path: &Path) -> Result<(), CatalogError> {
         if !may_be_sqlite(path).map_err(|source| self.cannot_open(source))? {
             return Err(self.damaged("it does not begin as a SQLite database"));
@@ -145,14 +145,14 @@ impl SqliteStore {
         }
     }
 
-    /// Before a change is acknowledged it is recorded that it was made.
+    /// Writes the mark, before the change is acknowledged.
     async fn record(&self, writes: u64) {
         if let Some(mark) = self.mark.get() {
             mark.write(writes).await;
         }
     }
 
-    /// Whether the last change is in the file cannot be told.
+    /// Without a mark, lost changes cannot be detected.
     fn unmarked(&self, what: &str) -> CatalogError {
         let what = format!(
             "file `{}`, which tells whether catalog file `{}` is whole, {what}; run `nyala catalog restore --from {}` \
@@ -261,8 +261,8 @@ impl CatalogStore for SqliteStore {
     }
 }
 
-/// A connection whose transaction failed is closed: on a full disk SQLite rolls back by itself, which sqlx does not notice,
-/// and every later BEGIN on it would be refused.
+/// Closes a connection if its transaction failed: on a full disk SQLite rolls back by itself, which sqlx does
+/// not notice, and every later BEGIN on the connection would be refused.
 pub(super) fn give_back<T, E>(mut connection: PoolConnection<Sqlite>, done: Result<T, E>) -> Result<T, E> {
     if done.is_err() {
         connection.close_on_drop();
@@ -279,12 +279,12 @@ fn lost(path: &Path) -> CatalogError {
     CatalogError::Corrupt { what }
 }
 
-/// Connections never grow old: reopening would only empty their statement caches.
+/// Connections never expire: reopening would only empty their statement caches.
 fn pool(connections: u32) -> PoolOptions<sqlx::Sqlite> {
     PoolOptions::new().max_connections(connections).idle_timeout(None).max_lifetime(None)
 }
 
-/// A full disk keeps its own kind, by which [`CatalogError::is_disk_full`] recognises it.
+/// Keeps the kind of a full disk, by which [`CatalogError::is_disk_full`] recognises it.
 fn keep_kind(error: sqlx::Error) -> io::Error {
     let kind = if is_disk_full(&error) { io::ErrorKind::StorageFull } else { io::ErrorKind::Other };
     io::Error::new(kind, error)

@@ -1,8 +1,8 @@
 //! Symptom to avoid: after a crash the catalog misses an acknowledged change, or holds half of one.
 //!
-//! Promise: whatever the moment, the reopened catalog is exactly the state after its first n changes,
-//! and n counts at least every acknowledged one. The tests know what that state must be, because the
-//! changes follow from the version alone and the rules are pure.
+//! Promise: at any moment of a crash, the reopened catalog is exactly the state after its first n
+//! changes, and n counts at least every acknowledged one. The tests can compute that state, because
+//! each change follows from the version alone and the rules are pure.
 
 use std::fs;
 use std::io::Write;
@@ -28,7 +28,7 @@ async fn nothing_acknowledged_is_lost_by_kill_9() {
     for round in 0..6 {
         let mut child = start_child(&file, &acknowledged);
         wait_for_progress(&acknowledged, previous);
-        // Another moment of a commit each time.
+        // Kills at another moment of a commit each time.
         std::thread::sleep(Duration::from_micros(round * 7_919));
         child.kill();
         let promised = last_acknowledged(&acknowledged);
@@ -59,7 +59,7 @@ async fn writes_until_killed() {
     }
 }
 
-/// A power cut may leave any prefix of what was being appended to the log.
+/// A power cut may leave any prefix of the bytes appended to the log.
 #[tokio::test]
 async fn a_torn_log_gives_the_state_after_some_change() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ async fn a_torn_log_gives_the_state_after_some_change() {
     for _ in 0..30 {
         catalog.commit(change_after(&catalog.snapshot())).await.unwrap();
     }
-    // The log has not reached the size at which SQLite begins it anew: the file is still at the start.
+    // The log is smaller than the size at which SQLite restarts it: the file is still as at the start.
     let (file, log) = (fs::read(&path).unwrap(), fs::read(folder.path().join("catalog.db-wal")).unwrap());
     let mut versions = Vec::new();
     for cut in (0..log.len()).step_by(log.len() / 60).chain([log.len()]) {
@@ -80,7 +80,7 @@ async fn a_torn_log_gives_the_state_after_some_change() {
     assert!(versions.len() > 20, "{versions:?}");
 }
 
-/// No test can pull the plug: that SQLite waits for the disk is checked by asking it.
+/// No test can cut the power: the test asks SQLite for the settings that make it wait for the disk.
 #[tokio::test]
 async fn the_writer_waits_for_the_disk() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,14 +96,14 @@ async fn version_with_torn_log(file: &[u8], log: &[u8]) -> u64 {
     let path = folder.path().join("catalog.db");
     fs::write(&path, file).unwrap();
     fs::write(folder.path().join("catalog.db-wal"), log).unwrap();
-    // What was not acknowledged is not in the mark.
+    // The mark does not count unacknowledged changes.
     drop(Mark::open(&path, 0).unwrap());
     let found = Catalog::open_sqlite(&path).await.unwrap().snapshot();
     assert_eq!(*found, state_at(found.version.0), "log cut at byte {}", log.len());
     found.version.0
 }
 
-/// The next change follows from the snapshot alone, so that everybody can tell what has been done.
+/// The next change follows from the snapshot alone, so that a test can compute every state.
 fn change_after(snapshot: &CatalogSnapshot) -> Change {
     let version = snapshot.version.0;
     let Some(cube) = snapshot.cubes.get(&name("revenue")) else {

@@ -1,4 +1,4 @@
-//! Files that are not what they should be, and a disk that is full.
+//! Damaged catalog files, and a full disk.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -106,7 +106,7 @@ fn place() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Opening must fail with `Corrupt`, naming the file and the way out.
+/// Opening must fail with `Corrupt`, and name the file and the next step.
 async fn check_corrupt(path: &Path) -> String {
     let error = Catalog::open_sqlite(path).await.expect_err("a damaged file was opened");
     assert!(matches!(error, CatalogError::Corrupt { .. }), "{error}");
@@ -116,7 +116,7 @@ async fn check_corrupt(path: &Path) -> String {
     message
 }
 
-/// Runs a statement that the catalog itself never would.
+/// Runs a statement that the catalog itself never runs.
 async fn run(path: &Path, statement: &'static str) {
     let store = SqliteStore::open(path).await.unwrap();
     sqlx::query(statement).execute(&store.writer).await.unwrap();
@@ -147,7 +147,7 @@ async fn a_history_that_finds_the_disk_full_keeps_no_change_from_being_made() {
     sqlx::query("PRAGMA max_page_count = 1").execute(&store.writer).await.unwrap();
     let error = catalog.record_queries(&[large_query()], 10).await.unwrap_err();
     assert!(error.is_disk_full(), "{error}");
-    // Somebody has freed some space.
+    // Space is free again.
     sqlx::query("PRAGMA max_page_count = 1000000").execute(&store.writer).await.unwrap();
     catalog.commit(create_table("after")).await.unwrap();
     catalog.record_queries(&[large_query()], 10).await.unwrap();

@@ -1,7 +1,7 @@
-//! Symptom to avoid: a bit flips on the disk, and the catalog that is opened is another one.
+//! Symptom to avoid: a bit flips on the disk, and a different catalog is opened.
 //!
-//! Promise: whichever bit of whichever file, opening gives the catalog that was written, or an error that names the file.
-//! `NYALA_FLIPS=100000` makes it long.
+//! Promise: for any bit of any file, opening gives the written catalog, or an error that names the file.
+//! `NYALA_FLIPS=100000` makes the test long.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ async fn fill(catalog: &Catalog) {
     }
 }
 
-/// Bits of a file of so many bytes: those of its first and last bytes, and others all over it.
+/// Bits of a file of `bytes` bytes: some at its start and its end, and others all over it.
 fn bits(bytes: usize) -> impl Iterator<Item = usize> {
     let flips = std::env::var("NYALA_FLIPS").ok().and_then(|flips| flips.parse().ok()).unwrap_or(FLIPS);
     let all = bytes * 8;

@@ -1,4 +1,4 @@
-//! The promises every backend makes, kept by SQLite.
+//! The conformance tests of every backend, run on SQLite.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Copies of a catalog, and what comes of putting one in its place.
+//! Copies of a catalog, and restoring one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::conformance::fixtures::create_table;
 use crate::{Catalog, CatalogError, SqliteStore, backups, restore};
 
-/// A catalog with a copy of its first table; the second came later.
+/// A catalog with a copy that has its first table; the second came later.
 async fn with_copy() -> (TempDir, PathBuf, backups::Backup) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("catalog.sqlite");
@@ -38,7 +38,7 @@ async fn a_copy_takes_the_place_of_a_damaged_catalog() {
     assert_eq!(tables, ["public.first"]);
     assert!(catalog.restored().await.unwrap());
     catalog.forget_restored().await.unwrap();
-    // No id is given that the lost catalog may have given.
+    // New ids skip those that the lost catalog may have given.
     let third = catalog.commit(create_table("third")).await.unwrap().snapshot;
     assert!(third.tables.values().last().unwrap().id.0 > 1 << 20);
     let again = Catalog::open_sqlite(&path).await.unwrap();

@@ -8,7 +8,7 @@ use crate::conformance::fixtures::*;
 use crate::sqlite::mark::path_of;
 use crate::{Catalog, Change, SqliteStore};
 
-/// Format 3 knew neither numbers of measures nor which of them a cuboid has.
+/// Format 3 has neither numbers of measures nor the measures of a cuboid.
 #[tokio::test]
 async fn measures_get_their_positions_as_numbers() {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ async fn measures_get_their_positions_as_numbers() {
     store.close().await;
     std::fs::remove_file(path_of(&path)).unwrap();
     let mut expected = before.as_ref().clone();
-    // Files of then have no checksums; a segment that was being built is begun anew.
+    // Files of format 3 have no checksums; a segment that was being built is forgotten.
     expected.cubes.values_mut().for_each(|cube| Arc::make_mut(cube).segments.clear());
     assert_eq!(*Catalog::open_sqlite(&path).await.unwrap().snapshot(), expected);
 }
