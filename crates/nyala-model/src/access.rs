@@ -1,6 +1,6 @@
-//! Who may do what: roles, their passwords and their grants.
+//! Access control: roles, their passwords and their grants.
 //!
-//! A role is a user, a group of users, or both. What it may do is the union of what was granted to it and to
+//! A role is a user, a group of users, or both. Its privileges are the union of its own grants and those of
 //! every role it is a member of, directly or not. A superuser may do everything.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,15 +20,15 @@ pub struct RoleEntry {
     pub login: bool,
     /// Whether it may do everything.
     pub superuser: bool,
-    /// What its password is checked with; none if it has no password, and then it cannot connect.
+    /// Its password verifier; none if it has no password, and then it cannot connect.
     pub password: Option<PasswordEntry>,
-    /// Roles whose grants it shares.
+    /// Groups that it belongs to: it has their grants, too.
     pub member_of: BTreeSet<String>,
-    /// What was granted to it by name.
+    /// Grants to the role itself.
     pub grants: BTreeSet<Grant>,
 }
 
-/// What a password can be checked with. The password itself is kept nowhere.
+/// The verifiers of a password. The password itself is never stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PasswordEntry {
     /// `SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey`, as PostgreSQL writes it: for PostgreSQL clients.
@@ -38,14 +38,14 @@ pub struct PasswordEntry {
     pub argon2: Option<String>,
 }
 
-/// Nothing of it is shown.
+/// Shows no part of the verifiers.
 impl fmt::Debug for PasswordEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordEntry")
     }
 }
 
-/// Something that one may be allowed to do.
+/// An operation that a role may be allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Privilege {
@@ -59,12 +59,12 @@ pub enum Privilege {
     Insert,
     /// Changing rows of a live table.
     Update,
-    /// Deleting rows of a live table, also all of them.
+    /// Deleting rows of a live table, also all rows.
     Delete,
 }
 
 impl Privilege {
-    /// All of them.
+    /// All privileges.
     pub const ALL: [Self; 6] =
         [Self::Select, Self::Build, Self::Create, Self::Insert, Self::Update, Self::Delete];
 
@@ -81,18 +81,18 @@ impl Privilege {
     }
 }
 
-/// What a privilege is about.
+/// The object of a privilege.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Securable {
-    /// A schema with all that is in it, now and later.
+    /// A schema with all its tables and cubes, now and later.
     Schema(String),
     /// A table or a cube; they share one namespace.
     Object(QualifiedName),
 }
 
 impl Securable {
-    /// The schema that it is or lies in.
+    /// The schema itself, or the schema of the object.
     pub fn schema(&self) -> &str {
         match self {
             Self::Schema(name) => name,
@@ -110,17 +110,17 @@ impl fmt::Display for Securable {
     }
 }
 
-/// One privilege on one thing.
+/// One privilege on one object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Grant {
-    /// What may be done.
+    /// The privilege.
     pub privilege: Privilege,
-    /// With what.
+    /// Its object.
     pub on: Securable,
 }
 
 impl Grant {
-    /// Whether it allows `privilege` on `wanted`: on the thing itself, or on its schema.
+    /// Whether it allows `privilege` on `wanted`: by a grant on the object or on its schema.
     fn covers(&self, privilege: Privilege, wanted: &Securable) -> bool {
         let same = self.on == *wanted;
         let within = matches!(&self.on, Securable::Schema(schema) if schema == wanted.schema());
@@ -131,7 +131,7 @@ impl Grant {
 /// All roles, by name.
 pub type Roles = BTreeMap<String, Arc<RoleEntry>>;
 
-/// A role and all it is a member of, directly or not.
+/// A role and all its groups, direct and indirect.
 pub fn memberships<'a>(roles: &'a Roles, role: &str) -> Vec<&'a RoleEntry> {
     let mut found: Vec<&RoleEntry> = roles.get(role).map(Arc::as_ref).into_iter().collect();
     let mut next = 0;
@@ -147,12 +147,12 @@ pub fn memberships<'a>(roles: &'a Roles, role: &str) -> Vec<&'a RoleEntry> {
     found
 }
 
-/// Whether a role is a superuser. It is not so by being a member of one: that would be overlooked too easily.
+/// Whether a role is a superuser. Members of a superuser are not: that would be overlooked too easily.
 pub fn is_superuser(roles: &Roles, role: &str) -> bool {
     roles.get(role).is_some_and(|role| role.superuser)
 }
 
-/// Whether a role may do something.
+/// Whether a role has a privilege on an object.
 pub fn may(roles: &Roles, role: &str, privilege: Privilege, wanted: &Securable) -> bool {
     is_superuser(roles, role)
         || memberships(roles, role)

@@ -1,13 +1,14 @@
-//! Arrays as PostgreSQL's clients write them in texts.
+//! Text form of arrays, as PostgreSQL clients write it.
 
-/// The elements of a text such as `{1,NULL,"a b"}`; an unquoted NULL is none. None if the text is no array, or has more dimensions.
+/// The elements of a text such as `{1,NULL,"a b"}`; an unquoted NULL is none. None if the text is no array,
+/// or one of more dimensions.
 ///
 /// Source: PostgreSQL documentation, "Array Input and Output Syntax".
 pub fn array_elements(text: &str) -> Option<Vec<Option<String>>> {
     elements(text.trim().strip_prefix('{')?.strip_suffix('}')?)
 }
 
-/// What stands between the braces.
+/// Parses the text between the braces.
 fn elements(text: &str) -> Option<Vec<Option<String>>> {
     let mut elements = Vec::new();
     if text.trim().is_empty() {

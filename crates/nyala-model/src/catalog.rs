@@ -1,4 +1,4 @@
-//! What the catalog holds: one immutable [`CatalogSnapshot`] of tables, disk stores, cubes and their segments.
+//! The catalog's content: an immutable [`CatalogSnapshot`] of tables, disk stores, cubes and their segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum FileFormat {
 pub struct TableEntry {
     /// Identity, stable over renames.
     pub id: TableId,
-    /// Where users find it.
+    /// Its name for users.
     pub name: QualifiedName,
     /// Where its rows are.
     pub source: TableSource,
@@ -44,7 +44,7 @@ pub struct TableEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TableSource {
-    /// Files that others write.
+    /// Files that other programs write.
     External(ExternalSource),
     /// A disk store.
     Live(LiveSource),
@@ -68,11 +68,11 @@ pub struct ExternalSource {
 pub struct LiveSource {
     /// Name of the disk store.
     pub store: String,
-    /// Its name in that store, which no other table of the store ever had.
+    /// Its name in that store. No other table of the store ever had it.
     pub stored_as: String,
     /// Columns of the primary key, in order.
     pub key: Vec<String>,
-    /// What columns get that an INSERT does not name, as SQL; the others get null.
+    /// Default of each column, as SQL, when an INSERT does not name it; the others get null.
     pub defaults: BTreeMap<String, String>,
 }
 
@@ -85,12 +85,12 @@ pub struct DiskStoreEntry {
     pub folder: String,
     /// Options as the user wrote them, keys in lower case.
     pub options: BTreeMap<String, String>,
-    /// Names, in the store, of tables that were dropped here and perhaps not yet there.
+    /// Names, in the store, of dropped tables that may still have rows there.
     pub leftovers: BTreeSet<String>,
 }
 
 impl TableEntry {
-    /// Its files, if that is what it is made of.
+    /// Its files, if it is an external table.
     pub fn external(&self) -> Option<&ExternalSource> {
         match &self.source {
             TableSource::External(source) => Some(source),
@@ -98,7 +98,7 @@ impl TableEntry {
         }
     }
 
-    /// Where it lives, if its rows can be changed.
+    /// Its place in a disk store, if it is a live table.
     pub fn live(&self) -> Option<&LiveSource> {
         match &self.source {
             TableSource::Live(source) => Some(source),
@@ -107,43 +107,43 @@ impl TableEntry {
     }
 }
 
-/// How far a segment has come.
+/// State of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SegmentState {
-    /// Files are being written; no query may read it.
+    /// Its files are being written; no query may read it.
     Building,
     /// Complete; queries may be answered from it.
     Ready,
-    /// One of its files is not as it was written; no query may read it, and a build makes its rows anew.
+    /// One of its files is damaged; no query may read the segment, and a build makes its rows anew.
     Damaged,
 }
 
-/// What was found wrong with a file of a segment.
+/// Damage of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentDamage {
-    /// Name of the file, relative to the segment's location; empty if it is about all files.
+    /// Name of the file, relative to the segment's location; empty if all files are affected.
     pub file: String,
-    /// What is wrong with it.
+    /// The kind of damage.
     pub reason: String,
 }
 
-/// The rows a segment was made from, by the column its cube is partitioned by.
+/// The rows of a segment, by the partition column of its cube.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentRange {
     /// All rows: the cube is not partitioned.
     Whole,
-    /// Rows whose key is in the range.
+    /// Rows with keys in the range.
     Keys(KeyRange),
-    /// Rows without a value in the column.
+    /// Rows with null in the column.
     Nulls,
     /// Rows of a live table that were last written in this range of LSNs.
     Written(KeyRange),
 }
 
 impl SegmentRange {
-    /// Whether every row of `other` belongs here too.
+    /// Whether every row of `other` belongs to this range, too.
     pub fn contains(self, other: Self) -> bool {
         match (self, other) {
             (Self::Whole, _) | (Self::Nulls, Self::Nulls) => true,
@@ -166,14 +166,14 @@ impl SegmentRange {
     }
 }
 
-/// The files of one table that a segment was made from, as they were then; or its rows, if it is live.
+/// The source of a segment in one table: its files at that time, or its rows if the table is live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFiles {
     /// The table.
     pub table: QualifiedName,
-    /// How many there were.
+    /// Number of files.
     pub files: u64,
-    /// A digest of their names, sizes, times and tags. Other files have another one.
+    /// A digest of their names, sizes, times and tags. It differs for other files.
     pub fingerprint: String,
     /// The rows of a live table, which has no files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -182,44 +182,44 @@ pub struct SourceFiles {
 
 /// Rows of a live table as they were when a segment was made.
 ///
-/// A row that is written again has a later LSN. So the rows that have one of before can only become fewer, and as
-/// long as there are as many, they are the same.
+/// A row that is written again gets a later LSN. So the number of rows with an LSN up to `up_to` can only
+/// fall, and while it is unchanged, the rows are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveRows {
-    /// The table's name in its store, which no other table of the store ever had.
+    /// The table's name in its store. No other table of the store ever had it.
     pub stored_as: String,
-    /// No row has a later LSN.
+    /// The largest LSN that the rows may have.
     pub up_to: u64,
-    /// How many there were.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// The cuboids of a cube built in one go.
+/// A part of a cube: its cuboids over one range of rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentEntry {
     /// Identity.
     pub id: SegmentId,
-    /// How far it has come.
+    /// Its state.
     pub state: SegmentState,
     /// The rows it was made from.
     pub range: SegmentRange,
-    /// The files it was made from; while others lie there, it answers nothing.
+    /// The files it was made from; while the present files differ, no query uses it.
     pub sources: Vec<SourceFiles>,
     /// Folder that holds all its files, relative to the data folder, with a trailing slash.
     pub location: String,
     /// Rows of the flat join that were aggregated.
     pub source_rows: u64,
-    /// Milliseconds since the Unix epoch when it became ready (0 before).
+    /// Time when it became ready, in milliseconds since the Unix epoch (0 before).
     pub built_at_ms: u64,
-    /// Tables of the cube's join, by position in its FROM clause, that were seen to keep every row
-    /// exactly once: a query may leave them out and still be answered.
+    /// Tables of the cube's join, by position in its FROM clause, that kept every row exactly once
+    /// in this build: the segment can answer queries without them.
     pub droppable_joins: Vec<usize>,
-    /// Smallest and largest key among its rows, both included; none if no row has one or the cube is
-    /// not partitioned. A condition that holds for both ends of a range need not be checked on its cells.
+    /// Smallest and largest key of its rows, both included; none if no row has a key or the cube is not
+    /// partitioned. A range condition that holds for both keys need not be checked on its cells.
     pub key_bounds: Option<(i64, i64)>,
     /// Finished cuboids.
     pub cuboids: Vec<CuboidEntry>,
-    /// What is wrong with it, if it is [`SegmentState::Damaged`].
+    /// The damage, if the state is [`SegmentState::Damaged`].
     pub damage: Option<SegmentDamage>,
 }
 
@@ -228,17 +228,17 @@ pub struct SegmentEntry {
 pub struct CuboidEntry {
     /// Its dimensions.
     pub dimensions: DimensionSet,
-    /// Cells, that is rows of the files together.
+    /// Number of cells: the rows of all files.
     pub rows: u64,
-    /// Size of the files together.
+    /// Size of all files, in bytes.
     pub bytes: u64,
-    /// The number of the first measure that was added to the cube later: it has the states of those before.
+    /// Number of the first measure that was added later: the cuboid has the states of all smaller numbers.
     pub measures: u32,
-    /// Whether a dimension was dropped that its files still have: then several rows may be of one cell.
+    /// Whether its files still have a dropped dimension: then several rows may belong to one cell.
     pub repeats: bool,
-    /// Whether its files have columns that the cube has dropped.
+    /// Whether its files have columns that were dropped from the cube.
     pub wider: bool,
-    /// The files; each is sorted, and no cell is in two of them, but their ranges overlap.
+    /// The files; each is sorted, and no cell is in two files, but their ranges overlap.
     pub files: Vec<CuboidFile>,
 }
 
@@ -249,18 +249,18 @@ pub struct CuboidFile {
     pub name: String,
     /// Cells in this file.
     pub rows: u64,
-    /// Size of the file.
+    /// Size of the file, in bytes.
     pub bytes: u64,
-    /// Where its tail begins: page index and footer, which has the checksums of all blocks before it.
+    /// Offset of its tail: page index and footer, which has the checksums of all blocks before it.
     pub tail_from: u64,
     /// CRC-32C of the tail.
     pub tail_crc: u32,
 }
 
-/// One immutable, versioned view of everything the catalog holds. A query reads exactly one.
+/// One immutable, versioned view of the whole catalog. A query reads exactly one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatalogSnapshot {
-    /// Counts the transactions that led here.
+    /// Counts the transactions of the catalog.
     pub version: SnapshotVersion,
     /// All schemas, empty ones included.
     pub schemas: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Keys of cells: the codes of several dimensions in few integers.
+//! Keys of cells: codes of several dimensions, packed into few integers.
 //!
 //! ```text
 //! sorted by a, b, c, d     a: 3 bits   b: 10 bits   c: not coded   d: 8 bits
@@ -6,29 +6,27 @@
 //!                          │ 0…0  aaa bbbbbbbbbb│   │ values  │   │ 0…0 dddd│
 //! ```
 //!
-//! A code is a number from 1 on that stands for a value of a dimension, 0 stands for null. Where codes are
-//! ranks, words compare as the values of their dimensions do, one after the other. These loops run once
-//! for each row and cuboid of a build.
+//! A code is a number from 1 on for each value of a dimension; 0 is null. If codes are ranks, words
+//! compare as the values of their dimensions do. These loops run for each row and cuboid of a build.
 
 use crate::range::KeyRange;
 
 /// Bits of a word.
 const WORD_BITS: u32 = u64::BITS;
 
-/// How many bits the codes of a dimension get that has about `values` values; more of them than were
-/// estimated have room too.
+/// Bits for the codes of about `values` values, with room for a quarter more and 16.
 pub fn code_bits(values: u64) -> u32 {
     let room = values.saturating_add(values / 4).saturating_add(16);
     WORD_BITS - room.leading_zeros()
 }
 
-/// How many bits the codes from 1 to `most` need, from 1 to 32.
+/// Bits that the codes from 1 to `most` need, from 1 to 32.
 pub fn bits_of(most: u32) -> u32 {
     (u32::BITS - most.leading_zeros()).max(1)
 }
 
-/// Gives each key the code of its range: its position from 1 on, or 0 if it is in none. Ranges are ascending
-/// and do not overlap.
+/// Gives each key the code of its range: the range's position from 1 on, or 0 for no range. Ranges are
+/// ascending and do not overlap.
 pub fn range_codes(ranges: &[KeyRange], keys: &[i64]) -> Vec<u32> {
     let code = |key: &i64| {
         let after = ranges.partition_point(|range| range.from <= *key);
@@ -38,17 +36,17 @@ pub fn range_codes(ranges: &[KeyRange], keys: &[i64]) -> Vec<u32> {
     keys.iter().map(code).collect()
 }
 
-/// Where the codes of one dimension lie in a word.
+/// Position of the codes of one dimension in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KeyField {
-    /// Position of the column that has the codes.
+    /// Position of the column with the codes.
     pub dimension: usize,
     shift: u32,
     bits: u32,
 }
 
 impl KeyField {
-    /// Puts a code into each word, which must have 0 there.
+    /// Puts a code into each word. The word's bits must be 0 there.
     pub fn put(&self, words: &mut [u64], codes: &[u32]) {
         for (word, code) in words.iter_mut().zip(codes) {
             *word |= u64::from(*code) << self.shift;
@@ -60,7 +58,8 @@ impl KeyField {
         words.iter().map(|word| self.code(*word)).collect()
     }
 
-    /// Puts into each word of `to`, which must have 0 there, what `table` has for the code in `from`.
+    /// Puts `table[code in from]`, or 0 beyond the table, into each word of `to`, which has 0
+    /// there.
     pub fn translate(&self, from: &[u64], to: &mut [u64], table: &[u32]) {
         for (from, to) in from.iter().zip(to) {
             let code = table.get(self.code(*from) as usize).copied().unwrap_or(0);
@@ -79,12 +78,12 @@ impl KeyField {
 pub enum KeyPart {
     /// The codes of these dimensions, the first in the highest bits.
     Word(Vec<KeyField>),
-    /// The values of a dimension that has no codes.
+    /// The values of a dimension without codes.
     Plain(usize),
 }
 
-/// The key of `dimensions`, given in the order they are sorted by, each with the bits its codes need, from
-/// 1 to 32, if it has any.
+/// The key of `dimensions`, given in sort order, each with the number of bits of its codes, from 1 to 32;
+/// none if it has no codes.
 pub fn cell_key(dimensions: impl IntoIterator<Item = (usize, Option<u32>)>) -> Vec<KeyPart> {
     let mut parts = Vec::new();
     let mut word: Vec<KeyField> = Vec::new();

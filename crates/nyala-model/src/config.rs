@@ -1,4 +1,4 @@
-//! Every knob of a node, with its default. Loading (file, environment, flags) happens in the binary.
+//! Every setting of a node, with its default. The binary loads them: file, environment, flags.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use crate::config_values::{listen, size};
 pub struct Config {
     /// Folder that holds the catalog, built cuboids and spill files. Default `nyala-data`.
     pub data_dir: PathBuf,
-    /// Addresses the doors listen on.
+    /// Network listeners and logins.
     pub server: ServerConfig,
     /// Limits and resources of queries.
     pub query: QueryConfig,
-    /// Who may compute at once.
+    /// Admission of large queries.
     pub admission: AdmissionConfig,
     /// Copies of the catalog.
     pub catalog: CatalogConfig,
@@ -26,14 +26,13 @@ pub struct Config {
     pub build: BuildConfig,
     /// How cubes are kept current.
     pub cubes: CubesConfig,
-    /// What is kept in memory for the next query.
+    /// Caches of cuboids, plans and results.
     pub cache: CacheConfig,
     /// Live tables.
     pub live: LiveConfig,
     /// Which locations tables may name, and how S3 is reached.
     pub storage: StorageConfig,
-    /// Files of the server besides those that keys name, which no table may read: the one that this was read from, logs.
-    /// No key.
+    /// Files of the server that no table may read, besides those named by keys: this file, logs. No key.
     #[serde(skip)]
     pub own_files: Vec<PathBuf>,
 }
@@ -42,21 +41,21 @@ pub struct Config {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LiveConfig {
-    /// Memory that live tables of all disk stores together may hold, in bytes, besides
-    /// `query.memory_limit_bytes`. Values beyond it stay on disk and are read when they are asked for; keys and
-    /// rows that are not sealed are always in memory. 0 means no limit. Default 0.
+    /// Memory limit of the live tables of all disk stores together, in bytes, besides
+    /// `query.memory_limit_bytes`. Values beyond it stay on disk and are read on demand; keys and unsealed
+    /// rows are always in memory. 0 means no limit. Default 0.
     #[serde(deserialize_with = "size")]
     pub memory_limit_bytes: u64,
 }
 
-/// Addresses the doors listen on.
+/// Network listeners and logins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerConfig {
     /// PostgreSQL wire protocol. Default `127.0.0.1:5433`.
     #[serde(deserialize_with = "listen")]
     pub postgres_listen: SocketAddr,
-    /// Folder of a Unix socket for PostgreSQL clients of this machine, named `.s.PGSQL.` and the port. Default empty: none.
+    /// Folder of a Unix socket, `.s.PGSQL.<port>`, for local PostgreSQL clients. Default empty: none.
     pub postgres_socket: PathBuf,
     /// HTTP API, health and metrics. Default `127.0.0.1:8090`.
     #[serde(deserialize_with = "listen")]
@@ -64,48 +63,48 @@ pub struct ServerConfig {
     /// Largest HTTP request body accepted, in bytes. Default 16 MiB.
     #[serde(deserialize_with = "size")]
     pub max_body_bytes: usize,
-    /// Clients that are logged in at each door; further ones are refused with a clear error. Default 1000.
+    /// Logged-in clients of each listener; further ones are refused with a clear error. Default 1000.
     pub max_connections: usize,
-    /// Connections to each door whose clients have not logged in. When one more comes, the oldest is closed. Default 1024.
+    /// Connections to each listener before login. When one more comes, the oldest is closed. Default
+    /// 1024.
     pub max_pending_connections: usize,
-    /// Those of one address. Clients that open many connections at once need as many. Default 256.
+    /// Such connections of one address. Clients that open many at once need as many. Default 256.
     pub max_pending_per_address: usize,
-    /// How long a client may take to log in, in milliseconds. Default 10000.
+    /// Time limit of a login, in milliseconds. Default 10000.
     pub login_timeout_ms: u64,
     /// How long a stop waits for running queries, in milliseconds. Default 10000.
     pub shutdown_grace_ms: u64,
-    /// Who is let in. Default: anybody.
+    /// Authentication of clients. Default: none.
     pub authentication: Authentication,
     /// File that gets a line for each login, change and refusal. Default empty: none.
     pub audit_log: PathBuf,
-    /// Whether addresses that other machines reach may be listened on although whoever reaches them can do
-    /// everything. Default false.
+    /// Whether to listen, without authentication, on addresses that other machines reach: then every
+    /// client can do everything. Default false.
     pub allow_unauthenticated: bool,
-    /// Encryption of both doors.
+    /// Encryption of both listeners.
     pub tls: TlsConfig,
 }
 
-/// Who is let in.
+/// Authentication of clients.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Authentication {
-    /// Anybody, who may then do everything.
+    /// Every client is let in, and may do everything.
     #[default]
     None,
-    /// Roles that may log in, by their passwords; they may do what was granted to them.
+    /// Clients log in as a role, by its password; they have the role's privileges.
     Password,
 }
 
-/// Encryption of both doors. Without a certificate there is none.
+/// Encryption of both listeners. Without a certificate there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TlsConfig {
-    /// PEM file with the server's certificate and those that lead from it to a trusted one. Default empty:
-    /// no encryption.
+    /// PEM file with the server's certificate chain. Default empty: no encryption.
     pub certificate: PathBuf,
-    /// PEM file with the key of the certificate. Default empty.
+    /// PEM file with the private key of the certificate. Default empty.
     pub key: PathBuf,
-    /// Whether PostgreSQL clients may do without, although there is a certificate. Default false.
+    /// Whether PostgreSQL clients may connect unencrypted despite a certificate. Default false.
     pub allow_plaintext: bool,
 }
 
@@ -115,18 +114,18 @@ pub struct TlsConfig {
 pub struct QueryConfig {
     /// Threads that compute; 0 means one for each core. Default 0.
     pub threads: usize,
-    /// Memory that hot cuboids, queries and builds together may hold, in bytes; 0 means 60 % of the
-    /// machine's, or of what its control group may use if that is less. What `cache` leaves of it is
-    /// divided in halves for queries and for builds, which spill or fail beyond theirs. Default 0.
+    /// Memory limit of hot cuboids, queries and builds together, in bytes; 0 means 60 % of the
+    /// memory of the machine, or of its control group if that is less. `cache` takes its share;
+    /// queries and builds get half of the rest each, and spill or fail beyond it. Default 0.
     #[serde(deserialize_with = "size")]
     pub memory_limit_bytes: usize,
-    /// Memory that the process may occupy, in bytes; 0 means the machine's, or what its control group may use if
-    /// that is less. When it is nearly reached, the statement that holds the most is ended. Default 0.
+    /// Memory limit of the process, in bytes; 0 means the memory of the machine, or of its control group if
+    /// that is less. Near the limit, the statement that holds the most is ended. Default 0.
     pub process_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     #[serde(deserialize_with = "size")]
     pub spill_limit_bytes: u64,
-    /// Rows a batch holds. Larger batches cost memory, smaller ones time. Default 8192.
+    /// Rows of a batch. Larger batches cost memory, smaller ones time. Default 8192.
     pub batch_rows: usize,
     /// Longest statement accepted, in bytes. Default 1 MiB.
     #[serde(deserialize_with = "size")]
@@ -136,65 +135,66 @@ pub struct QueryConfig {
     pub max_expression_terms: usize,
     /// Most SELECTs one statement may combine with UNION, INTERSECT and EXCEPT. Default 500.
     pub max_set_operations: usize,
-    /// Most SELECTs, tables and joins that one statement may be planned into, a query in WITH wherever it is named. Default 5000.
+    /// Most SELECTs, tables and joins in a statement's plan; a WITH query counts at each use. Default
+    /// 5000.
     pub max_plan_nodes: usize,
-    /// Most expressions that one statement may be planned into, a constant counting as a tenth. Default 50000.
+    /// Most expressions in the plan of one statement; a constant counts as a tenth. Default 50000.
     pub max_plan_expressions: usize,
     /// A query that runs longer is cancelled, in milliseconds; 0 means never. Default 0.
     pub statement_timeout_ms: u64,
-    /// A statement that takes longer is written to the log, in milliseconds; 0 means none is. Default 10000.
+    /// A statement that takes longer is logged, in milliseconds; 0 means none is. Default 10000.
     pub slow_ms: u64,
-    /// What makes no progress for this long is named in the log and in `system.stuck`, in milliseconds; 0 means
-    /// nothing is. Default 60000.
+    /// Work without progress for this long is listed in the log and in `system.stuck`, in milliseconds; 0
+    /// means never. Default 60000.
     pub stuck_after_ms: u64,
 }
 
-/// Who may compute at once.
+/// Admission of large queries.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AdmissionConfig {
-    /// Resource groups by name. `default` is that of whoever is in no other. Default none.
+    /// Resource groups by name. Sessions without a group are in `default`. Default none.
     pub groups: BTreeMap<String, GroupConfig>,
-    /// Large queries that compute at once in all groups together, which divide them by weight; 0 means as many as
-    /// the groups have slots. Default 0.
+    /// Large queries of all groups that run at once; groups divide them by weight. 0 means the sum of the
+    /// slots of all groups. Default 0.
     pub slots: usize,
-    /// Large queries of one user that compute at once; others of it wait. 0 means no such limit. Default 0.
+    /// Large queries of one user that run at once; further ones wait. 0 means no such limit. Default 0.
     pub user_slots: usize,
 }
 
-/// Queries that share slots. Those that cuboids answer need none.
+/// Queries that share slots. Queries answered by cuboids need no slot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GroupConfig {
-    /// Queries that compute at once; 0 means two for each thread. More share memory and time. Default 0.
+    /// Queries that run at once; 0 means two for each thread. More share memory and time. Default 0.
     pub slots: usize,
-    /// Its part of the slots that all groups share, beside that of others, at least 1. Default 1.
+    /// Its share of the slots of all groups, relative to the other weights, at least 1. Default 1.
     pub weight: usize,
     /// Queries that may wait for a slot; more are refused. Default 1000.
     pub queue_length: usize,
     /// How long a query waits for a slot before it is refused, in milliseconds. Default 60000.
     pub queue_timeout_ms: u64,
-    /// Memory one query may hold, in bytes, before it spills or fails; 0 means its share of all. Default 0.
+    /// Memory limit of one query, in bytes, before it spills or fails; 0 means its share of all. Default 0.
     #[serde(deserialize_with = "size")]
     pub query_memory_bytes: usize,
-    /// Users whose queries belong to the group. Default none.
+    /// Users of the group. Default none.
     pub users: Vec<String>,
-    /// Schemas in which sessions belong to the group, unless their user is in one. Default none.
+    /// Schemas of sessions that belong to the group, unless their user is in one. Default none.
     pub schemas: Vec<String>,
-    /// Roles whose members may choose the group with `SET nyala.resource_group`, besides superusers. Default none:
-    /// whoever wants may.
+    /// Roles with members that may choose the group by `SET nyala.resource_group`, besides superusers.
+    /// Default none: every role may.
     pub roles: Vec<String>,
 }
 
-/// Copies of the catalog, which are made in the background when it has changed.
+/// Copies of the catalog, made in the background after changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CatalogConfig {
-    /// How many copies are kept in `catalog-backups` of the data folder; the oldest goes when one is added. 0 makes none.
+    /// Copies kept in `catalog-backups` of the data folder; a new one replaces the oldest. 0: none.
     /// Default 8.
     pub backups: usize,
-    /// A copy is made at most so often, in milliseconds. Changes since the last one are lost with the catalog's file.
-    /// Default 60000.
+    /// Least time between two copies, in milliseconds. Changes since the last copy are lost with the
+    /// catalog's file. Default 60000.
     pub backup_every_ms: u64,
 }
 
@@ -202,8 +202,8 @@ pub struct CatalogConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildConfig {
-    /// Rows a batch holds while cubes are built. Large batches sort and group faster, and a build has
-    /// no client that waits for its first row. Default 65536.
+    /// Rows of a batch while cubes are built. Large batches sort and group faster, and no client of a
+    /// build waits for its first row. Default 65536.
     pub batch_rows: usize,
     /// Rows in one Parquet row group of a cuboid. Smaller groups prune better, larger ones compress
     /// better. Default 131072.
@@ -213,10 +213,10 @@ pub struct BuildConfig {
     pub page_rows: usize,
     /// Zstandard level of cuboid files, 1 to 22. Default 1.
     pub zstd_level: i32,
-    /// How often a segment is tried again after a store or network failed for a moment; waits grow from 1
-    /// to 125 seconds. 0 never tries again. Default 3.
+    /// Retries of a segment after a passing failure of a store or network; waits grow from 1 to 125
+    /// seconds. 0 never tries again. Default 3.
     pub retries: u32,
-    /// How many jobs that have ended stay listed; older ones are forgotten. Default 1000.
+    /// Ended jobs that stay listed; older ones are forgotten. Default 1000.
     pub keep_jobs: u32,
 }
 
@@ -224,25 +224,25 @@ pub struct BuildConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CubesConfig {
-    /// How often the files of tables that cubes read are listed, in milliseconds. This is how long a
-    /// changed file can go unnoticed; `SET nyala.check_files = on` lists before every query. Default 5000.
+    /// Interval of listing the files of tables that cubes read, in milliseconds. A changed file can go
+    /// unnoticed for as long; `SET nyala.check_files = on` lists before every query. Default 5000.
     pub check_files_ms: u64,
 }
 
-/// What is kept in memory for the next query.
+/// Caches of cuboids, plans and results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CacheConfig {
-    /// Share of the memory limit that decoded cuboids may take, in per cent; queries and builds divide
-    /// the rest. A larger share lets more queries do without files, and leaves less for large queries. 0
+    /// Share of the memory limit for decoded cuboids, in per cent; queries and builds divide the rest. A
+    /// larger share answers more queries without reading files, and leaves less for large queries. 0
     /// keeps none. Default 20.
     pub hot_cuboids_percent: usize,
-    /// Memory for plans of queries that come again and again, in bytes. It is estimated, and taken beside
-    /// the memory limit. 0 keeps none, so that every query is planned. Default 64 MiB.
+    /// Memory for plans of repeated queries, in bytes. It is estimated, and comes on top of the memory
+    /// limit. 0 keeps none, so that every query is planned. Default 64 MiB.
     #[serde(deserialize_with = "size")]
     pub plans_bytes: usize,
-    /// Memory for answers that sessions want again (`SET nyala.result_cache = on`), in bytes, beside the memory
-    /// limit. 0 keeps none. Default 64 MiB.
+    /// Memory for cached results (`SET nyala.result_cache = on`), in bytes, on top of the memory limit. 0
+    /// keeps none. Default 64 MiB.
     #[serde(deserialize_with = "size")]
     pub results_bytes: usize,
 }
@@ -251,14 +251,14 @@ pub struct CacheConfig {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StorageConfig {
-    /// URL prefixes that tables may lie under, such as `file:///data/` or `s3://bucket/`. Empty means
-    /// any but the server's own files, which no prefix allows. Default empty.
+    /// URL prefixes of allowed locations, such as `file:///data/` or `s3://bucket/`. Empty allows
+    /// all. No prefix allows the server's own files. Default empty.
     pub allowed_locations: Vec<String>,
     /// Access to `s3://` locations.
     pub s3: S3Config,
 }
 
-/// Access to `s3://` locations. What is left empty is taken from the `AWS_…` environment variables.
+/// Access to `s3://` locations. Empty values are taken from the `AWS_…` environment variables.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct S3Config {
@@ -395,13 +395,13 @@ impl Default for CacheConfig {
 pub struct InvalidConfig {
     /// Dotted path of the key.
     pub key: &'static str,
-    /// What a valid value is.
+    /// The rule for valid values.
     pub rule: &'static str,
     /// The value found.
     pub value: String,
 }
 
-/// Refuses a value that breaks its rule.
+/// Refuses a value unless its rule `holds`.
 fn check(
     holds: bool,
     key: &'static str,
@@ -433,7 +433,7 @@ impl ServerConfig {
 }
 
 impl Config {
-    /// Checks every value against its rule; the first that breaks one is reported.
+    /// Checks every value against its rule; reports the first that breaks one.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         let (query, build, cache) = (&self.query, &self.build, &self.cache);
         check(!self.data_dir.as_os_str().is_empty(), "data_dir", "a folder", &"")?;

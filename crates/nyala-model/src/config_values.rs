@@ -1,4 +1,4 @@
-//! How values of the configuration are read that have more than one form.
+//! Deserializers of configuration values with more than one form.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,16 +1,16 @@
-//! Sets of keys: what a query asks for, what segments hold, and what is left to raw rows.
+//! Sets of keys: of a query, of the segments that cover it, and of the rest to read from raw rows.
 
 use crate::range::KeyRange;
 
 /// Keys of a column, as sorted disjoint ranges.
 ///
-/// Bounds are wider than keys, so that a range can end after the largest one.
+/// Bounds have 128 bits, so that a range can end after the largest key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeySet {
     ranges: Vec<(i128, i128)>,
 }
 
-/// Every key is below.
+/// Above every key.
 const END: i128 = i64::MAX as i128 + 1;
 const BEGIN: i128 = i64::MIN as i128;
 

@@ -1,7 +1,7 @@
-//! Cubes: what one is made of, and what its segments hold of that.
+//! Cubes: their definitions, and the cuboids that their segments have.
 //!
-//! A cube can change while segments of before go on answering, so everything that files refer to keeps its
-//! meaning: the number of a measure is never given twice, and a cuboid records which measures it has.
+//! A cube can change while older segments still answer, so all references of files keep their meaning: the
+//! number of a measure is never given twice, and a cuboid records which measures it has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub struct StateColumn {
 /// An aggregate call of a cube, stored as state columns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    /// Tells its columns from those of others, dropped ones included; no cube gives a number twice.
+    /// Identifies its columns among all measures, also dropped ones; no cube gives a number twice.
     pub number: u32,
     /// The call over the base columns, as text for people.
     pub expression: String,
@@ -52,7 +52,7 @@ pub struct Measure {
     pub states: Vec<StateColumn>,
 }
 
-/// What a cube is made of, as worked out when it was created or altered last.
+/// The definition of a cube, as of its creation or its last change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CubeDefinition {
     /// The SELECT of the cube, fully qualified; planning it anew gives the expressions.
@@ -67,31 +67,32 @@ pub struct CubeDefinition {
     pub next_measure: u32,
     /// Distinct grouping sets, each after all its supersets.
     pub grouping_sets: Vec<DimensionSet>,
-    /// How it is divided into segments; none if one segment holds all rows.
+    /// Its division into segments; none if one segment holds all rows.
     #[serde(default)]
     pub partition: Option<RangePartition>,
-    /// How often it was altered.
+    /// Number of times it was altered.
     #[serde(default)]
     pub revision: u32,
-    /// What is done to its segments without being asked.
+    /// Automatic maintenance of its segments.
     #[serde(default)]
     pub options: CubeOptions,
 }
 
-/// What is done to a cube's segments without being asked. Nothing by default.
+/// Automatic maintenance of a cube's segments. None by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CubeOptions {
-    /// How far before the end of the newest segment segments are kept; none keeps all.
+    /// Segments are kept this far back from the end of the newest; none keeps all.
     pub retention: Option<Step>,
     /// Widths to which neighbouring segments are merged, ascending.
     pub auto_merge: Vec<Step>,
-    /// Whether what is missing or stale is built when files change, or rows of live tables.
+    /// Whether missing or stale cuboids are built when files change, or rows of live tables.
     pub auto_refresh: bool,
-    /// So many new rows of a live fact table are folded without waiting; none is as many as the engine thinks right.
+    /// Number of new rows of a live fact table that are folded at once; none is the engine's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold_rows: Option<u64>,
-    /// New rows and changes of live tables, however few, are folded so long after the last build, in milliseconds.
+    /// Milliseconds after the last build when new and changed rows of live tables are folded, however
+    /// few.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fold_after_ms: Option<u64>,
 }
@@ -107,7 +108,7 @@ impl CubeDefinition {
         set.iter().filter_map(|i| self.dimensions.get(i)).map(|d| d.name.as_str()).collect()
     }
 
-    /// Whether the cuboid is as a build would make it now.
+    /// Whether the cuboid equals one that a build would make now.
     pub fn is_current(&self, cuboid: &CuboidEntry) -> bool {
         !cuboid.repeats && self.has_all_measures(cuboid)
     }
@@ -117,7 +118,7 @@ impl CubeDefinition {
         self.measures.iter().all(|measure| measure.number < cuboid.measures)
     }
 
-    /// Grouping sets of which `segment` has no cuboid, or one that a build would replace.
+    /// Grouping sets without a current cuboid in `segment`.
     pub fn outstanding(&self, segment: &SegmentEntry) -> Vec<DimensionSet> {
         let current = segment.cuboids.iter().filter(|cuboid| self.is_current(cuboid));
         let current: BTreeSet<DimensionSet> = current.map(|cuboid| cuboid.dimensions).collect();
@@ -138,23 +139,23 @@ impl CubeDefinition {
 pub struct CubeEntry {
     /// Identity.
     pub id: CubeId,
-    /// Where users find it.
+    /// Its name for users.
     pub name: QualifiedName,
-    /// What it is made of.
+    /// Its definition.
     pub definition: CubeDefinition,
     /// The statement that would create it as it is now, for people.
     pub statement: String,
-    /// Segments, oldest first, whatever their state.
+    /// Segments of every state, oldest first.
     pub segments: Vec<SegmentEntry>,
 }
 
-/// Where each dimension of a cube is after some were dropped and others added: by its position before, its
-/// position now. Those that stay keep their order.
+/// New positions of dimensions after some were dropped and others added, by old position. The remaining
+/// ones keep their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DimensionMoves(pub Vec<Option<usize>>);
 
 impl DimensionMoves {
-    /// `set` by the positions of now.
+    /// `set` by new positions.
     pub fn of(&self, set: DimensionSet) -> DimensionSet {
         set.iter().filter_map(|before| self.0.get(before).copied().flatten()).collect()
     }
@@ -164,12 +165,12 @@ impl DimensionMoves {
         self.of(set).len() < set.len()
     }
 
-    /// What becomes of the cuboids of a segment whose cube has the grouping sets `sets` now, in their order:
-    /// none where it is not needed any more. Of the measures that were dropped the one with the smallest
-    /// number tells which files have columns too many.
+    /// The cuboids of a segment after its cube got the grouping sets `sets`, in the order of `cuboids`; none
+    /// for a cuboid that is no longer needed. A cuboid with the measure `first_dropped_measure`, the
+    /// smallest dropped number, has unused columns.
     ///
-    /// A cuboid with a dropped dimension stays as one without it, whose rows have to be merged when they
-    /// are read, unless there is a better one: queries that never asked for the dimension go on.
+    /// A cuboid with a dropped dimension stays as one without it, unless there is a better one: queries that
+    /// never used the dimension still find it. Reads must merge its rows.
     pub fn carry(
         &self,
         cuboids: &[CuboidEntry],

@@ -1,4 +1,4 @@
-//! What was asked: aggregations in a form without the values that were compared with, and how often.
+//! The query history: shapes of aggregations, without constants, and how often they were asked.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,13 @@ use crate::name::QualifiedName;
 pub struct ShapeTable {
     /// The table.
     pub table: QualifiedName,
-    /// What its columns are qualified with: its name, or another if it is read twice.
+    /// The qualifier of its columns: its name, or another if it is read twice.
     pub alias: String,
     /// The conditions of its LEFT JOIN; none if it is joined otherwise.
     pub left: Option<Vec<ShapeCondition>>,
 }
 
-/// A condition that ties tables together.
+/// A join condition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ShapeCondition {
     /// Aliases of the tables it reads.
@@ -29,23 +29,23 @@ pub struct ShapeCondition {
 /// compare with, in aliases or in the order of tables and conditions, have one shape.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct QueryShape {
-    /// The tables: those of inner joins by name, then those of left joins.
+    /// The tables: inner-joined ones by name, then left-joined ones.
     pub tables: Vec<ShapeTable>,
     /// Equalities of inner joins.
     pub joins: Vec<ShapeCondition>,
     /// All other conditions, with `?` in the place of values.
     pub filters: Vec<String>,
-    /// The columns these read.
+    /// The columns that `filters` read.
     pub filtered: Vec<String>,
     /// Group expressions.
     pub group: Vec<String>,
-    /// Grouping sets, as positions in `group`; none if it groups plainly.
+    /// Grouping sets, as positions in `group`; empty for a plain GROUP BY.
     pub sets: Vec<Vec<usize>>,
     /// Aggregate calls.
     pub aggregates: Vec<String>,
 }
 
-/// A cuboid that answered, and how often.
+/// A cuboid that answered, with the number of its uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CuboidUse {
     /// The cube. Another cube of the same name has another identity.
@@ -54,35 +54,35 @@ pub struct CuboidUse {
     pub name: QualifiedName,
     /// The cuboid's dimensions, in the cube's order.
     pub cuboid: Vec<String>,
-    /// How often it was read.
+    /// Number of reads.
     pub times: u64,
-    /// Milliseconds since the Unix epoch when it was read last.
+    /// Time of the last read, in milliseconds since the Unix epoch.
     pub last_ms: u64,
 }
 
-/// How often one shape was asked, how long it took, and what answered.
+/// Statistics of one shape: its number of queries, their times, and the cuboids that answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryHistoryEntry {
     /// Identity: a digest of the shape.
     pub id: String,
-    /// What was asked.
+    /// The shape of the queries.
     pub shape: QueryShape,
-    /// How often.
+    /// Number of queries.
     pub asked: u64,
-    /// Microseconds in all. A query with several aggregations divides its time among them.
+    /// Total microseconds. A query with several aggregations divides its time among them.
     pub total_us: u64,
-    /// Microseconds of the slowest.
+    /// Microseconds of the slowest query.
     pub max_us: u64,
-    /// Rows given to clients in all.
+    /// Total rows sent to clients.
     pub rows: u64,
-    /// How often no cuboid answered.
+    /// Number of queries that no cuboid answered.
     pub misses: u64,
-    /// Why none did the last time; none if there was no cube to consider.
+    /// Why no cuboid answered the last time; none if there was no cube to consider.
     pub miss_reason: Option<String>,
-    /// Milliseconds since the Unix epoch when no cuboid answered for the last time; 0 for never.
+    /// Last time that no cuboid answered, in milliseconds since the Unix epoch; 0 for never.
     pub last_miss_ms: u64,
     /// Cuboids that answered.
     pub answers: Vec<CuboidUse>,
-    /// Milliseconds since the Unix epoch.
+    /// Time of the last query, in milliseconds since the Unix epoch.
     pub last_asked_ms: u64,
 }

@@ -1,21 +1,21 @@
-//! Background jobs: what they do, how far they are, how they ended.
+//! Background jobs: their kind, progress and outcome.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ids::JobId;
 use crate::name::QualifiedName;
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
     /// Builds segments of a cube.
     Build,
-    /// Builds them anew.
+    /// Rebuilds segments.
     Refresh,
-    /// Makes one of several.
+    /// Merges several segments into one.
     Merge,
-    /// Builds what is missing or stale because files changed, without being asked.
+    /// Builds missing or stale cuboids after files changed, without a statement.
     AutoRefresh,
 }
 
@@ -31,17 +31,17 @@ impl JobKind {
     }
 }
 
-/// How far a job has come.
+/// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
-    /// At work, or was when its process died.
+    /// Running, or was when its process died.
     Running,
     /// Ended well.
     Done,
     /// Ended by an error, which the entry holds.
     Failed,
-    /// Ended because someone asked for it.
+    /// Ended by a request.
     Cancelled,
 }
 
@@ -63,19 +63,19 @@ impl JobState {
 pub struct JobEntry {
     /// Identity.
     pub id: JobId,
-    /// What it does.
+    /// Its kind.
     pub kind: JobKind,
     /// The cube it works for.
     pub cube: QualifiedName,
-    /// How far it has come.
+    /// Its state.
     pub state: JobState,
     /// Rows read from the source so far.
     pub rows_read: u64,
-    /// Rows that will be read, as far as files and earlier builds tell; 0 if they do not.
+    /// Estimate of all rows to read, from files and earlier builds; 0 if unknown.
     pub rows_total: u64,
     /// Cuboids finished so far.
     pub cuboids_done: u32,
-    /// Cuboids to build in all.
+    /// Total cuboids to build.
     pub cuboids_total: u32,
     /// Bytes written so far.
     pub bytes_written: u64,
@@ -83,14 +83,14 @@ pub struct JobEntry {
     pub started_at_ms: u64,
     /// Milliseconds since the Unix epoch; none while running.
     pub ended_at_ms: Option<u64>,
-    /// How often a part of it was tried again.
+    /// Number of retries of its parts.
     pub retries: u32,
-    /// Why it failed, or why a part of it is tried again.
+    /// Why it failed, or why a part of it is retried.
     pub error: Option<String>,
 }
 
 impl JobEntry {
-    /// How much of it is done, in per cent: rows and cuboids count alike. 100 only when it is done.
+    /// Progress in per cent: rows and cuboids count alike. 100 only when it is done.
     pub fn percent(&self) -> u32 {
         if self.state == JobState::Done {
             return 100;
@@ -104,7 +104,7 @@ impl JobEntry {
         percent.min(99)
     }
 
-    /// How much longer it will run if it goes on as fast, in milliseconds; none if it does not run or has
+    /// Estimate of the remaining time at the same speed, in milliseconds; none if it does not run or has
     /// hardly begun.
     pub fn remaining_ms(&self, now_ms: u64) -> Option<u64> {
         let percent = u64::from(self.percent());

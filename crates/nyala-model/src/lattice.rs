@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 /// A set of dimensions of one cube, by their position in the cube's definition.
 ///
-/// A cube has at most [`DimensionSet::MAX`] dimensions; more would not be a cube anyone could build.
+/// A cube has at most [`DimensionSet::MAX`] dimensions; a cube of more would be too large to build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DimensionSet(u64);
 
 impl DimensionSet {
-    /// The largest number of dimensions a cube may have.
+    /// Largest number of dimensions of a cube.
     pub const MAX: usize = 64;
 
     /// The set without any dimension: the grand total.
@@ -50,7 +50,7 @@ impl DimensionSet {
         Self(self.0 | other.0)
     }
 
-    /// How many dimensions are in the set.
+    /// Number of dimensions in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
@@ -109,7 +109,7 @@ impl Lattice {
         self.sets.iter().copied().filter(|set| self.parents(*set).next().is_none())
     }
 
-    /// Strict supersets of `set`, any of which it can be rolled up from.
+    /// Strict supersets of `set`; it can be rolled up from any of them.
     pub fn parents(&self, set: DimensionSet) -> impl Iterator<Item = DimensionSet> {
         self.sets.iter().copied().filter(move |other| *other != set && other.is_superset(set))
     }

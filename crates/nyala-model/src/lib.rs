@@ -1,8 +1,8 @@
-//! The words every other crate speaks: ids, names, catalog entries, the cube lattice, configuration.
+//! The vocabulary of all other crates: ids, names, catalog entries, the cube lattice, configuration.
 //!
-//! This crate knows what a cube, a segment or a table *is*, and the pure decisions about them (which
-//! cuboid is built from which, which grouping set covers which columns). It deliberately knows nothing
-//! of how they are stored, computed or asked for: no tokio, no I/O, no DataFusion.
+//! This crate defines cubes, segments and tables, and the pure decisions about them (which cuboid is
+//! built from which, which grouping set covers which columns). It deliberately knows nothing of their
+//! storage, computation or queries: no tokio, no I/O, no DataFusion.
 
 pub mod access;
 pub mod array_text;

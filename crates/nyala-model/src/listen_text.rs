@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An address with its port (`127.0.0.1:5433`, `[::1]:5433`, `localhost:5433`), or a port alone (`5433`, `:5433`), which is one
-/// of this machine that others do not reach; none if it is neither.
+/// An address with its port (`127.0.0.1:5433`, `[::1]:5433`, `localhost:5433`), or a port alone (`5433`,
+/// `:5433`), which means the loopback address; none if it is neither.
 pub fn parse_listen(text: &str) -> Option<SocketAddr> {
     let text = text.trim();
     if let Ok(address) = text.parse() {

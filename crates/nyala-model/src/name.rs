@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// `schema.name` of a table or cube. Both parts are stored as they compare: unquoted SQL identifiers
-/// have been lower-cased by the parser before they get here.
+/// `schema.name` of a table or cube. Both parts are compared exactly: the parser has lower-cased
+/// unquoted SQL identifiers before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct QualifiedName {
     /// The schema, `public` unless the user chose another.

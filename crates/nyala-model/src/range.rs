@@ -1,22 +1,22 @@
 //! How a cube is divided into segments: half-open ranges of one column of its fact table.
 //!
-//! Every value of the column is known by its *key*, a 64-bit integer in the order of the values: the
-//! number itself, days since 1970-01-01 for a DATE, ticks since then for a TIMESTAMP. Ranges are ranges
-//! of keys, so that nothing here depends on types.
+//! Every value of the column has a *key*, a 64-bit integer in the order of the values: the number
+//! itself, days since 1970-01-01 for a DATE, ticks since then for a TIMESTAMP. Ranges are ranges of
+//! keys, so that this module does not depend on types.
 
 use std::fmt;
 
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate};
 use serde::{Deserialize, Serialize};
 
-/// Days from 1970-01-01, a Thursday, to the Monday after: weeks begin on Mondays.
+/// Days from 1970-01-01, a Thursday, to the next Monday: weeks begin on Mondays.
 const FIRST_MONDAY: i64 = 4;
 const DAYS_PER_WEEK: i64 = 7;
 const SECONDS_PER_DAY: i64 = 86_400;
 /// Days from 0001-01-01, which chrono counts from 1, to 1970-01-01.
 const EPOCH_DAYS_FROM_CE: i64 = 719_163;
 
-/// What the keys of a column mean.
+/// The meaning of a column's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
@@ -28,7 +28,7 @@ pub enum KeyKind {
     Date,
     /// Ticks since 1970-01-01 00:00 UTC.
     Timestamp {
-        /// How many make a second.
+        /// Ticks of one second.
         per_second: i64,
     },
 }
@@ -37,11 +37,11 @@ pub enum KeyKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// So many keys, counted from 0.
+    /// A number of keys, counted from 0.
     Keys(i64),
-    /// So many days, counted from 1970-01-01; whole weeks from a Monday.
+    /// A number of days, counted from 1970-01-01; whole weeks from a Monday.
     Days(i64),
-    /// So many months, counted from January of year 0.
+    /// A number of months, counted from January of year 0.
     Months(i64),
 }
 
@@ -50,18 +50,18 @@ pub enum Step {
 pub struct RangePartition {
     /// The column of the fact table.
     pub column: String,
-    /// What its values mean.
+    /// The meaning of its keys.
     pub kind: KeyKind,
-    /// The width of a segment as it is built first. Merged segments span several.
+    /// The width of a newly built segment. Merged segments span several.
     pub step: Step,
 }
 
-/// Keys from `from` to before `to`.
+/// Keys from `from` up to, but excluding, `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct KeyRange {
     /// The first key.
     pub from: i64,
-    /// The first key after.
+    /// The first key after the range.
     pub to: i64,
 }
 
@@ -87,22 +87,22 @@ impl Step {
 }
 
 impl RangePartition {
-    /// The range of one step that holds `key`; none beyond what the calendar or 64 bits can hold.
+    /// The range of one step with `key`; none if it exceeds the calendar or 64 bits.
     pub fn range_of(&self, key: i64) -> Option<KeyRange> {
         let mut range = self.step_from(key)?;
-        // A number such as 19940000 is no date; it lies in the range before the one of the next date.
+        // A number such as 19940000 is no date; it belongs to the range before that of the next date.
         if key < range.from {
             range = self.step_from(self.key_of_day(self.day_of(range.from)?.checked_sub(1)?)?)?;
         }
         (range.from <= key && key < range.to).then_some(range)
     }
 
-    /// Whether a range may begin or end here.
+    /// Whether a range may begin or end at `key`.
     pub fn is_bound(&self, key: i64) -> bool {
         self.range_of(key).is_some_and(|range| range.from == key)
     }
 
-    /// The ranges of one step each that make up `range`; none if its bounds are not theirs, or if there
+    /// Divides `range` into ranges of one step; none if its bounds are no bounds of steps, or if there
     /// are more than `most`.
     pub fn steps(&self, range: KeyRange, most: usize) -> Option<Vec<KeyRange>> {
         let mut steps = Vec::new();
@@ -139,7 +139,7 @@ impl RangePartition {
         }
     }
 
-    /// The day a key lies in, since 1970-01-01.
+    /// The day of a key, counted from 1970-01-01.
     pub(crate) fn day_of(&self, key: i64) -> Option<i64> {
         match self.kind {
             KeyKind::Integer | KeyKind::Date => Some(key),
@@ -168,7 +168,7 @@ impl RangePartition {
         }
     }
 
-    /// The key of a calendar day, for bounds that are written as dates.
+    /// The key of a calendar day, for bounds written as dates; none for plain numbers.
     pub fn key_of_date(&self, days_since_epoch: i64) -> Option<i64> {
         match self.kind {
             KeyKind::Integer => None,
@@ -176,7 +176,7 @@ impl RangePartition {
         }
     }
 
-    /// A key as people write the value.
+    /// A key as text of its value.
     pub fn show(&self, key: i64) -> String {
         let text = match self.kind {
             KeyKind::Integer | KeyKind::CalendarInteger => None,
@@ -186,7 +186,7 @@ impl RangePartition {
         text.unwrap_or_else(|| key.to_string())
     }
 
-    /// A range as people write it.
+    /// A range as text of its bounds.
     pub fn show_range(&self, range: KeyRange) -> String {
         format!("[{}, {})", self.show(range.from), self.show(range.to))
     }

@@ -1,14 +1,14 @@
-//! Sizes as people write them in configuration.
+//! Text form of sizes in the configuration.
 
 use bytesize::ByteSize;
 
-/// A number of bytes, or one with `kB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB` (powers of 1024),
-/// whatever the case; none if it is neither, or more than there can be.
+/// A number of bytes, or one with `kB`, `MB`, `GB`, `TB` (powers of 1000) or `KiB`, `MiB`, `GiB`, `TiB`
+/// (powers of 1024), in any case; none for other texts and for sizes beyond 64 bits.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     match text.parse::<u64>() {
         Ok(bytes) => Some(bytes),
-        // It gives the largest number for what is larger.
+        // `ByteSize` gives `u64::MAX` for larger sizes.
         Err(_) => text.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| *bytes < u64::MAX),
     }
 }

@@ -1,7 +1,7 @@
 //! "Did you mean …" for names a user mistyped.
 
-/// The candidate nearest to `wanted`, if it is near enough to be worth suggesting: at most a third
-/// of the longer name may differ, and never more than three edits.
+/// The candidate nearest to `wanted`, if it is similar: at most a third of the longer name may
+/// differ, and never more than three edits.
 pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     candidates
@@ -15,7 +15,7 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// The candidate with the fewest edits from `wanted`, however many those are; none if there are no candidates.
+/// The candidate with the fewest edits from `wanted`, however many; none if there are no candidates.
 pub fn closest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     candidates

@@ -1,4 +1,4 @@
-//! Times as people write them in settings.
+//! Text form of times in settings.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What becomes of segments in time: the oldest go, and neighbours are merged.
+//! Upkeep of segments: the oldest are dropped, and neighbours are merged.
 
 use chrono::{Datelike, Months};
 
@@ -8,11 +8,11 @@ use crate::range::{KeyRange, RangePartition, Step, date_of};
 
 /// Days from 0001-01-01, which chrono counts from 1, to 1970-01-01.
 const EPOCH_DAYS_FROM_CE: i64 = 719_163;
-/// Ranges of a wider step that are looked at to tell whether narrower ones fill it.
+/// Ranges of a wider step that are sampled to check whether narrower ranges fill it.
 const NESTED_SAMPLES: usize = 60;
 
 impl RangePartition {
-    /// The key that lies `step` before `key`; none beyond what the calendar or 64 bits can hold.
+    /// The key one `step` before `key`; none if it exceeds the calendar or 64 bits.
     pub fn back(&self, key: i64, step: Step) -> Option<i64> {
         match step {
             Step::Keys(n) => key.checked_sub(n),
@@ -25,12 +25,12 @@ impl RangePartition {
         }
     }
 
-    /// The first key that is kept when segments reach up to before `newest`; none if all are.
+    /// The first key to keep if segments end before `newest`; none if all are kept.
     pub fn kept_from(&self, newest: i64, retention: Option<Step>) -> Option<i64> {
         self.back(newest, retention?)
     }
 
-    /// Whether ranges of this division fill every range of `wider`, and there are several in each.
+    /// Whether several ranges of this division fill each range of `wider` exactly.
     pub fn fills(&self, wider: Step) -> bool {
         let wide = Self { step: wider, ..self.clone() };
         let Some(mut range) = self.key_of_date(0).or(Some(0)).and_then(|key| wide.range_of(key)) else {
@@ -48,9 +48,9 @@ impl RangePartition {
         true
     }
 
-    /// The next segments to merge, of those that are whole and fit for use, which come sorted. Only ranges are merged that a
-    /// newer segment follows: what still grows would be merged again and again. A hole in which there are
-    /// no `data` is none.
+    /// The next of `segments`, which are complete, usable and sorted, to merge. A range is merged only after
+    /// a newer segment has begun: one that still grows would be merged again and again. A hole without `data`
+    /// does not prevent a merge.
     pub fn due_merge(
         &self,
         tiers: &[Step],

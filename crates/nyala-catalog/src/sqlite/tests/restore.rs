@@ -38,7 +38,7 @@ async fn a_copy_takes_the_place_of_a_damaged_catalog() {
     assert_eq!(tables, ["public.first"]);
     assert!(catalog.restored().await.unwrap());
     catalog.forget_restored().await.unwrap();
-    // New ids skip those that the lost catalog may have given.
+    // New ids skip all ids that the lost catalog may have given.
     let third = catalog.commit(create_table("third")).await.unwrap().snapshot;
     assert!(third.tables.values().last().unwrap().id.0 > 1 << 20);
     let again = Catalog::open_sqlite(&path).await.unwrap();
