@@ -1,7 +1,7 @@
-//! What a program at a terminal needs to be a client of a server: encryption, statements of a text, and errors with the next
-//! step.
+//! Building blocks of terminal clients of a server: encryption, splitting of texts into statements, errors
+//! with hints.
 //!
-//! `nyala sql` and the load generator are such programs. This crate deliberately knows nothing of what runs in a server.
+//! `nyala sql` and the load generator use it. This crate deliberately knows no part of the server.
 
 pub mod report;
 pub mod split;

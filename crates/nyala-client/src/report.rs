@@ -1,8 +1,8 @@
-//! Errors for people: what went wrong, and what to do next.
+//! Errors for people: the failure, and the next step.
 
 use std::fmt;
 
-/// An error that knows the next step.
+/// An error with the next step.
 #[derive(Debug)]
 pub struct Hinted {
     message: String,
@@ -24,7 +24,7 @@ impl fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// `error: …` and, where an error of the chain knows the next step, `hint: …`.
+/// `error: …` and, if an error of the chain has a next step, `hint: …`.
 pub fn text(error: &anyhow::Error) -> String {
     text_with(error, hint(error))
 }
@@ -38,12 +38,12 @@ pub fn text_with(error: &anyhow::Error, hint: Option<String>) -> String {
     text
 }
 
-/// The next step, if an error of the chain knows it.
+/// The next step, if an error of the chain has one.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| cause.downcast_ref::<Hinted>().map(|error| error.hint.clone()))
 }
 
-/// The error and its causes in one line, without causes that the line already tells.
+/// The error and its causes in one line, without causes that the line already contains.
 fn message(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,7 +1,7 @@
 //! Cuts a text into statements at the semicolons that end one.
 //!
-//! Only what can hide a semicolon is understood: quotes, escapes in them, dollar quotes and comments. Everything else
-//! is left to the parser, so that its errors speak of the text the user wrote.
+//! It parses only tokens that can hide a semicolon: quotes, escapes in them, dollar quotes and comments. The
+//! server's parser reads the rest, so that its errors refer to the user's own text.
 
 /// The statements of a text, trimmed, without their semicolons; empty ones are left out.
 pub fn split(text: &str) -> Vec<&str> {
@@ -20,7 +20,7 @@ pub fn split(text: &str) -> Vec<&str> {
     }
 }
 
-/// Whether the last statement of the text is ended, so that nothing more needs to be typed.
+/// Whether a semicolon ends the last statement of the text, so that a prompt can send it.
 pub fn is_complete(text: &str) -> bool {
     let mut rest = text;
     while let Some(end) = end_of_statement(rest) {
@@ -54,13 +54,14 @@ fn end_of_statement(text: &str) -> Option<usize> {
     None
 }
 
-/// Length of a quoted text. A doubled quote needs no care: it ends one text and begins the next.
+/// Length of a quoted text. A doubled quote needs no special case: it ends one text and begins the
+/// next.
 fn quoted(text: &str, quote: char) -> usize {
     let inner = text.get(1..).unwrap_or_default();
     inner.find(quote).map_or(text.len(), |end| end + 2)
 }
 
-/// Length of a word. `E` may announce a text with escapes, which belongs to it; a dollar within a word quotes nothing.
+/// Length of a word. A text with escapes is part of its `E`; a dollar within a word quotes nothing.
 fn word(text: &str) -> usize {
     let ends = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
     let (word, rest) = text.split_at(text.find(ends).unwrap_or(text.len()));
@@ -68,7 +69,7 @@ fn word(text: &str) -> usize {
     if escapes { word.len() + escaped(rest) } else { word.len() }
 }
 
-/// Length of a quoted text in which a backslash takes what follows it along.
+/// Length of a quoted text in which a backslash escapes the next byte.
 fn escaped(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;

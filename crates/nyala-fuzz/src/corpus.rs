@@ -1,7 +1,8 @@
-//! Valid bodies of each format, small, and made in code: of all types that a decoder knows, in all of the format's variants.
+//! Small valid bodies of each format, made in code: with all types of a decoder, in all variants of the
+//! format.
 //!
-//! They are rows of a table `(id BIGINT, name TEXT, born DATE, score DOUBLE, …)`; what such a table does not have, a decoder meets
-//! before it learns so.
+//! Their rows fit a table `(id BIGINT, name TEXT, born DATE, score DOUBLE, …)`. Other columns reach the
+//! decoder, too: it decodes them before the table refuses them.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ fn texts() -> Vec<Option<String>> {
     (0..ROWS).map(|row| (row % 5 != 4).then(|| format!("name {} of a row", row % 7))).collect()
 }
 
-/// Rows as most programs send them.
+/// Rows with the types that most programs send.
 pub fn people() -> RecordBatch {
     batch(vec![
         ("id", ids()),
@@ -132,7 +133,7 @@ pub fn batches() -> Vec<RecordBatch> {
     vec![people(), numbers(), times(), bytes(), dictionaries(), runs(), lists()]
 }
 
-/// Arrow streams: of each type, compressed and not, of one batch and of two.
+/// Arrow streams: of each type, compressed and not, of two batches each.
 pub fn arrow_streams() -> Vec<Vec<u8>> {
     let mut streams = Vec::new();
     for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
@@ -154,7 +155,7 @@ pub fn parquet_files() -> Vec<Vec<u8>> {
     let new = || WriterProperties::builder().set_writer_version(WriterVersion::PARQUET_2_0);
     let plain = |encoding| new().set_dictionary_enabled(false).set_encoding(encoding);
     let mut files = Vec::new();
-    // The writer knows no intervals of months, days and nanoseconds.
+    // The writer does not support intervals of months, days and nanoseconds.
     let times = times().project(&[0, 1, 2, 3, 5]).unwrap();
     for batch in [people(), numbers(), times, bytes(), dictionaries(), lists()] {
         files.push(parquet_file(&batch, old()));
@@ -173,7 +174,7 @@ pub fn parquet_files() -> Vec<Vec<u8>> {
     files
 }
 
-/// Two row groups, of some pages each.
+/// Two row groups, of several pages each.
 fn parquet_file(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Vec<u8> {
     let properties = properties.set_max_row_group_row_count(Some(12)).set_data_page_row_count_limit(5);
     let properties = properties.set_write_batch_size(5).build();
@@ -204,7 +205,7 @@ pub fn ndjson() -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Statements in SQL, of all kinds.
+/// SQL statements of all kinds.
 pub fn statements() -> Vec<Vec<u8>> {
     let texts = [
         "SELECT a, sum(b) FILTER (WHERE c > 1) FROM t JOIN u USING (id) WHERE x IN (1, 2) GROUP BY a HAVING count(*) > 1 ORDER BY 1 DESC NULLS LAST LIMIT 3",

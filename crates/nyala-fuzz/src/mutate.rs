@@ -1,12 +1,12 @@
-//! Mutants of valid bodies: most of their structure stays, so that a decoder gets further than its first check.
+//! Mutants of valid bodies. They keep most of the structure, so that a decoder gets past its first check.
 
 use crate::random::Random;
 
 /// Most changes in one mutant.
 const MAX_CHANGES: usize = 4;
-/// Longest run of bytes that one change inserts, repeats or leaves out.
+/// Longest run of bytes that one change inserts, repeats or removes.
 const MAX_RUN_BYTES: usize = 64;
-/// A repeated part makes a body at most this long.
+/// Repetition makes a body at most this long.
 const MAX_BODY_BYTES: usize = 1 << 20;
 /// Values at which lengths and counts overflow, or are just beyond a limit.
 const EDGES: [u64; 14] = [
@@ -35,7 +35,8 @@ pub fn mutant(random: &mut Random, bodies: &[Vec<u8>]) -> Vec<u8> {
     body
 }
 
-/// One change: of bits, of a byte, of what may be a length, of the length of the body, or a splice with another body.
+/// One change: of a bit, a byte, a possible length field, or the body's length, or a splice with another
+/// body.
 pub fn mutate(random: &mut Random, body: &mut Vec<u8>, bodies: &[Vec<u8>]) {
     if body.is_empty() {
         body.push(random.number() as u8);
@@ -59,7 +60,7 @@ fn run(random: &mut Random) -> usize {
     1 + random.below(MAX_RUN_BYTES)
 }
 
-/// Puts an edge, or a number near what is there, in the place of 2, 4 or 8 bytes, in either order.
+/// Replaces 2, 4 or 8 bytes by an edge, or by a number near the old one, in either byte order.
 fn overwrite(random: &mut Random, body: &mut [u8], at: usize) {
     let width = *random.pick(&[2, 4, 8]);
     // Lengths lie at multiples of their width in most formats.
@@ -76,7 +77,7 @@ fn overwrite(random: &mut Random, body: &mut [u8], at: usize) {
     }
 }
 
-/// Puts an edge as a variable-length number, as Thrift and Parquet's encodings have them, in the place of one byte.
+/// Replaces one byte by an edge as a variable-length number, as in Thrift and Parquet's encodings.
 fn varint(random: &mut Random, body: &mut Vec<u8>, at: usize) {
     let mut value = *random.pick(&EDGES);
     let mut bytes = Vec::new();
@@ -88,7 +89,7 @@ fn varint(random: &mut Random, body: &mut Vec<u8>, at: usize) {
     body.splice(at..=at, bytes);
 }
 
-/// Repeats a part some times.
+/// Repeats a part up to 1024 times.
 fn repeat(random: &mut Random, body: &mut Vec<u8>, at: usize) {
     let part = body[at..(at + run(random)).min(body.len())].to_vec();
     let times = 1 << random.below(11);
@@ -96,7 +97,7 @@ fn repeat(random: &mut Random, body: &mut Vec<u8>, at: usize) {
     body.splice(at..at, part.repeat(times.min(room)));
 }
 
-/// Ends as another body does.
+/// Replaces the end by that of another body.
 fn splice(random: &mut Random, body: &mut Vec<u8>, at: usize, bodies: &[Vec<u8>]) {
     let other = random.pick(bodies);
     body.truncate(at);

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats.
+//! Reproducible random numbers from a seed.
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! The loop: mutants of a corpus, one after the other, to a decoder.
+//! The loop that feeds mutants of a corpus to a decoder, one after the other.
 
 use std::alloc::System;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,13 +15,13 @@ pub type Memory = Cap<System>;
 
 /// An allocation beyond this fails, and with it the process, as it would under the limit of a container.
 const LIMIT_BYTES: usize = 4 << 30;
-/// A decoder may hold so much more than the binary held before.
+/// Bytes that a decoder may hold, besides those held before it began.
 const MAX_BYTES: usize = 256 << 20;
-/// An ordinary run ends after so many mutants or this time, whichever comes first.
+/// An ordinary run ends after this number of mutants or [`TIME`], whichever comes first.
 const CASES: u64 = 2_000;
 const TIME: Duration = Duration::from_millis(800);
 
-/// Targets run one after the other, so that what one allocates is not taken for what another does.
+/// Targets run one after the other, so that each counts only its own allocations.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// An allocator that counts.
@@ -31,18 +31,19 @@ pub const fn memory() -> Memory {
 
 /// A decoder that is fuzzed.
 ///
-/// `NYALA_FUZZ=N` shows N mutants to each decoder, `NYALA_FUZZ_SECONDS=S` runs each for S seconds, `NYALA_SEED=N` begins with
-/// mutant N, and `NYALA_FUZZ_TRACE=1` tells each number before it is tried, for a mutant that ends the process.
+/// `NYALA_FUZZ=N` feeds N mutants to each decoder, `NYALA_FUZZ_SECONDS=S` runs each for S seconds,
+/// `NYALA_SEED=N` begins with mutant N, and `NYALA_FUZZ_TRACE=1` prints each number before its run, for a
+/// mutant that ends the process.
 #[derive(Debug)]
 pub struct Target {
-    /// As failures name it.
+    /// Its name in failures.
     pub name: &'static str,
     /// The allocator of this binary.
     pub memory: &'static Memory,
 }
 
 impl Target {
-    /// Shows the bodies as they are, then mutants of them, to `decode`, which must neither panic nor allocate too much.
+    /// Feeds the bodies, then mutants of them, to `decode`, which must neither panic nor allocate too much.
     pub fn run(&self, bodies: &[Vec<u8>], mut decode: impl FnMut(&[u8])) {
         bodies.iter().for_each(|body| self.check(body, &mut decode));
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,14 +61,14 @@ impl Target {
             if trace {
                 eprintln!("{} NYALA_SEED={seed}", self.name);
             }
-            // Numbers that follow one another give seeds that do not.
+            // Consecutive numbers must not give consecutive seeds.
             let body = mutant(&mut Random(seed.wrapping_mul(0xD134_2543_DE82_EF95)), bodies);
             let again = || format!("again with NYALA_SEED={seed} NYALA_FUZZ=1; {}", shown(&body));
             self.case(&body, &again, &mut decode);
         }
     }
 
-    /// Shows one body to `decode`, which must neither panic nor allocate too much.
+    /// Feeds one body to `decode`, which must neither panic nor allocate too much.
     pub fn check(&self, body: &[u8], mut decode: impl FnMut(&[u8])) {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         self.case(body, &|| shown(body), &mut decode);

@@ -1,8 +1,8 @@
-//! What a statement uses of the process: which thread computes it, for how long at a time, how much memory it holds there, and
-//! how it is told to end.
+//! Resources of a statement in the process: the class of its threads, its turns on them, its memory, and its
+//! end.
 //!
-//! It deliberately knows neither queries nor operators nor storage: those say in which [`Scope`] they compute, ask between two
-//! batches whether they must end, and decide themselves which statement has to.
+//! It deliberately knows neither queries nor operators nor storage: these enter a [`Scope`] to compute, check
+//! between two batches whether they must end, and decide which statement must.
 
 mod memory;
 mod scope;

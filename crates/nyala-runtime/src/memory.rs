@@ -1,25 +1,26 @@
-//! How much memory threads and the process hold.
+//! Memory of threads and of the process.
 
 use std::sync::OnceLock;
 
-/// What the allocator of a binary counts.
+/// The counters of a binary's allocator.
 #[derive(Debug, Clone, Copy)]
 pub struct Allocator {
-    /// Bytes that the calling thread allocated so far less those it freed, whoever allocated them.
+    /// Bytes that the calling thread has allocated, less bytes it has freed, also of other threads.
     pub thread_bytes: fn() -> i64,
-    /// Bytes in pages that hold something. The process occupies more: pages that were freed are given back to the system seconds later,
-    /// and used again before new ones are.
+    /// Bytes in used pages. The process occupies more: freed pages return to the system seconds later, and
+    /// are reused before new ones.
     pub active_bytes: fn() -> Option<u64>,
-    /// Gives pages that were freed back to the system at once.
+    /// Returns freed pages to the system at once.
     pub give_back: fn(),
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
 
-/// Says how the allocator of this binary counts. Without it, statements hold nothing as far as is known. The first caller counts.
+/// Registers the counters of this binary's allocator. Without it, statements seem to hold nothing. The first
+/// caller wins.
 ///
-/// The allocator keeps the count of each thread anyway, without locks, so that an allocation costs no more than before: the
-/// difference over a poll is what the polled statement allocated.
+/// The allocator keeps the count of each thread anyway, without locks, so that an allocation costs no more
+/// than before. The difference over a poll is the allocation of the polled statement.
 pub fn count_bytes_with(allocator: Allocator) {
     let _ = ALLOCATOR.set(allocator);
 }
@@ -28,21 +29,21 @@ pub(crate) fn thread_bytes() -> i64 {
     ALLOCATOR.get().map_or(0, |allocator| (allocator.thread_bytes)())
 }
 
-/// Bytes of memory that the process cannot do without: of what it [occupies](resident_bytes), what holds something. None where
-/// the allocator does not tell.
+/// Bytes of memory that the process needs: the used pages of its [resident](resident_bytes) memory. None if
+/// the allocator does not report it.
 pub fn active_bytes() -> Option<u64> {
     ALLOCATOR.get().and_then(|allocator| (allocator.active_bytes)())
 }
 
-/// Gives memory that was freed back to the system, where the allocator keeps some.
+/// Returns freed memory to the system, if the allocator keeps some.
 pub fn give_back_freed() {
     if let Some(allocator) = ALLOCATOR.get() {
         (allocator.give_back)();
     }
 }
 
-/// Bytes of memory that the process occupies, without pages of files, which the system takes back when it needs them. None where
-/// the system does not tell.
+/// Bytes of memory that the process occupies, without file pages, which the system reclaims on demand. None
+/// if the system does not report it.
 pub fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib =

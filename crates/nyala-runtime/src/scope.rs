@@ -1,13 +1,13 @@
-//! Which statement a thread computes at this moment.
+//! The statement that a thread computes at this moment.
 //!
 //! ```text
 //! statement ── Scope ─┬─ task 1 ── poll ── poll ──      each poll: the statement's bytes += allocated - freed
-//!                     ├─ task 2 ── poll ──                         and its time += what the poll took
+//!                     ├─ task 2 ── poll ──                         and its time += the poll's time
 //!                     └─ task spawned by an operator: the scope of the task that spawns it
 //! ```
 //!
-//! What a scope [holds](Scope::holding), such as a slot, is given back when the last of its tasks is gone: a task that was
-//! aborted in the middle of a poll computes until that poll ends.
+//! A resource that a scope [holds](Scope::holding), such as a slot, is released with the last of its tasks: a
+//! task that is aborted in the middle of a poll computes until that poll ends.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 use crate::memory::thread_bytes;
 use crate::work::{Ended, Work};
 
-/// How long a task computes before it lets other tasks of its threads run. Long enough that a short statement ends within one turn.
+/// How long a task computes before other tasks of its threads run. A short statement ends within one turn.
 const TURN: Duration = Duration::from_millis(10);
-/// The same for statements that have computed for [`LONG`]: beside many of them a short one waits for a few of these only.
+/// The turn of statements that have computed for [`LONG`]: many of them delay a short one by few turns only.
 const TURN_OF_LONG: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_secs(1);
 
@@ -33,18 +33,18 @@ tokio::task_local! {
 thread_local! {
     /// The thread's bytes when they were last added to an account.
     static SETTLED: Cell<i64> = const { Cell::new(0) };
-    /// When the task that is polled must let others run.
+    /// When the polled task must let other tasks run.
     static TURN_ENDS: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A statement's account, and what is given back when nothing computes it any more.
+/// A statement's account, and the resources to release after its last task.
 #[derive(Debug, Clone)]
 pub struct Scope {
     work: Arc<Work>,
     held: Vec<Arc<dyn Held>>,
 }
 
-/// Anything that is given back by being dropped.
+/// Any resource that is released by a drop.
 trait Held: Any + Send + Sync + std::fmt::Debug {}
 
 impl<T: Any + Send + Sync + std::fmt::Debug> Held for T {}
@@ -55,7 +55,7 @@ impl Scope {
         Self { work, held: Vec::new() }
     }
 
-    /// The same, keeping `held` until the last task in it, and in scopes that were cloned from it, is gone.
+    /// Keeps `held` until the last task in this scope, and in clones of it, is gone.
     #[must_use]
     pub fn holding<T: Any + Send + Sync + std::fmt::Debug>(mut self, held: T) -> Self {
         self.held.push(Arc::new(held));
@@ -75,7 +75,7 @@ impl Scope {
     /// `future`, computed in this scope.
     pub async fn run<F: Future>(self, future: F) -> F::Output {
         let work = Arc::clone(&self.work);
-        // In a box of its own, so that what it frees when it is done counts too.
+        // In a box of its own, so that memory freed at its end counts, too.
         let mut future = Some(Box::pin(future));
         let polls = poll_fn(move |context| {
             let account = Account::open(&work);
@@ -89,7 +89,7 @@ impl Scope {
         });
         let mut scoped = pin!(CURRENT.scope(self, polls));
         poll_fn(|context| {
-            // Of the statement that polls this one, as a subquery of its own.
+            // Charges the outer statement, if this one is its subquery, before the account changes.
             settle();
             scoped.as_mut().poll(context)
         })
@@ -109,11 +109,11 @@ impl Scope {
     }
 }
 
-/// A poll that is being counted. One that panics counts as no time.
+/// A poll in progress. A panicking poll counts as no time.
 struct Account<'a> {
     work: &'a Work,
     began: Instant,
-    /// Of the scope that this one is polled in, if it is.
+    /// The end of the outer scope's turn, if there is one.
     turn_ends: Option<Instant>,
 }
 
@@ -138,8 +138,8 @@ fn add_bytes(work: &Work) {
     work.allocated(now.wrapping_sub(SETTLED.replace(now)));
 }
 
-/// Adds what the thread allocated and freed in this poll to the account of the statement that it computes, and fails if that must
-/// end. For loops within one poll; does nothing outside of statements.
+/// Adds the thread's allocations and frees in this poll to the account of its statement, and fails if the
+/// statement must end. For loops within one poll; does nothing outside of statements.
 pub fn check() -> Result<(), Ended> {
     CURRENT
         .try_with(|scope| {
@@ -149,13 +149,13 @@ pub fn check() -> Result<(), Ended> {
         .unwrap_or(Ok(()))
 }
 
-/// The same where the statement goes on whatever it holds.
+/// As [`check`], but never ends the statement.
 pub fn settle() {
     let _ = CURRENT.try_with(|scope| add_bytes(&scope.work));
 }
 
-/// Whether the task that is polled has computed for so long that it should let others of its threads run: it wakes itself, and
-/// gives [`Poll::Pending`]. Never outside of statements.
+/// Whether the polled task has computed long enough to let other tasks of its threads run: it then wakes
+/// itself, and returns [`Poll::Pending`]. Never outside of statements.
 pub fn turn_is_over() -> bool {
     TURN_ENDS.get().is_some_and(|ends| ends <= Instant::now())
 }

@@ -1,4 +1,4 @@
-//! Which threads get the processor first.
+//! Priorities of threads, by time slices.
 //!
 //! ```text
 //! class        computes                                            slice
@@ -8,17 +8,18 @@
 //! Background   recovery of values and upkeep of disk stores        100 ms    the kernel's most
 //! ```
 //!
-//! A thread that wakes while every processor computes is given one at once if its *slice* is shorter than that of the thread that
-//! computes there, and waits for up to a whole slice of it otherwise (Linux 6.12 or newer: `SCHED_NORMAL` with `sched_runtime`). A
-//! slice says how long a thread is to compute at a time and not how much it gets: beside another program each class has the share
-//! that any program has. Priorities and `sched_yield` cost large queries that share, and without preemption in the kernel a priority
-//! counts on ticks only. Older kernels ignore slices; a dashboard beside a large query then waits for a tick or two.
+//! A thread that wakes while every processor is busy runs at once if its *slice* is shorter than that of a
+//! running thread, and otherwise waits for up to one whole slice of it (Linux 6.12 or newer: `SCHED_NORMAL`
+//! with `sched_runtime`). A slice sets how long a thread computes at a time, not how much it gets: beside
+//! another program each class has the share of any program. Priorities and `sched_yield` cost large queries
+//! that share, and without preemption in the kernel a priority counts on ticks only. Older kernels ignore
+//! slices; a dashboard beside a large query then waits for a tick or two.
 
 mod slice;
 
 use std::time::Duration;
 
-/// What a thread is there for, the most urgent first.
+/// The task of a thread, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadClass {
     /// Serves clients: network, planning, small queries.
@@ -27,7 +28,7 @@ pub enum ThreadClass {
     Short,
     /// Computes builds and large queries.
     Large,
-    /// Reads values of live tables after a start and keeps disk stores in order, beside the statements.
+    /// Reads values of live tables after a start and maintains disk stores, beside the statements.
     Background,
 }
 
@@ -42,7 +43,7 @@ impl ThreadClass {
     }
 }
 
-/// The calling thread is one of a class from now on. Where the system has no slices, nothing changes.
+/// Adds the calling thread to a class. Where the system has no slices, nothing changes.
 pub fn join_class(class: ThreadClass) {
     slice::set(class.slice());
 }
@@ -52,7 +53,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// As the kernel shows it, if it was built to.
+    /// The slice that the kernel shows, if it was built to.
     fn own_slice() -> Option<Duration> {
         let shown = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
         let line = shown.lines().find(|line| line.starts_with("se.slice"))?;

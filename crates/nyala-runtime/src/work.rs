@@ -1,4 +1,4 @@
-//! One statement's account: memory, processor time, and whether it must end.
+//! The account of one statement: memory, processor time, and whether it must end.
 
 use std::pin::pin;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ pub enum Reason {
     },
 }
 
-/// The error of work that goes on although its statement must end.
+/// The error of work after its statement must end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended(pub Reason);
 
@@ -40,31 +40,31 @@ impl std::fmt::Display for Ended {
 
 impl std::error::Error for Ended {}
 
-/// What one statement used so far, by all threads that compute it.
+/// Resources that one statement has used so far, on all its threads.
 #[derive(Debug, Default)]
 pub struct Work {
     must_end: AtomicBool,
     reason: OnceLock<Reason>,
-    /// Bytes allocated less bytes freed while its tasks were polled. Below zero where it frees what others allocated.
+    /// Bytes allocated less bytes freed while its tasks were polled. Below zero if it frees memory of others.
     bytes: AtomicI64,
     peak_bytes: AtomicU64,
     computed_ns: AtomicU64,
-    /// Told when it must end.
+    /// Notified when it must end.
     ends: Notify,
 }
 
 impl Work {
-    /// Has the statement end where it next asks. The first reason counts.
+    /// Makes the statement end at its next check. The first reason wins.
     pub fn end(&self, reason: Reason) {
         let _ = self.reason.set(reason);
         self.must_end.store(true, Release);
         self.ends.notify_waiters();
     }
 
-    /// Waits until it must end.
+    /// Waits until the statement must end.
     pub async fn ended(&self) -> Ended {
         loop {
-            // Before it asks, so that nothing comes in between.
+            // Registers before the check, so that no notice is lost in between.
             let mut told = pin!(self.ends.notified());
             told.as_mut().enable();
             if let Err(ended) = self.check() {
@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    /// Why it must end, if it must.
+    /// Why the statement must end, if it must.
     pub fn reason(&self) -> Option<Reason> {
         if self.must_end.load(Acquire) { self.reason.get().copied() } else { None }
     }
@@ -84,27 +84,27 @@ impl Work {
         self.reason().map_or(Ok(()), |reason| Err(Ended(reason)))
     }
 
-    /// Bytes that it holds, as far as its threads allocated and freed them.
+    /// Bytes that the statement holds, by the counts of its threads.
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.bytes.load(Relaxed)).unwrap_or(0)
     }
 
-    /// The most that it ever held, in bytes.
+    /// The largest number of bytes it has held.
     pub fn peak_bytes(&self) -> u64 {
         self.peak_bytes.load(Relaxed)
     }
 
-    /// Time that its tasks were polled for, added up over threads.
+    /// Time of the polls of its tasks, summed over threads.
     pub fn computed(&self) -> Duration {
         Duration::from_nanos(self.computed_ns.load(Relaxed))
     }
 
-    /// Takes off memory that is another thread's to free from now on, such as rows on their way to the client.
+    /// Subtracts memory that another thread will free, such as rows on their way to the client.
     pub fn hand_over(&self, bytes: usize) {
         self.allocated(i64::try_from(bytes).unwrap_or(i64::MAX).saturating_neg());
     }
 
-    /// Adds what a thread allocated, less what it freed.
+    /// Adds a thread's allocated bytes, less its freed bytes.
     pub fn allocated(&self, bytes: i64) {
         if bytes == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Agrees with a server on encryption.
+//! TLS handshakes with a server.
 
 use std::io;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ use super::trust::client_config;
 pub struct Connector(TlsConnector);
 
 impl Connector {
-    /// Reads the certificates that the policy trusts. `protocol` is what is to be spoken, by its name in ALPN.
+    /// Reads the certificates that the policy trusts. `protocol` is the ALPN name of the protocol.
     pub fn new(policy: &Policy, protocol: &[u8]) -> Result<Self> {
         Ok(Self(TlsConnector::from(Arc::new(client_config(policy, protocol)?))))
     }
@@ -55,7 +55,7 @@ where
     type Error = InvalidDnsNameError;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, InvalidDnsNameError> {
-        // A socket in a folder has no host, and is not encrypted.
+        // A Unix socket has no host, and is not encrypted.
         let host = if host.is_empty() { "localhost" } else { host };
         Ok(ToHost { connector: self.0.clone(), name: name(host)? })
     }
@@ -84,7 +84,7 @@ where
 pub struct Stream<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> tokio_postgres::tls::TlsStream for Stream<S> {
-    /// None: binding a login to its connection adds nothing to a certificate that was verified, and Nyala offers none.
+    /// None: with a verified certificate it adds nothing to a login, and Nyala offers none.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

@@ -1,7 +1,7 @@
-//! Encrypted connections to servers: what a client trusts, and how it asks for encryption.
+//! Encrypted connections to servers: trusted authorities, and encryption modes.
 //!
-//! The words and meanings are those of PostgreSQL's own clients (`sslmode`, `sslrootcert`), except that without
-//! `sslrootcert` the authorities are those the operating system trusts.
+//! Names and meanings are those of PostgreSQL's own clients (`sslmode`, `sslrootcert`), except that without
+//! `sslrootcert` the operating system's authorities are trusted.
 
 mod connector;
 mod policy;

@@ -1,4 +1,4 @@
-//! What a URL asks of a connection's encryption.
+//! The encryption policy in a URL.
 
 use std::path::{Path, PathBuf};
 
@@ -7,49 +7,49 @@ use percent_encoding::percent_decode_str;
 
 use crate::report::Hinted;
 
-/// How much protection is asked for, as in `sslmode`.
+/// Level of protection, as in `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     /// Plain text.
     Disable,
-    /// Encryption if the server has it: no protection from whoever can change what is sent.
+    /// Encryption if the server has it: no protection from an active attacker.
     Prefer,
-    /// Encryption, whoever the server is.
+    /// Encryption without a check of the server.
     Require,
-    /// And a certificate by an authority that is trusted.
+    /// Encryption, and a certificate by a trusted authority.
     VerifyCa,
-    /// And made out to the host that was asked for.
+    /// As `VerifyCa`, and the certificate must name the requested host.
     VerifyFull,
 }
 
-/// Who may vouch for a server.
+/// Authorities that may sign a server's certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Authorities {
-    /// Those the operating system trusts.
+    /// The authorities that the operating system trusts.
     #[default]
     System,
-    /// Those of a PEM file.
+    /// The authorities of a PEM file.
     File(PathBuf),
 }
 
-/// What is asked of the encryption of a connection.
+/// The encryption policy of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// How much.
+    /// Level of protection.
     pub mode: Mode,
-    /// By whom.
+    /// Trusted authorities.
     pub authorities: Authorities,
 }
 
 impl Policy {
-    /// The policy for a server whose name must be proven, as in `https://`.
+    /// The policy for a server that must prove its name, as in `https://`.
     pub fn verified(ca: Option<&Path>) -> Self {
         let authorities = ca.map_or(Authorities::System, |file| Authorities::File(file.to_owned()));
         Self { mode: Mode::VerifyFull, authorities }
     }
 
-    /// Takes `sslmode` and `sslrootcert` out of a PostgreSQL URL; gives the rest of it. `ca` stands for a
-    /// `sslrootcert` that the URL does not name.
+    /// Takes `sslmode` and `sslrootcert` out of a PostgreSQL URL; returns the rest. `ca` is the default
+    /// of `sslrootcert`.
     pub fn of_url(url: &str, ca: Option<&Path>, default: Mode) -> Result<(String, Self)> {
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut root, mut rest) = (None, ca.map(Path::to_owned), Vec::new());
@@ -68,8 +68,8 @@ impl Policy {
     }
 }
 
-/// As libpq has it: a file of authorities is not named for nothing, and those of the system are too many for a check
-/// that leaves out the name.
+/// Follows libpq: a file of authorities raises `require` to `verify-ca`. `system` needs `verify-full`: it has
+/// too many authorities for a check without the name.
 fn settled(mode: Option<Mode>, default: Mode, root: Option<PathBuf>) -> Result<Policy> {
     match root {
         Some(root) if root.as_os_str() == "system" => match mode {
@@ -125,7 +125,7 @@ mod tests {
         check("postgres://h/d", None, "postgres://h/d", Mode::Prefer, None);
         check("postgres://h/d?sslmode=disable", None, "postgres://h/d", Mode::Disable, None);
         check("postgres://h/d?a=b&sslmode=require&c=d", None, "postgres://h/d?a=b&c=d", Mode::Require, None);
-        // A file of authorities is used.
+        // A file of authorities turns `require` into `verify-ca`.
         let url = "postgres://h/d?sslmode=require&sslrootcert=/a%20b/ca.pem";
         check(url, None, "postgres://h/d", Mode::VerifyCa, Some("/a b/ca.pem"));
         check(url, Some("/other"), "postgres://h/d", Mode::VerifyCa, Some("/a b/ca.pem"));

@@ -1,4 +1,4 @@
-//! A server that speaks PostgreSQL's protocol, as a URL names it.
+//! A server with the PostgreSQL protocol, from its URL.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use tokio_postgres::{CancelToken, Client, Config, Error, Socket};
 use super::{Connector, Mode, Policy, Stream};
 use crate::report::Hinted;
 
-/// What moves the bytes of a connection.
+/// The future that moves the bytes of a connection.
 pub type Driver = tokio_postgres::Connection<Socket, Stream<Socket>>;
 
-/// Where a server is, who asks, and how connections are protected.
+/// Address of a server, user and application, and protection of connections.
 #[derive(Debug, Clone)]
 pub struct PostgresServer {
     config: Config,
@@ -20,11 +20,10 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Reads a URL. Without a user in it that is `nyala`, without an application `application`, without `sslmode`
-    /// what `default` says.
+    /// Reads a URL. Defaults: user `nyala`, application name `application`, `sslmode` as `default`.
     pub fn parse(url: &str, ca: Option<&Path>, default: Mode, application: &str) -> Result<Self> {
         let (url, policy) = Policy::of_url(url, ca, default)?;
-        // The URL is not repeated: it may hold a password.
+        // The error does not repeat the URL, which may hold a password.
         let mut config: Config = url.parse().map_err(|error: Error| {
             let cause = error.into_source().map(|cause| format!(": {cause}")).unwrap_or_default();
             Hinted::error(
@@ -39,7 +38,7 @@ impl PostgresServer {
             config.application_name(application);
         }
         config.ssl_mode(match policy.mode {
-            // Nobody is on the way within this machine, and no server encrypts there.
+            // Within this machine there is no attacker on the way, and no server encrypts there.
             _ if is_local(&config) => SslMode::Disable,
             Mode::Disable => SslMode::Disable,
             Mode::Prefer => SslMode::Prefer,
@@ -53,22 +52,22 @@ impl PostgresServer {
         self.config.connect(self.connector.clone()).await
     }
 
-    /// What the URL says of the server and of who asks.
+    /// Address, user and application.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What encrypts connections to it.
+    /// Encrypts connections to the server.
     pub fn connector(&self) -> &Connector {
         &self.connector
     }
 
-    /// Asks the server to end what a connection runs, as protected as the connection itself.
+    /// Asks the server to end a connection's query, over an equally protected connection.
     pub async fn cancel(&self, token: &CancelToken) -> Result<(), Error> {
         token.cancel_query(self.connector.clone()).await
     }
 
-    /// Host and port for messages; never the password that the URL may hold.
+    /// Host and port for messages, without the password of the URL.
     pub fn place(&self) -> String {
         let host = self.config.get_hosts().first().map(|host| match host {
             Host::Tcp(name) => name.clone(),
@@ -80,7 +79,7 @@ impl PostgresServer {
     }
 }
 
-/// Whether only sockets of this machine are named.
+/// Whether the URL names only Unix sockets.
 fn is_local(config: &Config) -> bool {
     #[cfg(unix)]
     return !config.get_hosts().is_empty()
@@ -89,7 +88,7 @@ fn is_local(config: &Config) -> bool {
     false
 }
 
-/// What to do about a connection that could not be encrypted, if that is why there is none.
+/// The next step, if a connection failed because it could not be encrypted.
 pub fn hint(error: &Error) -> Option<&'static str> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! Whether a server is believed.
+//! Verification of server certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use super::policy::{Authorities, Mode, Policy};
 use crate::report::Hinted;
 
-/// What a client needs for connections under this policy.
+/// The TLS settings of a client under this policy.
 pub(super) fn client_config(policy: &Policy, protocol: &[u8]) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder =
@@ -40,7 +40,7 @@ fn roots(authorities: &Authorities) -> Result<RootCertStore> {
     match authorities {
         Authorities::System => {
             let found = rustls_native_certs::load_native_certs();
-            // Some systems have certificates that are too old to be read: the others do.
+            // Skips unreadable old certificates of some systems; the others suffice.
             store.add_parsable_certificates(found.certs);
             if store.is_empty() {
                 return Err(Hinted::error(
@@ -71,7 +71,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     Ok(found)
 }
 
-/// Believes whoever an authority vouches for, whatever its name.
+/// Accepts a server with a certificate by a trusted authority, under any name.
 #[derive(Debug)]
 struct AnyName(Arc<WebPkiServerVerifier>);
 
@@ -85,7 +85,7 @@ impl ServerCertVerifier for AnyName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The name is looked at last: everything else was in order.
+            // The name is checked last: everything else was valid.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -116,7 +116,7 @@ impl ServerCertVerifier for AnyName {
     }
 }
 
-/// Believes anybody, as `sslmode=require` says: nobody on the way reads along, but who the server is stays open.
+/// Accepts every server, as `sslmode=require` does: encrypted, but to a server of unknown identity.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

@@ -1,9 +1,9 @@
-//! The one system call that no safe library has.
+//! The system calls for slices, which no safe library has.
 
 use std::time::Duration;
 
-/// Asks the kernel to let the calling thread compute for `slice` at a time. Policy and niceness of the thread stay; where the kernel
-/// refuses, so does its slice.
+/// Asks the kernel to let the calling thread compute for `slice` at a time. Policy and niceness of the thread
+/// stay. If the kernel refuses, the slice stays, too.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 pub(super) fn set(slice: Duration) {
