@@ -1,4 +1,4 @@
-//! A node's data folder, held by one process at a time.
+//! A node's data folder, locked by one process at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -9,14 +9,14 @@ use crate::StorageError;
 
 /// Folder of cuboids, within the data folder.
 pub const CUBES: &str = "cubes";
-/// Folder of disk stores that were given no other, within the data folder.
+/// Default folder of disk stores, within the data folder.
 pub const STORES: &str = "stores";
 /// Folder of the catalog's copies, within the data folder.
 pub const CATALOG_BACKUPS: &str = "catalog-backups";
-/// Folder of what a restoration replaced or does not know, within the data folder.
+/// Folder of files that a restoration replaced or does not know, within the data folder.
 pub const SET_ASIDE: &str = "set-aside";
 
-/// Deletes a folder with everything in it, half-written files included. One that is not there is fine.
+/// Deletes a folder with all its contents, half-written files included. A missing folder is no error.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -24,8 +24,8 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Folders exactly two levels below `root`, such as `<cube>/<segment>` below `cubes`. None if `root` is
-/// not there.
+/// Folders exactly two levels below `root`, such as `<cube>/<segment>` below `cubes`. None without
+/// `root`.
 pub fn folders_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for outer in subfolders(root)? {
@@ -43,17 +43,17 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths?.into_iter().filter(|path| path.is_dir()).collect())
 }
 
-/// The locked data folder. The lock is the operating system's, so it ends with the process however
-/// the process ends.
+/// The locked data folder. The lock is the operating system's, so it ends with the process, even
+/// after a crash.
 ///
 /// ```text
 /// data-dir/
-///   nyala.lock        locked while a process works here; says which
-///   catalog.sqlite    what exists, with files of SQLite and a mark of how much there is in it
-///   catalog-backups/  copies of it
+///   nyala.lock        locked while a process works here; names the process
+///   catalog.sqlite    the catalog, with files of SQLite and a mark that counts its transactions
+///   catalog-backups/  copies of the catalog
 ///   cubes/<cube>/<segment>/<cuboid>-<n>.parquet
-///   stores/<store>/   disk stores, unless they were given other folders
-///   set-aside/        what a restoration replaced or does not know
+///   stores/<store>/   disk stores without a folder elsewhere
+///   set-aside/        files that a restoration replaced or does not know
 ///   tmp/              spill files, emptied at start
 /// ```
 #[derive(Debug)]
@@ -63,8 +63,8 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the folder if it is missing and locks it. `holder` is what a second process is told,
-    /// such as "`nyala serve` (process 4711)".
+    /// Creates the folder if it is missing and locks it. The error of a second process shows
+    /// `holder`, such as "`nyala serve` (process 4711)".
     pub fn lock(path: &Path, holder: &str) -> Result<Self, StorageError> {
         let failed = |source| StorageError::DataDir { path: path.to_owned(), source };
         std::fs::create_dir_all(path).map_err(failed)?;
@@ -88,7 +88,7 @@ impl DataDir {
         Ok(Self { path, lock })
     }
 
-    /// Tells whoever finds the folder in use where its holder listens.
+    /// Writes the holder's address to the lock's file, for processes that find the folder in use.
     ///
     /// # Errors
     /// The lock's file cannot be written.
@@ -96,7 +96,7 @@ impl DataDir {
         writeln!(&self.lock, "\n{address}")
     }
 
-    /// Refuses a folder that has contents but no catalog: what would be opened is an empty database.
+    /// Refuses a folder with contents but no catalog: opening it would make an empty database.
     ///
     /// # Errors
     /// [`StorageError::CatalogLost`], or [`StorageError::DataDir`] if the folder cannot be read.
@@ -126,7 +126,7 @@ impl DataDir {
     }
 }
 
-/// Whether there is nothing in a folder, or no such folder.
+/// Whether a folder is empty or missing.
 fn is_empty(folder: &Path) -> io::Result<bool> {
     match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -134,10 +134,10 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// Who holds the folder, and where it listens.
+/// Name of the process that holds the folder, and its address.
 fn read_holder(lock: &mut File) -> (String, Option<String>) {
     let mut text = String::new();
-    // What cannot be read is not known.
+    // An unreadable file only makes the error less exact.
     let _ = lock.read_to_string(&mut text);
     let mut lines = text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty());
     (lines.next().unwrap_or_else(|| "another process".to_owned()), lines.next())

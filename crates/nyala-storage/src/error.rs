@@ -1,4 +1,4 @@
-//! What can go wrong with locations and folders.
+//! Errors of locations and folders.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub enum StorageError {
     InvalidLocation {
         /// The text.
         location: String,
-        /// What is wrong with it.
+        /// Why it is no location.
         reason: String,
     },
     /// The location lies outside every configured prefix.
@@ -19,13 +19,13 @@ pub enum StorageError {
         /// The location's URL.
         location: String,
     },
-    /// A location leads to files of the server itself, by whatever way.
+    /// A location leads to files of the server or the operating system, by any path or link.
     #[error(
         "`{}` leads to files of the server itself or of the operating system, which no table may read",
         path.display()
     )]
     OwnFiles {
-        /// The path, as it was asked for.
+        /// The requested path.
         path: PathBuf,
     },
     /// The object store could not be set up.
@@ -33,7 +33,7 @@ pub enum StorageError {
     Open {
         /// The location's URL.
         location: String,
-        /// What the object store said.
+        /// The error of the object store.
         source: object_store::Error,
     },
     /// The S3 server has no such bucket.
@@ -42,42 +42,42 @@ pub enum StorageError {
         /// Its name.
         bucket: String,
     },
-    /// The S3 server does not accept the credentials, or does not allow them this.
+    /// The S3 server refuses the credentials, or they lack the permission.
     #[error(
         "access to bucket `{bucket}` was refused: {reason}; check `storage.s3` and the `AWS_…` environment"
     )]
     Refused {
         /// The bucket's name.
         bucket: String,
-        /// What the server said.
+        /// The answer of the server.
         reason: String,
     },
-    /// The S3 server cannot answer now, and went on saying so.
+    /// The S3 server is unavailable, also after retries.
     #[error("bucket `{bucket}` cannot be read for the moment: {reason}; try again later")]
     Unavailable {
         /// The bucket's name.
         bucket: String,
-        /// What the server said.
+        /// The answer of the server.
         reason: String,
     },
-    /// Nobody answers where the S3 server, or what gives credentials for it, should be.
+    /// The S3 server, or the service that issues its credentials, does not answer.
     #[error(
         "no answer from `{address}`: {reason}; check `storage.s3` and the `AWS_…` environment, or try again later"
     )]
     Unreachable {
         /// The server's URL, with the bucket.
         address: String,
-        /// What happened.
+        /// The network error.
         reason: String,
     },
-    /// Another process works on the data folder.
+    /// Another process holds the data folder.
     #[error("data folder `{}` is in use by {holder}; stop it, or choose another with `--data-dir`", path.display())]
     InUse {
         /// The folder.
         path: PathBuf,
-        /// What the other process wrote about itself.
+        /// The other process, as it described itself.
         holder: String,
-        /// Where it listens, if it does.
+        /// Its address, if it listens.
         address: Option<String>,
     },
     /// There are cubes, disk stores or copies of a catalog, but no catalog.
@@ -89,7 +89,7 @@ pub enum StorageError {
     CatalogLost {
         /// The catalog's file.
         file: PathBuf,
-        /// What there is without it.
+        /// The folder with contents.
         folder: PathBuf,
     },
     /// The data folder cannot be created or written.
@@ -97,7 +97,7 @@ pub enum StorageError {
     DataDir {
         /// The folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

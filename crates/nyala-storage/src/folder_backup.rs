@@ -6,12 +6,12 @@
 //! made-at-ms 1764073331123
 //! file 20480 9ae0daaf catalog.sqlite          bytes, CRC-32C, path
 //! file 18311 02fd3c11 cubes/11/01a1…/5-0.parquet
-//! moved fast stores/moved-0                   a disk store that lay elsewhere, and where it is here
+//! moved fast stores/moved-0                   a disk store from elsewhere, and its folder here
 //! end 2 6a2c03d5                              number of files, CRC-32C of all lines before
 //! ```
 //!
-//! What lies in a folder without a whole manifest is no backup. Files of a backup never change: a later one may share
-//! them by hard links.
+//! A folder without an intact manifest is no backup. Files of a backup never change, so that a later backup
+//! may share them by hard links.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,12 +28,12 @@ const READ_BYTES: usize = 1 << 20;
 /// Why a backup cannot be made or used; the message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The system failed.
+    /// The operating system reported an error.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error.
         source: io::Error,
     },
     /// The folder has contents.
@@ -42,20 +42,20 @@ pub enum BackupError {
         /// The folder.
         path: PathBuf,
     },
-    /// There is no manifest, or it is not as it was written.
+    /// The manifest is missing or damaged.
     #[error("`{}` is no whole backup: {reason}", path.display())]
     NoBackup {
         /// The folder.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         reason: String,
     },
-    /// A file is not the one that was saved.
+    /// A file differs from the saved one.
     #[error("file `{}` of the backup is damaged: {reason}; take another backup", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The difference.
         reason: String,
     },
 }
@@ -69,14 +69,14 @@ struct Saved {
     crc: u32,
 }
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackupManifest {
     /// Version of the catalog.
     pub catalog_version: u64,
-    /// Milliseconds since the Unix epoch when it was begun.
+    /// Time when it was begun, in milliseconds since the Unix epoch.
     pub made_at_ms: u64,
-    /// Disk stores that lay outside of the data folder, by name, with their folders in the backup.
+    /// Disk stores from outside of the data folder, by name, with their folders in the backup.
     pub moved: BTreeMap<String, String>,
     files: BTreeMap<String, Saved>,
 }
@@ -145,12 +145,12 @@ impl BackupManifest {
         text + &format!("end {} {crc}\n", self.files.len())
     }
 
-    /// How many files there are, and their bytes together.
+    /// Number of files, and their total bytes.
     pub fn size(&self) -> (usize, u64) {
         (self.files.len(), self.files.values().map(|file| file.bytes).sum())
     }
 
-    /// Compares every file of the backup in `folder` with what was saved.
+    /// Compares every file of the backup in `folder` with its length and checksum in the manifest.
     ///
     /// # Errors
     /// [`BackupError::Damaged`] with the first file that differs.
@@ -158,7 +158,7 @@ impl BackupManifest {
         self.files.iter().try_for_each(|(name, saved)| check(&folder.join(name), *saved))
     }
 
-    /// Copies every file to `target`, a folder that is missing or empty, and compares it on the way. All is on the disk
+    /// Copies every file to `target`, a missing or empty folder, and verifies the copies, which are durable
     /// when this returns.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl BackupManifest {
     }
 }
 
-/// A backup that is being made.
+/// A backup in progress.
 #[derive(Debug)]
 pub struct NewBackup {
     folder: PathBuf,
@@ -187,7 +187,7 @@ pub struct NewBackup {
 }
 
 impl NewBackup {
-    /// Begins a backup in `folder`, which is missing or empty. Files that the backup in `base` has are shared with it.
+    /// Begins a backup in `folder`, which is missing or empty. Equal files of `base`, a backup, are shared.
     ///
     /// # Errors
     /// [`BackupError::NotEmpty`]; [`BackupError::NoBackup`] about `base`.
@@ -198,12 +198,12 @@ impl NewBackup {
         Ok(Self { folder: folder.to_owned(), base, manifest })
     }
 
-    /// Where it is made.
+    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Adds a file that is never changed, under a name that no other file ever has: by a hard link, or a copy where that cannot be.
+    /// Adds an immutable file under a name that no other file ever has: by a hard link, else by a copy.
     pub fn link(&mut self, source: &Path, name: &str) -> Result<()> {
         let target = self.folder.join(name);
         create_parent(&target)?;
@@ -224,7 +224,7 @@ impl NewBackup {
         self.note(name)
     }
 
-    /// Adds all files of a folder within the backup, which others have written there.
+    /// Adds all files of a folder within the backup, written there before.
     pub fn add_folder(&mut self, name: &str) -> Result<()> {
         let folder = self.folder.join(name);
         for entry in std::fs::read_dir(&folder).map_err(failed(&folder))? {
@@ -236,7 +236,7 @@ impl NewBackup {
         Ok(())
     }
 
-    /// Adds a file that others have written to the backup; the base's is taken in its place if it is the same.
+    /// Adds a file written to the backup before; replaces it by the base's file if both are equal.
     pub fn add(&mut self, name: &str) -> Result<()> {
         self.note(name)?;
         let saved = self.manifest.files.get(name).copied();
@@ -253,12 +253,12 @@ impl NewBackup {
         Ok(())
     }
 
-    /// A disk store that lies elsewhere is in `folder` of the backup.
+    /// Records that a disk store from elsewhere is in `folder` of the backup.
     pub fn add_moved(&mut self, store: &str, folder: &str) {
         self.manifest.moved.insert(store.to_owned(), folder.to_owned());
     }
 
-    /// Writes the manifest, once everything else is on the disk.
+    /// Writes the manifest, after everything else is durable.
     pub fn finish(mut self, catalog_version: u64) -> Result<BackupManifest> {
         self.manifest.catalog_version = catalog_version;
         sync_folders(&self.folder)?;
@@ -292,7 +292,7 @@ fn show_crc(crc: u32) -> String {
     format!("{crc:08x}")
 }
 
-/// A folder that is missing is made, for its owner alone: a backup has what passwords are checked with.
+/// Creates a missing folder, with mode 0700: a backup holds the verifiers of passwords.
 fn require_empty(folder: &Path) -> Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -344,7 +344,7 @@ fn sum(path: &Path) -> Result<Saved> {
     }
 }
 
-/// Makes the names in a folder and in all below it durable.
+/// Makes the names in a folder and all its subfolders durable.
 fn sync_folders(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(failed(folder))? {
         let path = entry.map_err(failed(folder))?.path();
@@ -366,7 +366,7 @@ mod tests {
         folder
     }
 
-    /// A backup of a file that was linked and one that was written.
+    /// A backup of a linked file and a written one.
     fn backup(data: &Path, folder: &Path, base: Option<&Path>, written: &str) -> BackupManifest {
         let mut backup = NewBackup::begin(folder, base, 7).unwrap();
         backup.link(&data.join("a b"), "cubes/a b").unwrap();

@@ -1,4 +1,4 @@
-//! Bytes: where files lie and how they are reached.
+//! Storage: locations of files, and access to them.
 //!
 //! This crate opens locations (local folders, S3 buckets) as object stores, guards a node's data folder, and
 //! keeps live tables in memory and on disk ([`oplog`]). It deliberately knows nothing of cubes, SQL or queries,

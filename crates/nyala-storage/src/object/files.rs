@@ -1,4 +1,4 @@
-//! Local files, each of which is checked when it is opened: links may have changed since a location was.
+//! Local files. Each is checked when it is opened: links may have changed since its location was.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,8 +19,8 @@ use object_store::{
 use super::LocationRules;
 use crate::StorageError;
 
-/// The local file system as far as [`LocationRules`] allow. A file that is opened is the one that was checked, whatever
-/// becomes of links on the way to it.
+/// The local file system as far as [`LocationRules`] allow. It opens a file by the path that the check
+/// resolved, so that later changes of the links have no effect.
 #[derive(Debug)]
 pub(super) struct GuardedFiles {
     files: LocalFileSystem,
@@ -32,7 +32,7 @@ impl GuardedFiles {
         Self { files: LocalFileSystem::new(), rules }
     }
 
-    /// The file that a path leads to now.
+    /// Resolves and checks a path, as its links are now.
     fn check(&self, location: &Path) -> Result<Path> {
         let path = self.files.path_to_filesystem(location)?;
         let real = self.rules.check_path(&path).map_err(|error| refused(location, error))?;
@@ -44,16 +44,16 @@ fn refused(location: &Path, error: StorageError) -> Error {
     Error::PermissionDenied { path: location.to_string(), source: Box::new(error) }
 }
 
-/// Checks what is listed. Files of one folder come one after the other.
+/// Checks listed files. Files of one folder come one after the other.
 struct Listing {
     rules: Arc<LocationRules>,
-    /// As it is listed, and without links.
+    /// The folder's listed path, and the one without links.
     folder: Option<(PathBuf, PathBuf)>,
 }
 
 impl Listing {
-    /// Whether a file is shown: a single file of the server's that lies beside others is not, and a folder of the server's
-    /// within this one is an error.
+    /// Whether a file is listed: a single file of the server beside other files is left out, but a folder of
+    /// the server within this one is an error.
     fn shows(&mut self, location: &Path) -> Result<bool> {
         let path = LocalFileSystem::new().path_to_filesystem(location)?;
         let shown = self.check(&path).map_err(|error| refused(location, error))?;
@@ -166,7 +166,7 @@ mod tests {
     use super::super::OwnPaths;
     use super::*;
 
-    /// Links are made after the store was opened.
+    /// Creates links after the store was opened.
     #[tokio::test]
     async fn a_link_that_comes_later_leads_nowhere() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Where files lie: a local path or a prefix in a bucket, in one canonical form.
+//! Locations of files: a local path or a prefix in a bucket, in one canonical form.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,8 +19,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Understands `s3://bucket/prefix`, `file:///path` and plain paths (relative ones from the
-    /// working folder). Only in a URL `%` begins an encoded byte. A path that exists and is a folder gets its trailing slash.
+    /// Accepts `s3://bucket/prefix`, `file:///path` and plain paths (relative ones from the working folder).
+    /// `%` begins an encoded byte in URLs only. The path of an existing folder gets its trailing slash.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         let invalid =
             |reason: String| StorageError::InvalidLocation { location: without_credentials(text), reason };
@@ -61,12 +61,12 @@ impl Location {
         Ok(Self { url, path })
     }
 
-    /// The URL, absolute; a folder's ends with a slash.
+    /// The absolute URL; a folder's ends with a slash.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// Path within the store that [`super::open`] gives.
+    /// Path within the store that [`super::LocationRules::open`] returns.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -92,7 +92,7 @@ impl Location {
     }
 }
 
-/// The text without what stands before the server's name, or behind the path: errors are told to many.
+/// The text without credentials before the host and without query: many people read errors.
 fn without_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));

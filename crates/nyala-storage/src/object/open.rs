@@ -1,4 +1,4 @@
-//! The one place where a location becomes a store that can be read.
+//! The only place that opens the store of a location.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! The files of the server itself, which no table may read and no client may write, however they are reached.
+//! The server's own files, which no table may read and no client may write, under any path.
 //!
-//! Paths are compared after symbolic links are resolved, and folders also by device and inode, which tells bind mounts and
-//! other spellings of a file system that does not look at the case of names. A hard link to a file is another name of it
-//! that no path tells: only the single files listed here (configuration, keys, logs, catalog) are known by their inode too.
+//! Paths are compared after symbolic links are resolved, and folders also by device and inode, which detects
+//! bind mounts and other spellings in a case-insensitive file system. A hard link to a file is another name
+//! of it that no path shows: only the single files here (configuration, keys, logs, catalog) are compared by
+//! inode, too.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -10,19 +11,19 @@ use std::path::{Path, PathBuf};
 
 use arc_swap::ArcSwap;
 
-/// What the operating system shows of itself and of processes. What lies in memory as files is data like any other.
+/// Files about the operating system and its processes. Files in shared memory are ordinary data.
 const SYSTEM_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 const MEMORY_FOLDER: &str = "/dev/shm";
 
 /// Folders within a data folder that the server writes.
 const SERVER_FOLDERS: [&str; 4] = ["catalog-backups", "cubes", "set-aside", "tmp"];
-/// Disk stores that have no other place.
+/// Disk stores without a folder elsewhere, within the data folder.
 const STORES_FOLDER: &str = "stores";
 
-/// What the names of the server's files begin with that lie in the data folder directly: the catalog with what SQLite and its
-/// upkeep put beside it, and the lock.
+/// Prefixes of the server's files directly in the data folder: the catalog, with the files of SQLite and of
+/// catalog upkeep beside it, and the lock.
 const FILE_PREFIXES: [&str; 2] = ["catalog", "nyala."];
-/// Those that are told by their inode, too.
+/// Files of the catalog that are also compared by inode.
 const CATALOG_FILES: [&str; 2] = ["catalog.sqlite", "catalog.sqlite-wal"];
 
 /// Device and inode.
@@ -36,13 +37,13 @@ pub struct OwnPaths {
     known: ArcSwap<Known>,
 }
 
-/// The same with links resolved.
+/// The server's own paths, with links resolved.
 #[derive(Debug, Default)]
 struct Known {
     data_dir: Option<Folder>,
-    /// Of the server, with all that is in them.
+    /// Folders of the server, with all their contents.
     folders: Vec<Folder>,
-    /// Of disk stores, with all that is in them.
+    /// Folders of disk stores, with all their contents.
     stores: Vec<Folder>,
     files: Vec<PathBuf>,
 }
@@ -65,22 +66,22 @@ impl Folder {
     }
 }
 
-/// How a path is told apart from the server's own.
+/// The use of a path, which decides about folders of disk stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     /// To read rows.
     Table,
-    /// To be the folder of a disk store: where others lie it may lie, too.
+    /// To hold a disk store: it may lie in the folders of disk stores.
     Store,
 }
 
 impl OwnPaths {
-    /// Nothing but what is the operating system's.
+    /// Only the operating system's files.
     pub fn none() -> Self {
         Self { data_dir: None, files: Vec::new(), known: ArcSwap::default() }
     }
 
-    /// A data folder, and files elsewhere. Names that are empty are none.
+    /// A data folder, and files elsewhere. Empty names are ignored.
     pub fn new(data_dir: &Path, files: impl IntoIterator<Item = PathBuf>) -> Self {
         let files = files.into_iter().filter(|file| !file.as_os_str().is_empty());
         let files = files.map(|file| std::path::absolute(&file).unwrap_or(file)).collect();
@@ -89,7 +90,7 @@ impl OwnPaths {
         own
     }
 
-    /// Says which folders disk stores have now. Links are resolved anew.
+    /// Sets the present folders of disk stores. Links are resolved anew.
     pub fn set_stores(&self, stores: impl IntoIterator<Item = PathBuf>) {
         let data_dir = self.data_dir.as_deref();
         let below = |names: &[&str]| -> Vec<PathBuf> {
@@ -109,7 +110,8 @@ impl OwnPaths {
         self.known.store(known.into());
     }
 
-    /// Whether a folder, as [`real_path`] gives it, is the server's or lies in one of its folders.
+    /// Whether a folder, as [`real_path`] gives it, is the data folder or in a folder of the
+    /// server.
     pub(super) fn has_folder(&self, folder: &Path, wish: Wish) -> bool {
         self.is_data_dir(folder) || self.has_all_in(folder, wish)
     }
@@ -118,7 +120,7 @@ impl OwnPaths {
         self.known.load().data_dir.as_ref().is_some_and(|data_dir| data_dir.is(folder))
     }
 
-    /// Whether everything in this folder is the server's.
+    /// Whether all contents of this folder are the server's or the system's.
     fn has_all_in(&self, folder: &Path, wish: Wish) -> bool {
         let known = self.known.load();
         let own = || known.folders.iter().chain(known.stores.iter().filter(|_| wish == Wish::Table));
@@ -140,14 +142,14 @@ impl OwnPaths {
             })
     }
 
-    /// Whether a file is one of the server's that may lie beside others.
+    /// Whether a file is a single file of the server, which may lie in any folder.
     pub(super) fn has_single_file(&self, file: &Path, metadata: Option<&Metadata>) -> bool {
         let known = self.known.load();
         let linked = metadata.filter(|metadata| metadata.nlink() > 1).map(id);
         known.files.iter().any(|own| own == file || (linked.is_some() && linked == id_of(own)))
     }
 
-    /// Whether some folder of the server lies in this one, as [`real_path`] gives it.
+    /// Whether this folder, as [`real_path`] gives it, contains one of the server or system.
     pub(super) fn lies_in(&self, folder: &Path) -> bool {
         let known = self.known.load();
         let mut all = known.data_dir.iter().chain(&known.folders).chain(&known.stores);
@@ -156,7 +158,7 @@ impl OwnPaths {
     }
 }
 
-/// Whether it is the operating system's, in this spelling.
+/// Whether a path, as spelled, is the operating system's.
 pub(super) fn is_of_system(path: &Path) -> bool {
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(MEMORY_FOLDER)
 }
@@ -173,7 +175,7 @@ fn id_of(path: &Path) -> Option<Id> {
 pub fn real_path(path: &Path) -> PathBuf {
     let real = |there: &Path| {
         let (real, rest) = (there.canonicalize().ok()?, path.strip_prefix(there).ok()?);
-        // Nothing joined is a slash at the end, with which no file is found.
+        // Joining an empty rest would add a slash at the end, with which no file is found.
         Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     };
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())

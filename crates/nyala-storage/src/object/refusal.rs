@@ -1,14 +1,14 @@
-//! What an S3 server means by a refusal, told without its XML.
+//! Readable errors from the XML answers of S3 servers.
 
 use object_store::Error;
 use object_store::client::HttpError;
 
 use crate::StorageError;
 
-/// The readable form of an error that is the answer of an S3 server, or that there is none: a bucket that is not there,
-/// credentials that do not fit, an address where nobody is. None for everything else, a missing file included.
+/// The readable form of an error that an S3 server answered, or of a missing answer: a missing bucket, wrong
+/// credentials, an unreachable address. None for every other error, a missing file included.
 pub fn refusal(error: &Error) -> Option<StorageError> {
-    // The library keeps status and body in a type of its own, so that only the text is left to read.
+    // The library keeps status and body in a private type, so only the text can be read.
     let text = error.to_string();
     let bucket = bucket(&text).unwrap_or_default().to_owned();
     match element(&text, "Code") {
@@ -33,17 +33,17 @@ pub fn refusal(error: &Error) -> Option<StorageError> {
     }
 }
 
-/// What is said of a request that was not answered, if it is known where it went.
+/// The error of an unanswered request, if its address is known.
 fn no_answer(error: &Error, text: &str) -> Option<StorageError> {
     let mut reason = sources(error).find(|source| source.is::<HttpError>())?;
-    // What lies above it says no more than that there was a request.
+    // Outer errors say only that a request failed.
     while let Some(cause) = reason.source() {
         reason = cause;
     }
     Some(StorageError::Unreachable { address: address(text)?, reason: reason.to_string() })
 }
 
-/// An error and what caused it.
+/// An error and its causes.
 fn sources<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
@@ -56,21 +56,21 @@ fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     rest.split_once(&format!("</{name}>")).map(|(content, _)| content)
 }
 
-/// The bucket of the URL that was asked for. It is the first part of the path, because stores are opened
-/// without virtual hosts.
+/// Bucket of the requested URL: the first part of its path, since stores are opened without virtual
+/// hosts.
 fn bucket(text: &str) -> Option<&str> {
     let (_, path) = asked_for(text)?.1.split_once('/')?;
     path.split(['/', '?']).next()
 }
 
-/// The server and the bucket of the URL that was asked for, without the rest, and without credentials.
+/// Server and bucket of the requested URL, without the rest, and without credentials.
 fn address(text: &str) -> Option<String> {
     let (scheme, rest) = asked_for(text)?;
     let server = rest.split(['/', '?']).next()?.rsplit('@').next()?;
     Some(format!("{scheme}://{server}/{}", bucket(text).unwrap_or_default()))
 }
 
-/// The URL that was asked for, in front of `://` and behind it.
+/// Scheme and rest of the requested URL.
 fn asked_for(text: &str) -> Option<(&str, &str)> {
     let (_, request) = text.rsplit_once("Error performing ")?;
     request.split_whitespace().nth(1)?.split_once("://")

@@ -1,4 +1,4 @@
-//! Which locations may be used: the check, and the type that says that it was made.
+//! The check of locations, and the type of checked ones.
 
 use std::ops::Deref;
 use std::path::{Path as FsPath, PathBuf};
@@ -10,7 +10,7 @@ use super::own::{OwnPaths, Wish, is_of_system, real_path};
 use super::{Location, open};
 use crate::StorageError;
 
-/// A location that may be used. Only [`LocationRules`] makes one, and only of one is a store opened:
+/// An allowed location. Only [`LocationRules`] makes one, and a store is opened only for one:
 ///
 /// ```compile_fail
 /// let location = nyala_storage::object::Location::parse("/etc/").unwrap();
@@ -27,7 +27,7 @@ impl Deref for AllowedLocation {
     }
 }
 
-/// Which locations may be used: those under the configured prefixes, and never the server's own files.
+/// The allowed locations: under the configured prefixes, and never the server's own files.
 #[derive(Debug)]
 pub struct LocationRules {
     allowed: Vec<Prefix>,
@@ -38,13 +38,13 @@ pub struct LocationRules {
 #[derive(Debug)]
 struct Prefix {
     url: String,
-    /// If it is of this machine.
+    /// The local path; none for a remote prefix.
     path: Option<PathBuf>,
 }
 
 impl Prefix {
     fn of(text: &str) -> Self {
-        // What is no location allows nothing but what begins with it.
+        // A text that is no location allows only URLs that begin with it.
         let location = Location::parse(text).ok();
         let url = location.as_ref().map_or(text, |location| location.url().as_str());
         Self {
@@ -57,14 +57,14 @@ impl Prefix {
         url.strip_prefix(&self.url).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
-    /// Whether a path without links lies under it. It may be a link itself.
+    /// Whether a path without links lies under the prefix, which may be a link itself.
     fn covers_path(&self, real: &FsPath) -> bool {
         self.path.as_ref().is_some_and(|path| real.starts_with(path) || real.starts_with(real_path(path)))
     }
 }
 
 impl LocationRules {
-    /// The rules of a configuration. With no prefix configured everything is allowed that is not the server's own.
+    /// The rules of a configuration. Without prefixes, all files are allowed except the server's own.
     pub fn new(config: &StorageConfig, own: OwnPaths) -> Self {
         Self { allowed: config.allowed_locations.iter().map(|prefix| Prefix::of(prefix)).collect(), own }
     }
@@ -74,11 +74,11 @@ impl LocationRules {
         &self.own
     }
 
-    /// Checks a location of files that are to be read. Links may be changed afterwards, so each file is checked again when it
-    /// is opened, by [`super::open`]'s store.
+    /// Checks a location of files to read. Links may change afterwards, so the store of [`Self::open`] checks
+    /// each file again when it opens it.
     ///
     /// # Errors
-    /// [`StorageError::NotAllowed`] outside of the prefixes, [`StorageError::OwnFiles`] for what is the server's.
+    /// [`StorageError::NotAllowed`] outside of the prefixes, [`StorageError::OwnFiles`] for own files.
     pub fn check(&self, location: Location) -> Result<AllowedLocation, StorageError> {
         self.check_prefix(&location)?;
         let Some(path) = location.local_path() else { return Ok(AllowedLocation(location)) };
@@ -104,10 +104,10 @@ impl LocationRules {
         Ok(AllowedLocation(folder))
     }
 
-    /// Opens the store that holds a location. Nothing is read yet.
+    /// Opens the store of a location. Nothing is read yet.
     ///
     /// # Errors
-    /// S3 cannot be set up as it is configured.
+    /// S3 cannot be set up with this configuration.
     pub fn open(
         self: &Arc<Self>,
         location: &AllowedLocation,
@@ -124,7 +124,7 @@ impl LocationRules {
         }
     }
 
-    /// Checks a local file or folder, as it is found now, and gives its path without links.
+    /// Checks a local file or folder, as it is now, and returns its path without links.
     pub(super) fn check_path(&self, path: &FsPath) -> Result<PathBuf, StorageError> {
         let own = || StorageError::OwnFiles { path: path.to_owned() };
         if is_of_system(path) {
@@ -143,7 +143,7 @@ impl LocationRules {
         Ok(real)
     }
 
-    /// Checks a folder in which files are listed, and gives its path without links.
+    /// Checks the folder of listed files, and returns its path without links.
     pub(super) fn check_folder(&self, folder: &FsPath) -> Result<PathBuf, StorageError> {
         let real = real_path(folder);
         self.check_real_prefix(folder, &real)?;
