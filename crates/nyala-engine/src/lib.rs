@@ -25,6 +25,6 @@ pub use nyala_sql::error::{ErrorKind, QueryError};
 pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
     Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, GroupStats, Ingest, Ingested, Loading,
-    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, SettingValue,
+    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, Text,
 };
-pub use session::SessionExtension;
+pub use session::{SessionExtension, SettingValue};

@@ -7,7 +7,9 @@ use arrow::array::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use base64::Engine as _;
 use nyala_catalog::Catalog;
-use nyala_engine::{Answer, Engine, ErrorKind, QueryError, Session, SessionOptions};
+use nyala_engine::{
+    Answer, Engine, ErrorKind, Prepared, QueryError, Session, SessionOptions, Statement, Text,
+};
 use nyala_model::CuboidFile;
 use nyala_model::config::Config;
 use nyala_storage::StorageError;
@@ -156,6 +158,22 @@ impl TestEngine {
         let without = sorted(self.run(sql).await);
         self.run("SET nyala.use_cubes = on").await;
         assert_same(sql, &with, &without);
+    }
+}
+
+/// The one statement of a text that has no cached plan.
+pub fn parsed(session: &Session, sql: &str) -> Statement {
+    match session.read(sql).unwrap() {
+        Text::Statements(mut statements) if statements.len() == 1 => statements.remove(0),
+        other => panic!("{sql}: {other:?}"),
+    }
+}
+
+/// The statement of a text with a cached plan.
+pub fn ready(session: &Session, sql: &str) -> Prepared {
+    match session.read(sql).unwrap() {
+        Text::Ready(prepared) => prepared,
+        Text::Statements(_) => panic!("not ready: {sql}"),
     }
 }
 

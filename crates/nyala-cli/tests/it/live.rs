@@ -7,7 +7,7 @@ use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, ErrorKind, Prepared, SessionOptions};
 
 use crate::batch;
-use crate::harness::{TestEngine, sorted, write_parquet};
+use crate::harness::{TestEngine, parsed, sorted, write_parquet};
 use crate::random::{Random, seed};
 
 const ACCOUNTS: &str = "CREATE LIVE TABLE accounts (id BIGINT PRIMARY KEY, owner TEXT NOT NULL, amount BIGINT, \
@@ -150,7 +150,7 @@ async fn parameters_that_do_not_fit_are_named_and_nothing_is_written() {
 }
 
 async fn prepare(test: &TestEngine, sql: &str) -> Prepared {
-    let statement = test.session.parse(sql).unwrap().remove(0);
+    let statement = parsed(&test.session, sql);
     test.session.prepare(statement).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 

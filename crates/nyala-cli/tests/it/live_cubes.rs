@@ -3,7 +3,7 @@
 use nyala_engine::{Answer, ErrorKind, Session, SessionOptions};
 
 use crate::batch;
-use crate::harness::{TestEngine, assert_same, rows_of, sorted};
+use crate::harness::{TestEngine, assert_same, parsed, rows_of, sorted};
 use crate::program::PATIENCE;
 use crate::random::{Random, seed};
 
@@ -240,7 +240,7 @@ async fn nothing_ready_outlives_a_write() {
     test.run("BUILD CUBE c").await;
     test.run("SET nyala.result_cache = on").await;
     let query = "SELECT count(*), sum(amount) FROM sales WHERE shop < 9";
-    let prepared = test.session.prepare(test.session.parse(query).unwrap().remove(0)).await.unwrap();
+    let prepared = test.session.prepare(parsed(&test.session, query)).await.unwrap();
     for round in 0..6_i64 {
         let expected =
             [[(50 + round).to_string(), (0..50 + round).map(|id| id * 3).sum::<i64>().to_string()]];

@@ -5,7 +5,7 @@ use datafusion::common::ScalarValue;
 use nyala_engine::Answer;
 
 use crate::batch;
-use crate::harness::{TestEngine, assert_same, rows_of, sorted};
+use crate::harness::{TestEngine, assert_same, parsed, ready, rows_of, sorted};
 
 const ROWS: i64 = 20_000;
 
@@ -153,7 +153,7 @@ async fn values_of_columns_that_became_others_are_read_again() {
     let sql = "SELECT sum(a) FROM f WHERE id = 7";
     make(std::sync::Arc::new(Int64Array::from_iter_values(0..100))).await;
     assert!(becomes_ready(&test, sql).await);
-    let prepared = test.session.recall(sql).unwrap();
+    let prepared = ready(&test.session, sql);
     test.run("DROP CUBE c").await;
     test.run("DROP TABLE f").await;
     make(std::sync::Arc::new(Int32Array::from_iter_values((0..100).map(|id| id / 2)))).await;
@@ -172,7 +172,7 @@ async fn a_setting_that_changes_in_between_is_followed() {
     cube(&test).await;
     let sql = "SELECT sum(a) FROM f WHERE year = 1994";
     assert!(becomes_ready(&test, sql).await);
-    let prepared = test.session.recall(sql).unwrap();
+    let prepared = ready(&test.session, sql);
     let run = async || {
         let Answer::Rows(rows) = test.session.execute(&prepared, Vec::new()).await.unwrap() else {
             panic!("a query gives rows")
@@ -223,7 +223,7 @@ async fn lists_that_overlap_with_a_parameter_do_not_become_one_list() {
     ] {
         let sql = format!("SELECT year, sum(a) FROM f WHERE {condition} GROUP BY year");
         let wanted = raw(&test, &sql.replace("$1", "1992")).await;
-        let statement = test.session.parse(&sql).unwrap().remove(0);
+        let statement = parsed(&test.session, &sql);
         let prepared = test.session.prepare(statement).await.unwrap();
         for _ in 0..8 {
             let answer = test.session.execute(&prepared, vec![ScalarValue::Int32(Some(1992))]).await.unwrap();
@@ -365,7 +365,7 @@ async fn parameters_of_clients_take_the_same_way() {
     let test = TestEngine::new().await;
     cube(&test).await;
     let sql = "SELECT count(*) FROM f WHERE year = $1 AND city = $2";
-    let statement = test.session.parse(sql).unwrap().remove(0);
+    let statement = parsed(&test.session, sql);
     let prepared = test.session.prepare(statement).await.unwrap();
     let run = async |year: Option<i32>, city: &str| {
         let values = vec![ScalarValue::Int32(year), ScalarValue::Utf8(Some(city.to_owned()))];
@@ -388,7 +388,7 @@ async fn parameters_of_clients_take_the_same_way() {
         assert_eq!(hits(&test), before + 1);
     }
     assert_eq!(run(None, "city'3").await, raw(&test, "SELECT count(*) FROM f WHERE false").await);
-    let again = test.session.recall(sql).unwrap();
+    let again = ready(&test.session, sql);
     assert_eq!(again.parameter_types().len(), 2);
     let error = test.session.execute(&again, Vec::new()).await.unwrap_err();
     assert!(error.to_string().contains("2 parameters"), "{error}");
@@ -457,7 +457,7 @@ async fn a_changed_catalog_or_setting_means_another_plan() {
     assert_eq!(sorted(test.run(sql).await), expected);
     assert_eq!(hits(&test), before, "the setting was not looked at");
     test.run("RESET datafusion.execution.batch_size").await;
-    let held = test.session.recall(sql).unwrap_or_else(|| panic!("not ready: {sql}"));
+    let held = ready(&test.session, sql);
     test.run("DROP CUBE c").await;
     let before = hits(&test);
     assert_eq!(sorted(test.run(sql).await), expected);

@@ -5,7 +5,7 @@ use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, Identity, Session, SessionOptions};
 
 use crate::batch;
-use crate::harness::{TestEngine, rows_of, sorted};
+use crate::harness::{TestEngine, parsed, rows_of, sorted};
 
 const SQL: &str = "SELECT city, sum(a) FROM f WHERE year = 1993 GROUP BY city";
 
@@ -151,7 +151,7 @@ async fn what_answers_are_known_by_counts_too() {
     cube(&test).await;
     test.run("SET nyala.result_cache = on").await;
     let sql = "SELECT city, sum(a) FROM f WHERE city = $1 GROUP BY city";
-    let statement = test.session.parse(sql).unwrap().pop().unwrap();
+    let statement = parsed(&test.session, sql);
     let prepared = test.session.prepare(statement).await.unwrap();
     for n in 0..60 {
         let city = ScalarValue::Utf8(Some(format!("{n:0LONG$}")));

@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 use nyala_engine::{Answer, ErrorKind};
 
 use crate::batch;
-use crate::harness::{TestEngine, rows_of, sorted, write_parquet};
+use crate::harness::{TestEngine, parsed, rows_of, sorted, write_parquet};
 
 /// As pandas writes categories: the file tells that its columns were dictionaries in memory.
 #[tokio::test(flavor = "multi_thread")]
@@ -277,7 +277,7 @@ async fn a_cancelled_join_frees_the_threads_that_computed_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn prepared_statements_take_parameters_and_see_later_changes() {
     let test = with_table().await;
-    let statement = test.session.parse("SELECT name FROM t WHERE id = $1").unwrap().pop().unwrap();
+    let statement = parsed(&test.session, "SELECT name FROM t WHERE id = $1");
     let prepared = test.session.prepare(statement).await.unwrap();
     assert_eq!(prepared.parameter_types(), [Some(arrow::datatypes::DataType::Int64)]);
     for id in [3_i32, 4] {
@@ -330,7 +330,7 @@ async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
     .await;
     let session = test.session.clone();
     let begun = Instant::now();
-    let statement = session.parse(&slow_to_prepare()).unwrap().remove(0);
+    let statement = parsed(&session, &slow_to_prepare());
     let preparing = tokio::spawn(async move { session.prepare(statement).await.map(drop) });
     let listed = "SELECT query_id, state FROM system.queries WHERE query LIKE 'WITH c0%'";
     let row = loop {
@@ -352,7 +352,7 @@ async fn what_is_prepared_is_listed_can_be_killed_and_counts_once() {
     // A statement that is only prepared does not run.
     let total = || test.engine.stats().queries_total;
     let before = total();
-    let statement = test.session.parse("SELECT 41 + 1").unwrap().remove(0);
+    let statement = parsed(&test.session, "SELECT 41 + 1");
     let prepared = test.session.prepare(statement).await.unwrap();
     assert_eq!(total(), before);
     assert_eq!(
@@ -403,7 +403,7 @@ async fn columns_may_be_called_the_same() {
         ),
         ("SELECT DISTINCT n, n FROM t ORDER BY n", "n n", "10 10, 20 20"),
     ] {
-        let statement = test.session.parse(sql).unwrap().remove(0);
+        let statement = parsed(&test.session, sql);
         let prepared = test.session.prepare(statement).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
         let values = if sql.contains('$') { vec![ScalarValue::Int64(Some(1))] } else { Vec::new() };
         let Answer::Rows(answer) = test.session.execute(&prepared, values).await.unwrap() else {

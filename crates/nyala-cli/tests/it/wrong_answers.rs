@@ -13,7 +13,7 @@ use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 use crate::batch;
 use crate::cubes::shop_star;
-use crate::harness::{TestEngine, rows_of, sorted};
+use crate::harness::{TestEngine, parsed, rows_of, sorted};
 use crate::plans::becomes_ready;
 use crate::server::Server;
 
@@ -203,7 +203,7 @@ async fn a_plan_is_of_the_time_zone_whatever_that_is_called() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prepared_statement_follows_the_time_zone() {
     let test = TestEngine::new().await;
-    let prepared = test.session.prepare(test.session.parse(NOON).unwrap().remove(0)).await.unwrap();
+    let prepared = test.session.prepare(parsed(&test.session, NOON)).await.unwrap();
     assert_eq!(execute(&test, &prepared).await, [[NOON_UTC]]);
     test.session.set("timezone", "Europe/Oslo").unwrap();
     assert_eq!(execute(&test, &prepared).await, [[NOON_IN_OSLO]]);
@@ -372,7 +372,7 @@ async fn casts_to_whole_numbers_take_the_nearest() {
     test.run("INSERT INTO whole (id, n) VALUES (1, 1.5), (2, -1.6)").await;
     test.run("INSERT INTO whole (id, n) SELECT 3, price FROM t WHERE weight > 2.5").await;
     test.run("UPDATE whole SET m = 3.5 WHERE id = 2").await;
-    let insert = test.session.parse("INSERT INTO whole (id, n) VALUES (4, $1)").unwrap().remove(0);
+    let insert = parsed(&test.session, "INSERT INTO whole (id, n) VALUES (4, $1)");
     let insert = test.session.prepare(insert).await.unwrap();
     test.session.execute(&insert, vec![ScalarValue::Float64(Some(2.6))]).await.unwrap();
     let expected = [["1", "2", "3"], ["2", "-2", "4"], ["3", "3", "3"], ["4", "3", "3"]];

@@ -14,8 +14,9 @@ use nyala_sql::error::{QueryError, Result};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::activity::Running;
-use super::results::{Keeping, ResultCache, ResultKey, Source};
-use super::run::{Deadline, Here};
+use super::deadline::Deadline;
+use super::here::Here;
+use super::result_cache::{Keeping, ResultCache, ResultKey, Source};
 
 /// The outcome of a statement.
 #[derive(Debug)]
@@ -35,6 +36,23 @@ pub struct Completion {
     pub rows: Option<u64>,
     /// A notice for the client.
     pub notice: Option<String>,
+}
+
+impl Answer {
+    /// An answer that is computed already. Without a deadline for callers that take all batches at once.
+    pub(crate) fn ready(
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        running: Running,
+        deadline: Option<Deadline>,
+    ) -> Self {
+        let (sender, receiver) = channel(batches.len().max(1));
+        for batch in batches {
+            // The channel has room for all of them.
+            let _ = sender.try_send(Ok(batch));
+        }
+        Self::Rows(RowStream::new(schema, Batches::Sent(receiver), running, deadline))
+    }
 }
 
 impl Completion {
@@ -61,7 +79,7 @@ pub struct RowStream {
 }
 
 /// Source of the batches.
-pub(super) enum Batches {
+pub enum Batches {
     /// Sent by the query threads.
     Sent(Receiver<Result<RecordBatch>>),
     /// Computed by the thread that polls the stream: so little work that handing it over would take longer.
@@ -75,7 +93,7 @@ impl fmt::Debug for RowStream {
 }
 
 impl RowStream {
-    pub(super) fn new(
+    pub(crate) fn new(
         schema: SchemaRef,
         batches: Batches,
         running: Running,
@@ -86,13 +104,13 @@ impl RowStream {
     }
 
     /// The same rows, with the source that the result cache needs.
-    pub(super) fn from(mut self, source: Option<Source>) -> Self {
+    pub(crate) fn from(mut self, source: Option<Source>) -> Self {
         self.source = source.map(Box::new);
         self
     }
 
     /// Collects the rows for the result cache, if it may keep the answer.
-    pub(super) fn keep(&mut self, cache: &Arc<ResultCache>, key: ResultKey) {
+    pub(crate) fn keep(&mut self, cache: &Arc<ResultCache>, key: ResultKey) {
         let keeping = self.source.take().map(|source| Keeping::new(cache, key, *source));
         self.keeping = keeping.map(Box::new);
     }
@@ -103,7 +121,7 @@ impl RowStream {
     }
 
     /// The running statement, for a caller that goes on after its rows.
-    pub(super) fn into_running(self) -> Running {
+    pub(crate) fn into_running(self) -> Running {
         self.running
     }
 
@@ -214,7 +232,7 @@ mod tests {
     }
 
     fn deadline(at: Option<Instant>) -> Deadline {
-        Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at }
+        Deadline::new(CancellationToken::new(), Arc::default(), at)
     }
 
     #[tokio::test]

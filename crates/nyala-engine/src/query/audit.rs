@@ -13,8 +13,7 @@ use nyala_sql::statement::{error_of, without_secrets};
 use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::engine::Engine;
-use super::session::SessionOptions;
+use super::options::SessionOptions;
 
 /// Longest part of a statement that is kept, in characters.
 const STATEMENT_CHARS: usize = 10_000;
@@ -51,7 +50,7 @@ struct Line<'a> {
 
 /// The log; without a file it records no events.
 #[derive(Debug, Default)]
-pub(super) struct Audit(Option<Writer>);
+pub struct Audit(Option<Writer>);
 
 #[derive(Debug)]
 struct Writer {
@@ -62,7 +61,7 @@ struct Writer {
 
 impl Audit {
     /// Opens the file, which is made if it is missing. An empty path means no log.
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> Result<Self> {
         if path.as_os_str().is_empty() {
             return Ok(Self(None));
         }
@@ -133,16 +132,16 @@ impl Drop for Writer {
     }
 }
 
-impl Engine {
+impl Audit {
     /// Records a login, or a refused login with its reason.
-    pub fn audit_login(&self, options: &SessionOptions, refused: Option<&str>) {
+    pub fn login(&self, options: &SessionOptions, refused: Option<&str>) {
         let event = if refused.is_some() { AuditEvent::LoginRefused } else { AuditEvent::Login };
         // The client's texts have not been truncated yet.
-        self.audit.record(&line(&options.clone().cut(), event, None, refused));
+        self.record(&line(&options.clone().cut(), event, None, refused));
     }
 
     /// Records a statement that changes something, or was denied.
-    pub(super) fn audit_statement<T>(
+    pub fn statement<T>(
         &self,
         options: &SessionOptions,
         statement: impl FnOnce() -> String,
@@ -155,13 +154,13 @@ impl Engine {
             Ok(_) if changes => AuditEvent::Changed,
             _ => return,
         };
-        if self.audit.0.is_none() {
+        if self.0.is_none() {
             return;
         }
         let whole = statement();
         let text = without_secrets(&whole).chars().take(STATEMENT_CHARS).collect();
         let error = outcome.as_ref().err().map(|error| error_of(&whole, error));
-        self.audit.record(&line(options, event, Some(text), error.as_deref()));
+        self.record(&line(options, event, Some(text), error.as_deref()));
     }
 }
 

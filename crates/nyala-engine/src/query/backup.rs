@@ -11,6 +11,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::build::now_ms;
 use nyala_model::{CatalogSnapshot, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -19,16 +21,32 @@ use nyala_storage::data_dir::STORES;
 use nyala_storage::folder_backup::NewBackup;
 
 use super::answer::{Answer, Completion};
+use super::authorize::Caller;
+use super::command::Command;
 use super::engine::Engine;
+use super::execution::Execution;
+
+/// `BACKUP TO`.
+pub struct BackupTo<'s>(pub &'s Backup);
+
+impl Command for BackupTo<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.require_superuser("a backup of the data folder")
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(execution.engine(), self.0).boxed()
+    }
+}
 
 /// Makes a backup. If the statement is cancelled, it stops: the folder then has no manifest, and is no backup.
-pub(super) async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
+async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
     let target = absolute(&statement.target)?;
     let base = statement.base.as_deref().map(absolute).transpose()?;
-    let _stores = engine.stores_change.lock().await;
-    let _files = engine.background.keep_files().await;
+    let _stores = engine.store_changes.one_at_a_time.lock().await;
+    let _files = engine.runtime.background.keep_files().await;
     let mut backup = blocking(move || Ok(NewBackup::begin(&target, base.as_deref(), now_ms())?)).await?;
-    let copied = engine.catalog().copy_to(&backup.folder().join("catalog.sqlite")).await?;
+    let copied = engine.snapshots.catalog().copy_to(&backup.folder().join("catalog.sqlite")).await?;
     backup = save_stores(engine, &copied, backup).await?;
     let (data_dir, version) = (engine.data_dir.clone(), copied.version.0);
     let manifest = blocking(move || {
@@ -58,7 +76,7 @@ async fn save_stores(
     mut backup: NewBackup,
 ) -> Result<NewBackup> {
     for (number, (name, entry)) in snapshot.disk_stores.iter().enumerate() {
-        let store = engine.live().find(name);
+        let store = engine.snapshots.live().find(name);
         let store = store.ok_or_else(|| QueryError::internal(format!("disk store `{name}` is not open")))?;
         let open = store.opened().await?;
         let folder = match Path::new(&entry.folder).is_absolute() {

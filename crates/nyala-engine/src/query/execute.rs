@@ -4,17 +4,23 @@ use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as DfStatement;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{Kind, Nyala};
+use nyala_sql::statement::Kind;
 
-use super::activity::Running;
 use super::answer::{Answer, Completion};
-use super::prepared::{Parts, Prepared};
-use super::run::Deadline;
+use super::authorize::Caller;
+use super::commands::command;
+use super::execution::Execution;
+use super::plan::logical::logical_plan;
+use super::plan::parts::{Described, Parts};
+use super::prepared::{Form, Prepared};
+use super::run_query::Query;
 use super::session::Session;
-use super::{authorize, ddl, explain, live, planning, show};
+use super::text::only;
+use super::{ddl, explain, live, run_query, show_setting};
 use crate::session::Settings;
 
 impl Session {
@@ -28,16 +34,15 @@ impl Session {
     }
 
     async fn run(&self, prepared: &Prepared, parameters: Vec<ScalarValue>) -> Result<Answer> {
-        self.engine.check_open()?;
+        self.engine.runtime.check_open()?;
         let deadline = self.own_deadline();
-        let engine = &self.engine;
-        let cancel = deadline.cancel.clone();
-        let running =
-            Running::begin(&engine.counters, &engine.registry, prepared.text(), self.options(), cancel);
+        let running = self.begin(prepared.text(), &deadline);
         let listed = Arc::clone(running.listed());
-        let answer = deadline.within(self.dispatch(prepared, parameters, &deadline, running)).await;
+        let (settings, own) = (self.settings(), deadline.clone());
+        let execution = Execution { session: self, settings, deadline: own, running };
+        let answer = deadline.within(self.dispatch(prepared, parameters, execution)).await;
         let text = || prepared.text().to_owned();
-        self.engine.audit_statement(self.options(), text, prepared.changes(), &answer);
+        self.engine.observed.audit.statement(self.options(), text, prepared.changes(), &answer);
         match &answer {
             Ok(Answer::Done(_)) => listed.finish(),
             // The statement ends with its last row.
@@ -52,42 +57,56 @@ impl Session {
         &self,
         prepared: &Prepared,
         parameters: Vec<ScalarValue>,
-        deadline: &Deadline,
-        running: Running,
+        execution: Execution<'_>,
     ) -> Result<Answer> {
-        let settings = self.settings();
-        let statement = prepared.statement();
-        match &statement.kind {
+        if let Form::Command(described) = prepared.form() {
+            return Box::pin(self.run_command(described, execution)).await;
+        }
+        let settings = execution.settings.clone();
+        if settings.nyala().check_files {
+            Box::pin(self.engine.check_files(None)).await?;
+        }
+        let key = self.result_key(prepared, &parameters, &settings);
+        if let Some(key) = &key
+            && let Some(known) = self.known_answer(key, &settings)?
+        {
+            return Ok(known.repeat(execution));
+        }
+        let mut answer = match self.bind_ready_plan(prepared, &parameters, &settings)? {
+            Some(ready) => ready.start(execution)?,
+            None => Box::pin(self.run_planned(prepared, parameters, execution)).await?,
+        };
+        if let (Some(key), Answer::Rows(rows)) = (key, &mut answer) {
+            rows.keep(&self.engine.results, key);
+        }
+        Ok(answer)
+    }
+
+    /// Runs a statement that DataFusion does not plan.
+    async fn run_command(&self, described: &Described, execution: Execution<'_>) -> Result<Answer> {
+        match &described.statement.kind {
             Kind::Nyala(statement) => {
-                Box::pin(self.authorize_own(statement, &settings)).await?;
-                if matches!(statement, Nyala::BuildCube(_)) {
-                    running.entry().waits_for_build();
+                let command = command(statement);
+                if let Some(caller) = Caller::of(self, &execution.settings) {
+                    command.authorize(&caller)?;
                 }
-                Box::pin(self.run_own(statement, &settings, deadline, running)).await
+                if let Some(query) = command.query() {
+                    self.authorize_query(query, &execution.settings).await?;
+                }
+                command.run(execution).await
             }
             Kind::DataFusion(_) => {
-                if settings.nyala().check_files {
-                    Box::pin(self.engine.check_files(None)).await?;
-                }
-                let key = self.result_key(prepared, &parameters, &settings);
-                let mut running = Some(running);
-                if let Some(key) = &key
-                    && let Some(answer) = self.answer_again(key, &settings, deadline, &mut running)?
-                {
-                    return Ok(answer);
-                }
-                let ready = self.run_ready(prepared, &parameters, &settings, deadline, &mut running)?;
-                let mut answer = match (ready, running) {
-                    (Some(answer), _) => answer,
-                    (None, Some(running)) => {
-                        Box::pin(self.run_planned(prepared, parameters, &settings, deadline, running)).await?
+                if let Some((explained, inner)) = described.statement.explained() {
+                    if execution.settings.nyala().check_files {
+                        self.engine.check_files(None).await?;
                     }
-                    (None, None) => return Err(QueryError::internal("a statement was lost")),
-                };
-                if let (Some(key), Answer::Rows(rows)) = (key, &mut answer) {
-                    rows.keep(&self.engine.results, key);
+                    self.authorize_query(inner.clone(), &execution.settings).await?;
+                    return explain::run(explained, inner, execution).await;
                 }
-                Ok(answer)
+                match show_setting::name(&described.statement) {
+                    Some(name) => show_setting::run(&name, execution),
+                    None => Err(QueryError::internal("a query was not planned")),
+                }
             }
         }
     }
@@ -97,38 +116,28 @@ impl Session {
         &self,
         prepared: &Prepared,
         parameters: Vec<ScalarValue>,
-        settings: &Settings,
-        deadline: &Deadline,
-        running: Running,
+        execution: Execution<'_>,
     ) -> Result<Answer> {
-        let whole = match prepared.taken_from_text() {
-            Some(text) => self.prepare_with(self.parse_one(text)?, settings).await?,
-            None => prepared.clone(),
+        let parts = match prepared.form() {
+            Form::Planned(parts) => self.current(parts, &execution.settings).await?,
+            Form::OfShape(text) => {
+                let statement = only(self.parse(&text.sql)?)?;
+                self.plan_statement(statement, &execution.settings).await?
+            }
+            Form::Command(described) => return self.run_command(described, execution).await,
         };
-        let statement = whole.statement();
-        if let Some((explain, inner)) = statement.explained() {
-            self.authorize_query(inner.clone(), settings).await?;
-            return explain::run(self, explain, inner, settings, running).await;
-        }
-        if let Some(name) = show::setting_name(statement) {
-            return show::setting(&name, settings, running);
-        }
-        let parts = self.current(whole.parts(), settings).await?;
-        self.run_plan(&parts, parameters, settings, deadline, running).await
+        self.run_parts(&parts, parameters, execution).await
     }
 
-    async fn run_plan(
+    async fn run_parts(
         &self,
         parts: &Parts,
         parameters: Vec<ScalarValue>,
-        settings: &Settings,
-        deadline: &Deadline,
-        running: Running,
+        execution: Execution<'_>,
     ) -> Result<Answer> {
         // Also for a statement prepared earlier: a grant may have been revoked since.
-        self.authorize_plans(parts, settings)?;
-        let plan = parts.plan.as_ref().ok_or_else(|| QueryError::internal("a query has no plan"))?;
-        match plan.logical() {
+        self.authorize_plans(parts, &execution.settings)?;
+        match parts.plan.logical() {
             LogicalPlan::Statement(change) => {
                 use datafusion::logical_expr::Statement as Change;
                 match change {
@@ -139,18 +148,34 @@ impl Session {
                 Ok(Completion::of("SET"))
             }
             LogicalPlan::Ddl(change) => {
-                authorize::ddl(&self.engine, &self.options().identity, change, settings)?;
-                ddl::run(&self.engine, change, &parts.statement, settings).await
+                if let Some(caller) = Caller::of(self, &execution.settings) {
+                    caller.may_change(change)?;
+                }
+                ddl::run(&execution, change, &parts.described.statement).await
             }
-            LogicalPlan::Dml(dml) => {
-                let work = live::write(self, dml, parts, &parameters, settings, deadline, running);
-                Box::pin(work).await
-            }
+            LogicalPlan::Dml(dml) => Box::pin(live::write(dml, parts, &parameters, execution)).await,
             LogicalPlan::Copy(_) => Err(unsupported("COPY TO")),
             _ => {
-                let text = parts.statement.text();
-                planning::run(self, plan, text, &parameters, settings, deadline, running).await
+                let text = parts.described.statement.text();
+                let query = Query { plan: &parts.plan, text, parameters: &parameters };
+                run_query::run(query, execution).await
             }
+        }
+    }
+
+    /// Plans a query only to check the tables it reads; skipped for the owner and for superusers.
+    async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
+        let Some(caller) = Caller::of(self, settings) else { return Ok(()) };
+        let context = self.engine.snapshots.current();
+        let planned = self.engine.runtime.threads.plan(logical_plan(query, context.state(settings))).await;
+        let planned = planned.map_err(|error| context.explain_missing(error))?;
+        caller.may_run(planned.plan.logical())
+    }
+
+    pub(crate) fn authorize_plans(&self, parts: &Parts, settings: &Settings) -> Result<()> {
+        match Caller::of(self, settings) {
+            Some(caller) => parts.plans().try_for_each(|plan| caller.may_run(plan)),
+            None => Ok(()),
         }
     }
 }

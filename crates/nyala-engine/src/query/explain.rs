@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::array::StringArray;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::record_batch::RecordBatch;
 use datafusion::common::format::ExplainFormat;
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::display::DisplayableExecutionPlan;
@@ -13,17 +12,16 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use futures::StreamExt;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::activity::{Phase, Running};
+use super::activity::Phase;
 use super::answer::Answer;
-use super::planning::{Plans, logical_plan, plan_query};
+use super::execution::Execution;
+use super::plan::logical::logical_plan;
+use super::plan::physical::{Plans, plan_query};
 use super::resources::memory;
 use super::resources::task::Task;
-use super::run::ready;
-use super::session::Session;
-use crate::session::Settings;
 
 /// Columns of the answer.
-pub(super) fn schema() -> SchemaRef {
+pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("plan_type", DataType::Utf8, false),
         Field::new("plan", DataType::Utf8, false),
@@ -32,16 +30,15 @@ pub(super) fn schema() -> SchemaRef {
 
 /// Plans the statement that is explained; with ANALYZE also runs it to the end, within the slots and the memory of its group like
 /// any large query.
-pub(super) async fn run(
-    session: &Session,
+pub async fn run(
     explain: &ExplainStatement,
     statement: &DfStatement,
-    settings: &Settings,
-    running: Running,
+    execution: Execution<'_>,
 ) -> Result<Answer> {
+    let (session, settings) = (execution.session, &execution.settings);
     let engine = &session.engine;
     let format = Format::parse(explain.options.format.as_ref())?;
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let shown = Arc::clone(&context);
     let state = context.state(settings);
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
@@ -54,21 +51,21 @@ pub(super) async fn run(
         let initial = planned.plan.logical().display_indent().to_string();
         Ok((initial, plan_query(planned.plan, context, state, own).await?))
     };
-    let planned = engine.threads.plan(work).await;
+    let planned = engine.runtime.threads.plan(work).await;
     let (initial, plans) = planned.map_err(|error| shown.explain_missing(error))?;
     let mut rows = vec![("cubes", plans.report.to_string())];
     if explain.options.analyze {
-        let (plan, entry) = (Arc::clone(&plans.physical), running.entry());
+        let (plan, entry) = (Arc::clone(&plans.physical), execution.running.entry());
         entry.follows(&plan, false, None);
         let group = session.group(settings)?;
-        let slot = match plans.burden()?.queue() {
+        let slot = match plans.cost_class()?.queue() {
             Some(queue) => Some(group.admit(queue, entry).await?),
             None => None,
         };
         let task = memory::of_query(&task, entry, &group);
         entry.enter(Phase::Running);
-        let scope = running.scope().holding(slot);
-        Task::spawn(&engine.threads, scope, run_to_end(plan, task)).join().await?;
+        let scope = execution.running.scope().holding(slot);
+        Task::spawn(&engine.runtime.threads, scope, run_to_end(plan, task)).join().await?;
         rows.push(("plan_with_metrics", show_metrics(&plans, verbose)));
     } else {
         if verbose {
@@ -77,7 +74,9 @@ pub(super) async fn run(
         rows.push(("logical_plan", plans.logical.display_indent().to_string()));
         rows.push(("physical_plan", format.show(plans.physical.as_ref(), verbose)));
     }
-    answer(rows, running)
+    let kinds = StringArray::from_iter_values(rows.iter().map(|(kind, _)| kind));
+    let shown = StringArray::from_iter_values(rows.iter().map(|(_, plan)| plan));
+    execution.columns(schema(), vec![Arc::new(kinds), Arc::new(shown)])
 }
 
 #[derive(Clone, Copy)]
@@ -117,11 +116,4 @@ async fn run_to_end(plan: Arc<dyn ExecutionPlan>, task: Arc<TaskContext>) -> Res
         batch?;
     }
     Ok(())
-}
-
-fn answer(rows: Vec<(&str, String)>, running: Running) -> Result<Answer> {
-    let kinds = StringArray::from_iter_values(rows.iter().map(|(kind, _)| kind));
-    let plans = StringArray::from_iter_values(rows.iter().map(|(_, plan)| plan));
-    let batch = RecordBatch::try_new(schema(), vec![Arc::new(kinds), Arc::new(plans)])?;
-    Ok(ready(schema(), vec![batch], running, None))
 }

@@ -119,14 +119,14 @@ pub(super) async fn run(
 ) -> Result<Answer> {
     let engine = &session.engine;
     let group = session.group(settings)?;
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let state = context.state(settings);
     let task = state.task_ctx();
     let bound = bind(query.clone(), parameters)?;
     let begun = Instant::now();
     let work = plan_query(bound, Arc::clone(&context), state, settings.clone());
-    let mut plans = engine.threads.plan(work).await?;
-    engine.plans.count(false);
+    let mut plans = engine.runtime.threads.plan(work).await?;
+    engine.snapshots.plans.count(false);
     count(engine, &plans.report);
     let answers = answers_of(&plans.report, &plans.logical)?;
     let answers = answers.filter(|answers| is_fit(plans.physical.as_ref(), answers));
@@ -140,7 +140,7 @@ pub(super) async fn run(
     let source = from_cuboids.then(|| source_of(query, &plans.report, &asked, settings)).flatten();
     let start = Start {
         source,
-        recording: engine.history.begin(asked, begun),
+        recording: engine.observed.history.begin(asked, begun),
         deadline: deadline.clone(),
         slot: None,
         plan: plans.physical,
@@ -152,9 +152,9 @@ pub(super) async fn run(
     };
     let start = Start { slot, ..start };
     Ok(match burden {
-        Burden::Little => start.small(&engine.threads, running),
-        Burden::Short => start.short(&engine.threads, running),
-        Burden::Joins | Burden::Long => start.large(&engine.threads, running),
+        Burden::Little => start.small(&engine.runtime.threads, running),
+        Burden::Short => start.short(&engine.runtime.threads, running),
+        Burden::Joins | Burden::Long => start.large(&engine.runtime.threads, running),
     })
 }
 
@@ -177,8 +177,8 @@ fn source_of(
 fn count(engine: &Engine, report: &Report) {
     let hits = report.hits();
     let misses = report.blocks.len() - hits;
-    engine.count_hits(hits);
-    engine.counters.cube_misses.fetch_add(misses as u64, Ordering::Relaxed);
+    engine.observed.count_hits(hits);
+    engine.observed.counters.cube_misses.fetch_add(misses as u64, Ordering::Relaxed);
 }
 
 /// Analyse, answer from cubes, optimise, choose operators.

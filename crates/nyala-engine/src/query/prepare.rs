@@ -1,6 +1,6 @@
 //! From a parsed statement to a prepared one: names and types resolved, access checked.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
@@ -8,13 +8,17 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{IfExists, Kind, LiveNames, Statement, Writing};
+use nyala_sql::statement::{Kind, LiveNames, Statement, Writing};
 
 use super::activity::TEXT_BYTES;
-use super::live::{Returning, check_conflict};
-use super::prepared::{Parts, Prepared};
+use super::commands::command;
+use super::live::check_conflict;
+use super::plan::logical::logical_plan;
+use super::plan::parts::Parts;
+use super::plan::returning::Returning;
+use super::prepared::Prepared;
 use super::session::Session;
-use super::{authorize, explain, planning, show};
+use super::{explain, show_setting};
 use crate::session::Settings;
 
 impl Session {
@@ -24,7 +28,7 @@ impl Session {
     }
 
     async fn prepare_and_log(&self, statement: Statement) -> Result<Prepared> {
-        self.engine.check_open()?;
+        self.engine.runtime.check_open()?;
         let deadline = self.own_deadline();
         let settings = self.settings();
         let preparing = self.begin_to_prepare(&statement.beginning(TEXT_BYTES), &deadline);
@@ -38,24 +42,20 @@ impl Session {
         prepared
     }
 
-    pub(super) async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
-        let context = self.engine.context();
-        if let Some(schema) = self.known_schema(&statement) {
-            let planned_for = (context.snapshot().version, Arc::clone(settings.key()));
-            let (parameter_types, if_exists) = (Vec::new(), IfExists::default());
-            let parts = Parts {
-                statement,
-                parameter_types,
-                schema,
-                plan: None,
-                planned_for,
-                if_exists,
-                returning: None,
-                shown: OnceLock::new(),
-                kept: OnceLock::new(),
-            };
-            return Ok(Prepared::from_parts(Arc::new(parts)));
+    async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
+        match known_schema(&statement) {
+            Some(schema) => Ok(Prepared::command(statement, schema)),
+            None => Ok(Prepared::planned(self.plan_statement(statement, settings).await?)),
         }
+    }
+
+    /// Plans a statement that is none of Nyala's own.
+    pub(crate) async fn plan_statement(
+        &self,
+        statement: Statement,
+        settings: &Settings,
+    ) -> Result<Arc<Parts>> {
+        let context = self.engine.snapshots.current();
         let Kind::DataFusion(mut ast) = statement.kind.clone() else {
             return Err(QueryError::internal("a statement of our own was to be planned as SQL"));
         };
@@ -71,48 +71,45 @@ impl Session {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
-        let planned = self.engine.threads.plan(planning::logical_plan(*ast, state)).await;
+        let planned = self.engine.runtime.threads.plan(logical_plan(*ast, state)).await;
         let mut planned = planned.map_err(|error| context.explain_missing(error))?;
         if deletes {
             planned.plan = planned.plan.deleting();
         }
         let returning = match returning {
-            Some(query) => Some(Box::pin(Returning::plan(&self.engine, query, settings)).await?),
+            Some(query) => {
+                let threads = &self.engine.runtime.threads;
+                Some(Box::pin(Returning::plan(threads, &context, query, settings)).await?)
+            }
             None => None,
         };
         let parts = Parts::of(statement, planned, &context, settings)?.writing(if_exists, returning)?;
         // Checked here too, because the columns of a table are hidden from roles that may not read it.
         let allowed = self.authorize_plans(&parts, settings);
-        self.engine.audit_statement(self.options(), || parts.statement.to_string(), false, &allowed);
+        let text = || parts.described.statement.to_string();
+        self.engine.observed.audit.statement(self.options(), text, false, &allowed);
         allowed?;
-        if let (Some(conflict), Some(plan)) = (&conflict, &parts.plan) {
-            check_conflict(self, plan.logical(), conflict)?;
+        if let Some(conflict) = &conflict {
+            check_conflict(self, parts.plan.logical(), conflict)?;
         }
-        Ok(Prepared::from_parts(Arc::new(parts)))
-    }
-
-    pub(super) fn authorize_plans(&self, parts: &Parts, settings: &Settings) -> Result<()> {
-        let identity = &self.options().identity;
-        parts.plans().try_for_each(|plan| authorize::plan(&self.engine, identity, plan, settings))
-    }
-
-    /// Columns of statements that are not planned as SQL: `Some(None)` for none.
-    fn known_schema(&self, statement: &Statement) -> Option<Option<SchemaRef>> {
-        match &statement.kind {
-            Kind::Nyala(statement) => Some(show::schema(statement)),
-            Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
-            Kind::DataFusion(_) => {
-                show::setting_name(statement).map(|name| Some(show::setting_schema(&name)))
-            }
-        }
+        Ok(Arc::new(parts))
     }
 
     /// The parts of the prepared statement, planned anew if names or types may have other meanings now.
-    pub(super) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
-        let now = (self.engine.context().snapshot().version, settings.key());
-        match parts.plan {
-            Some(_) if (parts.planned_for.0, &parts.planned_for.1) == now => Ok(Arc::clone(parts)),
-            _ => Ok(self.prepare_with(parts.statement.clone(), settings).await?.parts().clone()),
+    pub(crate) async fn current(&self, parts: &Arc<Parts>, settings: &Settings) -> Result<Arc<Parts>> {
+        let now = (self.engine.snapshots.current().snapshot().version, settings.key());
+        if (parts.planned_for.0, &parts.planned_for.1) == now {
+            return Ok(Arc::clone(parts));
         }
+        self.plan_statement(parts.described.statement.clone(), settings).await
+    }
+}
+
+/// Columns of statements that are not planned as SQL: `Some(None)` for none.
+fn known_schema(statement: &Statement) -> Option<Option<SchemaRef>> {
+    match &statement.kind {
+        Kind::Nyala(statement) => Some(command(statement).schema()),
+        Kind::DataFusion(_) if statement.explained().is_some() => Some(Some(explain::schema())),
+        Kind::DataFusion(_) => show_setting::name(statement).map(|name| Some(show_setting::schema(&name))),
     }
 }

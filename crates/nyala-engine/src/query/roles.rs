@@ -5,43 +5,61 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::Ident;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::{Change, Granted, RoleChange};
 use nyala_model::access::{Grant, PasswordEntry, Privilege, RoleEntry, Securable};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement, folded};
+use nyala_sql::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 
-use super::activity::Running;
 use super::answer::Answer;
-use super::ddl::{commit, name_of};
+use super::authorize::Caller;
+use super::columns::{text, texts};
+use super::command::Command;
 use super::engine::Engine;
-use super::show;
+use super::execution::Execution;
+use super::names::role_name;
 use crate::access::new_password;
-use crate::session::Settings;
 
 /// Privileges that can be granted on a table or a cube.
 const ON_OBJECTS: [Privilege; 5] =
     [Privilege::Select, Privilege::Build, Privilege::Insert, Privilege::Update, Privilege::Delete];
 
-/// Columns of an answer; none for statements without rows.
-pub(super) fn schema(statement: &RoleStatement) -> Option<SchemaRef> {
-    match statement {
-        RoleStatement::ShowRoles => Some(roles_schema()),
-        RoleStatement::ShowGrants => Some(grants_schema()),
-        _ => None,
+/// A statement about roles or grants.
+pub struct Role<'s>(pub &'s RoleStatement);
+
+impl Command for Role<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        match self.0 {
+            RoleStatement::ShowRoles => Some(roles_schema()),
+            RoleStatement::ShowGrants => Some(grants_schema()),
+            _ => None,
+        }
+    }
+
+    /// Every role may change its own password, and list roles and grants.
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        match self.0 {
+            RoleStatement::ShowRoles | RoleStatement::ShowGrants => Ok(()),
+            RoleStatement::Alter {
+                name,
+                options: RoleOptions { login: None, superuser: None, password: Some(_) },
+            } if caller.identity.is(&role_name(name)) => Ok(()),
+            _ => caller.require_superuser("changing roles and grants"),
+        }
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
     }
 }
 
-/// Runs one of these statements.
-pub(super) async fn run(
-    engine: &Arc<Engine>,
-    statement: &RoleStatement,
-    settings: &Settings,
-    running: Running,
-) -> Result<Answer> {
+async fn run(statement: &RoleStatement, execution: Execution<'_>) -> Result<Answer> {
+    let engine = execution.engine();
     let (change, tag) = match statement {
-        RoleStatement::ShowRoles => return show_roles(engine, running),
-        RoleStatement::ShowGrants => return show_grants(engine, running),
+        RoleStatement::ShowRoles => return show_roles(execution),
+        RoleStatement::ShowGrants => return show_grants(execution),
         RoleStatement::Create { name, if_not_exists, options } => {
             let role = new_role(engine, name, options).await?;
             (Change::CreateRole { role, if_not_exists: *if_not_exists }, "CREATE ROLE")
@@ -55,13 +73,13 @@ pub(super) async fn run(
             (Change::DropRole { name: role_name(name), if_exists: *if_exists }, "DROP ROLE")
         }
         RoleStatement::Grant { what, to } => {
-            (Change::Grant { what: granted(what, settings)?, to: role_names(to) }, "GRANT")
+            (Change::Grant { what: granted(what, &execution)?, to: role_names(to) }, "GRANT")
         }
         RoleStatement::Revoke { what, from } => {
-            (Change::Revoke { what: granted(what, settings)?, from: role_names(from) }, "REVOKE")
+            (Change::Revoke { what: granted(what, &execution)?, from: role_names(from) }, "REVOKE")
         }
     };
-    commit(engine, change, tag).await
+    execution.commit(change, tag).await
 }
 
 async fn new_role(engine: &Engine, name: &Ident, options: &RoleOptions) -> Result<RoleEntry> {
@@ -81,22 +99,17 @@ async fn password(engine: &Engine, options: &RoleOptions) -> Result<Option<Optio
         None => Ok(None),
         Some(None) => Ok(Some(None)),
         Some(Some(text)) => {
-            let entry = engine.threads.plan(async move { new_password(&text) }).await?;
+            let entry = engine.runtime.threads.plan(async move { new_password(&text) }).await?;
             Ok(Some(Some(entry)))
         }
     }
-}
-
-/// Names without quotes are lower-case, as schema names are in the planner.
-pub(super) fn role_name(name: &Ident) -> String {
-    folded(name)
 }
 
 fn role_names(names: &[Ident]) -> BTreeSet<String> {
     names.iter().map(role_name).collect()
 }
 
-fn granted(what: &GrantWhat, settings: &Settings) -> Result<Granted> {
+fn granted(what: &GrantWhat, execution: &Execution<'_>) -> Result<Granted> {
     let (privileges, on) = match what {
         GrantWhat::Membership(roles) => return Ok(Granted::Membership(role_names(roles))),
         GrantWhat::Privileges { privileges, on } => (privileges, on),
@@ -106,7 +119,7 @@ fn granted(what: &GrantWhat, settings: &Settings) -> Result<Granted> {
             (names.iter().map(|name| Securable::Schema(role_name(name))).collect(), &Privilege::ALL)
         }
         GrantOn::Objects(names) => {
-            let object = |name| name_of(name, settings.schema()).map(Securable::Object);
+            let object = |name: &ObjectName| execution.name(name).map(Securable::Object);
             (names.iter().map(object).collect::<Result<_>>()?, &ON_OBJECTS)
         }
     };
@@ -124,16 +137,16 @@ fn granted(what: &GrantWhat, settings: &Settings) -> Result<Granted> {
 fn roles_schema() -> SchemaRef {
     let switch = |name| Field::new(name, DataType::Boolean, false);
     Arc::new(Schema::new(vec![
-        show::text("role"),
+        text("role"),
         switch("login"),
         switch("superuser"),
         switch("password"),
-        show::text("member_of"),
+        text("member_of"),
     ]))
 }
 
-fn show_roles(engine: &Engine, running: Running) -> Result<Answer> {
-    let catalog = engine.catalog().snapshot();
+fn show_roles(execution: Execution<'_>) -> Result<Answer> {
+    let catalog = execution.engine().catalog().snapshot();
     let roles = || catalog.roles.values();
     let switches = |switch: fn(&RoleEntry) -> bool| -> ArrayRef {
         Arc::new(roles().map(|role| Some(switch(role))).collect::<BooleanArray>())
@@ -141,22 +154,22 @@ fn show_roles(engine: &Engine, running: Running) -> Result<Answer> {
     let groups: Vec<String> =
         roles().map(|role| role.member_of.iter().cloned().collect::<Vec<_>>().join(", ")).collect();
     let columns = vec![
-        show::texts(roles().map(|role| Some(role.name.as_str()))),
+        texts(roles().map(|role| Some(role.name.as_str()))),
         switches(|role| role.login),
         switches(|role| role.superuser),
         switches(|role| role.password.is_some()),
-        show::texts(groups.iter().map(|groups| Some(groups.as_str()).filter(|groups| !groups.is_empty()))),
+        texts(groups.iter().map(|groups| Some(groups.as_str()).filter(|groups| !groups.is_empty()))),
     ];
-    show::answer(roles_schema(), columns, running)
+    execution.columns(roles_schema(), columns)
 }
 
 fn grants_schema() -> SchemaRef {
     let columns = ["role", "privilege", "kind", "schema", "name"];
-    Arc::new(Schema::new(columns.map(show::text).to_vec()))
+    Arc::new(Schema::new(columns.map(text).to_vec()))
 }
 
-fn show_grants(engine: &Engine, running: Running) -> Result<Answer> {
-    let catalog = engine.catalog().snapshot();
+fn show_grants(execution: Execution<'_>) -> Result<Answer> {
+    let catalog = execution.engine().catalog().snapshot();
     let all: Vec<(&str, &Grant)> = catalog
         .roles
         .values()
@@ -173,11 +186,11 @@ fn show_grants(engine: &Engine, running: Running) -> Result<Answer> {
         Securable::Object(_) => "table",
     };
     let columns = vec![
-        show::texts(all.iter().map(|(role, _)| Some(*role))),
-        show::texts(all.iter().map(|(_, grant)| Some(grant.privilege.word()))),
-        show::texts(all.iter().map(|(_, grant)| Some(kind(grant)))),
-        show::texts(all.iter().map(|(_, grant)| Some(grant.on.schema()))),
-        show::texts(names.iter().map(Option::as_deref)),
+        texts(all.iter().map(|(role, _)| Some(*role))),
+        texts(all.iter().map(|(_, grant)| Some(grant.privilege.word()))),
+        texts(all.iter().map(|(_, grant)| Some(kind(grant)))),
+        texts(all.iter().map(|(_, grant)| Some(grant.on.schema()))),
+        texts(names.iter().map(Option::as_deref)),
     ];
-    show::answer(grants_schema(), columns, running)
+    execution.columns(grants_schema(), columns)
 }

@@ -6,11 +6,10 @@ use nyala_cube::cube::build::BuildStats;
 use nyala_cube::scan::HotStats;
 use nyala_model::{CatalogSnapshot, SegmentState};
 
-use super::activity::PhaseTimes;
 use super::engine::Engine;
 use super::live::{self, DiskStoreStats};
 use super::plans::PlanCacheStats;
-use super::results::ResultCacheStats;
+use super::result_cache::ResultCacheStats;
 
 /// Counts since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +67,7 @@ fn damaged_segments(snapshot: &CatalogSnapshot) -> u64 {
 impl Engine {
     /// The resource groups as they stand now, by name.
     pub fn resource_groups(&self) -> Vec<GroupStats> {
-        let groups = self.admission.groups().map(|group| {
+        let groups = self.runtime.admission.groups().map(|group| {
             let (running, queued) = group.count();
             GroupStats {
                 name: group.name.clone(),
@@ -83,34 +82,29 @@ impl Engine {
 
     /// The disk stores as they stand now, by name.
     pub fn disk_stores(&self) -> Vec<DiskStoreStats> {
-        self.live().all().iter().map(|store| live::stats(self, store)).collect()
+        self.snapshots.live().all().iter().map(|store| live::stats(self, store)).collect()
     }
 
     /// Counts since the start.
     pub fn stats(&self) -> EngineStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         EngineStats {
-            queries_running: read(&self.counters.running),
-            queries_total: read(&self.counters.total),
-            queries_failed: read(&self.counters.failed),
-            rows_returned: read(&self.counters.rows),
-            cube_hits: read(&self.counters.cube_hits),
-            cube_misses: read(&self.counters.cube_misses),
-            memory_reserved_bytes: self.source.runtime.memory_pool.reserved()
-                + self.build_runtime.memory_pool.reserved()
-                + self.frugal_runtime.memory_pool.reserved(),
-            stuck: self.registry.stuck().len() as u64,
-            catalog_version: self.context().snapshot().version.0,
-            damaged_segments: damaged_segments(self.context().snapshot()),
-            builds: self.builds.stats(),
-            hot_cuboids: self.source.hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
-            plans: self.plans.stats(),
+            queries_running: read(&self.observed.counters.running),
+            queries_total: read(&self.observed.counters.total),
+            queries_failed: read(&self.observed.counters.failed),
+            rows_returned: read(&self.observed.counters.rows),
+            cube_hits: read(&self.observed.counters.cube_hits),
+            cube_misses: read(&self.observed.counters.cube_misses),
+            memory_reserved_bytes: self.snapshots.source().runtime.memory_pool.reserved()
+                + self.building.runtime.memory_pool.reserved()
+                + self.building.frugal_runtime.memory_pool.reserved(),
+            stuck: self.observed.registry.stuck().len() as u64,
+            catalog_version: self.snapshots.current().snapshot().version.0,
+            damaged_segments: damaged_segments(self.snapshots.current().snapshot()),
+            builds: self.building.jobs.stats(),
+            hot_cuboids: self.snapshots.source().hot.as_ref().map(|hot| hot.stats()).unwrap_or_default(),
+            plans: self.snapshots.plans.stats(),
             results: self.results.stats(),
         }
-    }
-
-    /// How long statements were in each phase since the start.
-    pub fn phase_times(&self) -> Vec<PhaseTimes> {
-        self.registry.phases().read()
     }
 }

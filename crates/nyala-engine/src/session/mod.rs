@@ -36,7 +36,8 @@ pub(crate) use lists::lists_may_overlap;
 pub(crate) use overflow::check_overflow_in;
 pub(crate) use physical::is_plain;
 pub(crate) use rounding::round_casts_in;
-pub(crate) use settings::{DEFINITIONS as SETTINGS, Settings, unknown as unknown_setting};
+pub use settings::SettingValue;
+pub(crate) use settings::{Settings, unknown as unknown_setting};
 
 /// The one database that clients see.
 pub(crate) const DATABASE: &str = "nyala";

@@ -12,7 +12,8 @@ use datafusion::common::extensions_options;
 use datafusion::config::{ConfigExtension, ConfigOptions};
 use nyala_model::config::QueryConfig;
 
-pub(crate) use self::definitions::{DEFINITIONS, Definition, unknown};
+pub(crate) use self::definitions::unknown;
+use self::definitions::{DEFINITIONS, Definition};
 use nyala_sql::error::Result;
 
 use self::definitions::{Place, find};
@@ -37,6 +38,17 @@ extensions_options! {
 
 impl ConfigExtension for NyalaOptions {
     const PREFIX: &'static str = "nyala";
+}
+
+/// A setting, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingValue {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, as text.
+    pub value: String,
+    /// Its purpose.
+    pub description: &'static str,
 }
 
 /// Longest value of a setting, in bytes.
@@ -140,6 +152,16 @@ impl Settings {
             None => changed.remove(name),
         };
         *key = if changed.is_empty() { "".into() } else { format!("{changed:?}").into() };
+    }
+
+    /// Every setting with its value, by name.
+    pub(crate) fn all(&self) -> Vec<SettingValue> {
+        let shown = DEFINITIONS.iter().map(|definition| SettingValue {
+            name: definition.name,
+            value: self.value(definition),
+            description: definition.description,
+        });
+        shown.collect()
     }
 
     fn values(&mut self) -> &mut Values {

@@ -8,6 +8,9 @@
 //!
 //! `walk` visits a statement with rules; `snippets` parses the pieces that rules put in.
 
+/// Name of the dialect, for sessions whose texts are translated.
+pub const DIALECT: &str = "postgresql";
+
 pub mod dialect;
 pub mod empty_tables;
 pub mod placeholders;

@@ -128,7 +128,7 @@ fn readings(sql: &str) -> usize {
 }
 
 /// Whether a text contains a word of the system catalog, or calls `version()`.
-pub fn mentions_system(sql: &str) -> bool {
+fn mentions_system(sql: &str) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut rest = sql.as_bytes();
     while let Some(start) = rest.iter().position(is_word) {

@@ -25,6 +25,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
             application: application.unwrap_or("http").to_owned(),
             client: peer.to_string(),
             identity: identity.clone(),
+            ..SessionOptions::default()
         }))
     }
 }

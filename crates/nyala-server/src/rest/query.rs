@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use nyala_engine::{Answer, QueryError, Session, Statement};
+use nyala_engine::{Answer, QueryError, Session, Statement, Text};
 
 use super::caller::Caller;
 use super::formats::Format;
@@ -43,9 +43,9 @@ async fn execute(
     sql: &str,
     parameters: Vec<datafusion::common::ScalarValue>,
 ) -> Result<Answer, ApiError> {
-    let prepared = match session.recall(sql) {
-        Some(prepared) => prepared,
-        None => session.prepare(parse_one(session, sql)?).await?,
+    let prepared = match session.read(sql)? {
+        Text::Ready(prepared) => prepared,
+        Text::Statements(statements) => session.prepare(only(statements)?).await?,
     };
     let (needed, given) = (prepared.parameter_types().len(), parameters.len());
     if needed != given {
@@ -55,8 +55,8 @@ async fn execute(
     Ok(session.execute(&prepared, parameters).await?)
 }
 
-fn parse_one(session: &Session, sql: &str) -> Result<Statement, ApiError> {
-    let mut statements = session.parse(sql)?.into_iter();
+fn only(statements: Vec<Statement>) -> Result<Statement, ApiError> {
+    let mut statements = statements.into_iter();
     match (statements.next(), statements.next()) {
         (Some(statement), None) => Ok(statement),
         _ => {

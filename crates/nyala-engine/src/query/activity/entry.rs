@@ -10,14 +10,14 @@ use nyala_runtime::{Reason, Work};
 use nyala_sql::statement::LoggedText;
 use tokio_util::sync::CancellationToken;
 
-use crate::query::session::SessionOptions;
+use crate::query::options::SessionOptions;
 
 /// Longest text that is kept of a statement, in bytes.
-pub(in crate::query) const TEXT_BYTES: usize = 4096;
+pub const TEXT_BYTES: usize = 4096;
 
 /// What a statement is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) enum Phase {
+pub enum Phase {
     /// Names, types, cubes, operators; or work of a statement that is no query.
     Planning,
     /// Waits for a slot.
@@ -29,9 +29,9 @@ pub(in crate::query) enum Phase {
 }
 
 impl Phase {
-    pub(super) const ALL: [Self; 4] = [Self::Planning, Self::Queued, Self::Running, Self::Sending];
+    pub const ALL: [Self; 4] = [Self::Planning, Self::Queued, Self::Running, Self::Sending];
 
-    pub(in crate::query) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Planning => "planning",
             Self::Queued => "queued",
@@ -43,7 +43,7 @@ impl Phase {
 
 /// How a statement ended.
 #[derive(Debug, Clone)]
-pub(in crate::query) enum Status {
+pub enum Status {
     /// Nothing but its preparation was listed, which did what it should.
     Prepared,
     Finished,
@@ -54,9 +54,9 @@ pub(in crate::query) enum Status {
 
 /// The end of a statement.
 #[derive(Debug, Clone)]
-pub(in crate::query) struct End {
-    pub(in crate::query) status: Status,
-    pub(in crate::query) took: Duration,
+pub struct End {
+    pub status: Status,
+    pub took: Duration,
 }
 
 /// Parts of a statement that exist only while it runs: operators hold memory for as long as their plan exists.
@@ -69,13 +69,13 @@ struct Live {
 
 /// A statement that runs or ran.
 #[derive(Debug)]
-pub(in crate::query) struct Entry {
-    pub(in crate::query) id: u64,
+pub struct Entry {
+    pub id: u64,
     /// Its text, which shows no secrets.
-    pub(in crate::query) text: LoggedText,
-    pub(in crate::query) owner: Arc<SessionOptions>,
-    pub(in crate::query) begun: Instant,
-    pub(in crate::query) begun_ms: u64,
+    pub text: LoggedText,
+    pub owner: Arc<SessionOptions>,
+    pub begun: Instant,
+    pub begun_ms: u64,
     killed: AtomicBool,
     phase: AtomicU8,
     /// When it entered that phase, in nanoseconds from its begin.
@@ -96,7 +96,7 @@ pub(in crate::query) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn new(id: u64, text: &str, owner: Arc<SessionOptions>, cancel: CancellationToken) -> Self {
+    pub fn new(id: u64, text: &str, owner: Arc<SessionOptions>, cancel: CancellationToken) -> Self {
         Self {
             id,
             text: LoggedText::of(text, TEXT_BYTES),
@@ -121,7 +121,7 @@ impl Entry {
         }
     }
 
-    pub(in crate::query) fn enter(&self, phase: Phase) {
+    pub fn enter(&self, phase: Phase) {
         let now = nanos(self.begun.elapsed());
         let since = self.since.swap(now, Ordering::Relaxed);
         self.add_to(self.phase(), now.saturating_sub(since));
@@ -135,41 +135,41 @@ impl Entry {
     }
 
     /// How long it has been in a phase, without the time since it entered the one it is in.
-    pub(in crate::query) fn spent(&self, phase: Phase) -> Duration {
+    pub fn spent(&self, phase: Phase) -> Duration {
         let nanos = self.spent.get(phase as usize).map_or(0, |spent| spent.load(Ordering::Relaxed));
         Duration::from_nanos(nanos)
     }
 
-    pub(in crate::query) fn phase(&self) -> Phase {
+    pub fn phase(&self) -> Phase {
         Phase::ALL.get(usize::from(self.phase.load(Ordering::Relaxed))).copied().unwrap_or(Phase::Planning)
     }
 
-    pub(in crate::query) fn add_rows(&self, rows: usize) {
+    pub fn add_rows(&self, rows: usize) {
         self.rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    pub(in crate::query) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
     /// Takes note of memory that is held now.
-    pub(in crate::query) fn holds(&self, bytes: usize) {
+    pub fn holds(&self, bytes: usize) {
         self.peak_memory_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Most memory that it held: what its operators reserved, or what its threads allocated if that was more.
-    pub(in crate::query) fn peak_memory_bytes(&self) -> usize {
+    pub fn peak_memory_bytes(&self) -> usize {
         let allocated = self.account.get().map_or(0, |account| account.peak_bytes());
         self.peak_memory_bytes.load(Ordering::Relaxed).max(usize::try_from(allocated).unwrap_or(usize::MAX))
     }
 
     /// What its threads use, from the first that computes it.
-    pub(in crate::query) fn account(&self) -> &Arc<Work> {
+    pub fn account(&self) -> &Arc<Work> {
         self.account.get_or_init(Arc::default)
     }
 
     /// Has what computes it end. It is listed until that has.
-    pub(super) fn end_work(&self) {
+    pub fn end_work(&self) {
         if let Some(account) = self.account.get() {
             self.ending.store(true, Ordering::Relaxed);
             account.end(Reason::Cancelled);
@@ -179,64 +179,59 @@ impl Entry {
     }
 
     /// Whether its client is gone or has its answer, and something computes it still.
-    pub(in crate::query) fn is_ending(&self) -> bool {
+    pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
     /// What computes it, for the watchdog.
-    pub(in crate::query) fn follows(
-        &self,
-        plan: &Arc<dyn ExecutionPlan>,
-        ready: bool,
-        from: Option<Arc<str>>,
-    ) {
+    pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, from: Option<Arc<str>>) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         self.live().plan = Some(Arc::clone(plan));
         self.comes_from(from);
     }
 
     /// The cubes that answer.
-    pub(in crate::query) fn comes_from(&self, cubes: Option<Arc<str>>) {
+    pub fn comes_from(&self, cubes: Option<Arc<str>>) {
         if let Some(cubes) = cubes {
             // Set once for each statement.
             let _ = self.answered_from.set(cubes);
         }
     }
 
-    pub(in crate::query) fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
+    pub fn plan(&self) -> Option<Arc<dyn ExecutionPlan>> {
         self.live().plan.clone()
     }
 
     /// A job does its work, and is watched too.
-    pub(in crate::query) fn waits_for_build(&self) {
+    pub fn waits_for_build(&self) {
         self.builds.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn builds(&self) -> bool {
+    pub fn builds(&self) -> bool {
         self.builds.load(Ordering::Relaxed)
     }
 
     /// Its answer is one of before.
-    pub(super) fn is_given_again(&self) {
+    pub fn is_given_again(&self) {
         self.given_again.store(true, Ordering::Relaxed);
     }
 
     /// Whether no work was planned for it: by a ready plan, or by an answer of before.
-    pub(super) fn was_known(&self) -> bool {
+    pub fn was_known(&self) -> bool {
         self.ready_plan() || self.given_again.load(Ordering::Relaxed)
     }
 
     /// Whether its rows are for the statement itself, which writes them and ends later than they do, and not for the client.
-    pub(in crate::query) fn set_goes_on(&self, goes_on: bool) {
+    pub fn set_goes_on(&self, goes_on: bool) {
         self.goes_on.store(goes_on, Ordering::Relaxed);
     }
 
-    pub(in crate::query) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         self.goes_on.load(Ordering::Relaxed)
     }
 
     /// The client, or who writes the rows, has yet to take the last of them, or an error.
-    pub(in crate::query) fn has_computed(&self) {
+    pub fn has_computed(&self) {
         if !self.goes_on() {
             self.enter(Phase::Sending);
         }
@@ -254,45 +249,45 @@ impl Entry {
     }
 
     /// It does not run any more.
-    pub(super) fn forget_work(&self) {
+    pub fn forget_work(&self) {
         let work = std::mem::take(&mut *self.live());
         // After the lock.
         drop(work);
     }
 
-    pub(in crate::query) fn ready_plan(&self) -> bool {
+    pub fn ready_plan(&self) -> bool {
         self.ready_plan.load(Ordering::Relaxed)
     }
 
-    pub(in crate::query) fn answered_from(&self) -> Option<&str> {
+    pub fn answered_from(&self) -> Option<&str> {
         self.answered_from.get().map(AsRef::as_ref)
     }
 
     /// Ends it from outside; false if it has ended.
-    pub(in crate::query) fn kill(&self) -> bool {
+    pub fn kill(&self) -> bool {
         let Some(cancel) = self.live().cancel.clone() else { return false };
         self.killed.store(true, Ordering::Relaxed);
         cancel.cancel();
         true
     }
 
-    pub(in crate::query) fn was_killed(&self) -> bool {
+    pub fn was_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
     }
 
     /// The first end counts.
-    pub(super) fn end_with(&self, status: Status) {
+    pub fn end_with(&self, status: Status) {
         if self.end.set(End { status, took: self.begun.elapsed() }).is_ok() {
             self.enter(self.phase());
         }
     }
 
     /// Whether it is for others to log it.
-    pub(super) fn is_prepared(&self) -> bool {
+    pub fn is_prepared(&self) -> bool {
         self.end().is_some_and(|end| matches!(end.status, Status::Prepared))
     }
 
-    pub(in crate::query) fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&End> {
         self.end.get()
     }
 }

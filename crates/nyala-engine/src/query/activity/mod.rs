@@ -14,8 +14,8 @@ mod registry;
 mod running;
 mod watchdog;
 
-pub(super) use entry::{Entry, Phase, Status, TEXT_BYTES};
+pub use entry::{Entry, Phase, Status, TEXT_BYTES};
 pub use phases::PhaseTimes;
-pub(super) use registry::Registry;
-pub(super) use running::{Preparing, Running, fail};
-pub(super) use watchdog::{Stuck, tasks, watch};
+pub use registry::Registry;
+pub use running::{Preparing, Running, fail};
+pub use watchdog::{Stuck, Watched, tasks, watch};

@@ -53,7 +53,7 @@ impl Histogram {
 
 /// Times of all statements.
 #[derive(Debug, Default)]
-pub(in crate::query) struct Phases {
+pub struct Phases {
     parsing: Histogram,
     of_statements: [Histogram; Phase::ALL.len()],
 }
@@ -87,12 +87,12 @@ impl PhaseTimes {
 
 impl Phases {
     /// Takes note of a text that was parsed.
-    pub(in crate::query) fn parsed(&self, took: Duration) {
+    pub fn parsed(&self, took: Duration) {
         self.parsing.observe(took);
     }
 
     /// Takes note of a statement that ended.
-    pub(super) fn ended(&self, entry: &Entry) {
+    pub fn ended(&self, entry: &Entry) {
         for (phase, histogram) in Phase::ALL.into_iter().zip(&self.of_statements) {
             let time = entry.spent(phase);
             if !time.is_zero() {
@@ -101,7 +101,7 @@ impl Phases {
         }
     }
 
-    pub(in crate::query) fn read(&self) -> Vec<PhaseTimes> {
+    pub fn read(&self) -> Vec<PhaseTimes> {
         let statements = Phase::ALL.into_iter().zip(&self.of_statements);
         let statements = statements.map(|(phase, histogram)| histogram.read(phase.name()));
         std::iter::once(self.parsing.read("parsing")).chain(statements).collect()

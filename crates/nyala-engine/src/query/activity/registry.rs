@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::entry::{Entry, Status};
 use super::phases::Phases;
 use super::watchdog::Stuck;
-use crate::query::session::SessionOptions;
+use crate::query::options::SessionOptions;
 
 /// Parts of list and log, so that statements that begin or end at once seldom meet.
 const PARTS: usize = 16;
@@ -23,7 +23,7 @@ const USUAL: usize = 256 / PARTS;
 
 /// Every statement of this process.
 #[derive(Debug)]
-pub(in crate::query) struct Registry {
+pub struct Registry {
     next: AtomicU64,
     parts: [Mutex<Part>; PARTS],
     stuck: Mutex<Vec<Stuck>>,
@@ -52,7 +52,7 @@ impl Part {
 }
 
 impl Registry {
-    pub(in crate::query) fn new(slow: Option<Duration>) -> Self {
+    pub fn new(slow: Option<Duration>) -> Self {
         Self {
             next: AtomicU64::new(1),
             parts: Default::default(),
@@ -62,19 +62,14 @@ impl Registry {
         }
     }
 
-    pub(super) fn begin(
-        &self,
-        text: &str,
-        owner: Arc<SessionOptions>,
-        cancel: CancellationToken,
-    ) -> Arc<Entry> {
+    pub fn begin(&self, text: &str, owner: Arc<SessionOptions>, cancel: CancellationToken) -> Arc<Entry> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let entry = Arc::new(Entry::new(id, text, owner, cancel));
         self.with_part(id, |part| part.running.insert(id, Arc::clone(&entry)));
         entry
     }
 
-    pub(super) fn end(&self, entry: &Arc<Entry>) {
+    pub fn end(&self, entry: &Arc<Entry>) {
         entry.forget_work();
         if entry.is_prepared() {
             drop(self.with_part(entry.id, |part| part.running.remove(&entry.id)));
@@ -110,12 +105,12 @@ impl Registry {
     }
 
     /// How long statements were in each phase.
-    pub(in crate::query) fn phases(&self) -> &Phases {
+    pub fn phases(&self) -> &Phases {
         &self.phases
     }
 
     /// What runs, in the order it began.
-    pub(in crate::query) fn running(&self) -> Vec<Arc<Entry>> {
+    pub fn running(&self) -> Vec<Arc<Entry>> {
         let mut all = self.gather(|part| part.running.values().cloned().collect());
         all.sort_by_key(|entry| entry.id);
         all
@@ -127,23 +122,23 @@ impl Registry {
     }
 
     /// One that runs.
-    pub(in crate::query) fn find(&self, id: u64) -> Option<Arc<Entry>> {
+    pub fn find(&self, id: u64) -> Option<Arc<Entry>> {
         self.with_part(id, |part| part.running.get(&id).cloned()).flatten()
     }
 
     /// What ran, the last to end first.
-    pub(in crate::query) fn log(&self) -> Vec<Arc<Entry>> {
+    pub fn log(&self) -> Vec<Arc<Entry>> {
         let mut all = self.gather(|part| part.log.iter().chain(&part.usual).cloned().collect());
         all.sort_by_key(|entry| std::cmp::Reverse(entry.end().map(|end| entry.begun + end.took)));
         all
     }
 
     /// What made no progress when the watchdog looked last.
-    pub(in crate::query) fn stuck(&self) -> Vec<Stuck> {
+    pub fn stuck(&self) -> Vec<Stuck> {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set_stuck(&self, stuck: Vec<Stuck>) {
+    pub fn set_stuck(&self, stuck: Vec<Stuck>) {
         *self.stuck.lock().unwrap_or_else(PoisonError::into_inner) = stuck;
     }
 }
@@ -157,7 +152,7 @@ mod tests {
     use super::*;
     use crate::query::activity::entry::TEXT_BYTES;
     use crate::query::activity::fail;
-    use crate::query::run::Counters;
+    use crate::query::counters::Counters;
     use nyala_sql::error::{ErrorKind, QueryError};
 
     fn begin(registry: &Registry) -> (Arc<Entry>, CancellationToken) {

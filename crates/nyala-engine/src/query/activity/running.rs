@@ -10,26 +10,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::entry::{Entry, Phase, Status, TEXT_BYTES};
 use super::registry::Registry;
-use crate::query::run::Counters;
-use crate::query::session::SessionOptions;
+use crate::query::counters::Counters;
+use crate::query::options::SessionOptions;
 
 /// A query that counts as running until this and its [`Listed`] are dropped. Dropping this stops it.
 #[derive(Debug)]
-pub(in crate::query) struct Running {
+pub struct Running {
     listed: Arc<Listed>,
     task: Option<JoinHandle<()>>,
 }
 
 /// The place of a statement among those that run. Who answers it may keep this until it is known how it ended.
 #[derive(Debug)]
-pub(in crate::query) struct Listed {
+pub struct Listed {
     counters: Arc<Counters>,
     registry: Arc<Registry>,
     entry: Arc<Entry>,
 }
 
 impl Running {
-    pub(in crate::query) fn begin(
+    pub fn begin(
         counters: &Arc<Counters>,
         registry: &Arc<Registry>,
         text: &str,
@@ -42,20 +42,20 @@ impl Running {
     }
 
     /// Its place among the statements that run.
-    pub(in crate::query) fn listed(&self) -> &Arc<Listed> {
+    pub fn listed(&self) -> &Arc<Listed> {
         &self.listed
     }
 
-    pub(in crate::query) fn entry(&self) -> &Arc<Entry> {
+    pub fn entry(&self) -> &Arc<Entry> {
         &self.listed.entry
     }
 
-    pub(in crate::query) fn counters(&self) -> &Arc<Counters> {
+    pub fn counters(&self) -> &Arc<Counters> {
         &self.listed.counters
     }
 
     /// Takes note of an answer that nobody computes.
-    pub(in crate::query) fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
+    pub fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
         self.counters().rows.fetch_add(rows as u64, Ordering::Relaxed);
         let entry = self.entry();
         entry.add_rows(rows);
@@ -65,25 +65,25 @@ impl Running {
     }
 
     /// Where its tasks compute. It is listed until the last of them is gone.
-    pub(in crate::query) fn scope(&self) -> Scope {
+    pub fn scope(&self) -> Scope {
         Scope::new(Arc::clone(self.entry().account())).holding(Arc::clone(&self.listed))
     }
 
     /// Is aborted when this is dropped.
-    pub(in crate::query) fn compute(&mut self, task: JoinHandle<()>) {
+    pub fn compute(&mut self, task: JoinHandle<()>) {
         self.task = Some(task);
     }
 
-    pub(in crate::query) fn fail(&self, error: &QueryError) {
+    pub fn fail(&self, error: &QueryError) {
         self.listed.fail(error);
     }
 
-    pub(in crate::query) fn finish(&self) {
+    pub fn finish(&self) {
         self.listed.finish();
     }
 
     /// Stops the work at its next point of rest.
-    pub(in crate::query) fn stop(&self) {
+    pub fn stop(&self) {
         if let Some(task) = &self.task {
             task.abort();
         }
@@ -108,12 +108,12 @@ impl Listed {
     }
 
     /// Takes note of the error that ends the statement.
-    pub(in crate::query) fn fail(&self, error: &QueryError) {
+    pub fn fail(&self, error: &QueryError) {
         fail(&self.counters, &self.entry, error);
     }
 
     /// Takes note that the statement did what it should.
-    pub(in crate::query) fn finish(&self) {
+    pub fn finish(&self) {
         self.entry.end_with(Status::Finished);
     }
 }
@@ -121,12 +121,12 @@ impl Listed {
 /// A statement while it is prepared: it runs, but is counted and logged only if it ends with that. Else that is for who executes
 /// it, as often as that is.
 #[derive(Debug)]
-pub(in crate::query) struct Preparing {
+pub struct Preparing {
     listed: Listed,
 }
 
 impl Preparing {
-    pub(in crate::query) fn begin(
+    pub fn begin(
         counters: &Arc<Counters>,
         registry: &Arc<Registry>,
         text: &str,
@@ -136,12 +136,12 @@ impl Preparing {
         Self { listed: Listed::begin(counters, registry, text, owner, cancel) }
     }
 
-    pub(in crate::query) fn fail(&self, error: &QueryError) {
+    pub fn fail(&self, error: &QueryError) {
         self.listed.fail(error);
     }
 
     /// It can be executed.
-    pub(in crate::query) fn finish(self) {
+    pub fn finish(self) {
         self.listed.entry.end_with(Status::Prepared);
     }
 }
@@ -156,7 +156,7 @@ impl Drop for Preparing {
 
 /// Takes note of the error that ends a statement. It may repeat a value of many megabytes, of which the log of what ran keeps as
 /// little as of the statement.
-pub(in crate::query) fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
+pub fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
     if entry.end().is_none() {
         counters.failed.fetch_add(1, Ordering::Relaxed);
         let mut message = entry.text.error(error);

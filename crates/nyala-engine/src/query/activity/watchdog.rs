@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_cube::cube::build::now_ms;
-use nyala_cube::live::{Recovery, recoveries};
+use nyala_cube::cube::build::{Builds, now_ms};
+use nyala_cube::live::{LiveStores, Recovery, recoveries};
 use nyala_model::JobEntry;
 
 use super::entry::{Entry, Phase};
-use crate::query::engine::Engine;
+use super::registry::Registry;
+use crate::query::resources::threads::Threads;
 
 /// Looks for each time that something may make no progress.
 const LOOKS: u32 = 10;
@@ -21,18 +22,18 @@ const SHORTEST: Duration = Duration::from_millis(10);
 
 /// Something that runs, and what it is at.
 #[derive(Debug, Clone)]
-pub(in crate::query) struct Stuck {
+pub struct Stuck {
     /// `query`, `build`, `recovery`, or `runtime` for the threads of this process.
-    pub(in crate::query) kind: &'static str,
+    pub kind: &'static str,
     /// Of the query or job; of a recovery, the place of its store among all by name.
-    pub(in crate::query) id: u64,
+    pub id: u64,
     /// Its text, the cube that is built, or the disk store that is opened.
-    pub(in crate::query) what: String,
+    pub what: String,
     /// The operator that is at work, or the phase of a recovery, if that is known.
-    pub(in crate::query) operator: Option<String>,
-    pub(in crate::query) waits_for: Cow<'static, str>,
+    pub operator: Option<String>,
+    pub waits_for: Cow<'static, str>,
     /// For how long it looked the same; how long it has run, if that was not watched.
-    pub(in crate::query) still: Duration,
+    pub still: Duration,
 }
 
 /// What something looked like, and since when.
@@ -42,15 +43,21 @@ struct Look {
     reported: bool,
 }
 
-/// Looks until the engine is gone. Nothing is stuck before it looked the same for `after`.
-pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
+/// Everything that the watchdog looks at.
+pub struct Watched {
+    pub registry: Arc<Registry>,
+    pub builds: Arc<Builds>,
+    pub stores: Arc<LiveStores>,
+}
+
+/// Looks for as long as there are statements to look at. Nothing is stuck before it looked the same for `after`.
+pub async fn watch(watched: Watched, after: Duration) {
     let every = (after / LOOKS).max(SHORTEST);
     let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();
     loop {
         tokio::time::sleep(every).await;
-        let Some(engine) = engine.upgrade() else { return };
-        let (queries, builds) = (engine.registry.running(), engine.build_progress());
-        let recoveries = recoveries(engine.live());
+        let (queries, builds) = (watched.registry.running(), watched.builds.entries());
+        let recoveries = recoveries(&watched.stores);
         let built = builds.iter().fold(0_u64, |sum, job| sum.wrapping_add(sign_of_build(job)));
         let signs = queries.iter().map(|entry| (("query", entry.id), sign_of(entry, built)));
         let signs = signs.chain(builds.iter().map(|job| (("build", job.id.0), sign_of_build(job))));
@@ -78,13 +85,13 @@ pub(in crate::query) async fn watch(engine: Weak<Engine>, after: Duration) {
             stuck.push(found);
         }
         stuck.sort_by_key(|stuck| std::cmp::Reverse(stuck.still));
-        engine.registry.set_stuck(stuck);
+        watched.registry.set_stuck(stuck);
     }
 }
 
 /// Everything that runs at this moment: statements, builds, and how busy the threads for them are.
-pub(in crate::query) fn tasks(engine: &Engine) -> Vec<Stuck> {
-    let runtimes = engine.threads.runtimes().into_iter().enumerate().map(|(id, (name, handle))| {
+pub fn tasks(watched: &Watched, threads: &Threads) -> Vec<Stuck> {
+    let runtimes = threads.runtimes().into_iter().enumerate().map(|(id, (name, handle))| {
         let metrics = handle.metrics();
         let (tasks, queued) = (metrics.num_alive_tasks(), metrics.global_queue_depth());
         Stuck {
@@ -96,14 +103,14 @@ pub(in crate::query) fn tasks(engine: &Engine) -> Vec<Stuck> {
             still: Duration::ZERO,
         }
     });
-    let queries = engine.registry.running();
+    let queries = watched.registry.running();
     let queries = queries.iter().map(|entry| describe(entry, entry.begun.elapsed()));
     let now = now_ms();
-    let builds = engine.build_progress();
+    let builds = watched.builds.entries();
     let builds = builds
         .iter()
         .map(|job| describe_build(job, Duration::from_millis(now.saturating_sub(job.started_at_ms))));
-    let recoveries = recoveries(engine.live());
+    let recoveries = recoveries(&watched.stores);
     let recoveries = recoveries.iter().map(|store| describe_recovery(store, store.took));
     runtimes.chain(queries).chain(builds).chain(recoveries).collect()
 }

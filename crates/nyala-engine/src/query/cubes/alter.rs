@@ -2,38 +2,66 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::Change;
 use nyala_cube::cube::alter;
 use nyala_cube::cube::build::{retire, retire_files};
 use nyala_model::{CubeEntry, CuboidEntry};
 use nyala_sql::error::{QueryError, Result};
-use nyala_sql::statement::AlterCube;
+use nyala_sql::statement::{AlterAction, AlterCube};
 
 use super::build::{busy, find};
 use super::upkeep::drop_outdated;
 use crate::query::answer::{Answer, Completion};
-use crate::query::ddl::name_of;
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
 use crate::query::engine::Engine;
-use crate::query::run::handed_over;
-use crate::session::Settings;
+use crate::query::execution::Execution;
+
+/// `ALTER CUBE`.
+pub struct Alter<'s>(pub &'s AlterCube);
+
+impl Command for Alter<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        let cube = caller.name(&self.0.name)?;
+        caller.may_create(cube.clone())?;
+        // Additions reveal values of the rows: cuboids count them, and builds fail for some.
+        match caller.catalog.cubes.get(&cube).filter(|_| self.0.actions.iter().any(adds)) {
+            Some(cube) => caller.may_select(&cube.definition.sources),
+            None => Ok(()),
+        }
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
+}
+
+fn adds(action: &AlterAction) -> bool {
+    match action {
+        AlterAction::AddDimension(..) | AlterAction::AddMeasure(_) | AlterAction::AddGroupingSet(_) => true,
+        AlterAction::DropDimension(_)
+        | AlterAction::DropMeasure(_)
+        | AlterAction::DropGroupingSet(_)
+        | AlterAction::Set(_) => false,
+    }
+}
 
 /// Changes a cube between builds. Running queries go on with the cube they saw.
-pub(in crate::query) async fn run(
-    engine: &Arc<Engine>,
-    statement: &AlterCube,
-    settings: &Settings,
-) -> Result<Answer> {
-    let name = name_of(&statement.name, settings.schema())?;
-    let _taken = engine.builds.take(&name).ok_or_else(|| busy(&name))?;
+async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> {
+    let (engine, settings) = (execution.engine(), &execution.settings);
+    let name = execution.name(&statement.name)?;
+    let _taken = engine.building.jobs.take(&name).ok_or_else(|| busy(&name))?;
     let cube = find(engine, &name)?;
-    let context = engine.context();
-    let (state, limits) = (context.state(settings), *engine.limits());
+    let context = engine.snapshots.current();
+    let (state, limits) = (context.state(settings), *engine.snapshots.limits());
     let (planned, actions) = (Arc::clone(&cube), statement.actions.clone());
     let work = async move {
         let compiled = planned.compiled.as_ref().map_err(QueryError::internal)?;
         alter(&planned.entry, compiled, &actions, &state, &limits).await
     };
-    let alteration = engine.threads.plan(work).await?;
+    let alteration = engine.runtime.threads.plan(work).await?;
     let change = Change::AlterCube {
         cube: cube.entry.id,
         definition: Box::new(alteration.definition),
@@ -41,13 +69,13 @@ pub(in crate::query) async fn run(
         moves: alteration.moves,
     };
     let altered = async {
-        let after = engine.catalog().commit(change).await?.snapshot;
-        engine.refresh().await?;
+        let after = engine.snapshots.catalog().commit(change).await?.snapshot;
+        engine.snapshots.refresh().await?;
         give_back(engine, &cube.entry, after.cubes.get(&name));
         Ok::<_, QueryError>(())
     };
     // Made even if the statement stops waiting.
-    handed_over(altered).await?;
+    execution.deadline.changes.hand_over(altered).await?;
     drop_outdated(engine, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }
@@ -58,11 +86,11 @@ fn give_back(engine: &Engine, before: &CubeEntry, after: Option<&Arc<CubeEntry>>
         let folder = engine.data_dir.join(&segment.location);
         let kept = after.and_then(|cube| cube.segments.iter().find(|other| other.id == segment.id));
         let Some(kept) = kept else {
-            retire(folder, &engine.background);
+            retire(folder, &engine.runtime.background);
             continue;
         };
         let needed = |cuboid: &CuboidEntry| kept.cuboids.iter().any(|other| other.files == cuboid.files);
         let dropped: Vec<CuboidEntry> = segment.cuboids.iter().filter(|c| !needed(c)).cloned().collect();
-        retire_files(folder, &dropped, &engine.background);
+        retire_files(folder, &dropped, &engine.runtime.background);
     }
 }

@@ -4,17 +4,38 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
-use nyala_model::{CubeEntry, DimensionSet, QualifiedName, QueryHistoryEntry, SegmentState};
+use datafusion::sql::sqlparser::ast::ObjectName;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_model::{CubeEntry, DimensionSet, QueryHistoryEntry, SegmentState};
 use nyala_sql::error::Result;
 
 use super::segments::missing_cube;
-use crate::query::activity::Running;
 use crate::query::answer::Answer;
-use crate::query::engine::Engine;
-use crate::query::show::{answer, number, numbers, text, texts, time, times};
+use crate::query::authorize::Caller;
+use crate::query::columns::{number, numbers, text, texts, time, times};
+use crate::query::command::Command;
+use crate::query::execution::Execution;
+
+/// `ANALYZE CUBE`.
+pub struct Analyze<'s>(pub &'s ObjectName);
+
+impl Command for Analyze<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(schema())
+    }
+
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.may_build(caller.name(self.0)?)
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
+}
 
 /// Columns of the answer.
-pub(in crate::query) fn schema() -> SchemaRef {
+fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("cuboid"),
         number("rows"),
@@ -34,10 +55,11 @@ struct Row {
 }
 
 /// All cuboids by ascending hits, then by descending bytes.
-pub(in crate::query) async fn run(engine: &Engine, name: &QualifiedName, running: Running) -> Result<Answer> {
-    let history = engine.history.entries().await;
-    let context = engine.context();
-    let cube = context.snapshot().cubes.get(name).ok_or_else(|| missing_cube(name))?;
+async fn run(name: &ObjectName, execution: Execution<'_>) -> Result<Answer> {
+    let (engine, name) = (execution.engine(), execution.name(name)?);
+    let history = engine.observed.history.entries().await;
+    let context = engine.snapshots.current();
+    let cube = context.snapshot().cubes.get(&name).ok_or_else(|| missing_cube(&name))?;
     let lattice = cube.definition.lattice();
     let mut rows: Vec<Row> = lattice.sets().iter().map(|set| row(cube, *set, &history)).collect();
     rows.sort_by_key(|row| (row.hits, std::cmp::Reverse(row.bytes)));
@@ -49,7 +71,7 @@ pub(in crate::query) async fn run(engine: &Engine, name: &QualifiedName, running
         times(rows.iter().map(|row| row.last_used_ms)),
         texts(rows.iter().map(|row| (row.hits == 0).then_some("not used"))),
     ];
-    answer(schema(), columns, running)
+    execution.columns(schema(), columns)
 }
 
 fn row(cube: &CubeEntry, set: DimensionSet, history: &[QueryHistoryEntry]) -> Row {

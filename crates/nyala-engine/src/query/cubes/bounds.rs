@@ -16,7 +16,7 @@ use crate::query::engine::Engine;
 use crate::session::Settings;
 
 /// Evaluates FROM and TO.
-pub(in crate::query) async fn bounds(
+pub async fn bounds(
     engine: &Engine,
     range: Option<(SqlExpr, SqlExpr)>,
     cube: &ReadyCube,
@@ -27,12 +27,12 @@ pub(in crate::query) async fn bounds(
         // Any range will do: `wanted` refuses it without a partition column.
         return Ok(Some(KeyRange { from: 0, to: 0 }));
     };
-    let state = engine.context().state(settings);
+    let state = engine.snapshots.current().state(settings);
     let work = async move {
         let (from, to) = (bound(from, &column, &state)?, bound(to, &column, &state)?);
         Ok(Some(KeyRange { from, to }))
     };
-    engine.threads.plan(work).await
+    engine.runtime.threads.plan(work).await
 }
 
 fn bound(written: SqlExpr, column: &PartitionColumn, state: &SessionState) -> Result<i64> {

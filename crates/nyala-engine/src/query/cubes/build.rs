@@ -5,6 +5,8 @@ use std::sync::Arc;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
 use nyala_cube::cube::{ReadyCube, live_tables};
 use nyala_cube::live::Pins;
@@ -15,10 +17,13 @@ use nyala_sql::statement::{BuildAction, BuildCube};
 use tokio::sync::Mutex;
 
 use super::bounds::bounds;
-use super::job::begin;
+use super::jobs::begin;
 use super::maker::Maker;
 use crate::query::answer::{Answer, Completion};
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
 use crate::query::engine::Engine;
+use crate::query::execution::Execution;
 use crate::query::resources::task::Task;
 use crate::session::{Settings, SnapshotContext};
 
@@ -42,40 +47,51 @@ fn range_of_all(works: &[Work]) -> SegmentRange {
 }
 
 /// A request to build a cube.
-pub(in crate::query) struct Wish {
-    pub(in crate::query) name: QualifiedName,
-    pub(in crate::query) kind: JobKind,
-    pub(in crate::query) range: Option<(SqlExpr, SqlExpr)>,
+pub struct Wish {
+    pub name: QualifiedName,
+    pub kind: JobKind,
+    pub range: Option<(SqlExpr, SqlExpr)>,
+}
+
+/// `BUILD CUBE`, `REFRESH CUBE` or `MERGE CUBE`.
+pub struct Build<'s>(pub &'s BuildCube);
+
+impl Command for Build<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.may_build(caller.name(&self.0.name)?)
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
 }
 
 /// Makes segments and publishes each once it is complete. Cancelling the statement cancels the build;
 /// segments published before stay.
-pub(in crate::query) async fn run(
-    engine: &Arc<Engine>,
-    statement: &BuildCube,
-    name: QualifiedName,
-    settings: &Settings,
-) -> Result<Answer> {
+async fn run(statement: &BuildCube, execution: Execution<'_>) -> Result<Answer> {
+    let name = execution.name(&statement.name)?;
+    execution.running.entry().waits_for_build();
     let (kind, tag) = match statement.action {
         BuildAction::Build => (JobKind::Build, "BUILD CUBE"),
         BuildAction::Refresh => (JobKind::Refresh, "REFRESH CUBE"),
         // libpq reads the word after MERGE in a tag as a number of rows.
         BuildAction::Merge => (JobKind::Merge, "BUILD CUBE"),
     };
-    run_job(engine, Wish { name, kind, range: statement.range.clone() }, settings).await?;
+    let wish = Wish { name, kind, range: statement.range.clone() };
+    run_job(execution.engine(), wish, &execution.settings).await?;
     Ok(Completion::of(tag))
 }
 
 /// Runs a job to its end, if there is work.
-pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
+pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> Result<()> {
     let name = &wish.name;
     check_idle(engine, name)?;
     let cube = find(engine, name)?;
     engine.check_files(Some(&cube.entry.definition.sources)).await?;
     open(&cube).await?;
     // From here on no other job changes the cube.
-    let taken = engine.builds.take(name).ok_or_else(|| busy(name))?;
-    engine.refresh().await?;
+    let taken = engine.building.jobs.take(name).ok_or_else(|| busy(name))?;
+    engine.snapshots.refresh().await?;
     let cube = find(engine, name)?;
     let pins = Arc::new(Pins::default());
     pin(&cube, &pins).await?;
@@ -94,24 +110,29 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
     }
     let job = begin(engine, &cube, wish.kind, &works).await?;
     let progress = Arc::clone(job.progress());
-    let listed = engine.builds.start(&progress, taken);
+    let listed = engine.building.jobs.start(&progress, taken);
     // Cells are the same for all sessions, so the settings of the building session do not count.
-    let usual = Settings::new(engine.context().default_options(), &engine.query_config);
+    let usual = engine.default_settings();
     let context = BuildContext {
-        state: build_state(engine, (&engine.build_runtime, &pins), engine.build_config.batch_rows, &usual),
+        state: build_state(
+            engine,
+            (&engine.building.runtime, &pins),
+            engine.building.config.batch_rows,
+            &usual,
+        ),
         frugal: frugal_state(engine, &pins, &usual),
-        catalog: Arc::clone(engine.catalog()),
-        store: engine.stores().data()?,
+        catalog: Arc::clone(engine.snapshots.catalog()),
+        store: engine.snapshots.stores().data()?,
         data_dir: engine.data_dir.clone(),
-        config: engine.build_config.clone(),
-        background: engine.background.clone(),
+        config: engine.building.config.clone(),
+        background: engine.runtime.background.clone(),
         progress: Arc::clone(&progress),
     };
     let left = LeftSegments {
         cube: name.clone(),
-        catalog: Arc::clone(engine.catalog()),
+        catalog: Arc::clone(engine.snapshots.catalog()),
         data_dir: engine.data_dir.clone(),
-        background: engine.background.clone(),
+        background: engine.runtime.background.clone(),
     };
     let range = range_of_all(&works);
     let maker =
@@ -122,7 +143,7 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
         let _left = left;
         maker.make_all(works).await
     };
-    let mut work = Task::spawn(&engine.threads, Scope::new(Arc::default()), work);
+    let mut work = Task::spawn(&engine.runtime.threads, Scope::new(Arc::default()), work);
     let outcome = tokio::select! {
         biased;
         () = progress.cancelled() => {
@@ -136,16 +157,16 @@ pub(in crate::query) async fn run_job(engine: &Arc<Engine>, wish: Wish, settings
     outcome
 }
 
-pub(in crate::query) fn busy(name: &QualifiedName) -> QueryError {
+pub fn busy(name: &QualifiedName) -> QueryError {
     QueryError::new(ErrorKind::InUse, format!("cube `{name}` is being built or altered already"))
         .hint("wait for that build, or end it with CANCEL JOB; SHOW JOBS tells how far it is")
 }
 
-pub(in crate::query) fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
-    find_in(&engine.context(), name)
+pub fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+    find_in(&engine.snapshots.current(), name)
 }
 
-pub(in crate::query) fn find_in(context: &SnapshotContext, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
+pub fn find_in(context: &SnapshotContext, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
     let snapshot = context.snapshot();
     let entry = snapshot.cubes.get(name).ok_or_else(|| missing(name, snapshot))?;
     let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
@@ -169,7 +190,7 @@ async fn persist(cube: &ReadyCube) -> Result<()> {
 }
 
 /// Pins the versions of a cube's live tables, once their stores are open.
-pub(in crate::query) async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
+pub async fn pin(cube: &ReadyCube, pins: &Pins) -> Result<()> {
     open(cube).await?;
     let Ok(compiled) = &cube.compiled else { return Ok(()) };
     for table in live_tables(compiled) {
@@ -200,7 +221,7 @@ fn build_state(
     batch_rows: usize,
     settings: &Settings,
 ) -> SessionState {
-    let state = engine.context().state(settings);
+    let state = engine.snapshots.current().state(settings);
     let mut state =
         SessionStateBuilder::new_from_existing(state).with_runtime_env(Arc::clone(runtime)).build();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
@@ -211,7 +232,7 @@ fn build_state(
 /// State for builds that ran out of memory: one partition, because each takes memory of its own.
 fn frugal_state(engine: &Engine, pins: &Arc<Pins>, settings: &Settings) -> SessionState {
     let batch_rows = engine.query_config.batch_rows;
-    let mut state = build_state(engine, (&engine.frugal_runtime, pins), batch_rows, settings);
+    let mut state = build_state(engine, (&engine.building.frugal_runtime, pins), batch_rows, settings);
     *state.config_mut() = state.config().clone().with_target_partitions(1);
     state
 }

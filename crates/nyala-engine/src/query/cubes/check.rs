@@ -9,6 +9,7 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
+use datafusion::sql::sqlparser::ast::ObjectName;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
 use nyala_cube::cube::{CubeIndex, Dice, ReadyCube, Report, Routing, Trial, Trials, rewrite, show_damage};
@@ -21,12 +22,14 @@ use object_store::path::Path;
 
 use super::build::pin;
 use super::segments::missing_cube;
-use crate::query::activity::Running;
 use crate::query::answer::Answer;
+use crate::query::authorize::Caller;
+use crate::query::columns::{number, numbers, text, texts};
+use crate::query::command::Command;
 use crate::query::engine::Engine;
-use crate::query::planning::simplify_context;
+use crate::query::execution::Execution;
+use crate::query::plan::physical::simplify_context;
 use crate::query::resources::task::Task;
-use crate::query::show::{answer, number, numbers, text, texts};
 use crate::session::Settings;
 
 /// Queries compared by default.
@@ -37,8 +40,35 @@ const FILES_AT_ONCE: usize = 8;
 /// the order of their terms.
 const TOLERANCE: f64 = 1e-9;
 
+/// `CHECK CUBE`.
+pub struct Check<'s> {
+    pub name: &'s ObjectName,
+    /// Random queries that are compared.
+    pub sample: Option<u64>,
+}
+
+impl Command for Check<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(schema())
+    }
+
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        let cube = caller.name(self.name)?;
+        caller.may_build(cube.clone())?;
+        // The answer shows the values that differ.
+        match caller.catalog.cubes.get(&cube) {
+            Some(cube) => caller.may_select(&cube.definition.sources),
+            None => Ok(()),
+        }
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self, execution).boxed()
+    }
+}
+
 /// Columns of the answer.
-pub(in crate::query) fn schema() -> SchemaRef {
+fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("check"),
         number("segment"),
@@ -68,13 +98,8 @@ impl Finding {
 }
 
 /// Checks files, then freshness, then answers.
-pub(in crate::query) async fn run(
-    engine: &Arc<Engine>,
-    name: &QualifiedName,
-    sample: Option<u64>,
-    settings: &Settings,
-    running: Running,
-) -> Result<Answer> {
+async fn run(statement: &Check<'_>, execution: Execution<'_>) -> Result<Answer> {
+    let (engine, name) = (execution.engine(), &execution.name(statement.name)?);
     let mut findings = Vec::new();
     let cube = find(engine, name)?;
     // A table that cannot be listed is a finding, not the end of the check.
@@ -93,13 +118,13 @@ pub(in crate::query) async fn run(
     // Without the segments that were found damaged just now.
     let cube = find(engine, name)?.at(&pins);
     findings.extend(sources(&cube));
-    let runner = Runner { engine, settings, pins, scope: running.scope() };
-    findings.extend(runner.answers(&cube, sample.unwrap_or(DEFAULT_SAMPLE)).await?);
-    show(&findings, running)
+    let runner = Runner { engine, settings: &execution.settings, pins, scope: execution.running.scope() };
+    findings.extend(runner.answers(&cube, statement.sample.unwrap_or(DEFAULT_SAMPLE)).await?);
+    execution.columns(schema(), columns(&findings))
 }
 
 fn find(engine: &Engine, name: &QualifiedName) -> Result<Arc<ReadyCube>> {
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let entry = context.snapshot().cubes.get(name).ok_or_else(|| missing_cube(name))?;
     let cube = context.cubes().find(entry).ok_or_else(|| QueryError::internal("a cube was not opened"))?;
     Ok(Arc::clone(cube))
@@ -111,7 +136,7 @@ fn ready(cube: &ReadyCube) -> impl Iterator<Item = &SegmentEntry> {
 
 /// Checks the files of all complete segments: one line a bad file, or else one for the segment.
 async fn files(engine: &Engine, cube: &ReadyCube) -> Result<Vec<Finding>> {
-    let store = engine.stores().data()?;
+    let store = engine.snapshots.stores().data()?;
     let mut findings = Vec::new();
     for segment in cube.entry.segments.iter().filter(|segment| segment.state != SegmentState::Building) {
         let all: Vec<_> =
@@ -153,7 +178,7 @@ async fn check(engine: &Engine, file: &StoredFile) -> (Option<&'static str>, Str
     };
     let result = match &damage {
         Damage::Found(reason) => {
-            engine.damage_reports().report(file.path(), reason).await;
+            engine.building.damage.report(file.path(), reason).await;
             "damaged"
         }
         Damage::Unreadable(_) => "unreadable",
@@ -197,9 +222,10 @@ impl Runner<'_> {
             return Ok(Vec::new());
         }
         let (engine, settings) = (self.engine, self.settings);
-        let (state, limits) = (engine.context().state(settings), *engine.limits());
+        let (state, limits) = (engine.snapshots.current().state(settings), *engine.snapshots.limits());
         let own = Arc::clone(cube);
-        let trials = engine.threads.plan(async move { Trials::of(own, &state, &limits).await }).await?;
+        let trials =
+            engine.runtime.threads.plan(async move { Trials::of(own, &state, &limits).await }).await?;
         pairs.retain(|(_, cuboid)| trials.can_compare(cuboid));
         if pairs.is_empty() {
             let detail = "every measure is an estimate that is not the same each time";
@@ -253,7 +279,7 @@ impl Runner<'_> {
 
     /// Runs `plan`, from the trial's cuboid if there is one.
     async fn rows(&self, plan: LogicalPlan, trial: Option<&Trial>) -> Result<(Vec<RecordBatch>, Report)> {
-        let mut state = self.engine.context().state(self.settings);
+        let mut state = self.engine.snapshots.current().state(self.settings);
         let pins = Arc::clone(&self.pins);
         state.config_mut().set_extension(Arc::clone(&pins));
         let task = state.task_ctx();
@@ -270,9 +296,9 @@ impl Runner<'_> {
             let plan = state.optimizer().optimize(plan, &state, |_, _| {})?;
             Ok((state.query_planner().create_physical_plan(&plan, &state).await?, report))
         };
-        let (plan, report) = self.engine.threads.plan(work).await?;
+        let (plan, report) = self.engine.runtime.threads.plan(work).await?;
         let work = async move { Ok(collect(plan, task).await?) };
-        Ok((Task::spawn(&self.engine.threads, self.scope.clone(), work).join().await?, report))
+        Ok((Task::spawn(&self.engine.runtime.threads, self.scope.clone(), work).join().await?, report))
     }
 }
 
@@ -346,15 +372,14 @@ fn float(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-fn show(findings: &[Finding], running: Running) -> Result<Answer> {
-    let columns: Vec<ArrayRef> = vec![
+fn columns(findings: &[Finding]) -> Vec<ArrayRef> {
+    vec![
         texts(findings.iter().map(|found| Some(found.check))),
         numbers(findings.iter().map(|found| found.segment)),
         texts(findings.iter().map(|found| found.cuboid.as_deref())),
         texts(findings.iter().map(|found| Some(found.result))),
         texts(findings.iter().map(|found| Some(found.detail.as_str()))),
-    ];
-    answer(schema(), columns, running)
+    ]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Takes segments with a damaged file out of use: a task of the engine records damage that scans find.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use nyala_catalog::Change;
 use nyala_cube::scan::FoundDamage;
@@ -8,25 +8,13 @@ use nyala_model::{CatalogSnapshot, CubeEntry, SegmentDamage, SegmentEntry, Segme
 use nyala_sql::error::Result;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::query::engine::Engine;
+use crate::query::snapshots::Snapshots;
 
-/// Records reported damage until the engine is gone.
-pub(in crate::query) fn watch(engine: &Arc<Engine>, found: UnboundedReceiver<FoundDamage>) {
-    engine.threads.execution().spawn(record_for_ever(Arc::downgrade(engine), engine.stopping.clone(), found));
-}
-
-async fn record_for_ever(
-    engine: Weak<Engine>,
-    stopping: tokio_util::sync::CancellationToken,
-    mut found: UnboundedReceiver<FoundDamage>,
-) {
-    loop {
-        let next = tokio::select! {
-            () = stopping.cancelled() => return,
-            next = found.recv() => next,
-        };
-        let (Some(found), Some(engine)) = (next, engine.upgrade()) else { return };
-        if let Err(error) = record(&engine, &found).await {
+/// Records reported damage for as long as statements may begin.
+pub async fn record_all(snapshots: Weak<Snapshots>, mut found: UnboundedReceiver<FoundDamage>) {
+    while let Some(found) = found.recv().await {
+        let Some(snapshots) = snapshots.upgrade() else { return };
+        if let Err(error) = record(&snapshots, &found).await {
             tracing::error!(file = found.path, %error, "a segment with a damaged file cannot be taken out of use");
         }
         // The scan may have been given up meanwhile.
@@ -35,8 +23,8 @@ async fn record_for_ever(
 }
 
 /// From here on new statements do not use the segment. Its files stay until another segment replaces it.
-async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
-    let snapshot = engine.catalog().snapshot();
+async fn record(snapshots: &Snapshots, found: &FoundDamage) -> Result<()> {
+    let snapshot = snapshots.catalog().snapshot();
     let Some((cube, segment, file)) = owner(&snapshot, &found.path) else {
         tracing::warn!(
             file = found.path,
@@ -53,8 +41,8 @@ async fn record(engine: &Engine, found: &FoundDamage) -> Result<()> {
         "a cuboid file is damaged; its segment answers nothing until it is built again",
     );
     let damage = SegmentDamage { file: file.to_owned(), reason: found.reason.clone() };
-    engine.catalog().commit(Change::MarkDamaged { segment: segment.id, damage }).await?;
-    engine.refresh().await
+    snapshots.catalog().commit(Change::MarkDamaged { segment: segment.id, damage }).await?;
+    snapshots.refresh().await
 }
 
 /// The cube and segment of a file, and the file's name within the segment's folder.

@@ -24,21 +24,21 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(125);
 
 /// Makes the segments of one job.
-pub(in crate::query) struct Maker {
-    pub(in crate::query) engine: Arc<Engine>,
-    pub(in crate::query) name: QualifiedName,
-    pub(in crate::query) context: BuildContext,
+pub struct Maker {
+    pub engine: Arc<Engine>,
+    pub name: QualifiedName,
+    pub context: BuildContext,
     /// The versions of live tables that the whole job reads.
-    pub(in crate::query) pins: Arc<Pins>,
+    pub pins: Arc<Pins>,
     /// Contains the range of every segment to build.
-    pub(in crate::query) range: SegmentRange,
+    pub range: SegmentRange,
     /// Facts about these rows, and the files that held the rows then.
-    pub(in crate::query) survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
+    pub survey: Mutex<Option<(Vec<SourceFiles>, Arc<Survey>)>>,
 }
 
 impl Maker {
     /// The current cube, over the pinned versions of live tables.
-    pub(in crate::query) fn cube(&self) -> Result<Arc<ReadyCube>> {
+    pub fn cube(&self) -> Result<Arc<ReadyCube>> {
         Ok(find(&self.engine, &self.name)?.at(&self.pins))
     }
 
@@ -63,7 +63,7 @@ impl Maker {
     /// version is read, which does not change.
     async fn check_unchanged(&self, cube: &ReadyCube, wanted: &WantedSegment) -> Result<()> {
         self.engine.check_files(Some(&cube.entry.definition.sources)).await?;
-        let now = self.sources(&self.engine.context(), cube, wanted.range)?;
+        let now = self.sources(&self.engine.snapshots.current(), cube, wanted.range)?;
         let mut files = now.iter().filter(|source| source.live.is_none());
         if let Some(changed) = files.find(|files| !wanted.sources.contains(files)) {
             let message = format!("files of table `{}` changed while the segment was built", changed.table);
@@ -74,7 +74,7 @@ impl Maker {
 
     /// Facts about all rows of the job, found once unless their files change.
     async fn surveyed(&self, cube: &ReadyCube) -> Result<Arc<Survey>> {
-        let now = self.sources(&self.engine.context(), cube, self.range)?;
+        let now = self.sources(&self.engine.snapshots.current(), cube, self.range)?;
         let mut known = self.survey.lock().await;
         if let Some((files, survey)) = known.as_ref()
             && *files == now
@@ -87,7 +87,7 @@ impl Maker {
     }
 
     /// Makes the segments in turn, then applies retention and merges.
-    pub(in crate::query) async fn make_all(&self, works: Vec<Work>) -> Result<()> {
+    pub async fn make_all(&self, works: Vec<Work>) -> Result<()> {
         for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
             for work in group {
@@ -128,7 +128,7 @@ impl Maker {
     }
 
     async fn read_together(&self, group: &[Work]) -> Result<Option<Vec<RangeFacts>>> {
-        let context = self.engine.context();
+        let context = self.engine.snapshots.current();
         let cube = find_in(&context, &self.name)?.at(&self.pins);
         let revision = cube.entry.definition.revision;
         let mut wanted = Vec::new();
@@ -143,12 +143,12 @@ impl Maker {
     }
 
     /// Makes one segment. Transient errors are retried.
-    pub(in crate::query) async fn make(&self, work: &Work) -> Result<()> {
+    pub async fn make(&self, work: &Work) -> Result<()> {
         self.make_one(work, None).await
     }
 
     async fn make_one(&self, work: &Work, known: Option<&RangeFacts>) -> Result<()> {
-        let retries = self.engine.build_config.retries;
+        let retries = self.engine.building.config.retries;
         let mut dice = Dice::rolled();
         for attempt in 0.. {
             let mark = self.context.progress.mark();
@@ -158,7 +158,7 @@ impl Maker {
                     tracing::warn!(cube = %self.name, %error, ?wait, "a build failed for the moment");
                     self.context.progress.retry(mark, &error);
                     tokio::time::sleep(wait).await;
-                    self.engine.refresh().await?;
+                    self.engine.snapshots.refresh().await?;
                 }
                 outcome => return outcome,
             }
@@ -173,7 +173,7 @@ impl Maker {
         again: bool,
     ) -> Result<()> {
         // The cube and the recorded sources must come from the same listing of files.
-        let context = self.engine.context();
+        let context = self.engine.snapshots.current();
         let cube = find_in(&context, &self.name)?.at(&self.pins);
         let range = work.range();
         let revision = cube.entry.definition.revision;
@@ -192,7 +192,7 @@ impl Maker {
             }
             made => made,
         }?;
-        self.engine.refresh().await
+        self.engine.snapshots.refresh().await
     }
 
     async fn carry_out(

@@ -7,21 +7,41 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::{Advice, advise, quoted, stars};
 use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{RecommendFor, StatementLimits, folded};
 
-use crate::query::activity::Running;
 use crate::query::answer::Answer;
-use crate::query::ddl::name_of;
-use crate::query::engine::Engine;
+use crate::query::authorize::Caller;
+use crate::query::columns::{number, numbers, text, texts};
+use crate::query::command::Command;
+use crate::query::execution::Execution;
+use crate::query::names::name_of;
 use crate::query::resources::task::Task;
-use crate::query::show::{answer, number, numbers, text, texts};
-use crate::session::Settings;
+
+/// `RECOMMEND CUBE`.
+pub struct Recommend<'s>(pub &'s RecommendFor);
+
+impl Command for Recommend<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(schema())
+    }
+
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        // It shows the queries of other sessions.
+        caller.require_superuser("a recommendation from the query history")
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
+}
 
 /// Columns of the answer.
-pub(in crate::query) fn schema() -> SchemaRef {
+fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("statement"),
         number("queries"),
@@ -41,24 +61,20 @@ enum Line {
 }
 
 /// Reads the history and samples of the tables; changes nothing.
-pub(in crate::query) async fn run(
-    engine: &Arc<Engine>,
-    wish: &RecommendFor,
-    settings: &Settings,
-    running: Running,
-) -> Result<Answer> {
-    let history = engine.history.entries().await;
-    let context = engine.context();
+async fn run(wish: &RecommendFor, execution: Execution<'_>) -> Result<Answer> {
+    let (engine, settings) = (execution.engine(), &execution.settings);
+    let history = engine.observed.history.entries().await;
+    let context = engine.snapshots.current();
     let snapshot = Arc::clone(context.snapshot());
     let wanted = scope(wish, &snapshot, settings.schema())?;
     let history: Vec<QueryHistoryEntry> =
         history.into_iter().filter(|entry| wanted(entry) && exists(entry, &snapshot)).collect();
     let total_us: u64 = history.iter().map(|entry| entry.total_us).sum();
     let open = history.into_iter().filter(|entry| !is_served(entry, &snapshot)).collect();
-    let (state, limits) = (context.state(settings), *engine.limits());
+    let (state, limits) = (context.state(settings), *engine.snapshots.limits());
     let work = async move { lines(open, &snapshot, &state, &limits).await };
-    let lines = Task::spawn(&engine.threads, running.scope(), work).join().await?;
-    show(&lines, total_us, running)
+    let lines = Task::spawn(&engine.runtime.threads, execution.running.scope(), work).join().await?;
+    execution.columns(schema(), columns(&lines, total_us))
 }
 
 type Filter = Box<dyn Fn(&QueryHistoryEntry) -> bool + Send>;
@@ -164,7 +180,7 @@ fn free_name(fact: &QualifiedName, snapshot: &CatalogSnapshot, taken: &mut BTree
     format!("{}.{}", quoted(&fact.schema), quoted(&name))
 }
 
-fn show(lines: &[Line], total_us: u64, running: Running) -> Result<Answer> {
+fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
     let advice = |line: &Line, of: fn(&Advice) -> u64| match line {
         Line::Cube { advice, .. } => Some(of(advice)),
         Line::Unserved { .. } => None,
@@ -175,7 +191,7 @@ fn show(lines: &[Line], total_us: u64, running: Running) -> Result<Answer> {
         let took: u64 = entries_of(line).iter().map(|entry| entry.total_us).sum();
         Some(took as f64 / total_us.max(1) as f64)
     });
-    let columns: Vec<ArrayRef> = vec![
+    vec![
         texts(lines.iter().map(|line| match line {
             Line::Cube { statement, .. } => Some(statement.as_str()),
             Line::Unserved { .. } => None,
@@ -190,8 +206,7 @@ fn show(lines: &[Line], total_us: u64, running: Running) -> Result<Answer> {
             Line::Cube { .. } => None,
             Line::Unserved { reason, .. } => Some(reason.as_str()),
         })),
-    ];
-    answer(schema(), columns, running)
+    ]
 }
 
 fn entries_of(line: &Line) -> &[QueryHistoryEntry] {

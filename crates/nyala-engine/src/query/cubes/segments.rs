@@ -6,6 +6,9 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::{Coverage, show_range};
 use nyala_cube::live::Pins;
 use nyala_model::{
@@ -13,11 +16,65 @@ use nyala_model::{
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use crate::query::answer::Answer;
+use crate::query::authorize::Caller;
+use crate::query::columns::{batch, number, numbers, text, texts, time, times};
+use crate::query::command::Command;
 use crate::query::engine::Engine;
-use crate::query::show::{batch, number, numbers, text, texts, time, times};
+use crate::query::execution::Execution;
+
+/// `SHOW SEGMENTS`.
+pub struct ShowSegments<'s> {
+    /// All cubes without a name.
+    pub cube: Option<&'s ObjectName>,
+}
+
+impl Command for ShowSegments<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(schema())
+    }
+
+    fn authorize(&self, _: &Caller<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let cube = self.cube.map(|name| execution.name(name)).transpose()?;
+            let rows = segments(execution.engine(), cube.as_ref())?;
+            Ok(execution.rows(rows))
+        }
+        .boxed()
+    }
+}
+
+/// `SHOW CUBOIDS`.
+pub struct ShowCuboids<'s> {
+    /// All cubes without a name.
+    pub cube: Option<&'s ObjectName>,
+}
+
+impl Command for ShowCuboids<'_> {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(cuboids_schema())
+    }
+
+    fn authorize(&self, _: &Caller<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let cube = self.cube.map(|name| execution.name(name)).transpose()?;
+            let rows = cuboids(execution.engine(), cube.as_ref())?;
+            Ok(execution.rows(rows))
+        }
+        .boxed()
+    }
+}
 
 /// Columns of `SHOW SEGMENTS`.
-pub(in crate::query) fn schema() -> SchemaRef {
+pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("cube"),
@@ -34,7 +91,7 @@ pub(in crate::query) fn schema() -> SchemaRef {
 }
 
 /// Columns of `SHOW CUBOIDS`.
-pub(in crate::query) fn cuboids_schema() -> SchemaRef {
+pub fn cuboids_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("cube"),
@@ -56,8 +113,8 @@ struct Row<'a> {
 }
 
 /// All segments in the order of ranges, and the holes between them.
-pub(in crate::query) fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
-    let context = engine.context();
+pub fn segments(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+    let context = engine.snapshots.current();
     let mut rows = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
         let coverage = coverage_now(engine, cube);
@@ -84,8 +141,8 @@ pub(in crate::query) fn segments(engine: &Engine, only: Option<&QualifiedName>) 
 }
 
 /// The coverage of a cube for a statement that begins now.
-pub(in crate::query) fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
-    let context = engine.context();
+pub fn coverage_now(engine: &Engine, cube: &CubeEntry) -> Coverage {
+    let context = engine.snapshots.current();
     let found = context.cubes().find(cube).map(|cube| cube.at(&Pins::default()));
     found.map(|cube| cube.coverage.clone()).unwrap_or_default()
 }
@@ -153,8 +210,8 @@ fn holes(cube: &CubeEntry, coverage: &Coverage) -> Vec<SegmentRange> {
 }
 
 /// All cuboids, each summed over the segments that hold it.
-pub(in crate::query) fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
-    let context = engine.context();
+pub fn cuboids(engine: &Engine, only: Option<&QualifiedName>) -> Result<RecordBatch> {
+    let context = engine.snapshots.current();
     let mut rows: Vec<(&CubeEntry, String, [u64; 4])> = Vec::new();
     for cube in chosen(context.snapshot(), only)? {
         let mut totals: BTreeMap<DimensionSet, [u64; 4]> = BTreeMap::new();
@@ -199,7 +256,7 @@ fn chosen<'a>(
     }
 }
 
-pub(in crate::query) fn missing_cube(name: &QualifiedName) -> QueryError {
+pub fn missing_cube(name: &QualifiedName) -> QueryError {
     let message = format!("cube `{name}` does not exist");
     QueryError::new(ErrorKind::UndefinedTable, message).hint("SHOW CUBES lists the cubes")
 }

@@ -10,12 +10,10 @@ use nyala_cube::cube::build::{Work, due_fold_merge, is_due, kept_from, retire};
 use nyala_cube::live::Pins;
 use nyala_model::{CubeId, JobKind, QualifiedName, SegmentEntry, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, Result};
-use tokio_util::sync::CancellationToken;
 
 use super::build::{Wish, find, run_job};
 use super::maker::Maker;
 use crate::query::engine::Engine;
-use crate::session::Settings;
 
 /// Pause after a failed refresh of a cube; after each further failure twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
@@ -25,7 +23,7 @@ const LONGEST_REST: Duration = Duration::from_secs(3600);
 const REST_AFTER_WORK: u32 = 9;
 
 /// Drops outdated segments and merges due ones, as part of the job that built something.
-pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
+pub async fn after_build(maker: &Maker) -> Result<()> {
     drop_outdated(&maker.engine, &maker.name).await?;
     loop {
         let cube = maker.cube()?;
@@ -44,18 +42,18 @@ pub(in crate::query) async fn after_build(maker: &Maker) -> Result<()> {
 }
 
 /// Drops segments older than the cube's retention. Queries read their rows from the tables.
-pub(in crate::query) async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
+pub async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
     let cube = find(engine, name)?;
     let outdated = outdated(&cube);
     for segment in &outdated {
-        engine.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
+        engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
         tracing::info!(cube = %name, segment = segment.id.0, "a segment is older than the cube keeps");
     }
     if !outdated.is_empty() {
-        engine.refresh().await?;
+        engine.snapshots.refresh().await?;
     }
     for segment in outdated {
-        retire(engine.data_dir.join(&segment.location), &engine.background);
+        retire(engine.data_dir.join(&segment.location), &engine.runtime.background);
     }
     Ok(())
 }
@@ -92,19 +90,11 @@ fn due_merge(cube: &ReadyCube) -> Option<Work> {
     (within == due.1.len()).then_some(Work::Merge(SegmentRange::Keys(due.0), due.1))
 }
 
-/// Refreshes cubes with `auto_refresh`, one after the other, until the engine is gone.
-pub(in crate::query) fn watch(engine: &Arc<Engine>, every: Duration) {
-    let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
-    engine.threads.execution().spawn(refresh_for_ever(weak, stopping, every));
-}
-
-async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every: Duration) {
+/// Refreshes cubes with `auto_refresh`, one after the other, for as long as there is an engine.
+pub async fn refresh_for_ever(engine: Weak<Engine>, every: Duration) {
     let mut resting: HashMap<CubeId, Rest> = HashMap::new();
     loop {
-        tokio::select! {
-            () = stopping.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
-        }
+        tokio::time::sleep(every).await;
         let Some(engine) = engine.upgrade() else { return };
         let due = due_refreshes(&engine);
         let now = Instant::now();
@@ -114,13 +104,10 @@ async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, eve
             if resting.get(&id).is_some_and(|rest| rest.until > Instant::now()) {
                 continue;
             }
-            tokio::select! {
-                () = stopping.cancelled() => return,
-                outcome = refresh(&engine, name) => match outcome {
-                    Ok(()) if reads_live => drop(resting.insert(id, Rest::after(begun.elapsed()))),
-                    Ok(()) => drop(resting.remove(&id)),
-                    Err(()) => resting.entry(id).or_default().longer(),
-                }
+            match refresh(&engine, name).await {
+                Ok(()) if reads_live => drop(resting.insert(id, Rest::after(begun.elapsed()))),
+                Ok(()) => drop(resting.remove(&id)),
+                Err(()) => resting.entry(id).or_default().longer(),
             }
         }
     }
@@ -128,7 +115,7 @@ async fn refresh_for_ever(engine: Weak<Engine>, stopping: CancellationToken, eve
 
 /// Cubes to refresh, and whether they read live tables.
 fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName, bool)> {
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let wanting = context.cubes().iter().filter(|cube| cube.entry.definition.options.auto_refresh);
     let due = wanting.filter(|cube| cube.compiled.is_ok() && is_due(&cube.at(&Pins::default())));
     due.map(|cube| (cube.entry.id, cube.entry.name.clone(), cube.reads_live())).collect()
@@ -136,7 +123,7 @@ fn due_refreshes(engine: &Engine) -> Vec<(CubeId, QualifiedName, bool)> {
 
 /// The job and the log have the error; the caller needs only the outcome.
 async fn refresh(engine: &Arc<Engine>, name: QualifiedName) -> Result<(), ()> {
-    let settings = Settings::new(engine.context().default_options(), &engine.query_config);
+    let settings = engine.default_settings();
     let wish = Wish { name: name.clone(), kind: JobKind::AutoRefresh, range: None };
     match run_job(engine, wish, &settings).await {
         // Another statement builds or alters it.

@@ -9,7 +9,7 @@ use nyala_model::{CubeId, CuboidUse, QualifiedName, QueryHistoryEntry, QueryShap
 use super::recording::Event;
 
 /// Shapes that are kept; those asked longest ago are forgotten.
-pub(super) const KEPT: u32 = 1000;
+pub const KEPT: u32 = 1000;
 /// Longest shape that is kept, in bytes. Values that are aggregated belong to it, and may be long lists.
 const SHAPE_BYTES: usize = 32 << 10;
 /// Cuboids that are kept of one shape.
@@ -17,14 +17,14 @@ const CUBOIDS_KEPT: usize = 32;
 
 /// Entries by id, and which of them the catalog does not have.
 #[derive(Debug, Default)]
-pub(super) struct Book {
+pub struct Book {
     entries: HashMap<String, QueryHistoryEntry>,
     changed: HashSet<String>,
 }
 
 /// One aggregation, and what answers it.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub struct Answered {
     id: String,
     shape: QueryShape,
     cube: Option<(CubeId, QualifiedName, Vec<Vec<String>>)>,
@@ -32,7 +32,7 @@ pub(super) struct Answered {
 }
 
 /// One aggregation of a query that ended.
-pub(super) struct Shaped {
+pub struct Shaped {
     answered: Arc<Answered>,
     took_us: u64,
     rows: u64,
@@ -41,7 +41,7 @@ pub(super) struct Shaped {
 
 impl Answered {
     /// None if it has no shape, or too long a one.
-    pub(super) fn of(asked: &Asked) -> Option<Self> {
+    pub fn of(asked: &Asked) -> Option<Self> {
         let shape = shape_of(&asked.block)?;
         let text = serde_json::to_vec(&shape).ok().filter(|text| text.len() <= SHAPE_BYTES)?;
         let id = blake3::hash(&text).to_hex().as_str().get(..32)?.to_owned();
@@ -51,7 +51,7 @@ impl Answered {
 
 impl Book {
     /// The aggregations of a query; those without a shape are left out.
-    pub(super) fn shape(event: &Event) -> Vec<Shaped> {
+    pub fn shape(event: &Event) -> Vec<Shaped> {
         let took_us = u64::try_from(event.took.as_micros()).unwrap_or(u64::MAX);
         let took_us = took_us / event.asked.len().max(1) as u64;
         let answered = event.asked.answered().iter();
@@ -65,11 +65,11 @@ impl Book {
     }
 
     /// What an earlier process left.
-    pub(super) fn load(&mut self, entries: Vec<QueryHistoryEntry>) {
+    pub fn load(&mut self, entries: Vec<QueryHistoryEntry>) {
         self.entries.extend(entries.into_iter().map(|entry| (entry.id.clone(), entry)));
     }
 
-    pub(super) fn add(&mut self, shaped: Vec<Shaped>) {
+    pub fn add(&mut self, shaped: Vec<Shaped>) {
         for one in shaped {
             let answered = Arc::clone(&one.answered);
             if !self.changed.contains(&answered.id) {
@@ -103,19 +103,19 @@ impl Book {
     }
 
     /// Entries that the catalog does not have; the caller stores them.
-    pub(super) fn take_changed(&mut self) -> Vec<QueryHistoryEntry> {
+    pub fn take_changed(&mut self) -> Vec<QueryHistoryEntry> {
         let changed = std::mem::take(&mut self.changed);
         changed.iter().filter_map(|id| self.entries.get(id)).cloned().collect()
     }
 
     /// Storing them has failed.
-    pub(super) fn not_stored(&mut self, entries: &[QueryHistoryEntry]) {
+    pub fn not_stored(&mut self, entries: &[QueryHistoryEntry]) {
         let known = entries.iter().filter(|entry| self.entries.contains_key(&entry.id));
         self.changed.extend(known.map(|entry| entry.id.clone()));
     }
 
     /// All entries, the query asked last first.
-    pub(super) fn entries(&self) -> Vec<QueryHistoryEntry> {
+    pub fn entries(&self) -> Vec<QueryHistoryEntry> {
         let mut entries: Vec<QueryHistoryEntry> = self.entries.values().cloned().collect();
         entries.sort_by(|a, b| b.last_asked_ms.cmp(&a.last_asked_ms).then_with(|| a.id.cmp(&b.id)));
         entries

@@ -11,7 +11,5 @@
 
 mod book;
 mod recording;
-mod show;
 
-pub(super) use recording::{History, Recorded, Recording};
-pub(super) use show::{schema, show};
+pub use recording::{History, Recorded, Recording};

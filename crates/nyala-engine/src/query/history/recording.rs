@@ -26,34 +26,34 @@ const STORED_EVERY: Duration = Duration::from_secs(10);
 
 /// The aggregations of a query, shared by all its runs that follow one plan.
 #[derive(Debug)]
-pub(in crate::query) struct Recorded {
+pub struct Recorded {
     asked: Vec<Asked>,
     /// Made by the task that keeps the book, once for all runs.
     answered: OnceLock<Vec<Arc<Answered>>>,
 }
 
 impl Recorded {
-    pub(in crate::query) fn new(asked: Vec<Asked>) -> Self {
+    pub fn new(asked: Vec<Asked>) -> Self {
         Self { asked, answered: OnceLock::new() }
     }
 
     /// How many there are.
-    pub(in crate::query) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.asked.len()
     }
 
-    pub(super) fn answered(&self) -> &[Arc<Answered>] {
+    pub fn answered(&self) -> &[Arc<Answered>] {
         self.answered.get_or_init(|| self.asked.iter().filter_map(Answered::of).map(Arc::new).collect())
     }
 }
 
 /// One query that ended.
 #[derive(Debug)]
-pub(super) struct Event {
-    pub(super) asked: Arc<Recorded>,
-    pub(super) took: Duration,
-    pub(super) rows: u64,
-    pub(super) at_ms: u64,
+pub struct Event {
+    pub asked: Arc<Recorded>,
+    pub took: Duration,
+    pub rows: u64,
+    pub at_ms: u64,
 }
 
 /// Queries that ended and are not in the book yet. A lock would be one that every query takes.
@@ -73,7 +73,7 @@ impl Ended {
 
 /// The history of one engine.
 #[derive(Debug)]
-pub(in crate::query) struct History {
+pub struct History {
     ended: Arc<Ended>,
     /// Who is heard wants everything that ended before to be in the book.
     asking: Sender<oneshot::Sender<()>>,
@@ -83,11 +83,7 @@ pub(in crate::query) struct History {
 impl History {
     /// Starts the task that keeps the book. It ends, and stores what is left, when the engine stops or is
     /// dropped.
-    pub(in crate::query) fn start(
-        catalog: &Arc<Catalog>,
-        background: &Background,
-        stopping: CancellationToken,
-    ) -> Self {
+    pub fn start(catalog: &Arc<Catalog>, background: &Background, stopping: CancellationToken) -> Self {
         let (asking, receiver) = channel(ASKING);
         let (book, ended) = (Arc::new(Mutex::new(Book::default())), Arc::new(Ended::default()));
         let keeper =
@@ -97,12 +93,12 @@ impl History {
     }
 
     /// A query that has been planned; it ends when this is dropped.
-    pub(in crate::query) fn begin(&self, asked: Arc<Recorded>, begun: Instant) -> Recording {
+    pub fn begin(&self, asked: Arc<Recorded>, begun: Instant) -> Recording {
         Recording { asked, begun, left_out: Duration::ZERO, rows: 0, ended: Arc::clone(&self.ended) }
     }
 
     /// Everything that ended before this was called, the query asked last first.
-    pub(in crate::query) async fn entries(&self) -> Vec<QueryHistoryEntry> {
+    pub async fn entries(&self) -> Vec<QueryHistoryEntry> {
         let (sender, caught_up) = oneshot::channel();
         if self.asking.send(sender).await.is_ok() {
             // An error means that the engine stops, and there is nothing more to wait for.
@@ -114,7 +110,7 @@ impl History {
 
 /// A running query, recorded when it ends in whatever way.
 #[derive(Debug)]
-pub(in crate::query) struct Recording {
+pub struct Recording {
     asked: Arc<Recorded>,
     begun: Instant,
     left_out: Duration,
@@ -124,12 +120,12 @@ pub(in crate::query) struct Recording {
 
 impl Recording {
     /// Counts rows that the client gets.
-    pub(in crate::query) fn add_rows(&mut self, rows: usize) {
+    pub fn add_rows(&mut self, rows: usize) {
         self.rows = self.rows.saturating_add(rows as u64);
     }
 
     /// Time that the client took, and not the query.
-    pub(in crate::query) fn leave_out(&mut self, time: Duration) {
+    pub fn leave_out(&mut self, time: Duration) {
         self.left_out += time;
     }
 }

@@ -7,8 +7,10 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, Ident, Statement as SqlStatement,
+    AlterTable as Alter, AlterTableOperation, ColumnDef, ColumnOption, Ident, Statement as SqlStatement,
 };
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::Change;
 use nyala_cube::live::LiveRef;
 use nyala_cube::scan::{decode_schema, encode_schema};
@@ -18,39 +20,55 @@ use nyala_sql::statement::folded;
 use nyala_storage::oplog::{Alteration, LiveTable};
 
 use super::blocking;
-use super::whole::{Asked, whole};
+use super::dual_write::{Asked, dual_write};
 use crate::query::answer::{Answer, Completion};
-use crate::query::ddl::name_of;
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
 use crate::query::engine::Engine;
-use crate::query::planning;
+use crate::query::execution::Execution;
+use crate::query::plan::logical::logical_plan;
 use crate::session::Settings;
 
 const TAG: &str = "ALTER TABLE";
 
+/// `ALTER TABLE` of a live table.
+pub struct AlterTable<'s>(pub &'s Alter);
+
+impl Command for AlterTable<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.may_create(caller.name(&self.0.name)?)
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
+}
+
 /// Changes columns, one after the other: first in the store, then in the catalog.
-pub(super) async fn table(engine: &Arc<Engine>, alter: &AlterTable, settings: &Settings) -> Result<Answer> {
-    let name = name_of(&alter.name, settings.schema())?;
-    if alter.if_exists && !engine.context().snapshot().tables.contains_key(&name) {
+async fn run(alter: &Alter, execution: Execution<'_>) -> Result<Answer> {
+    let (engine, name) = (execution.engine(), execution.name(&alter.name)?);
+    if alter.if_exists && !engine.snapshots.current().snapshot().tables.contains_key(&name) {
         return Ok(Completion::of(TAG));
     }
-    // Only this statement waits for a store that is not open yet, and not who waits for its turn.
+    // Only this statement waits for a store that is not open yet, and not the next one in the queue of changes.
     super::find(engine, &name)?.opened().await?;
-    let (own, alter, settings) = (Arc::clone(engine), alter.clone(), settings.clone());
-    whole(engine, move |asked| async move { change(&own, &name, &alter, &settings, asked).await }).await?;
+    let (own, alter, settings) = (Arc::clone(engine), alter.clone(), execution.settings.clone());
+    let work = move |asked| async move { change(&own, &name, &alter, &settings, asked).await };
+    dual_write(&execution, work).await?;
     Ok(Completion::of(TAG))
 }
 
 async fn change(
     engine: &Engine,
     name: &QualifiedName,
-    alter: &AlterTable,
+    alter: &Alter,
     settings: &Settings,
     asked: Asked,
 ) -> Result<()> {
-    let _one_at_a_time = engine.stores_change.lock().await;
+    let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
     asked.check()?;
-    engine.refresh().await?;
-    if alter.if_exists && !engine.context().snapshot().tables.contains_key(name) {
+    engine.snapshots.refresh().await?;
+    if alter.if_exists && !engine.snapshots.current().snapshot().tables.contains_key(name) {
         return Ok(());
     }
     // Before it is decided that there is nothing to do: an alteration that was cut off may be given again.
@@ -110,10 +128,10 @@ fn follow(defaults: &mut BTreeMap<String, String>, change: &Alteration) {
 }
 
 /// Does for all tables of an open store what [`reconcile`] does for one.
-pub(super) async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
-    let _one_at_a_time = engine.stores_change.lock().await;
-    engine.refresh().await?;
-    let context = engine.context();
+pub async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
+    let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
+    engine.snapshots.refresh().await?;
+    let context = engine.snapshots.current();
     let mut names = Vec::new();
     for entry in context.snapshot().tables.values() {
         if entry.live().is_some_and(|live| live.store == store) {
@@ -164,7 +182,7 @@ fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
 /// A cube names the columns it reads, so that further ones make no difference to it; but a natural join is by all
 /// columns of one name.
 fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Result<()> {
-    let snapshot = engine.context();
+    let snapshot = engine.snapshots.current();
     let mut cubes = snapshot.snapshot().cubes.values().map(|cube| (cube, &cube.definition));
     let reads = cubes.find(|(_, definition)| {
         let indifferent = only_added && !definition.select.contains("NATURAL");
@@ -189,8 +207,8 @@ async fn record(
     defaults.retain(|column, _| schema.index_of(column).is_ok());
     let (table, schema_ipc) = (table.entry().id, encode_schema(schema));
     let change = Change::AlterTable { table, schema_ipc, defaults, definition };
-    engine.catalog().commit(change).await?;
-    engine.refresh().await
+    engine.snapshots.catalog().commit(change).await?;
+    engine.snapshots.refresh().await
 }
 
 async fn alterations(
@@ -266,8 +284,8 @@ async fn column_type(engine: &Engine, column: &ColumnDef, settings: &Settings) -
     .build();
     create.if_not_exists = false;
     let statement = DfStatement::Statement(Box::new(SqlStatement::CreateTable(create)));
-    let state = engine.context().state(settings);
-    let planned = engine.threads.plan(planning::logical_plan(statement, state)).await?;
+    let state = engine.snapshots.current().state(settings);
+    let planned = engine.runtime.threads.plan(logical_plan(statement, state)).await?;
     let field = match planned.plan.logical() {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
             create.input.schema().as_arrow().fields().first().cloned()

@@ -10,14 +10,14 @@ use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{Condition, Write};
 
-use super::returning::GivenBack;
 use super::write::{ATTEMPTS, Work, Written, commit, joined, without_versions};
 use super::{collect, matches};
-use crate::query::activity::Running;
-use crate::query::planning::Unoptimized;
+use crate::query::execution::Execution;
+use crate::query::plan::logical::Unoptimized;
+use crate::query::plan::returning::GivenBack;
 
 /// A query whose rows say what to write.
-pub(super) struct Reading {
+pub struct Reading {
     query: LogicalPlan,
     /// Whether they are rows that shall go, and not rows as they shall be.
     deletes: bool,
@@ -35,7 +35,7 @@ struct Step {
 
 /// The projection that the planner makes of an UPDATE: the columns of the table, over the rows of it and of the tables
 /// in FROM.
-pub(super) fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
+pub fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
     match input {
         LogicalPlan::Projection(projection) => Ok(projection),
         _ => Err(QueryError::internal("an UPDATE has no projection")),
@@ -45,14 +45,14 @@ pub(super) fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
 impl Work<'_> {
     /// The rows as an UPDATE leaves them, with the versions they had; if something of them is given back, also the columns
     /// of the other tables.
-    pub(super) fn updated(&self, input: &Unoptimized) -> Result<Reading> {
+    pub fn updated(&self, input: &Unoptimized) -> Result<Reading> {
         let projection = projection_of(input.logical())?;
         self.check_assignments(projection)?;
         self.joined(projection, projection.expr.clone(), false)
     }
 
     /// The rows that a DELETE takes away, with their versions: all of them if something of it is given back, or the key.
-    pub(super) fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
+    pub fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
         let needs = |name: &str| {
             self.back.is_some() || name == ROW_VERSION || self.provider.key().index_of(name).is_ok()
         };
@@ -102,24 +102,25 @@ impl Work<'_> {
         Ok(())
     }
 
-    pub(super) async fn read_and_write(
+    pub async fn read_and_write<'e>(
         &self,
         reading: Reading,
-        running: Running,
-    ) -> Result<(Written, Running)> {
+        execution: Execution<'e>,
+    ) -> Result<(Written, Execution<'e>)> {
         let table = self.provider.table().opened().await?;
-        let (mut running, mut turn, mut conflict) = (running, None, None);
+        let (mut execution, mut turn, mut conflict) = (execution, None, None);
         for _ in 0..ATTEMPTS {
             let query = Unoptimized::Resolved(reading.query.clone());
-            let (batches, ended) =
-                collect::run(self.session, query, self.settings, self.deadline, running).await?;
+            let (batches, ended) = collect::run(query, execution).await?;
             let Some(rows) = joined(&batches)? else {
                 return Ok((Written::nothing(self.back.as_ref()), ended));
             };
             let Step { write, count, given } = self.step(&reading, rows).await?;
-            match commit(&table, write).await {
+            match commit(&table, write, &self.changes).await {
                 Ok(done) => return Ok((Written::new(count, given, self.back.as_ref(), &done)?, ended)),
-                Err(error) if error.kind == ErrorKind::Conflict => (conflict, running) = (Some(error), ended),
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    (conflict, execution) = (Some(error), ended)
+                }
                 Err(error) => return Err(error),
             }
             if turn.is_none() {

@@ -14,12 +14,10 @@ use futures::StreamExt;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::write::content_bytes;
-use crate::query::activity::Running;
 use crate::query::answer::Answer;
-use crate::query::planning::{self, Unoptimized};
-use crate::query::run::Deadline;
-use crate::query::session::Session;
-use crate::session::Settings;
+use crate::query::execution::Execution;
+use crate::query::plan::logical::Unoptimized;
+use crate::query::run_query::{self, Query};
 
 /// Rows of one statement are held in memory up to this size. No store takes larger statements.
 const MAX_BYTES: usize = 1 << 30;
@@ -27,15 +25,12 @@ const MAX_BYTES: usize = 1 << 30;
 const SLACK_BYTES: usize = 4096;
 
 /// Runs a query to its end. The statement goes on.
-pub(super) async fn run(
-    session: &Session,
-    query: Unoptimized,
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
-) -> Result<(Vec<RecordBatch>, Running)> {
-    running.entry().set_goes_on(true);
-    let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
+pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<RecordBatch>, Execution<'_>)> {
+    execution.running.entry().set_goes_on(true);
+    let (session, settings, deadline) =
+        (execution.session, execution.settings.clone(), execution.deadline.clone());
+    let query = Query { plan: &query, text: None, parameters: &[] };
+    let answer = run_query::run(query, execution).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a query gave no rows to write"));
     };
@@ -52,13 +47,13 @@ pub(super) async fn run(
     }
     let running = rows.into_running();
     running.entry().set_goes_on(false);
-    Ok((batches, running))
+    Ok((batches, Execution { session, settings, deadline, running }))
 }
 
 /// The rows, and their bytes. What scans give are often slices of columns that are much larger, or the few texts that a filter
 /// left of many: counted by their buffers they would seem to be those columns again and again, and held they would keep them
 /// in memory. So columns that need less than half of their buffers are copied.
-pub(super) fn compact(batch: &RecordBatch) -> Result<(RecordBatch, usize)> {
+pub fn compact(batch: &RecordBatch) -> Result<(RecordBatch, usize)> {
     let (mut columns, mut bytes) = (Vec::with_capacity(batch.num_columns()), 0_usize);
     for column in batch.columns() {
         let (column, size) = compact_column(column)?;

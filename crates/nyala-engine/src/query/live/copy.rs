@@ -8,29 +8,44 @@ use datafusion::common::{Column, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder};
 use datafusion::sql::sqlparser::ast::{CopyOption, Ident};
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use nyala_cube::scan::{ExternalTable, TableRequest, describe_table};
 use nyala_model::{QualifiedName, TableEntry, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CopyInto, folded};
 
 use super::ingest::{Ingest, Ingested};
-use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::ddl::name_of;
-use crate::query::planning::{self, Unoptimized};
-use crate::query::run::Deadline;
-use crate::query::session::Session;
-use crate::session::Settings;
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
+use crate::query::execution::Execution;
+use crate::query::plan::logical::Unoptimized;
+use crate::query::run_query::{self, Query};
+
+/// `COPY table FROM`.
+pub struct CopyFrom<'s>(pub &'s CopyInto);
+
+impl Command for CopyFrom<'_> {
+    /// Files have no owner: a role that may read them could make an external table of them, too. The privilege
+    /// to write rows is checked when the load begins.
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        match &self.0.location {
+            Some(location) => {
+                caller.may_create(caller.name(&self.0.table)?)?;
+                caller.may_read_files(location)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.0, execution).boxed()
+    }
+}
 
 /// Loads the rows of files, which are read like those of an external table.
-pub(super) async fn run(
-    session: &Session,
-    copy: &CopyInto,
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
-) -> Result<Answer> {
+async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     let Some(location) = &copy.location else {
         return Err(QueryError::new(
             ErrorKind::Unsupported,
@@ -38,14 +53,15 @@ pub(super) async fn run(
         )
         .hint("use a PostgreSQL client, such as psql's \\copy, or POST the rows over HTTP"));
     };
+    let (session, changes) = (execution.session, execution.deadline.changes.clone());
     let engine = &session.engine;
-    let name = name_of(&copy.table, settings.schema())?;
+    let name = execution.name(&copy.table)?;
     let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
     let mut ingest = Ingest::begin(session, &name, &columns, copy.label.as_deref())?;
     if let Some(known) = ingest.known().await? {
         return Ok(done(&known));
     }
-    let state = engine.context().state(settings);
+    let state = engine.snapshots.current().state(&execution.settings);
     let (file_type, options) = options(location, &copy.options)?;
     let request = TableRequest {
         name: name.clone(),
@@ -56,7 +72,7 @@ pub(super) async fn run(
         options,
         definition: copy.to_string(),
     };
-    let stores = Arc::clone(engine.stores());
+    let stores = Arc::clone(engine.snapshots.stores());
     let wanted = Arc::clone(ingest.schema());
     let plan = async move {
         let described = describe_table(request, &state, &stores).await?;
@@ -87,16 +103,17 @@ pub(super) async fn run(
         }
         Ok(scan.project(projected)?.build()?)
     };
-    let query = Unoptimized::Resolved(engine.threads.plan(plan).await?);
-    running.entry().set_goes_on(true);
-    let answer = planning::run(session, &query, None, &[], settings, deadline, running).await?;
+    let query = Unoptimized::Resolved(engine.runtime.threads.plan(plan).await?);
+    execution.running.entry().set_goes_on(true);
+    let query = Query { plan: &query, text: None, parameters: &[] };
+    let answer = run_query::run(query, execution).await?;
     let Answer::Rows(mut rows) = answer else {
         return Err(QueryError::internal("a file gives no rows"));
     };
     while let Some(batch) = rows.next().await {
         ingest.push(batch?).await?;
     }
-    Ok(done(&ingest.finish(0).await?))
+    Ok(done(&ingest.finish(0, &changes).await?))
 }
 
 fn done(ingested: &Ingested) -> Answer {

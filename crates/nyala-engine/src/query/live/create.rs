@@ -8,26 +8,29 @@ use arrow::record_batch::RecordBatch;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
+    ColumnOption, CreateTable as Create, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
 };
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::{CatalogError, Change, NewTable};
 use nyala_cube::live::{OpenStore, ROW_VERSION, durability};
 use nyala_cube::scan::encode_schema;
 use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{IfExists, LiveStatement, StatementOption, Width, folded, parse_width};
+use nyala_sql::statement::{IfExists, LiveStatement, Statement, StatementOption, Width, folded, parse_width};
 use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
 
+use super::dual_write::{Asked, dual_write};
 use super::insert::insert;
-use super::whole::{Asked, whole};
 use super::{blocking, collect, stores};
-use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::ddl::{name_of, table_name};
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
+use crate::query::deadline::Changes;
 use crate::query::engine::Engine;
-use crate::query::planning::{self, Unoptimized};
-use crate::query::run::Deadline;
-use crate::query::session::Session;
+use crate::query::execution::Execution;
+use crate::query::names::table_name;
+use crate::query::plan::logical::{Unoptimized, logical_plan};
 use crate::session::Settings;
 
 const TAG: &str = "CREATE TABLE";
@@ -42,18 +45,31 @@ struct Options {
     ttl_ms: Option<u64>,
 }
 
+/// `CREATE LIVE TABLE`.
+pub struct CreateTable<'s> {
+    pub create: &'s Create,
+    pub options: &'s [StatementOption],
+}
+
+impl Command for CreateTable<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.may_create(caller.name(&self.create.name)?)
+    }
+
+    fn query(&self) -> Option<DfStatement> {
+        self.create.query.clone().map(Statement::query)
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        run(self.create, self.options, execution).boxed()
+    }
+}
+
 /// Makes a live table; with `AS SELECT …` its first rows too.
-pub(super) async fn table(
-    session: &Session,
-    create: &CreateTable,
-    options: &[StatementOption],
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
-) -> Result<Answer> {
-    let engine = &session.engine;
-    let name = name_of(&create.name, settings.schema())?;
-    if create.if_not_exists && engine.context().snapshot().tables.contains_key(&name) {
+async fn run(create: &Create, options: &[StatementOption], execution: Execution<'_>) -> Result<Answer> {
+    let (engine, settings) = (execution.engine(), &execution.settings);
+    let name = execution.name(&create.name)?;
+    if create.if_not_exists && engine.snapshots.current().snapshot().tables.contains_key(&name) {
         return Ok(Completion::of(TAG));
     }
     let given = Options::parse(options)?;
@@ -75,21 +91,21 @@ pub(super) async fn table(
         options: given,
         if_not_exists: create.if_not_exists,
     };
-    let store = stores::find_or_make(engine, parts.options.store.as_deref()).await?;
+    let store = stores::find_or_make(&execution, parts.options.store.as_deref()).await?;
     store.opened().await?;
     // The rows come first: a query that fails or is given up leaves no table.
-    let (rows, _running) = match first_rows {
+    let (rows, execution) = match first_rows {
         Some(input) => {
             check_free(engine, &parts.name)?;
             let query = Unoptimized::Resolved(input.as_ref().clone());
-            let (rows, running) = collect::run(session, query, settings, deadline, running).await?;
-            (Some(rows), running)
+            let (rows, execution) = collect::run(query, execution).await?;
+            (Some(rows), execution)
         }
-        None => (None, running),
+        None => (None, execution),
     };
     let own = Arc::clone(engine);
     let work = move |asked: Asked| async move { parts.make_filled(&own, &store, rows, asked).await };
-    Ok(match whole(engine, work).await? {
+    Ok(match dual_write(&execution, work).await? {
         Some(rows) => Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None }),
         None => Completion::of(TAG),
     })
@@ -97,7 +113,7 @@ pub(super) async fn table(
 
 /// Says early what the catalog would say when the rows are there.
 fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let snapshot = context.snapshot();
     let what = match (snapshot.tables.contains_key(name), snapshot.cubes.contains_key(name)) {
         (true, _) => "table",
@@ -108,10 +124,10 @@ fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
 }
 
 /// Lets DataFusion understand types, constraints and the SELECT.
-async fn plan(engine: &Engine, create: &CreateTable, settings: &Settings) -> Result<CreateMemoryTable> {
-    let context = engine.context();
+async fn plan(engine: &Engine, create: &Create, settings: &Settings) -> Result<CreateMemoryTable> {
+    let context = engine.snapshots.current();
     let statement = DfStatement::Statement(Box::new(SqlStatement::CreateTable(create.clone())));
-    let planned = engine.threads.plan(planning::logical_plan(statement, context.state(settings))).await;
+    let planned = engine.runtime.threads.plan(logical_plan(statement, context.state(settings))).await;
     let planned = planned.map_err(|error| context.explain_missing(error))?;
     match planned.plan.logical() {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if !create.or_replace => Ok(create.clone()),
@@ -147,7 +163,7 @@ fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Sch
 }
 
 /// The statement without its primary key, which DataFusion does not find in the columns of a query; and its columns.
-fn without_key(create: &CreateTable, name: &QualifiedName) -> Result<(CreateTable, Vec<String>)> {
+fn without_key(create: &Create, name: &QualifiedName) -> Result<(Create, Vec<String>)> {
     let mut plain = create.clone();
     let mut keys: Vec<Vec<String>> = Vec::new();
     plain.constraints.retain(|constraint| match constraint {
@@ -233,9 +249,9 @@ impl Parts {
     async fn make(&self, engine: &Engine, store: &OpenStore, asked: Asked) -> Result<bool> {
         let open = store.opened().await?;
         // Until the catalog knows the table it must not be taken for one that a crash left behind.
-        let _one_at_a_time = engine.stores_change.lock().await;
+        let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
         asked.begin().await?;
-        let snapshot = engine.catalog().snapshot();
+        let snapshot = engine.snapshots.catalog().snapshot();
         let entry = snapshot.disk_stores.get(store.name());
         let left_over = entry.map(|entry| entry.leftovers.clone()).unwrap_or_default();
         let spec = TableSpec {
@@ -262,25 +278,25 @@ impl Parts {
             definition: self.definition.clone(),
         };
         let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
-        let committed = engine.catalog().commit(change).await;
+        let committed = engine.snapshots.catalog().commit(change).await;
         if !committed.as_ref().is_ok_and(|done| done.changed) {
             // Nobody has seen the table, which is empty.
             blocking(move || Ok(made.drop_table()?)).await?;
         }
         let changed = committed?.changed;
-        engine.refresh().await?;
+        engine.snapshots.refresh().await?;
         Ok(changed)
     }
 
     async fn fill(&self, engine: &Engine, rows: Vec<RecordBatch>) -> Result<u64> {
         let table = super::find(engine, &self.name)?;
-        Ok(insert(&table, rows, IfExists::Replace, None).await?.rows)
+        Ok(insert(&table, rows, IfExists::Replace, None, &Changes::default()).await?.rows)
     }
 
     async fn unmake(&self, engine: &Engine, store: &OpenStore) -> Result<()> {
         let change = Change::DropTable { name: self.name.clone(), if_exists: true };
-        engine.catalog().commit(change).await?;
-        engine.refresh().await?;
+        engine.snapshots.catalog().commit(change).await?;
+        engine.snapshots.refresh().await?;
         stores::forget_in(engine, store, &store.opened().await?).await;
         Ok(())
     }
@@ -309,7 +325,7 @@ fn make_in(
     }
 }
 
-fn defaults(create: &CreateTable) -> Result<BTreeMap<String, String>> {
+fn defaults(create: &Create) -> Result<BTreeMap<String, String>> {
     let mut defaults = BTreeMap::new();
     for column in &create.columns {
         for option in &column.options {

@@ -14,9 +14,10 @@ use nyala_storage::oplog::{ChangeFeed, LiveTable};
 use tokio_util::sync::CancellationToken;
 
 use super::blocking;
-use crate::query::ddl::table_name;
 use crate::query::engine::Engine;
-use crate::query::session::{Session, SessionOptions};
+use crate::query::names::table_name;
+use crate::query::options::SessionOptions;
+use crate::query::session::Session;
 
 /// How often a table that stands still is looked at. It costs two atomic loads.
 const LOOK: Duration = Duration::from_millis(20);
@@ -51,7 +52,7 @@ impl Session {
         let after = after_lsn.unwrap_or_else(|| table.version().lsn());
         // Whatever becomes of the table's columns: who follows goes on with those there were, under their names.
         let feed = Some(table.changes(after).with_columns(&columns)?);
-        Ok(Follower { reader, table, feed, schema, stopping: self.engine.stopping.clone() })
+        Ok(Follower { reader, table, feed, schema, stopping: self.engine.runtime.stopping.clone() })
     }
 }
 
@@ -66,7 +67,7 @@ struct Reader {
 impl Reader {
     /// Whether they may still read the table: nobody may for ever what was once allowed.
     fn check(&self) -> Result<()> {
-        self.who.identity.require(&self.engine.catalog().snapshot(), Privilege::Select, &self.table)
+        self.who.identity.require(&self.engine.snapshots.catalog().snapshot(), Privilege::Select, &self.table)
     }
 }
 

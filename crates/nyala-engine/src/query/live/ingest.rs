@@ -26,6 +26,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
 
 use super::{blocking, collect};
+use crate::query::deadline::Changes;
 use crate::query::session::Session;
 use crate::session::{check_overflow_in, round_casts_in};
 
@@ -83,14 +84,14 @@ impl Ingested {
 
 impl Ingest {
     /// Begins a load of rows that have these columns of the table, or all of them if none are named.
-    pub(super) fn begin(
+    pub fn begin(
         session: &Session,
         name: &QualifiedName,
         columns: &[String],
         label: Option<&str>,
     ) -> Result<Self> {
         let engine = &session.engine;
-        let catalog = engine.catalog().snapshot();
+        let catalog = engine.snapshots.catalog().snapshot();
         let on = Securable::Object(name.clone());
         session.options().identity.require(&catalog, Privilege::Insert, &on)?;
         let table = super::find(engine, name)?;
@@ -152,19 +153,19 @@ impl Ingest {
     }
 
     /// Writes what is left, and waits until all is as durable as the table wants it. So many rows were left out.
-    pub async fn finish(mut self, rejected: u64) -> Result<Ingested> {
+    pub async fn finish(mut self, rejected: u64, changes: &Changes) -> Result<Ingested> {
         if let Some(label) = self.label.take() {
-            return self.write_labelled(label, rejected).await;
+            return self.write_labelled(label, rejected, changes).await;
         }
         self.write().await?;
         while self.await_oldest().await? {}
         Ok(Ingested { rows: self.rows, rejected, lsn: self.lsn, before: false })
     }
 
-    async fn write_labelled(&mut self, label: Label, rejected: u64) -> Result<Ingested> {
+    async fn write_labelled(&mut self, label: Label, rejected: u64, changes: &Changes) -> Result<Ingested> {
         let rows = self.take_gathered()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&self.whole)));
         let write = Write::upsert(rows).labelled(label.rejecting(rejected));
-        let done = super::write::commit(&self.opened().await?, write).await?;
+        let done = super::write::commit(&self.opened().await?, write, changes).await?;
         Ok(match done.before {
             Some(before) => Ingested::before(before),
             None => Ingested { rows: self.rows, rejected, lsn: Some(done.lsn), before: false },
@@ -236,7 +237,7 @@ fn defaults(
     if wanted.peek().is_none() {
         return Ok(HashMap::new());
     }
-    let state = session.engine.context().state(&session.settings());
+    let state = session.engine.snapshots.current().state(&session.settings());
     let mut defaults = HashMap::new();
     for (column, text) in wanted {
         let field = whole.field_with_name(column)?;
@@ -287,7 +288,7 @@ impl Session {
     pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>) -> Result<Ingest> {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
-        let name = crate::query::ddl::table_name(&name, settings.schema())?;
+        let name = crate::query::names::table_name(&name, settings.schema())?;
         Ingest::begin(self, &name, columns, label)
     }
 }

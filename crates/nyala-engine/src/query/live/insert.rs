@@ -16,17 +16,14 @@ use nyala_sql::statement::{Conflict, IfExists};
 use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
 
 use super::blocking;
-use super::returning::GivenBack;
 use super::write::{ATTEMPTS, Written, authorize, commit, joined, without_versions};
+use crate::query::deadline::Changes;
+use crate::query::plan::returning::GivenBack;
 use crate::query::session::Session;
 
 /// Refuses an ON CONFLICT that means something else than rows of this table being replaced or kept. Who may not write
 /// to the table is told nothing of its columns.
-pub(in crate::query) fn check_conflict(
-    session: &Session,
-    insert: &LogicalPlan,
-    conflict: &Conflict,
-) -> Result<()> {
+pub fn check_conflict(session: &Session, insert: &LogicalPlan, conflict: &Conflict) -> Result<()> {
     let LogicalPlan::Dml(dml) = insert else { return Ok(()) };
     let provider = source_as_provider(&dml.target)?;
     // Others take no rows, which is said when it is run.
@@ -40,49 +37,57 @@ pub(in crate::query) fn check_conflict(
 }
 
 /// Writes rows with all columns of the table and perhaps the versions they replace.
-pub(super) async fn insert(
+pub async fn insert(
     table: &LiveRef,
     batches: Vec<RecordBatch>,
     if_exists: IfExists,
     back: Option<&Arc<GivenBack>>,
+    changes: &Changes,
 ) -> Result<Written> {
     let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
     let table = table.opened().await?;
     let (rows, versions) = without_versions(&rows)?;
     if if_exists == IfExists::Keep {
-        return insert_new(table, rows, back).await;
+        return insert_new(table, rows, back, changes).await;
     }
     let condition = versions.map_or(Condition::Always, Condition::Versions);
-    write(&table, rows, condition, back).await
+    write(&table, (rows, condition), back, changes).await
 }
 
 async fn write(
     table: &LiveTable,
-    rows: RecordBatch,
-    condition: Condition,
+    (rows, condition): (RecordBatch, Condition),
     back: Option<&Arc<GivenBack>>,
+    changes: &Changes,
 ) -> Result<Written> {
     let count = rows.num_rows() as u64;
     let given = GivenBack::of(back, &rows).await?;
-    let done = commit(table, Write::upsert(rows).when(condition)).await?;
+    let done = commit(table, Write::upsert(rows).when(condition), changes).await?;
     Written::new(count, given, back, &done)
 }
 
 /// Writes those rows whose keys are not there, the first of each key.
-async fn insert_new(table: LiveTable, rows: RecordBatch, back: Option<&Arc<GivenBack>>) -> Result<Written> {
+async fn insert_new(
+    table: LiveTable,
+    rows: RecordBatch,
+    back: Option<&Arc<GivenBack>>,
+    changes: &Changes,
+) -> Result<Written> {
     for _ in 0..ATTEMPTS {
         let (asked, all) = (table.clone(), rows.clone());
         let new = blocking(move || Ok(missing(&asked, &all)?)).await?;
         if new.num_rows() == 0 {
             return Ok(Written::nothing(back));
         }
-        match write(&table, new, Condition::Absent, back).await {
+        match write(&table, (new, Condition::Absent), back, changes).await {
             Err(error) if error.kind == ErrorKind::Conflict => {}
             done => return done,
         }
     }
-    let message = "rows with these keys come and go all the time";
-    Err(QueryError::new(ErrorKind::Conflict, message).hint("try again"))
+    let message =
+        format!("gave up after {ATTEMPTS} attempts: other statements keep changing rows with these keys");
+    Err(QueryError::new(ErrorKind::Conflict, message)
+        .hint("retry with fewer rows, or when the other writers have finished"))
 }
 
 fn missing(table: &LiveTable, rows: &RecordBatch) -> nyala_storage::oplog::Result<RecordBatch> {

@@ -5,9 +5,10 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use std::sync::Arc;
 
 use crate::query::activity::{Phase, Running};
+use crate::query::deadline::{Changes, Deadline};
 use crate::query::engine::Engine;
-use crate::query::run::Deadline;
-use crate::query::session::{Session, SessionOptions};
+use crate::query::options::SessionOptions;
+use crate::query::session::Session;
 
 /// A load that runs. Dropping it before it is told its end counts as the client having gone.
 #[derive(Debug)]
@@ -23,11 +24,10 @@ pub struct Loading {
 impl Session {
     /// Begins a load, which is listed as `text`.
     pub fn begin_load(&self, text: String) -> Result<Loading> {
-        self.engine.check_open()?;
+        self.engine.runtime.check_open()?;
         let deadline = self.own_deadline();
-        let cancel = deadline.cancel.clone();
         let (engine, options) = (Arc::clone(&self.engine), Arc::clone(self.options()));
-        let running = Running::begin(&engine.counters, &engine.registry, &text, &options, cancel);
+        let running = self.begin(&text, &deadline);
         Ok(Loading { engine, options, text, deadline, running, over: false })
     }
 }
@@ -55,6 +55,11 @@ impl Loading {
         outcome
     }
 
+    /// The load's changes that go on after it has ended.
+    pub fn changes(&self) -> Changes {
+        self.deadline.changes.clone()
+    }
+
     /// Rows that were read.
     pub fn add_rows(&self, rows: usize) {
         self.running.entry().add_rows(rows);
@@ -64,7 +69,7 @@ impl Loading {
     pub fn finish(mut self) {
         self.over = true;
         self.running.finish();
-        self.engine.audit_statement(&self.options, || self.text.clone(), true, &Ok(()));
+        self.engine.observed.audit.statement(&self.options, || self.text.clone(), true, &Ok(()));
     }
 
     /// The load ends with this error.
@@ -72,7 +77,7 @@ impl Loading {
         if !std::mem::replace(&mut self.over, true) {
             self.running.fail(error);
             let outcome: Result<()> = Err(error.clone());
-            self.engine.audit_statement(&self.options, || self.text.clone(), true, &outcome);
+            self.engine.observed.audit.statement(&self.options, || self.text.clone(), true, &outcome);
         }
     }
 }

@@ -16,7 +16,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use super::blocking;
 
 /// Each row of the table once, with what is given back for it.
-pub(super) async fn once_each(
+pub async fn once_each(
     rows: RecordBatch,
     given: Option<RecordBatch>,
     provider: &LiveProvider,

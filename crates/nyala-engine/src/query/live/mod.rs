@@ -5,63 +5,33 @@ mod change;
 mod collect;
 mod copy;
 mod create;
-mod folders;
+mod dual_write;
 mod follow;
 mod ingest;
 mod insert;
 mod loading;
-mod lost;
 mod matches;
-mod returning;
+mod orphaned_segments;
 mod stats;
 mod stores;
 mod values;
-mod whole;
 mod write;
 
 use std::sync::Arc;
 
-pub(super) use folders::Folders;
+pub use alter::AlterTable;
+pub use copy::CopyFrom;
+pub use create::CreateTable;
 pub use follow::Follower;
 pub use ingest::{Ingest, Ingested};
-pub(super) use insert::check_conflict;
+pub use insert::check_conflict;
 pub use loading::Loading;
-pub(super) use returning::Returning;
 pub use stats::DiskStoreStats;
-pub(super) use stats::stats;
-pub(super) use stores::{forget_leftovers, forget_leftovers_later};
-pub(super) use write::run as write;
+pub use stats::stats;
+pub use stores::{CreateStore, DropStore, forget_leftovers, forget_leftovers_later};
+pub use write::run as write;
 
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::LiveStatement;
-
-use super::activity::Running;
-use super::answer::Answer;
-use super::run::Deadline;
-use super::session::Session;
-use crate::session::Settings;
-
-/// Carries out a statement that DataFusion's planner does not know.
-pub(super) async fn run(
-    session: &Session,
-    statement: &LiveStatement,
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
-) -> Result<Answer> {
-    let engine = &session.engine;
-    match statement {
-        LiveStatement::CreateDiskStore { name, if_not_exists, folder, options } => {
-            stores::create(engine, name, *if_not_exists, folder.as_deref(), options).await
-        }
-        LiveStatement::DropDiskStore { name, if_exists } => stores::drop(engine, name, *if_exists).await,
-        LiveStatement::CreateTable { create, options } => {
-            create::table(session, create, options, settings, deadline, running).await
-        }
-        LiveStatement::AlterTable(alter) => alter::table(engine, alter, settings).await,
-        LiveStatement::Copy(copy) => copy::run(session, copy, settings, deadline, running).await,
-    }
-}
 
 /// Work that may touch the disk, on a thread that may wait for it.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
@@ -82,7 +52,7 @@ fn find(
     engine: &super::engine::Engine,
     name: &nyala_model::QualifiedName,
 ) -> Result<Arc<nyala_cube::live::LiveRef>> {
-    let context = engine.context();
+    let context = engine.snapshots.current();
     if let Some(table) = context.live_table(name) {
         return table;
     }

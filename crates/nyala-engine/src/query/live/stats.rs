@@ -27,13 +27,13 @@ pub struct DiskStoreStats {
 }
 
 /// What is known of a store without waiting for it.
-pub(in crate::query) fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreStats {
+pub fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreStats {
     let progress = store.progress().report();
     let (open, writable, took) = match store.state() {
         StoreState::Open(open, took) => (true, open.check_writable().is_ok(), Some(took)),
         _ => (false, false, None),
     };
-    let context = engine.context();
+    let context = engine.snapshots.current();
     let tables = context.snapshot().tables.values();
     let own = tables.filter(|table| table.live().is_some_and(|live| live.store == store.name()));
     let opened = own.filter_map(|table| context.live_table(&table.name)?.ok()?.ready().ok()?);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use datafusion::sql::sqlparser::ast::Ident;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_catalog::{CatalogError, Change};
 use nyala_cube::live::{LiveStores, OpenStore, check_options};
 use nyala_model::DiskStoreEntry;
@@ -12,12 +14,14 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{StatementOption, folded};
 use nyala_storage::oplog::{DiskStore, OplogError};
 
-use super::lost::drop_lost_segments;
-use super::whole::{Asked, whole};
+use super::dual_write::{Asked, dual_write};
+use super::orphaned_segments::drop_lost_segments;
 use super::{alter, blocking};
 use crate::query::answer::{Answer, Completion};
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
 use crate::query::engine::Engine;
-use crate::query::run::handed_over;
+use crate::query::execution::Execution;
 
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";
@@ -25,13 +29,50 @@ const DEFAULT_STORE: &str = "main";
 /// How long a DROP waits for the rows of its tables to be removed. It is done before: then they are removed without it.
 const REMOVAL: Duration = Duration::from_secs(5);
 
-pub(super) async fn create(
-    engine: &Arc<Engine>,
-    name: &Ident,
-    if_not_exists: bool,
-    folder: Option<&str>,
-    options: &[StatementOption],
-) -> Result<Answer> {
+/// `CREATE DISK STORE`.
+pub struct CreateStore<'s> {
+    pub name: &'s Ident,
+    pub if_not_exists: bool,
+    pub folder: Option<&'s str>,
+    pub options: &'s [StatementOption],
+}
+
+impl Command for CreateStore<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.require_superuser("changing disk stores")
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        create(self, execution).boxed()
+    }
+}
+
+/// `DROP DISK STORE`: forgets a store that no table lives in. Its folder stays where it is.
+pub struct DropStore<'s> {
+    pub name: &'s Ident,
+    pub if_exists: bool,
+}
+
+impl Command for DropStore<'_> {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        caller.require_superuser("changing disk stores")
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let (own, name, if_exists) =
+                (Arc::clone(execution.engine()), store_name(self.name), self.if_exists);
+            let work = move |asked| async move { remove(&own, name, if_exists, asked).await };
+            dual_write(&execution, work).await?;
+            Ok(Completion::of("DROP DISK STORE"))
+        }
+        .boxed()
+    }
+}
+
+async fn create(statement: &CreateStore<'_>, execution: Execution<'_>) -> Result<Answer> {
+    let engine = execution.engine();
+    let CreateStore { name, if_not_exists, folder, options } = *statement;
     let name = store_name(name);
     if is_there(engine, &name, if_not_exists)? {
         return Ok(Completion::of("CREATE DISK STORE"));
@@ -49,14 +90,15 @@ pub(super) async fn create(
         None => default_folder(&name),
     };
     let entry = DiskStoreEntry { name, folder, options: given, leftovers: BTreeSet::new() };
-    add(engine, entry, if_not_exists).await?;
+    add(&execution, entry, if_not_exists).await?;
     Ok(Completion::of("CREATE DISK STORE"))
 }
 
 /// The store of this name, made with all defaults if it is the one of tables that name none.
-pub(super) async fn find_or_make(engine: &Arc<Engine>, name: Option<&str>) -> Result<Arc<OpenStore>> {
+pub async fn find_or_make(execution: &Execution<'_>, name: Option<&str>) -> Result<Arc<OpenStore>> {
+    let engine = execution.engine();
     let wanted = name.unwrap_or(DEFAULT_STORE);
-    if let Some(store) = engine.live().find(wanted) {
+    if let Some(store) = engine.snapshots.live().find(wanted) {
         return Ok(store);
     }
     if name.is_some() {
@@ -72,14 +114,14 @@ pub(super) async fn find_or_make(engine: &Arc<Engine>, name: Option<&str>) -> Re
         options: BTreeMap::new(),
         leftovers: BTreeSet::new(),
     };
-    add(engine, entry, true).await?;
-    let found = engine.live().find(wanted);
+    add(execution, entry, true).await?;
+    let found = engine.snapshots.live().find(wanted);
     found.ok_or_else(|| QueryError::internal(format!("disk store `{wanted}` was not added")))
 }
 
 /// Whether there is a store of this name, if that is no error.
 fn is_there(engine: &Engine, name: &str, if_not_exists: bool) -> Result<bool> {
-    let is_there = engine.catalog().snapshot().disk_stores.contains_key(name);
+    let is_there = engine.snapshots.catalog().snapshot().disk_stores.contains_key(name);
     if is_there && !if_not_exists {
         return Err(CatalogError::AlreadyExists { what: "disk store", name: name.to_owned() }.into());
     }
@@ -88,24 +130,24 @@ fn is_there(engine: &Engine, name: &str, if_not_exists: bool) -> Result<bool> {
 
 /// Opens a store, which makes its folder, and records it. To open it may take long: meanwhile only those wait who want the same
 /// folder.
-async fn add(engine: &Arc<Engine>, entry: DiskStoreEntry, if_not_exists: bool) -> Result<()> {
-    let own = Arc::clone(engine);
+async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bool) -> Result<()> {
+    let own = Arc::clone(execution.engine());
     let work = move |asked: Asked| async move {
         let folder = own.data_dir.join(&entry.folder);
-        let _alone = own.folders.take(&folder).await;
+        let _alone = own.store_changes.folders.take(&folder).await;
         asked.check()?;
         let is_there = {
             // Who is recording it lets others find it, too.
-            let _one_at_a_time = own.stores_change.lock().await;
+            let _one_at_a_time = own.store_changes.one_at_a_time.lock().await;
             is_there(&own, &entry.name, if_not_exists)?
         };
         if is_there {
             return Ok(());
         }
-        let store = own.live().open(entry.clone()).await?;
+        let store = own.snapshots.live().open(entry.clone()).await?;
         let recorded = record(&own, &store, entry, if_not_exists, asked).await;
         match recorded {
-            Ok(true) => own.refresh().await,
+            Ok(true) => own.snapshots.refresh().await,
             // It was given up, or another one has got its name.
             not_recorded => {
                 close(store).await?;
@@ -113,7 +155,7 @@ async fn add(engine: &Arc<Engine>, entry: DiskStoreEntry, if_not_exists: bool) -
             }
         }
     };
-    whole(engine, work).await
+    dual_write(execution, work).await
 }
 
 /// Makes an open store one that everybody finds; whether none of its name was there.
@@ -124,40 +166,34 @@ async fn record(
     if_not_exists: bool,
     asked: Asked,
 ) -> Result<bool> {
-    let _one_at_a_time = engine.stores_change.lock().await;
+    let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
     asked.begin().await?;
-    let done = engine.catalog().commit(Change::CreateDiskStore { store: entry, if_not_exists }).await?;
+    let done =
+        engine.snapshots.catalog().commit(Change::CreateDiskStore { store: entry, if_not_exists }).await?;
     if done.changed {
-        engine.live().add(Arc::clone(store));
+        engine.snapshots.live().add(Arc::clone(store));
     }
     Ok(done.changed)
 }
 
-/// Forgets a store that no table lives in. Its folder stays where it is.
-pub(super) async fn drop(engine: &Arc<Engine>, name: &Ident, if_exists: bool) -> Result<Answer> {
-    let (own, name) = (Arc::clone(engine), store_name(name));
-    whole(engine, move |asked| async move { remove(&own, name, if_exists, asked).await }).await?;
-    Ok(Completion::of("DROP DISK STORE"))
-}
-
 async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) -> Result<()> {
-    let entry = engine.catalog().snapshot().disk_stores.get(&name).cloned();
+    let entry = engine.snapshots.catalog().snapshot().disk_stores.get(&name).cloned();
     let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
     // Who makes a store of it again waits until it is closed.
     let _alone = match &folder {
-        Some(folder) => Some(engine.folders.take(folder).await),
+        Some(folder) => Some(engine.store_changes.folders.take(folder).await),
         None => None,
     };
     let removed = {
-        let _one_at_a_time = engine.stores_change.lock().await;
+        let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
         asked.begin().await?;
-        engine.catalog().commit(Change::DropDiskStore { name: name.clone(), if_exists }).await?;
-        engine.live().remove(&name)
+        engine.snapshots.catalog().commit(Change::DropDiskStore { name: name.clone(), if_exists }).await?;
+        engine.snapshots.live().remove(&name)
     };
     if let Some(store) = removed {
         close(store).await?;
     }
-    engine.refresh().await
+    engine.snapshots.refresh().await
 }
 
 async fn close(store: Arc<OpenStore>) -> Result<()> {
@@ -183,7 +219,7 @@ fn default_folder(name: &str) -> String {
 
 /// A folder as it is recorded: absolute, and one that may be used.
 fn check_folder(engine: &Engine, text: &str) -> Result<String> {
-    let location = engine.stores().check_store(text)?;
+    let location = engine.snapshots.stores().check_store(text)?;
     let path = location.local_path().ok_or_else(|| {
         QueryError::new(ErrorKind::InvalidDefinition, format!("`{text}` is not a folder of this machine"))
             .hint("a disk store lies on a local disk")
@@ -198,14 +234,14 @@ fn check_folder(engine: &Engine, text: &str) -> Result<String> {
 ///
 /// The tables are gone already, so no error is one of the statement. What fails is done again after the next DROP of a table
 /// in the same store, and at the next start.
-pub(in crate::query) async fn forget_leftovers(engine: &Arc<Engine>, stores: BTreeSet<String>) {
+pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String>) {
     if stores.is_empty() {
         return;
     }
-    let own = Arc::clone(engine);
+    let own = Arc::clone(execution.engine());
     let work = move |_: Asked| async move {
         for store in stores {
-            if let Some(store) = own.live().find(&store)
+            if let Some(store) = own.snapshots.live().find(&store)
                 && let Ok(Some(open)) = store.ready()
             {
                 forget_in(&own, &store, &open).await;
@@ -214,15 +250,16 @@ pub(in crate::query) async fn forget_leftovers(engine: &Arc<Engine>, stores: BTr
         Ok(())
     };
     // No statement that has dropped its tables shall say that it has not.
-    let removed = handed_over(tokio::time::timeout(REMOVAL, whole(engine, work))).await;
+    let removing = tokio::time::timeout(REMOVAL, dual_write(execution, work));
+    let removed = execution.deadline.changes.hand_over(removing).await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "rows of dropped tables may still be in their disk stores");
     }
 }
 
 /// Removes what is left over in one store.
-pub(super) async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<DiskStore>) {
-    let snapshot = engine.catalog().snapshot();
+pub async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<DiskStore>) {
+    let snapshot = engine.snapshots.catalog().snapshot();
     let entry = snapshot.disk_stores.get(store.name());
     for stored_as in entry.map(|entry| entry.leftovers.clone()).unwrap_or_default() {
         if let Err(error) = forget(engine, store.name(), open, &stored_as).await {
@@ -234,8 +271,8 @@ pub(super) async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<Dis
 
 async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: &str) -> Result<()> {
     // Nobody makes a table of this name meanwhile.
-    let _one_at_a_time = engine.stores_change.lock().await;
-    let snapshot = engine.catalog().snapshot();
+    let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
+    let snapshot = engine.snapshots.catalog().snapshot();
     let entry = snapshot.disk_stores.get(store);
     let is_left_over = entry.is_some_and(|entry| entry.leftovers.contains(stored_as));
     if !is_left_over {
@@ -253,14 +290,14 @@ async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: 
         .await?;
     }
     let change = Change::ForgetLeftover { store: store.to_owned(), stored_as: stored_as.to_owned() };
-    engine.catalog().commit(change).await?;
+    engine.snapshots.catalog().commit(change).await?;
     Ok(())
 }
 
 /// Completes in each store, as soon as it is open, what the last process did not, without anybody waiting for it. What is
 /// not done when the engine stops is done at its next start.
-pub(in crate::query) fn forget_leftovers_later(engine: &Arc<Engine>) {
-    for store in engine.live().all() {
+pub fn forget_leftovers_later(engine: &Arc<Engine>) {
+    for store in engine.snapshots.live().all() {
         let own = Arc::clone(engine);
         later(engine, async move { complete(&own, &store).await });
     }
@@ -273,7 +310,7 @@ pub(in crate::query) fn forget_leftovers_later(engine: &Arc<Engine>) {
 }
 
 fn later(engine: &Engine, work: impl Future<Output = ()> + Send + 'static) {
-    engine.threads.execution().spawn(engine.stopping.clone().run_until_cancelled_owned(work));
+    engine.runtime.spawn(work);
 }
 
 async fn complete(engine: &Engine, store: &OpenStore) {
@@ -291,8 +328,8 @@ async fn complete(engine: &Engine, store: &OpenStore) {
 /// Removes tables that a crash kept from getting into the catalog. Nobody was told of them, so they have no rows;
 /// one that has is of another catalog, and stays.
 async fn forget_unborn(engine: &Engine, store: &OpenStore, open: &DiskStore) -> Result<()> {
-    let _one_at_a_time = engine.stores_change.lock().await;
-    let snapshot = engine.catalog().snapshot();
+    let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
+    let snapshot = engine.snapshots.catalog().snapshot();
     let lives = snapshot.tables.values().filter_map(|table| table.live());
     let mut known: BTreeSet<String> =
         lives.filter(|live| live.store == store.name()).map(|live| live.stored_as.clone()).collect();

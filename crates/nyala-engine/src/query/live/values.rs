@@ -12,12 +12,12 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 use nyala_sql::conversion::{cast_column, cast_value};
 use nyala_sql::error::Result;
 
-use crate::query::parameters::{bind_input, cast_values};
-use crate::query::planning::Unoptimized;
+use crate::query::plan::logical::Unoptimized;
+use crate::query::plan::parameters::{bind_input, cast_values};
 use crate::session::bytes_of_text;
 
 /// What an INSERT writes.
-pub(super) enum Rows {
+pub enum Rows {
     /// It stands in the statement or in its parameters.
     Given(RecordBatch),
     /// It comes from a query.
@@ -26,11 +26,7 @@ pub(super) enum Rows {
 
 impl Rows {
     /// Of an INSERT of `input`, with values for its parameters and the types that were inferred of these.
-    pub(super) fn of(
-        input: &LogicalPlan,
-        types: &[Option<DataType>],
-        parameters: &[ScalarValue],
-    ) -> Result<Self> {
+    pub fn of(input: &LogicalPlan, types: &[Option<DataType>], parameters: &[ScalarValue]) -> Result<Self> {
         if let Some(rows) = literal_rows(input, &cast_values(types, parameters)?)? {
             return Ok(Self::Given(rows));
         }

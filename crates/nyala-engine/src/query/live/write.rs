@@ -22,20 +22,19 @@ use nyala_storage::oplog::{Committed, LiveTable, Write};
 
 use super::change::projection_of;
 use super::insert::insert;
-use super::returning::GivenBack;
 use super::values::Rows;
 use super::{blocking, collect, not_live};
-use crate::query::activity::Running;
 use crate::query::answer::{Answer, Completion};
-use crate::query::parameters::bind_input;
-use crate::query::prepared::Parts;
-use crate::query::run::{Deadline, handed_over, ready};
+use crate::query::deadline::Changes;
+use crate::query::execution::Execution;
+use crate::query::plan::parameters::bind_input;
+use crate::query::plan::parts::Parts;
+use crate::query::plan::returning::GivenBack;
 use crate::query::session::Session;
-use crate::session::Settings;
 
 /// So often a statement is done again because others changed its rows. With its turn taken it meets only
 /// statements that write without reading.
-pub(super) const ATTEMPTS: usize = 1000;
+pub const ATTEMPTS: usize = 1000;
 
 /// A statement of so many rows at most, and of so many bytes, is small: encoding it delays no other connection.
 const SMALL_ROWS: usize = 16;
@@ -43,15 +42,13 @@ const SMALL_ROWS: usize = 16;
 const SMALL_BYTES: usize = 16 << 10;
 
 /// Carries out a statement that writes rows.
-pub(in crate::query) async fn run(
-    session: &Session,
+pub async fn run(
     dml: &DmlStatement,
     parts: &Parts,
     parameters: &[ScalarValue],
-    settings: &Settings,
-    deadline: &Deadline,
-    running: Running,
+    execution: Execution<'_>,
 ) -> Result<Answer> {
+    let (session, changes) = (execution.session, execution.deadline.changes.clone());
     let provider = source_as_provider(&dml.target)?;
     let provider = provider.downcast_ref::<LiveProvider>();
     let provider = provider.ok_or_else(|| not_live(&dml.table_name.to_string()))?;
@@ -59,23 +56,26 @@ pub(in crate::query) async fn run(
     let back = match &parts.returning {
         Some(returning) => {
             let (layout, writes) = layout(dml, provider)?;
-            let back = returning.compile(&session.engine, parameters, settings, layout, writes).await?;
+            let engine = &session.engine;
+            let state = engine.snapshots.current().state(&execution.settings);
+            let threads = &engine.runtime.threads;
+            let back = returning.compile(threads, state, parameters, layout, writes).await?;
             Some(Arc::new(back))
         }
         None => None,
     };
     let bound = || bind_input(&dml.input, parameters);
-    let work = Work { session, provider, back, settings, deadline };
-    let (tag, (written, running)) = match &dml.op {
+    let work = Work { provider, back, changes };
+    let (tag, (written, execution)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
             let rows = Rows::of(&dml.input, &parts.parameter_types, parameters)?;
-            ("INSERT", work.insert(rows, parts.if_exists, running).await?)
+            ("INSERT", work.insert(rows, parts.if_exists, execution).await?)
         }
-        WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, running).await?),
-        WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, running).await?),
+        WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, execution).await?),
+        WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, execution).await?),
         WriteOp::Truncate => {
             let table = provider.table().opened().await?;
-            handed_over(blocking(move || Ok(table.truncate()?))).await?;
+            work.changes.hand_over(blocking(move || Ok(table.truncate()?))).await?;
             return Ok(Completion::of("TRUNCATE TABLE"));
         }
         other => {
@@ -85,19 +85,19 @@ pub(in crate::query) async fn run(
         }
     };
     Ok(match written.given {
-        Some(given) => ready(given.schema(), vec![given], running, None),
+        Some(given) => execution.rows(given),
         None => Answer::Done(Completion { tag: tag.to_owned(), rows: Some(written.rows), notice: None }),
     })
 }
 
-pub(super) fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {
+pub fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {
     let privilege = match op {
         WriteOp::Insert(_) | WriteOp::Ctas => Privilege::Insert,
         WriteOp::Delete | WriteOp::Truncate => Privilege::Delete,
         _ => Privilege::Update,
     };
     let table = provider.table().entry().name.clone();
-    let catalog = session.engine.catalog().snapshot();
+    let catalog = session.engine.snapshots.catalog().snapshot();
     session.options().identity.require(&catalog, privilege, &Securable::Object(table))
 }
 
@@ -114,30 +114,28 @@ fn layout(dml: &DmlStatement, provider: &LiveProvider) -> Result<(DFSchema, bool
 }
 
 /// One statement.
-pub(super) struct Work<'a> {
-    pub(super) session: &'a Session,
-    pub(super) provider: &'a LiveProvider,
+pub struct Work<'a> {
+    pub provider: &'a LiveProvider,
     /// For RETURNING.
-    pub(super) back: Option<Arc<GivenBack>>,
-    pub(super) settings: &'a Settings,
-    pub(super) deadline: &'a Deadline,
+    pub back: Option<Arc<GivenBack>>,
+    pub changes: Changes,
 }
 
 /// What a statement did.
-pub(super) struct Written {
+pub struct Written {
     /// How many rows it concerned.
-    pub(super) rows: u64,
+    pub rows: u64,
     /// What it gives back of them, if that was asked for.
-    pub(super) given: Option<RecordBatch>,
+    pub given: Option<RecordBatch>,
 }
 
 impl Written {
-    pub(super) fn nothing(back: Option<&Arc<GivenBack>>) -> Self {
+    pub fn nothing(back: Option<&Arc<GivenBack>>) -> Self {
         Self { rows: 0, given: back.map(|back| back.nothing()) }
     }
 
     /// `rows` were written, and `given` was computed of them before.
-    pub(super) fn new(
+    pub fn new(
         rows: u64,
         given: Option<RecordBatch>,
         back: Option<&Arc<GivenBack>>,
@@ -152,31 +150,35 @@ impl Written {
 }
 
 impl Work<'_> {
-    async fn insert(&self, rows: Rows, if_exists: IfExists, running: Running) -> Result<(Written, Running)> {
-        let (batches, running) = match rows {
-            Rows::Given(rows) => (vec![rows], running),
-            Rows::Planned(query) => {
-                collect::run(self.session, query, self.settings, self.deadline, running).await?
-            }
+    async fn insert<'e>(
+        &self,
+        rows: Rows,
+        if_exists: IfExists,
+        execution: Execution<'e>,
+    ) -> Result<(Written, Execution<'e>)> {
+        let (batches, execution) = match rows {
+            Rows::Given(rows) => (vec![rows], execution),
+            Rows::Planned(query) => collect::run(query, execution).await?,
         };
-        let written = insert(self.provider.table(), batches, if_exists, self.back.as_ref()).await?;
-        Ok((written, running))
+        let back = self.back.as_ref();
+        let written = insert(self.provider.table(), batches, if_exists, back, &self.changes).await?;
+        Ok((written, execution))
     }
 }
 
 /// Hands a statement to the store and waits until it is as durable as the table wants it.
-pub(super) async fn commit(table: &LiveTable, write: Write) -> Result<Committed> {
+pub async fn commit(table: &LiveTable, write: Write, changes: &Changes) -> Result<Committed> {
     if is_small(&write)
         && let Some(ticket) = table.try_submit(write.clone())?
     {
-        return Ok(handed_over(ticket).await?);
+        return Ok(changes.hand_over(ticket).await?);
     }
     let table = table.clone();
     let submitted = async {
         let ticket = blocking(move || Ok(table.submit(write)?)).await?;
         Ok(ticket.await?)
     };
-    handed_over(submitted).await
+    changes.hand_over(submitted).await
 }
 
 /// Whether checking and encoding it takes a thread that serves connections no longer than handing it to another does.
@@ -189,7 +191,7 @@ fn is_small(write: &Write) -> bool {
 
 /// Bytes of the values, without what else their buffers hold: rows that a query found lie in room for many more. Those of
 /// nested values are not counted, but taken for many.
-pub(super) fn content_bytes(column: &ArrayRef) -> usize {
+pub fn content_bytes(column: &ArrayRef) -> usize {
     let beside = match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
@@ -200,7 +202,7 @@ pub(super) fn content_bytes(column: &ArrayRef) -> usize {
 }
 
 /// One batch; none if there are no rows.
-pub(super) fn joined(batches: &[RecordBatch]) -> Result<Option<RecordBatch>> {
+pub fn joined(batches: &[RecordBatch]) -> Result<Option<RecordBatch>> {
     match batches {
         [] => Ok(None),
         [one] => Ok(Some(one.clone()).filter(|batch| batch.num_rows() > 0)),
@@ -212,7 +214,7 @@ pub(super) fn joined(batches: &[RecordBatch]) -> Result<Option<RecordBatch>> {
 }
 
 /// The rows without the column of versions, and the versions if there are any.
-pub(super) fn without_versions(rows: &RecordBatch) -> Result<(RecordBatch, Option<Vec<u64>>)> {
+pub fn without_versions(rows: &RecordBatch) -> Result<(RecordBatch, Option<Vec<u64>>)> {
     let Ok(at) = rows.schema().index_of(ROW_VERSION) else {
         return Ok((rows.clone(), None));
     };

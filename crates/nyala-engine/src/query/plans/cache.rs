@@ -18,27 +18,29 @@ const ENTRY_BYTES: usize = 256;
 
 /// The inputs of a plan besides its text and values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::query) struct PlanBasis {
+pub struct PlanBasis {
     settings: Arc<str>,
+    /// Of the session's texts: a door may translate them.
+    dialect: &'static str,
     /// Of the context: one catalog snapshot with one listing of files.
     epoch: u64,
 }
 
 impl PlanBasis {
-    pub(in crate::query) fn of(settings: &Settings, context: &SnapshotContext) -> Self {
-        Self { settings: Arc::clone(settings.key()), epoch: context.epoch() }
+    pub fn of(settings: &Settings, context: &SnapshotContext, dialect: &'static str) -> Self {
+        Self { settings: Arc::clone(settings.key()), dialect, epoch: context.epoch() }
     }
 }
 
 /// All inputs of a plan except its values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::query) struct PlanKey {
+pub struct PlanKey {
     text: Arc<str>,
     basis: PlanBasis,
 }
 
 impl PlanKey {
-    pub(in crate::query) fn new(text: &str, basis: PlanBasis) -> Self {
+    pub fn new(text: &str, basis: PlanBasis) -> Self {
         Self { text: text.into(), basis }
     }
 }
@@ -58,7 +60,7 @@ impl Equivalent<PlanKey> for Sought<'_> {
 
 /// State of a text or shape.
 #[derive(Debug, Clone)]
-pub(in crate::query) enum Known {
+pub enum Known {
     /// It was planned once. Many are never seen again.
     Once,
     /// Its template is being made.
@@ -69,7 +71,7 @@ pub(in crate::query) enum Known {
 }
 
 /// Templates, bounded in bytes. Often used ones stay.
-pub(in crate::query) struct PlanCache {
+pub struct PlanCache {
     plans: Cache<PlanKey, Known, DefaultHashBuilder>,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -90,7 +92,7 @@ pub struct PlanCacheStats {
 
 impl PlanCache {
     /// A cache of about `budget_bytes`; 0 keeps nothing.
-    pub(in crate::query) fn new(budget_bytes: usize) -> Self {
+    pub fn new(budget_bytes: usize) -> Self {
         let plans = Cache::builder()
             .max_capacity(budget_bytes as u64)
             .weigher(|key: &PlanKey, known: &Known| weight(key, known))
@@ -100,26 +102,26 @@ impl PlanCache {
     }
 
     /// The state of a text.
-    pub(in crate::query) fn find(&self, text: &str, basis: &PlanBasis) -> Option<Known> {
+    pub fn find(&self, text: &str, basis: &PlanBasis) -> Option<Known> {
         self.plans.get(&Sought { text, basis })
     }
 
-    pub(in crate::query) fn learn(&self, key: PlanKey, known: Known) {
+    pub fn learn(&self, key: PlanKey, known: Known) {
         self.plans.insert(key, known);
     }
 
     /// Drops all entries. One just added for the newest snapshot may be lost too, and is learnt again.
-    pub(in crate::query) fn forget(&self) {
+    pub fn forget(&self) {
         self.plans.invalidate_all();
         self.plans.run_pending_tasks();
     }
 
-    pub(in crate::query) fn count(&self, hit: bool) {
+    pub fn count(&self, hit: bool) {
         let counter = if hit { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(in crate::query) fn stats(&self) -> PlanCacheStats {
+    pub fn stats(&self) -> PlanCacheStats {
         self.plans.run_pending_tasks();
         PlanCacheStats {
             hits: self.hits.load(Ordering::Relaxed),
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_is_sought_is_found_by_its_hash() {
-        let basis = |settings: &str, epoch| PlanBasis { settings: settings.into(), epoch };
+        let basis = |settings: &str, epoch| PlanBasis { settings: settings.into(), dialect: "", epoch };
         let key = PlanKey::new("SELECT $1", basis("{}", 7));
         let hasher = DefaultHashBuilder::default();
         let check = |text, basis: PlanBasis, same: bool| {
@@ -167,5 +169,6 @@ mod tests {
         check("SELECT $2", basis("{}", 7), false);
         check("SELECT $1", basis("", 7), false);
         check("SELECT $1", basis("{}", 8), false);
+        check("SELECT $1", PlanBasis { dialect: "other", ..basis("{}", 7) }, false);
     }
 }

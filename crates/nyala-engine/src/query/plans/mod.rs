@@ -18,12 +18,7 @@
 
 mod cache;
 mod parameter;
-mod recall;
 mod template;
-mod values;
 
-pub(super) use cache::PlanCache;
-pub use cache::PlanCacheStats;
-pub(super) use recall::Made;
-pub(super) use template::{Template, answers_of, check_constant, is_fit};
-pub(super) use values::integer;
+pub use cache::{Known, PlanBasis, PlanCache, PlanCacheStats, PlanKey};
+pub use template::{Answers, Template, answers_of, check_constant, is_fit};

@@ -49,7 +49,7 @@ impl ScalarUDFImpl for Parameter {
 ///
 /// # Errors
 /// A parameter without a type, or one outside a condition: its value may decide more than the rows read.
-pub(super) fn open(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn open(plan: LogicalPlan) -> Result<LogicalPlan> {
     let opened = plan.transform_down_with_subqueries(|node| {
         let is_condition = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
         node.map_expressions(|expr| {
@@ -81,7 +81,7 @@ fn call(placeholder: &Placeholder) -> Result<Expr> {
 }
 
 /// The values of parameters, `$1` first.
-pub(super) struct Given<'a>(pub(super) &'a [ScalarValue]);
+pub struct Given<'a>(pub &'a [ScalarValue]);
 
 impl Values for Given<'_> {
     fn value_of(&self, expr: &dyn PhysicalExpr) -> Option<&ScalarValue> {

@@ -21,25 +21,25 @@ use nyala_sql::statement::Literal;
 
 use super::cache::PlanBasis;
 use super::parameter::{Given, open};
-use super::values::value_of;
-use crate::query::authorize;
-use crate::query::burden::reads_cuboids_only;
 use crate::query::history::Recorded;
-use crate::query::parameters::parameter_types;
-use crate::query::planning::optimize;
-use crate::query::prepared::Parts;
-use crate::query::results::Source;
+use crate::query::plan::cost_class::reads_cuboids_only;
+use crate::query::plan::exact::value_of;
+use crate::query::plan::parameters::parameter_types;
+use crate::query::plan::parts::Parts;
+use crate::query::plan::physical::optimize;
+use crate::query::plan::reads::tables_of;
+use crate::query::result_cache::Source;
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 
 /// Greatest depth of a template's expressions.
 const DEEPEST: usize = 64;
 
 /// Cube and cuboids of each aggregation, to compare the reads of two plans.
-pub(in crate::query) type Answers = Vec<(String, Vec<Vec<String>>)>;
+pub type Answers = Vec<(String, Vec<Vec<String>>)>;
 
 /// The cuboids of each aggregation of a query; none if it reads anything else, or cuboids that may not
 /// answer any more after the next write. A query that reads nothing has no aggregations.
-pub(in crate::query) fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answers>> {
+pub fn answers_of(report: &Report, logical: &LogicalPlan) -> Result<Option<Answers>> {
     if reads_nothing(logical)? {
         return Ok(Some(Answers::new()));
     }
@@ -66,7 +66,7 @@ fn reads_nothing(plan: &LogicalPlan) -> Result<bool> {
 
 /// Whether a plan is a chain of operators in one partition over memory. Over nothing only if the query
 /// reads nothing: otherwise a constant may stem from facts about a table.
-pub(in crate::query) fn is_fit(plan: &dyn ExecutionPlan, answers: &Answers) -> bool {
+pub fn is_fit(plan: &dyn ExecutionPlan, answers: &Answers) -> bool {
     is_plain(plan) || (answers.is_empty() && gives_one_row(plan))
 }
 
@@ -80,7 +80,7 @@ fn gives_one_row(plan: &dyn ExecutionPlan) -> bool {
 
 /// A plan that runs as soon as its parameters have values.
 #[derive(Debug)]
-pub(in crate::query) struct Template {
+pub struct Template {
     /// The statement it answers.
     parts: Arc<Parts>,
     plan: Arc<dyn ExecutionPlan>,
@@ -97,22 +97,21 @@ pub(in crate::query) struct Template {
 impl Template {
     /// Plans a statement for any values. `answers` and `schema` are those of the plan with certain values;
     /// this plan must have the same.
-    pub(in crate::query) async fn plan(
+    pub async fn plan(
         parts: Arc<Parts>,
-        context: &SnapshotContext,
-        settings: &Settings,
+        (context, settings, basis): (&SnapshotContext, &Settings, PlanBasis),
         answers: &Answers,
         schema: &SchemaRef,
     ) -> Result<Self> {
         let mut state = context.state(settings);
         let task = state.task_ctx();
         state.config_mut().set_extension(Arc::new(WithoutValues));
-        let plan = parts.plan.as_ref().ok_or_else(|| unfit("it has no plan"))?;
+        let plan = &parts.plan;
         check_constant(plan.logical())?;
         if lists_may_overlap(plan.logical())? {
             return Err(unfit("its values decide what lists have in common"));
         }
-        let reads = authorize::tables_of(plan.logical(), context, settings)?;
+        let reads = tables_of(plan.logical(), context, settings)?;
         let types = parameter_types(plan.logical())?.into_iter().collect::<Option<Vec<_>>>();
         let types = types.ok_or_else(|| unfit("a parameter has no type"))?;
         let (logical, report) = optimize(plan.as_ref().clone(), context, &mut state, settings)?;
@@ -134,49 +133,49 @@ impl Template {
             answered_from: report.answered_from().map(Into::into),
             asked: Arc::new(Recorded::new(report.asked)),
             types,
-            basis: PlanBasis::of(settings, context),
+            basis,
         })
     }
 
     /// The basis it was planned on.
-    pub(in crate::query) fn basis(&self) -> &PlanBasis {
+    pub fn basis(&self) -> &PlanBasis {
         &self.basis
     }
 
     /// The statement it answers.
-    pub(in crate::query) fn parts(&self) -> &Arc<Parts> {
+    pub fn parts(&self) -> &Arc<Parts> {
         &self.parts
     }
 
     /// The tables that the statement reads.
-    pub(in crate::query) fn reads(&self) -> &[QualifiedName] {
+    pub fn reads(&self) -> &[QualifiedName] {
         &self.reads
     }
 
     /// The task context to run it in.
-    pub(in crate::query) fn task(&self) -> &Arc<TaskContext> {
+    pub fn task(&self) -> &Arc<TaskContext> {
         &self.task
     }
 
     /// The aggregations it answers.
-    pub(in crate::query) fn asked(&self) -> &Arc<Recorded> {
+    pub fn asked(&self) -> &Arc<Recorded> {
         &self.asked
     }
 
     /// The cubes that answer.
-    pub(in crate::query) fn answered_from(&self) -> Option<Arc<str>> {
+    pub fn answered_from(&self) -> Option<Arc<str>> {
         self.answered_from.clone()
     }
 
     /// For the result cache; none if it reads nothing.
-    pub(in crate::query) fn source(&self) -> Option<Source> {
-        let plan = Arc::clone(self.parts.plan.as_ref()?);
+    pub fn source(&self) -> Option<Source> {
+        let plan = Arc::clone(&self.parts.plan);
         let (asked, answered_from) = (Arc::clone(&self.asked), self.answered_from());
         (self.asked.len() > 0).then_some(Source { plan, asked, answered_from })
     }
 
     /// Literals as values of the parameters; none if one would change its meaning.
-    pub(in crate::query) fn values_of(&self, literals: Vec<Literal<'_>>) -> Option<Vec<ScalarValue>> {
+    pub fn values_of(&self, literals: Vec<Literal<'_>>) -> Option<Vec<ScalarValue>> {
         if literals.len() != self.types.len() {
             return None;
         }
@@ -186,7 +185,7 @@ impl Template {
     /// The plan for these values. None if they have other types, as when column types changed since they
     /// were taken out of a text; if a cuboid is not in memory; or if there is so much to read that another
     /// plan is better.
-    pub(in crate::query) fn bind(&self, values: &[ScalarValue]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    pub fn bind(&self, values: &[ScalarValue]) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         if !values.iter().map(ScalarValue::data_type).eq(self.types.iter().cloned()) {
             return Ok(None);
         }
@@ -194,7 +193,7 @@ impl Template {
     }
 
     /// Estimated memory, in bytes: a plan is a tree of small objects that are not counted.
-    pub(in crate::query) fn estimated_bytes(&self) -> usize {
+    pub fn estimated_bytes(&self) -> usize {
         const OPERATOR_BYTES: usize = 2048;
         let mut operators = 1;
         let mut node = &self.plan;
@@ -211,7 +210,7 @@ fn unfit(reason: &str) -> QueryError {
 }
 
 /// Refuses functions that are not immutable: `now()` must not stand still.
-pub(in crate::query) fn check_constant(plan: &LogicalPlan) -> Result<()> {
+pub fn check_constant(plan: &LogicalPlan) -> Result<()> {
     let mut constant = true;
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {

@@ -16,17 +16,17 @@ use nyala_model::CatalogSnapshot;
 use nyala_model::config::{AdmissionConfig, GroupConfig};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::line::{Line, Slot};
+use super::fair_queue::{Line, Slot};
 use crate::access::Identity;
 use crate::query::activity::{Entry, Phase};
-use crate::query::session::SessionOptions;
+use crate::query::options::SessionOptions;
 
 /// The group of sessions without another one.
 const DEFAULT_GROUP: &str = "default";
 
 /// Which slots a query waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) enum Queue {
+pub enum Queue {
     /// It reads few rows.
     Short,
     /// Any other.
@@ -35,18 +35,18 @@ pub(in crate::query) enum Queue {
 
 /// The resource groups.
 #[derive(Debug)]
-pub(in crate::query) struct Admission {
+pub struct Admission {
     /// By name; the default among them.
     groups: BTreeMap<String, Arc<Group>>,
 }
 
 /// Queries that share slots.
 #[derive(Debug)]
-pub(in crate::query) struct Group {
-    pub(in crate::query) name: String,
+pub struct Group {
+    pub name: String,
     config: GroupConfig,
     /// Slots for long queries, and as many again for short ones.
-    pub(in crate::query) size: usize,
+    pub size: usize,
     /// The limiting keys of the configuration, for the error of a refusal.
     limits: &'static str,
     refused: AtomicU64,
@@ -57,7 +57,7 @@ pub(in crate::query) struct Group {
 
 impl Admission {
     /// A group without `slots` has twice as many as `threads`.
-    pub(in crate::query) fn new(config: &AdmissionConfig, threads: usize) -> Self {
+    pub fn new(config: &AdmissionConfig, threads: usize) -> Self {
         let mut configs = config.groups.clone();
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
         let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
@@ -81,13 +81,13 @@ impl Admission {
     }
 
     /// All groups by name.
-    pub(in crate::query) fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
+    pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.groups.values()
     }
 
     /// The group that a session chose with `nyala.resource_group`, else the first that names its user, else
     /// the first that names its schema, else the default.
-    pub(in crate::query) fn group(
+    pub fn group(
         &self,
         chosen: &str,
         owner: &SessionOptions,
@@ -117,7 +117,7 @@ impl Admission {
 
 impl Group {
     /// Greatest memory of one of its queries, in bytes; none if only the whole is limited.
-    pub(in crate::query) fn query_memory_bytes(&self) -> Option<usize> {
+    pub fn query_memory_bytes(&self) -> Option<usize> {
         Some(self.config.query_memory_bytes).filter(|bytes| *bytes > 0)
     }
 
@@ -139,18 +139,18 @@ impl Group {
     }
 
     /// Its weight relative to other groups.
-    pub(in crate::query) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         self.config.weight
     }
 
     /// How many of its queries compute, and how many wait.
-    pub(in crate::query) fn count(&self) -> (usize, usize) {
+    pub fn count(&self) -> (usize, usize) {
         let (short, long) = (self.short.count(self.lane), self.long.count(self.lane));
         (short.0 + long.0, short.1 + long.1)
     }
 
     /// Waits for a slot. Dropping the wait gives up the place.
-    pub(in crate::query) async fn admit(&self, queue: Queue, entry: &Entry) -> Result<Slot> {
+    pub async fn admit(&self, queue: Queue, entry: &Entry) -> Result<Slot> {
         let most = self.config.queue_length;
         let line = match queue {
             Queue::Short => &self.short,
@@ -182,7 +182,7 @@ impl Group {
     }
 
     /// Queries refused since the start.
-    pub(in crate::query) fn refused(&self) -> u64 {
+    pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 

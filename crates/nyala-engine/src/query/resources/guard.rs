@@ -38,11 +38,11 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Accounts of running statements, except small ones.
 #[derive(Debug, Default)]
-pub(in crate::query) struct Works(Mutex<Vec<Weak<Work>>>);
+pub struct Works(Mutex<Vec<Weak<Work>>>);
 
 impl Works {
     /// Adds an account. It is dropped once nothing holds it.
-    pub(super) fn add(&self, work: &Arc<Work>) {
+    pub fn add(&self, work: &Arc<Work>) {
         let mut works = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         works.retain(|known| known.strong_count() > 0);
         if !works.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(work))) {
@@ -60,14 +60,14 @@ impl Works {
 
 /// A thread that watches the memory of the process until this is dropped.
 #[derive(Debug)]
-pub(in crate::query) struct MemoryGuard {
+pub struct MemoryGuard {
     ended: Arc<AtomicBool>,
     thread: Option<Thread>,
 }
 
 impl MemoryGuard {
     /// Watches the process for `limit` bytes, and the machine for its available memory.
-    pub(in crate::query) fn start(limit: u64, works: &Arc<Works>) -> Self {
+    pub fn start(limit: u64, works: &Arc<Works>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let watch = Watch {
             limit,

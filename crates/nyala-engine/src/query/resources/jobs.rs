@@ -9,7 +9,7 @@ use async_task::Runnable;
 /// Jobs that are ready to run. A job that waits for a store belongs to no thread: after the answer any
 /// planning thread continues it, also while the thread that began it computes another job for seconds.
 #[derive(Debug, Default)]
-pub(super) struct Jobs {
+pub struct Jobs {
     ready: Mutex<Ready>,
     arrived: Condvar,
 }
@@ -24,7 +24,7 @@ struct Ready {
 
 impl Jobs {
     /// Adds the planning of one statement. It must not panic.
-    pub(super) fn push(self: &Arc<Self>, job: impl Future<Output = ()> + Send + 'static) {
+    pub fn push(self: &Arc<Self>, job: impl Future<Output = ()> + Send + 'static) {
         let jobs = Arc::clone(self);
         let (runnable, task) = async_task::spawn(job, move |runnable| jobs.schedule(runnable));
         task.detach();
@@ -47,20 +47,20 @@ impl Jobs {
     }
 
     /// Threads end once no job is ready.
-    pub(super) fn close(&self) {
+    pub fn close(&self) {
         self.ready().closed = true;
         self.arrived.notify_all();
     }
 
     /// Runs jobs until the queue is closed and empty.
-    pub(super) fn work(&self) {
+    pub fn work(&self) {
         while let Some(job) = self.next(true) {
             job.run();
         }
     }
 
     /// Runs jobs until none is ready.
-    pub(super) fn work_off(&self) {
+    pub fn work_off(&self) {
         while let Some(job) = self.next(false) {
             job.run();
         }
@@ -81,7 +81,7 @@ impl Jobs {
     }
 
     /// Jobs taken so far, if others wait for a thread: if the number stays the same, all threads compute.
-    pub(super) fn taken_before_others(&self) -> Option<u64> {
+    pub fn taken_before_others(&self) -> Option<u64> {
         let ready = self.ready();
         (!ready.queue.is_empty()).then_some(ready.taken)
     }

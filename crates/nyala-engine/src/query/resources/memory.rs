@@ -22,7 +22,7 @@ struct QueryMemory {
 }
 
 /// `task` with memory that is counted for one query.
-pub(in crate::query) fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
+pub fn of_query(task: &TaskContext, entry: &Arc<Entry>, group: &Group) -> Arc<TaskContext> {
     let runtime = task.runtime_env();
     let memory = QueryMemory {
         shared: Arc::clone(&runtime.memory_pool),

@@ -1,10 +1,10 @@
 //! Resources of the machine for queries, and their fair queue.
 
-pub(in crate::query) mod admission;
-pub(in crate::query) mod line;
-pub(in crate::query) mod memory;
-pub(in crate::query) mod task;
-pub(in crate::query) mod threads;
+pub mod admission;
+pub mod fair_queue;
+pub mod memory;
+pub mod task;
+pub mod threads;
 
 mod guard;
 mod jobs;
@@ -12,5 +12,5 @@ mod pressure;
 mod process;
 mod tracer;
 
-pub(in crate::query) use guard::MemoryGuard;
-pub(in crate::query) use process::{Memory, process_limit_bytes, runtime, thread_count};
+pub use guard::MemoryGuard;
+pub use process::{Memory, process_limit_bytes, runtime, thread_count};

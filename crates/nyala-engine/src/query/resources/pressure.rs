@@ -6,7 +6,7 @@ use std::path::Path;
 const STALLED_PERCENT: f64 = 10.0;
 
 /// Available memory of the machine, in bytes: `MemAvailable` of `/proc/meminfo`.
-pub(super) fn available_bytes(meminfo: &Path) -> Option<u64> {
+pub fn available_bytes(meminfo: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
     let kib: u64 = text
         .lines()
@@ -16,7 +16,7 @@ pub(super) fn available_bytes(meminfo: &Path) -> Option<u64> {
 
 /// Whether work waited for memory, by the pressure stall information of the control group of this process
 /// (version 2) or else of the machine. False if the kernel keeps none. `root` is the file system's root.
-pub(super) fn is_stalled(root: &Path) -> bool {
+pub fn is_stalled(root: &Path) -> bool {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
     let group = own.map(|group| root.join("sys/fs/cgroup").join(group).join("memory.pressure"));

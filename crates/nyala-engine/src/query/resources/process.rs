@@ -21,7 +21,7 @@ const METADATA_CACHE_BYTES: usize = 256 << 20;
 const SPILLED: &[u8] = b"datafusion-";
 
 /// Threads of each kind.
-pub(in crate::query) fn thread_count(config: &QueryConfig) -> usize {
+pub fn thread_count(config: &QueryConfig) -> usize {
     match config.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         count => count,
@@ -29,7 +29,7 @@ pub(in crate::query) fn thread_count(config: &QueryConfig) -> usize {
 }
 
 /// The environment of queries: their memory, their spill folder, and the cache of file footers.
-pub(in crate::query) fn runtime(
+pub fn runtime(
     data_dir: &Path,
     config: &QueryConfig,
     memory: &Memory,
@@ -71,15 +71,15 @@ fn clear(spill: &Path) -> std::io::Result<()> {
 }
 
 /// The memory limit, in bytes, divided by use.
-pub(in crate::query) struct Memory {
-    pub(in crate::query) hot_cuboids: usize,
+pub struct Memory {
+    pub hot_cuboids: usize,
     queries: usize,
     builds: usize,
 }
 
 impl Memory {
     /// Hot cuboids take their share; queries and builds get half each of the rest.
-    pub(in crate::query) fn divide(config: &Config) -> Self {
+    pub fn divide(config: &Config) -> Self {
         let limit = memory_limit_bytes(&config.query);
         let hot_cuboids = limit / 100 * config.cache.hot_cuboids_percent;
         let half = limit.saturating_sub(hot_cuboids) / 2;
@@ -92,18 +92,18 @@ impl Memory {
     }
 
     /// Builds take as much of their part as they need.
-    pub(in crate::query) fn for_builds(&self) -> Arc<dyn MemoryPool> {
+    pub fn for_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(GreedyMemoryPool::new(self.builds), NAMED_CONSUMERS))
     }
 
     /// The same memory in fair shares. A build uses it after it has returned the other.
-    pub(in crate::query) fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
+    pub fn for_frugal_builds(&self) -> Arc<dyn MemoryPool> {
         Arc::new(TrackConsumersPool::new(FairSpillPool::new(self.builds), NAMED_CONSUMERS))
     }
 }
 
 /// Memory limit of the whole process, in bytes.
-pub(in crate::query) fn process_limit_bytes(config: &QueryConfig) -> u64 {
+pub fn process_limit_bytes(config: &QueryConfig) -> u64 {
     let machine = machine_memory_bytes() as u64;
     match config.process_limit_bytes {
         0 => machine,

@@ -12,22 +12,19 @@ use super::threads::Threads;
 
 /// Work on the threads of large statements. Dropping this ends it: at once if it waits; if it computes, at
 /// the next batch, row or pair, where its operators ask.
-pub(in crate::query) struct Task<T> {
+pub struct Task<T> {
     handle: JoinHandle<Result<T>>,
     account: Arc<Work>,
 }
 
 impl<T: Send + 'static> Task<T> {
     /// Begins small `work` on `handle`, for the scope of a statement that is not large.
-    pub(in crate::query) fn spawn_on(
-        handle: &Handle,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Self {
+    pub fn spawn_on(handle: &Handle, work: impl Future<Output = Result<T>> + Send + 'static) -> Self {
         Self { handle: handle.spawn(work), account: Arc::default() }
     }
 
     /// Begins `work` in `scope`.
-    pub(in crate::query) fn spawn(
+    pub fn spawn(
         threads: &Threads,
         scope: Scope,
         work: impl Future<Output = Result<T>> + Send + 'static,
@@ -37,17 +34,17 @@ impl<T: Send + 'static> Task<T> {
     }
 
     /// Its outcome.
-    pub(in crate::query) async fn join(mut self) -> Result<T> {
+    pub async fn join(mut self) -> Result<T> {
         self.joined().await
     }
 
     /// The same for work that may be stopped instead.
-    pub(in crate::query) async fn joined(&mut self) -> Result<T> {
+    pub async fn joined(&mut self) -> Result<T> {
         (&mut self.handle).await.map_err(QueryError::internal)?
     }
 
     /// Stops the work, and waits until its resources are free.
-    pub(in crate::query) async fn stop(mut self) {
+    pub async fn stop(mut self) {
         self.end();
         // It was stopped or had ended; both are fine.
         let _ = (&mut self.handle).await;

@@ -33,7 +33,7 @@ const EXECUTION_STACK_BYTES: usize = 16 << 20;
 
 /// Threads for planning and for execution.
 #[derive(Debug)]
-pub(in crate::query) struct Threads {
+pub struct Threads {
     planning: Arc<Jobs>,
     runtimes: Vec<Runtime>,
     handle: Handle,
@@ -47,7 +47,7 @@ pub(in crate::query) struct Threads {
 
 impl Threads {
     /// Starts `count` threads of each kind, but one for loading.
-    pub(in crate::query) fn start(count: usize) -> Result<Self> {
+    pub fn start(count: usize) -> Result<Self> {
         let failed = |error: std::io::Error| {
             QueryError::new(ErrorKind::ResourcesExhausted, format!("cannot start threads: {error}"))
         };
@@ -108,18 +108,18 @@ impl Threads {
     }
 
     /// The runtime of small queries, and of tasks that mostly wait.
-    pub(in crate::query) fn execution(&self) -> &Handle {
+    pub fn execution(&self) -> &Handle {
         &self.handle
     }
 
     /// The runtime that loads cuboids into memory. It has a thread of its own: queries are slow until the
     /// load is done, and among them it would be done last.
-    pub(in crate::query) fn loading(&self) -> &Handle {
+    pub fn loading(&self) -> &Handle {
         &self.loading
     }
 
     /// Runs `work` in `scope` on the threads of builds and of long queries.
-    pub(in crate::query) fn spawn_large<F>(&self, scope: Scope, work: F) -> JoinHandle<F::Output>
+    pub fn spawn_large<F>(&self, scope: Scope, work: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -128,25 +128,25 @@ impl Threads {
     }
 
     /// The same runtime, for work that enters its scope itself.
-    pub(in crate::query) fn large_for(&self, account: &Arc<Work>) -> &Handle {
+    pub fn large_for(&self, account: &Arc<Work>) -> &Handle {
         self.works.add(account);
         &self.large
     }
 
     /// The runtime of queries of some tenths of a second, for one with this account. A batch of a large
     /// query may take as long.
-    pub(in crate::query) fn short_for(&self, account: &Arc<Work>) -> &Handle {
+    pub fn short_for(&self, account: &Arc<Work>) -> &Handle {
         self.works.add(account);
         &self.short
     }
 
     /// Accounts of the work on these threads.
-    pub(in crate::query) fn works(&self) -> &Arc<Works> {
+    pub fn works(&self) -> &Arc<Works> {
         &self.works
     }
 
     /// All runtimes, by the name of their threads.
-    pub(in crate::query) fn runtimes(&self) -> [(&'static str, &Handle); 4] {
+    pub fn runtimes(&self) -> [(&'static str, &Handle); 4] {
         [
             ("nyala-query", &self.handle),
             ("nyala-short", &self.short),
@@ -157,7 +157,7 @@ impl Threads {
 
     /// Runs `work` on a planning thread. If the caller goes away, it ends where it next waits, as for a
     /// store that does not answer.
-    pub(in crate::query) async fn plan<F, T>(&self, work: F) -> Result<T>
+    pub async fn plan<F, T>(&self, work: F) -> Result<T>
     where
         F: Future<Output = Result<T>> + Send + 'static,
         T: Send + 'static,
@@ -192,7 +192,7 @@ impl Threads {
     }
 
     /// Runs `work` on a planning thread in the background.
-    pub(in crate::query) fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn plan_later(&self, work: impl Future<Output = ()> + Send + 'static) {
         let job = async move {
             if let Err(panic) = AssertUnwindSafe(work).catch_unwind().await {
                 tracing::warn!(error = %from_panic(panic.as_ref()), "planning in the background failed");
@@ -212,7 +212,7 @@ impl Drop for EndOnDrop {
 }
 
 /// Turns a panic into an error of its statement: neither the process nor the answer just ends.
-pub(in crate::query) fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
+pub fn from_panic(panic: &(dyn std::any::Any + Send)) -> QueryError {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     QueryError::internal(text.unwrap_or_else(|| "a panic without a message".to_owned()))

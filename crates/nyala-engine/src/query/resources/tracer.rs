@@ -11,7 +11,7 @@ use nyala_runtime::Scope;
 struct InheritScope;
 
 /// Makes spawned tasks inherit the scope, in the whole process.
-pub(super) fn install() {
+pub fn install() {
     // Set already by an earlier engine of this process.
     let _ = set_join_set_tracer(&InheritScope);
 }

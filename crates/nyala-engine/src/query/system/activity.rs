@@ -8,8 +8,8 @@ use arrow::record_batch::RecordBatch;
 use nyala_sql::error::Result;
 
 use crate::query::activity::{self, Entry, Phase, Status, Stuck};
+use crate::query::columns::{batch, number, numbers, text, texts, time, times};
 use crate::query::engine::Engine;
-use crate::query::show::{batch, number, numbers, text, texts, time, times};
 
 /// How long a statement was in each phase.
 const PHASES: [(&str, Phase); 4] = [
@@ -34,7 +34,7 @@ fn common_columns(entries: &[Arc<Entry>]) -> Vec<ArrayRef> {
     ]
 }
 
-pub(super) fn queries_schema() -> SchemaRef {
+pub fn queries_schema() -> SchemaRef {
     let mut fields = vec![number("query_id"), text("state")];
     fields.extend(common());
     fields.extend([number("running_ms"), number("rows"), number("peak_memory_bytes"), text("answered_from")]);
@@ -42,8 +42,8 @@ pub(super) fn queries_schema() -> SchemaRef {
 }
 
 /// What runs now; this query too.
-pub(super) fn queries(engine: &Engine) -> Result<RecordBatch> {
-    let entries = engine.registry.running();
+pub fn queries(engine: &Engine) -> Result<RecordBatch> {
+    let entries = engine.observed.registry.running();
     let each = || entries.iter();
     let mut columns = vec![
         numbers(each().map(|entry| Some(entry.id))),
@@ -59,7 +59,7 @@ pub(super) fn queries(engine: &Engine) -> Result<RecordBatch> {
     batch(queries_schema(), columns)
 }
 
-pub(super) fn query_log_schema() -> SchemaRef {
+pub fn query_log_schema() -> SchemaRef {
     let mut fields = vec![number("query_id"), text("status")];
     fields.extend(common());
     fields.extend([
@@ -75,8 +75,8 @@ pub(super) fn query_log_schema() -> SchemaRef {
 }
 
 /// What ran, the last to end first.
-pub(super) fn query_log(engine: &Engine) -> Result<RecordBatch> {
-    let entries = engine.registry.log();
+pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
+    let entries = engine.observed.registry.log();
     let each = || entries.iter();
     let error = |entry: &'_ Arc<Entry>| match entry.end().map(|end| &end.status) {
         Some(Status::Failed(error)) => Some(error.clone()),
@@ -112,7 +112,7 @@ fn status_of(entry: &Entry) -> &'static str {
     }
 }
 
-pub(super) fn stuck_schema() -> SchemaRef {
+pub fn stuck_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("kind"),
         number("id"),
@@ -124,11 +124,11 @@ pub(super) fn stuck_schema() -> SchemaRef {
 }
 
 /// What made no progress when the watchdog looked last, the longest first.
-pub(super) fn stuck(engine: &Engine) -> Result<RecordBatch> {
-    works(&engine.registry.stuck(), stuck_schema())
+pub fn stuck(engine: &Engine) -> Result<RecordBatch> {
+    works(&engine.observed.registry.stuck(), stuck_schema())
 }
 
-pub(super) fn tasks_schema() -> SchemaRef {
+pub fn tasks_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("kind"),
         number("id"),
@@ -140,8 +140,8 @@ pub(super) fn tasks_schema() -> SchemaRef {
 }
 
 /// What runs now, with the operator that is at work, and how busy the threads are.
-pub(super) fn tasks(engine: &Engine) -> Result<RecordBatch> {
-    works(&activity::tasks(engine), tasks_schema())
+pub fn tasks(engine: &Engine) -> Result<RecordBatch> {
+    works(&activity::tasks(&engine.watched(), &engine.runtime.threads), tasks_schema())
 }
 
 fn works(works: &[Stuck], schema: SchemaRef) -> Result<RecordBatch> {

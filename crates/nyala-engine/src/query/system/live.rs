@@ -9,10 +9,10 @@ use nyala_cube::live::{OpenStore, StoreState, phase_name};
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::oplog::{Damage, LiveTable, Phase, StoreStats};
 
+use crate::query::columns::{batch, number, numbers, text, texts};
 use crate::query::engine::Engine;
-use crate::query::show::{batch, number, numbers, text, texts};
 
-pub(super) fn disk_stores_schema() -> SchemaRef {
+pub fn disk_stores_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("disk_store"),
         text("folder"),
@@ -26,8 +26,8 @@ pub(super) fn disk_stores_schema() -> SchemaRef {
 }
 
 /// The disk stores, and why one takes no writes.
-pub(super) async fn disk_stores(engine: &Engine) -> Result<RecordBatch> {
-    let stores = engine.live().all();
+pub async fn disk_stores(engine: &Engine) -> Result<RecordBatch> {
+    let stores = engine.snapshots.live().all();
     let asked = stores.clone();
     // Waits for a group of statements that is being committed.
     let stats =
@@ -66,7 +66,7 @@ fn state(store: &OpenStore) -> (&'static str, Option<String>) {
     }
 }
 
-pub(super) fn live_tables_schema() -> SchemaRef {
+pub fn live_tables_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("schema"),
         text("table"),
@@ -82,8 +82,8 @@ pub(super) fn live_tables_schema() -> SchemaRef {
 }
 
 /// The live tables. What is not known yet, because a store is being opened, is null.
-pub(super) fn live_tables(engine: &Engine) -> Result<RecordBatch> {
-    let context = engine.context();
+pub fn live_tables(engine: &Engine) -> Result<RecordBatch> {
+    let context = engine.snapshots.current();
     let entries: Vec<_> = context.snapshot().tables.values().filter_map(|t| Some((t, t.live()?))).collect();
     let opened = entries.iter().map(|(entry, _)| match context.live_table(&entry.name)? {
         Ok(table) => Some(table.ready()),
@@ -114,7 +114,7 @@ pub(super) fn live_tables(engine: &Engine) -> Result<RecordBatch> {
     batch(live_tables_schema(), columns)
 }
 
-pub(super) fn recovery_schema() -> SchemaRef {
+pub fn recovery_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("disk_store"),
         text("phase"),
@@ -130,8 +130,8 @@ pub(super) fn recovery_schema() -> SchemaRef {
 }
 
 /// How far the disk stores are on their way into memory.
-pub(super) fn recovery(engine: &Engine) -> Result<RecordBatch> {
-    let stores = engine.live().all();
+pub fn recovery(engine: &Engine) -> Result<RecordBatch> {
+    let stores = engine.snapshots.live().all();
     let reports: Vec<_> = stores.iter().map(|store| store.progress().report()).collect();
     let states: Vec<StoreState> = stores.iter().map(|store| store.state()).collect();
     let notes: Vec<Option<String>> = states.iter().map(note).collect();

@@ -15,23 +15,20 @@ use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 
-pub(super) use self::resources::{settings as all_settings, settings_schema};
 use self::table::{SystemTable, Table};
 use super::engine::Engine;
+use super::names::SYSTEM_SCHEMA;
 use crate::session::{DATABASE, SessionExtension};
-
-/// Its name.
-pub(super) const SYSTEM_SCHEMA: &str = "system";
 
 /// Adds the schema to every snapshot. The engine is known only after the first snapshot is open.
 #[derive(Debug, Default)]
-pub(super) struct SystemSchema {
+pub struct SystemSchema {
     engine: Arc<OnceLock<Weak<Engine>>>,
 }
 
 impl SystemSchema {
     /// From now on the tables can be read.
-    pub(super) fn attach(&self, engine: &Arc<Engine>) {
+    pub fn attach(&self, engine: &Arc<Engine>) {
         // Attached once, when the engine is open.
         let _ = self.engine.set(Arc::downgrade(engine));
     }

@@ -7,12 +7,10 @@ use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use nyala_sql::error::Result;
 
+use crate::query::columns::{batch, number, numbers, text, texts};
 use crate::query::engine::Engine;
-use crate::query::session::setting_values;
-use crate::query::show::{batch, number, numbers, text, texts};
-use crate::session::Settings;
 
-pub(super) fn caches_schema() -> SchemaRef {
+pub fn caches_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("cache"),
         number("entries"),
@@ -24,7 +22,7 @@ pub(super) fn caches_schema() -> SchemaRef {
 }
 
 /// The caches of this process and how often they had what was asked for.
-pub(super) fn caches(engine: &Engine) -> Result<RecordBatch> {
+pub fn caches(engine: &Engine) -> Result<RecordBatch> {
     let stats = engine.stats();
     let (hot, plans, results) = (stats.hot_cuboids, stats.plans, stats.results);
     let columns: Vec<ArrayRef> = vec![
@@ -38,7 +36,7 @@ pub(super) fn caches(engine: &Engine) -> Result<RecordBatch> {
     batch(caches_schema(), columns)
 }
 
-pub(super) fn groups_schema() -> SchemaRef {
+pub fn groups_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("resource_group"),
         number("slots"),
@@ -50,9 +48,9 @@ pub(super) fn groups_schema() -> SchemaRef {
 }
 
 /// The resource groups, how many of their queries compute and wait, and how many were refused.
-pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
+pub fn groups(engine: &Engine) -> Result<RecordBatch> {
     let groups = engine.resource_groups();
-    let weights = engine.admission.groups().map(|group| group.weight());
+    let weights = engine.runtime.admission.groups().map(|group| group.weight());
     let columns: Vec<ArrayRef> = vec![
         texts(groups.iter().map(|group| Some(group.name.as_str()))),
         numbers(groups.iter().map(|group| Some(group.slots as u64))),
@@ -62,19 +60,4 @@ pub(super) fn groups(engine: &Engine) -> Result<RecordBatch> {
         numbers(weights.map(|weight| Some(weight as u64))),
     ];
     batch(groups_schema(), columns)
-}
-
-pub(in crate::query) fn settings_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![text("name"), text("value"), text("description")]))
-}
-
-/// The settings of the session that asks.
-pub(in crate::query) fn settings(settings: &Settings) -> Result<RecordBatch> {
-    let all = setting_values(settings);
-    let columns: Vec<ArrayRef> = vec![
-        texts(all.iter().map(|setting| Some(setting.name))),
-        texts(all.iter().map(|setting| Some(setting.value.as_str()))),
-        texts(all.iter().map(|setting| Some(setting.description))),
-    ];
-    batch(settings_schema(), columns)
 }

@@ -13,14 +13,14 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::{activity, live, resources};
-use crate::query::cubes::segments;
+use crate::query::cubes::{self, jobs, segments};
 use crate::query::engine::Engine;
-use crate::query::{history, show};
+use crate::query::{show_history, show_setting};
 use crate::session::Settings;
 
 /// The tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Table {
+pub enum Table {
     Caches,
     Cubes,
     Cuboids,
@@ -39,7 +39,7 @@ pub(super) enum Table {
 }
 
 impl Table {
-    pub(super) const ALL: [Self; 15] = [
+    pub const ALL: [Self; 15] = [
         Self::Caches,
         Self::Cubes,
         Self::Cuboids,
@@ -57,7 +57,7 @@ impl Table {
         Self::Tasks,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Caches => "caches",
             Self::Cubes => "cubes",
@@ -80,18 +80,18 @@ impl Table {
     fn schema(self) -> SchemaRef {
         match self {
             Self::Caches => resources::caches_schema(),
-            Self::Cubes => show::cubes_schema(),
+            Self::Cubes => cubes::show::cubes_schema(),
             Self::Cuboids => segments::cuboids_schema(),
             Self::DiskStores => live::disk_stores_schema(),
-            Self::Jobs => show::jobs_schema(),
+            Self::Jobs => jobs::jobs_schema(),
             Self::LiveTables => live::live_tables_schema(),
             Self::Queries => activity::queries_schema(),
-            Self::QueryHistory => history::schema(),
+            Self::QueryHistory => show_history::schema(),
             Self::QueryLog => activity::query_log_schema(),
             Self::Recovery => live::recovery_schema(),
             Self::ResourceGroups => resources::groups_schema(),
             Self::Segments => segments::schema(),
-            Self::Settings => resources::settings_schema(),
+            Self::Settings => show_setting::settings_schema(),
             Self::Stuck => activity::stuck_schema(),
             Self::Tasks => activity::tasks_schema(),
         }
@@ -100,13 +100,13 @@ impl Table {
     async fn rows(self, engine: &Engine, session: &dyn Session) -> Result<RecordBatch> {
         match self {
             Self::Caches => resources::caches(engine),
-            Self::Cubes => show::cubes(engine),
+            Self::Cubes => cubes::show::cubes(engine),
             Self::Cuboids => segments::cuboids(engine, None),
             Self::DiskStores => live::disk_stores(engine).await,
-            Self::Jobs => show::jobs(engine).await,
+            Self::Jobs => jobs::jobs(engine).await,
             Self::LiveTables => live::live_tables(engine),
             Self::Queries => activity::queries(engine),
-            Self::QueryHistory => history::show(engine).await,
+            Self::QueryHistory => show_history::show(engine).await,
             Self::QueryLog => activity::query_log(engine),
             Self::Recovery => live::recovery(engine),
             Self::ResourceGroups => resources::groups(engine),
@@ -114,7 +114,7 @@ impl Table {
             Self::Settings => {
                 let settings = session.config().get_extension::<Settings>();
                 let settings = settings.ok_or_else(|| QueryError::internal("a statement has no settings"))?;
-                resources::settings(&settings)
+                show_setting::all_settings(&settings)
             }
             Self::Stuck => activity::stuck(engine),
             Self::Tasks => activity::tasks(engine),
@@ -124,14 +124,14 @@ impl Table {
 
 /// A table that is made when it is read.
 #[derive(Debug)]
-pub(super) struct SystemTable {
+pub struct SystemTable {
     table: Table,
     schema: SchemaRef,
     engine: Arc<OnceLock<Weak<Engine>>>,
 }
 
 impl SystemTable {
-    pub(super) fn new(table: Table, engine: Arc<OnceLock<Weak<Engine>>>) -> Self {
+    pub fn new(table: Table, engine: Arc<OnceLock<Weak<Engine>>>) -> Self {
         Self { table, schema: table.schema(), engine }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arrow::datatypes::SchemaRef;
 use futures::future::OptionFuture;
 use metrics::Counter;
-use nyala_engine::{Session, Statement};
+use nyala_engine::{Prepared, Session, Statement, Text};
 use nyala_pg::translation::rewrite::{self, ClientStatement};
 use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
@@ -34,6 +34,14 @@ const MESSAGES_UNWATCHED: u64 = 64;
 
 /// A prefix of a statement that contains its first word, after brackets.
 const TAG_BYTES: usize = 64;
+
+/// A text that a client sent.
+pub enum ClientText {
+    /// One query whose cached plan may run at once.
+    Ready(Prepared),
+    /// Its statements, to be prepared; none if it is empty.
+    Statements(Vec<ClientStatement>),
+}
 
 /// A client's connection.
 pub struct Connection {
@@ -278,14 +286,13 @@ impl Connection {
         self.output.put(&PgWireBackendMessage::ParameterStatus(status))
     }
 
-    /// Splits a text into statements, with the session's values of now filled in.
-    pub fn parse(&self, sql: &str) -> Result<Vec<Statement>, Failure> {
-        Ok(self.split(sql)?.into_iter().map(|statement| statement.for_client(self)).collect())
-    }
-
-    /// Splits a text into statements. The session's values are filled in when they are run.
-    pub fn split(&self, sql: &str) -> Result<Vec<ClientStatement>, Failure> {
-        Ok(rewrite::for_clients(sql, self.session.parse(sql)?))
+    /// Finds the cached plan of a text, or splits it into statements. The session's values are filled in when they are
+    /// run.
+    pub fn read(&self, sql: &str) -> Result<ClientText, Failure> {
+        Ok(match self.session.read(sql)? {
+            Text::Ready(prepared) => ClientText::Ready(prepared),
+            Text::Statements(statements) => ClientText::Statements(rewrite::for_clients(sql, statements)),
+        })
     }
 
     /// Plans one statement, if the transaction admits it.

@@ -10,7 +10,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
 
-use super::connection::Connection;
+use super::connection::{ClientText, Connection};
 use super::messages::{Bind, Request, Target};
 use super::portal::{Bound, Plan, Portal, Progress, Stored, attended, unknown_portal, unknown_statement};
 use crate::pgwire::commands::command::Command;
@@ -42,20 +42,22 @@ impl Connection {
         }
         // The old unnamed statement is gone even if the new one does not parse.
         self.statements.remove("");
-        if let Some(prepared) = self.recall(sql) {
-            self.transaction.admit(false)?;
-            let stored = Box::pin(self.stored(prepared, types)).await?;
-            self.keep_statement(name, stored)?;
-            return self.output.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()));
-        }
-        let mut statements = self.parse(sql)?;
-        if statements.len() > 1 {
-            let message = "cannot insert multiple commands into a prepared statement";
-            return Err(Failure::error(sqlstate::SYNTAX_ERROR, message).into());
-        }
-        let stored = match statements.pop() {
-            None => Stored { plan: Plan::Empty, parameter_types: Vec::new() },
-            Some(statement) => Box::pin(self.store(statement, types)).await?,
+        let stored = match self.read(sql)? {
+            ClientText::Ready(prepared) => {
+                self.transaction.admit(false)?;
+                Box::pin(self.stored(prepared, types)).await?
+            }
+            ClientText::Statements(mut statements) => match (statements.pop(), statements.is_empty()) {
+                (None, _) => Stored { plan: Plan::Empty, parameter_types: Vec::new() },
+                (Some(statement), true) => {
+                    let statement = statement.for_client(self);
+                    Box::pin(self.store(statement, types)).await?
+                }
+                (Some(_), false) => {
+                    let message = "cannot insert multiple commands into a prepared statement";
+                    return Err(Failure::error(sqlstate::SYNTAX_ERROR, message).into());
+                }
+            },
         };
         self.keep_statement(name, stored)?;
         self.output.put(&PgWireBackendMessage::ParseComplete(ParseComplete::new()))

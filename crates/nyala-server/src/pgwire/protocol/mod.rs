@@ -6,7 +6,6 @@ pub mod extended;
 pub mod listen;
 pub mod login;
 pub mod messages;
-pub mod plan_lookup;
 pub mod portal;
 pub mod scram;
 pub mod server;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
+use nyala_pg::translation::DIALECT;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
@@ -211,6 +212,7 @@ fn options_of(start: &StartupParameters, peer: Peer) -> SessionOptions {
         user: start.user.clone(),
         application: application.map(|(_, value)| value.clone()).unwrap_or_default(),
         client: peer.to_string(),
+        dialect: DIALECT,
         ..SessionOptions::default()
     }
 }

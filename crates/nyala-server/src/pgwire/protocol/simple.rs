@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::EmptyQueryResponse;
 
-use super::connection::Connection;
+use super::connection::{ClientText, Connection};
 use super::portal::{Bound, Plan, Portal, Progress, Stored};
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::values::encode::RowWriter;
@@ -16,11 +16,13 @@ impl Connection {
         // The unnamed statement and portal do not survive a simple query.
         self.statements.remove("");
         self.portals.remove("");
-        if let Some(prepared) = self.recall(sql) {
-            self.transaction.admit(false)?;
-            return self.run_plan(Plan::query(prepared)).await;
-        }
-        let statements = self.split(sql)?;
+        let statements = match self.read(sql)? {
+            ClientText::Ready(prepared) => {
+                self.transaction.admit(false)?;
+                return self.run_plan(Plan::query(prepared)).await;
+            }
+            ClientText::Statements(statements) => statements,
+        };
         if statements.is_empty() {
             return self.output.put(&PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()));
         }

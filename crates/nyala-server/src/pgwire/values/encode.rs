@@ -17,7 +17,6 @@ use super::cells::Cells;
 use super::columns::Column;
 use crate::pgwire::commands::settings::Settings;
 use crate::pgwire::errors::{Failure, sqlstate};
-use crate::pgwire::protocol::plan_lookup::Kept;
 
 /// Codes of formats.
 const TEXT: i16 = 0;
@@ -82,8 +81,8 @@ impl RowWriter {
         options: &Arc<FormatOptions>,
     ) -> Result<Self, Failure> {
         let usual = prepared.filter(|_| Arc::ptr_eq(options, Settings::usual_format()));
-        let kept = usual.and_then(Prepared::kept::<Kept>);
-        let place = kept.as_ref().and_then(|kept| kept.layouts.place(formats, schema.fields().len()));
+        let kept = usual.map(Prepared::kept::<Layouts>);
+        let place = kept.as_ref().and_then(|layouts| layouts.place(formats, schema.fields().len()));
         let Some(place) = place else {
             return Self::new(schema, formats, options);
         };

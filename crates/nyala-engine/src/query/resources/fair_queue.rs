@@ -15,7 +15,7 @@ use tokio::sync::oneshot::{Receiver, Sender, channel};
 
 /// All lanes. The lock is held for choosing, never during a wait.
 #[derive(Debug)]
-pub(in crate::query) struct Line {
+pub struct Line {
     state: Mutex<State>,
     /// Slots of all lanes together, and of one user.
     slots: usize,
@@ -61,7 +61,7 @@ struct Waiter {
 
 /// The right to compute, until it is dropped.
 #[derive(Debug)]
-pub(in crate::query) struct Slot {
+pub struct Slot {
     line: Arc<Line>,
     lane: usize,
     user: Arc<str>,
@@ -72,11 +72,7 @@ type Given = Vec<(Sender<Slot>, Slot)>;
 
 impl Line {
     /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them unless 0.
-    pub(in crate::query) fn new(
-        lanes: impl Iterator<Item = (usize, usize)>,
-        slots: usize,
-        user_slots: usize,
-    ) -> Arc<Self> {
+    pub fn new(lanes: impl Iterator<Item = (usize, usize)>, slots: usize, user_slots: usize) -> Arc<Self> {
         let lanes = lanes.map(|(weight, slots)| Lane {
             weight,
             slots,
@@ -95,12 +91,7 @@ impl Line {
     /// Takes a place in a lane. The receiver gets the slot, maybe at once; dropping it gives up the place.
     /// If more than `most` would wait, the user with the most places loses the newest. Returns none if that
     /// is this one.
-    pub(in crate::query) fn enter(
-        self: &Arc<Self>,
-        lane: usize,
-        user: &str,
-        most: usize,
-    ) -> Option<Receiver<Slot>> {
+    pub fn enter(self: &Arc<Self>, lane: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
         let (gives, slot) = channel();
         let mut state = self.lock();
         let ticket = state.next_ticket;
@@ -115,7 +106,7 @@ impl Line {
     }
 
     /// How many queries compute in a lane, and how many wait.
-    pub(in crate::query) fn count(&self, lane: usize) -> (usize, usize) {
+    pub fn count(&self, lane: usize) -> (usize, usize) {
         let state = self.lock();
         let Some(lane) = state.lanes.get(lane) else { return (0, 0) };
         (lane.running, lane.waiting.iter().filter(|waiter| !waiter.gives.is_closed()).count())

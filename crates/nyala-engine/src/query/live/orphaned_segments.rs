@@ -13,14 +13,14 @@ use crate::query::engine::Engine;
 /// Drops them. A store that was restored from a copy is older than segments that were made since, and gives the LSNs
 /// of the rows it lacks to other rows. Statements use no such segment while this process runs; the next one could not
 /// tell any more.
-pub(in crate::query) async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
+pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
     let mut dropped = false;
-    for store in engine.live().all() {
+    for store in engine.snapshots.live().all() {
         if store.opened().await.is_err() {
             continue;
         }
         let Some(opened) = store.opened_at() else { continue };
-        let snapshot = engine.catalog().snapshot();
+        let snapshot = engine.snapshots.catalog().snapshot();
         for cube in snapshot.cubes.values() {
             let is_built = engine.build_progress().iter().any(|job| job.cube == cube.name);
             let lost = cube.segments.iter().filter(|segment| {
@@ -30,17 +30,17 @@ pub(in crate::query) async fn drop_lost_segments(engine: &Arc<Engine>) -> Result
             });
             for segment in lost {
                 tracing::warn!(cube = %cube.name, store = %store.name(), "a disk store is older than a segment, which is dropped");
-                match engine.catalog().commit(Change::DropSegment { segment: segment.id }).await {
+                match engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await {
                     // A build has put another in its place.
                     Err(CatalogError::NotFound { .. }) => continue,
                     done => done?,
                 };
-                retire(engine.data_dir.join(&segment.location), &engine.background);
+                retire(engine.data_dir.join(&segment.location), &engine.runtime.background);
                 dropped = true;
             }
         }
     }
-    if dropped { engine.refresh().await } else { Ok(()) }
+    if dropped { engine.snapshots.refresh().await } else { Ok(()) }
 }
 
 /// Whether a segment was made from what the store does not have.

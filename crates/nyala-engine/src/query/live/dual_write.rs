@@ -11,24 +11,24 @@ use nyala_cube::cube::build::Background;
 use nyala_sql::error::{QueryError, Result};
 use tokio::sync::oneshot;
 
-use crate::query::engine::Engine;
-use crate::query::run::handed_over;
+use crate::query::deadline::Changes;
+use crate::query::execution::Execution;
 
 /// A statement that waits for work which outlives it.
-pub(super) struct Asked {
+pub struct Asked {
     begins: oneshot::Sender<()>,
     may_begin: oneshot::Receiver<()>,
 }
 
 impl Asked {
     /// Refuses to go on with what the statement has given up.
-    pub(super) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         if self.begins.is_closed() { Err(QueryError::cancelled()) } else { Ok(()) }
     }
 
     /// Called before the first change. Refuses what the statement has given up; otherwise it waits for what becomes of the
     /// work from now on, also if it has to end.
-    pub(super) async fn begin(self) -> Result<()> {
+    pub async fn begin(self) -> Result<()> {
         self.begins.send(()).map_err(|()| QueryError::cancelled())?;
         self.may_begin.await.map_err(|_| QueryError::cancelled())
     }
@@ -36,15 +36,20 @@ impl Asked {
 
 /// Runs work that changes a store and the catalog. A statement that is given up before a change was made ends at once; what has
 /// begun is brought to its end, since half of it would leave them different.
-pub(super) async fn whole<T, F>(engine: &Engine, work: impl FnOnce(Asked) -> F) -> Result<T>
+pub async fn dual_write<T, F>(execution: &Execution<'_>, work: impl FnOnce(Asked) -> F) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
 {
-    whole_on(&engine.background, work).await
+    let engine = execution.engine();
+    dual_write_on(&engine.runtime.background, &execution.deadline.changes, work).await
 }
 
-async fn whole_on<T, F>(background: &Background, work: impl FnOnce(Asked) -> F) -> Result<T>
+pub async fn dual_write_on<T, F>(
+    background: &Background,
+    changes: &Changes,
+    work: impl FnOnce(Asked) -> F,
+) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
@@ -64,7 +69,7 @@ where
                 let _ = allow.send(());
                 outcome.await
             };
-            handed_over(changing).await
+            changes.hand_over(changing).await
         }
         // It ends without a change.
         Err(_) => outcome.await,
@@ -81,11 +86,11 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::query::run::Deadline;
+    use crate::query::deadline::Deadline;
     use nyala_sql::error::ErrorKind;
 
     fn deadline() -> Deadline {
-        Deadline { cancel: CancellationToken::new(), stopping: Arc::default(), at: None }
+        Deadline::new(CancellationToken::new(), Arc::default(), None)
     }
 
     #[tokio::test]
@@ -104,7 +109,8 @@ mod tests {
             tokio::task::yield_now().await;
             deadline.cancel.cancel();
         };
-        let (ended, ()) = tokio::join!(deadline.within(whole_on(&background, work)), end);
+        let (ended, ()) =
+            tokio::join!(deadline.within(dual_write_on(&background, &deadline.changes, work)), end);
         assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
         turn.send(()).unwrap();
         assert_eq!(told.await.unwrap(), (false, false), "nothing may be changed");
@@ -131,7 +137,8 @@ mod tests {
             }
             change.send(()).unwrap();
         };
-        let (done, ()) = tokio::join!(deadline.within(whole_on(&background, work)), end);
+        let (done, ()) =
+            tokio::join!(deadline.within(dual_write_on(&background, &deadline.changes, work)), end);
         assert_eq!(done.unwrap(), 7);
     }
 
@@ -142,6 +149,9 @@ mod tests {
             asked.check()?;
             Ok(8)
         };
-        assert_eq!(deadline().within(whole_on(&background, work)).await.unwrap(), 8);
+        assert_eq!(
+            deadline().within(dual_write_on(&background, &Changes::default(), work)).await.unwrap(),
+            8
+        );
     }
 }

@@ -1,14 +1,24 @@
-//! Jobs: recorded when they begin and end, listed and cancelled meanwhile.
+//! Jobs: recorded when they begin and end, listed by `SHOW JOBS` and ended by `CANCEL JOB` meanwhile.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::record_batch::RecordBatch;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::ReadyCube;
 use nyala_cube::cube::build::{Progress, Work, needs_rows, now_ms};
 use nyala_model::{JobEntry, JobId, JobKind, JobState, KeySet, SegmentRange, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
+use crate::query::answer::{Answer, Completion};
+use crate::query::authorize::Caller;
+use crate::query::columns::{batch, number, numbers, text, texts, time, times};
+use crate::query::command::Command;
 use crate::query::engine::Engine;
+use crate::query::execution::Execution;
 
 /// First wait before the end of a job is recorded again; it doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -16,7 +26,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
 /// Adds a running job to the catalog. Its end is recorded in any case, also if the statement is dropped
 /// while the job is being added.
-pub(in crate::query) async fn begin(
+pub async fn begin(
     engine: &Arc<Engine>,
     cube: &Arc<ReadyCube>,
     kind: JobKind,
@@ -27,7 +37,7 @@ pub(in crate::query) async fn begin(
         let progress = Arc::new(Progress::new(record(&owner, &cube, kind, &works).await?));
         Ok(EndJob { engine: owner, progress, done: false })
     };
-    engine.background.complete(begun).await
+    engine.runtime.background.complete(begun).await
 }
 
 async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]) -> Result<JobEntry> {
@@ -41,7 +51,7 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
         }
     });
     let cuboids_total = u32::try_from(cuboids.sum::<usize>()).unwrap_or(u32::MAX);
-    let id = engine.catalog().create_job(kind, name, cuboids_total, started_at_ms).await?;
+    let id = engine.snapshots.catalog().create_job(kind, name, cuboids_total, started_at_ms).await?;
     Ok(JobEntry {
         id,
         kind,
@@ -84,7 +94,7 @@ fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
 }
 
 /// Records how a job ended, also when its statement is dropped half-way.
-pub(in crate::query) struct EndJob {
+pub struct EndJob {
     engine: Arc<Engine>,
     progress: Arc<Progress>,
     done: bool,
@@ -92,11 +102,11 @@ pub(in crate::query) struct EndJob {
 
 impl EndJob {
     /// Progress of the job.
-    pub(in crate::query) fn progress(&self) -> &Arc<Progress> {
+    pub fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
-    pub(in crate::query) async fn finish(mut self, outcome: &Result<()>) {
+    pub async fn finish(mut self, outcome: &Result<()>) {
         self.done = true;
         let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
         let outcome = outcome.clone();
@@ -105,7 +115,7 @@ impl EndJob {
             Ok(())
         };
         // The end is recorded even if the statement stops waiting for it.
-        if let Err(error) = self.engine.background.complete(recorded).await {
+        if let Err(error) = self.engine.runtime.background.complete(recorded).await {
             tracing::warn!(%error, "the end of a job is not recorded");
         }
     }
@@ -117,7 +127,7 @@ impl Drop for EndJob {
             return;
         }
         let (engine, progress) = (Arc::clone(&self.engine), Arc::clone(&self.progress));
-        let background = self.engine.background.clone();
+        let background = self.engine.runtime.background.clone();
         background.finish(async move { end(&engine, &progress, &Err(QueryError::cancelled())).await });
     }
 }
@@ -131,13 +141,13 @@ async fn end(engine: &Arc<Engine>, progress: &Progress, outcome: &Result<()>) {
         Err(_) => JobState::Failed,
     };
     job.error = outcome.as_ref().err().map(ToString::to_string);
-    engine.builds.count(&job);
-    if let Err(error) = engine.catalog().update_job(&job).await {
+    engine.building.jobs.count(&job);
+    if let Err(error) = engine.snapshots.catalog().update_job(&job).await {
         tracing::warn!(job = job.id.0, %error, "the end of a job is not recorded yet");
-        engine.builds.hold(job.clone());
-        engine.background.spawn(record_later(Arc::downgrade(engine), job));
+        engine.building.jobs.hold(job.clone());
+        engine.runtime.background.spawn(record_later(Arc::downgrade(engine), job));
     }
-    if let Err(error) = engine.catalog().forget_jobs(engine.build_config.keep_jobs).await {
+    if let Err(error) = engine.snapshots.catalog().forget_jobs(engine.building.config.keep_jobs).await {
         tracing::warn!(%error, "old jobs stay listed");
     }
 }
@@ -149,8 +159,8 @@ async fn record_later(engine: Weak<Engine>, job: JobEntry) {
     loop {
         tokio::time::sleep(delay).await;
         let Some(engine) = engine.upgrade() else { return };
-        match engine.catalog().update_job(&job).await {
-            Ok(()) => return engine.builds.release(job.id),
+        match engine.snapshots.catalog().update_job(&job).await {
+            Ok(()) => return engine.building.jobs.release(job.id),
             Err(error) => tracing::warn!(job = job.id.0, %error, "the end of a job is not recorded yet"),
         }
         delay = (delay * 2).min(LONGEST_RETRY);
@@ -161,7 +171,7 @@ impl Engine {
     /// All jobs, newest first, the running ones as they stand now.
     pub async fn jobs(&self) -> Result<Vec<JobEntry>> {
         let mut now = self.build_progress();
-        now.extend(self.builds.held());
+        now.extend(self.building.jobs.held());
         let stored = self.catalog().jobs().await?;
         // The stored entry of a job that runs, or ended a moment ago, may only say that it began.
         let current = |job: JobEntry| now.iter().find(|n| n.id == job.id).cloned().unwrap_or(job);
@@ -174,7 +184,7 @@ impl Engine {
     /// [`ErrorKind::UndefinedObject`] if the job does not exist, [`ErrorKind::InvalidParameter`] if it
     /// has ended already.
     pub async fn cancel_job(&self, id: JobId) -> Result<()> {
-        if self.builds.cancel(id) {
+        if self.building.jobs.cancel(id) {
             return Ok(());
         }
         let job = self.catalog().jobs().await?.into_iter().find(|job| job.id == id);
@@ -187,4 +197,91 @@ impl Engine {
                 .hint("SHOW JOBS lists the jobs"),
         })
     }
+}
+
+/// `SHOW JOBS`.
+pub struct ShowJobs;
+
+impl Command for ShowJobs {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(jobs_schema())
+    }
+
+    fn authorize(&self, _: &Caller<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let rows = jobs(execution.engine()).await?;
+            Ok(execution.rows(rows))
+        }
+        .boxed()
+    }
+}
+
+/// `CANCEL JOB number`.
+pub struct CancelJob(pub u64);
+
+impl Command for CancelJob {
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        match caller.engine.build_progress().into_iter().find(|job| job.id.0 == self.0) {
+            Some(job) => caller.may_build(job.cube),
+            None => caller.require_superuser("cancelling a job that does not run"),
+        }
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            execution.engine().cancel_job(JobId(self.0)).await?;
+            Ok(Completion::of("CANCEL JOB"))
+        }
+        .boxed()
+    }
+}
+
+/// Columns of `SHOW JOBS`.
+pub fn jobs_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        number("job"),
+        text("kind"),
+        text("cube"),
+        text("state"),
+        number("rows_read"),
+        number("cuboids_done"),
+        number("cuboids_total"),
+        number("bytes_written"),
+        time("started_at"),
+        time("ended_at"),
+        text("error"),
+        number("rows_total"),
+        number("percent"),
+        number("seconds_left"),
+        number("retries"),
+    ]))
+}
+
+/// Every job, the newest first.
+pub async fn jobs(engine: &Engine) -> Result<RecordBatch> {
+    let jobs = engine.jobs().await?;
+    let now = now_ms();
+    let cubes: Vec<String> = jobs.iter().map(|job| job.cube.to_string()).collect();
+    let columns: Vec<ArrayRef> = vec![
+        numbers(jobs.iter().map(|job| Some(job.id.0))),
+        texts(jobs.iter().map(|job| Some(job.kind.word()))),
+        texts(cubes.iter().map(|cube| Some(cube.as_str()))),
+        texts(jobs.iter().map(|job| Some(job.state.word()))),
+        numbers(jobs.iter().map(|job| Some(job.rows_read))),
+        numbers(jobs.iter().map(|job| Some(job.cuboids_done.into()))),
+        numbers(jobs.iter().map(|job| Some(job.cuboids_total.into()))),
+        numbers(jobs.iter().map(|job| Some(job.bytes_written))),
+        times(jobs.iter().map(|job| Some(job.started_at_ms))),
+        times(jobs.iter().map(|job| job.ended_at_ms)),
+        texts(jobs.iter().map(|job| job.error.as_deref())),
+        numbers(jobs.iter().map(|job| Some(job.rows_total).filter(|rows| *rows > 0))),
+        numbers(jobs.iter().map(|job| Some(job.percent().into()))),
+        numbers(jobs.iter().map(|job| job.remaining_ms(now).map(|ms| ms / 1000))),
+        numbers(jobs.iter().map(|job| Some(job.retries.into()))),
+    ];
+    batch(jobs_schema(), columns)
 }

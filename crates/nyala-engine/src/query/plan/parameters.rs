@@ -11,12 +11,12 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use nyala_sql::conversion::cast_value;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::planning::Unoptimized;
-use super::plans::integer;
+use super::exact::integer;
+use super::logical::Unoptimized;
 use crate::session::bytes_of_text;
 
 /// Types of the parameters, `$1` first.
-pub(super) fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
+pub fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
     let mut types = BTreeMap::new();
     for (name, data_type) in plan.get_parameter_types()? {
         let number = name.trim_start_matches('$').parse::<usize>().ok().filter(|n| (1..=65_535).contains(n));
@@ -76,10 +76,7 @@ fn in_order(types: BTreeMap<usize, Option<DataType>>) -> Vec<Option<DataType>> {
 }
 
 /// Types of the parameters of two plans of one statement.
-pub(super) fn either_types(
-    one: Vec<Option<DataType>>,
-    other: Vec<Option<DataType>>,
-) -> Vec<Option<DataType>> {
+pub fn either_types(one: Vec<Option<DataType>>, other: Vec<Option<DataType>>) -> Vec<Option<DataType>> {
     let (mut one, mut other) = (one.into_iter(), other.into_iter());
     std::iter::from_fn(|| match (one.next(), other.next()) {
         (None, None) => None,
@@ -89,7 +86,7 @@ pub(super) fn either_types(
 }
 
 /// Puts values in the place of parameters.
-pub(super) fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
+pub fn bind(query: Unoptimized, values: &[ScalarValue]) -> Result<Unoptimized> {
     let Unoptimized::Resolved(plan) = query else {
         return Ok(query);
     };
@@ -134,7 +131,7 @@ fn column_types(plan: &LogicalPlan) -> Vec<DataType> {
 
 /// The same for rows that are to be written. Their columns keep the types they were planned with, which are the
 /// table's: the result type of a function may depend on the bound values.
-pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
+pub fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<Unoptimized> {
     let (bound, _) = bind_plan(input, values)?;
     if column_types(&bound) == column_types(input) {
         return Ok(Unoptimized::Resolved(bound));
@@ -144,7 +141,7 @@ pub(super) fn bind_input(input: &LogicalPlan, values: &[ScalarValue]) -> Result<
 
 /// Casts values to `types`, the types of the columns they are written to; none stands for an unknown type. A value that
 /// does not fit exactly is rounded, as by any assignment.
-pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Vec<ScalarValue>> {
+pub fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Vec<ScalarValue>> {
     check_count(types, values)?;
     let values = values.iter().zip(types).enumerate();
     let cast = values.map(|(number, (value, data_type))| match data_type {
@@ -158,10 +155,7 @@ pub(super) fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) ->
 }
 
 /// The same for values that are compared: none if a cast would change one of them.
-pub(super) fn exact_values(
-    types: &[Option<DataType>],
-    values: &[ScalarValue],
-) -> Result<Option<Vec<ScalarValue>>> {
+pub fn exact_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result<Option<Vec<ScalarValue>>> {
     check_count(types, values)?;
     Ok(values.iter().zip(types).map(|(value, wanted)| exact_value(value, wanted.as_ref())).collect())
 }

@@ -23,34 +23,34 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{LiveNames, Statement, show_versions};
 use tokio::runtime::Handle;
 
-use crate::query::engine::Engine;
-use crate::query::parameters::bind;
-use crate::query::planning::{Unoptimized, logical_plan};
+use super::logical::{Unoptimized, logical_plan};
+use super::parameters::bind;
 use crate::query::resources::task::Task;
-use crate::session::{Settings, check_overflow_in, round_casts_in};
+use crate::query::resources::threads::Threads;
+use crate::session::{Settings, SnapshotContext, check_overflow_in, round_casts_in};
 
 /// The columns that a statement gives back, planned.
 #[derive(Debug)]
-pub(in crate::query) struct Returning {
+pub struct Returning {
     plan: Unoptimized,
     schema: SchemaRef,
 }
 
 impl Returning {
     /// Plans a query over the tables of a statement.
-    pub(in crate::query) async fn plan(
-        engine: &Engine,
+    pub async fn plan(
+        threads: &Threads,
+        context: &SnapshotContext,
         mut query: Box<Query>,
         settings: &Settings,
     ) -> Result<Self> {
-        let context = engine.context();
         let find = |name: &ObjectName| context.live_named(name, settings);
         let live = LiveNames { row_version: ROW_VERSION, find: &find };
         let state = match show_versions(&mut query, live) {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
-        let planned = engine.threads.plan(logical_plan(Statement::query(query), state)).await;
+        let planned = threads.plan(logical_plan(Statement::query(query), state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
         check_form(projection(planned.plan.logical())?)?;
         let schema = planned.schema.ok_or_else(|| QueryError::internal("RETURNING has no columns"))?;
@@ -58,33 +58,33 @@ impl Returning {
     }
 
     /// The query, which reads the tables of the statement.
-    pub(in crate::query) fn logical(&self) -> &LogicalPlan {
+    pub fn logical(&self) -> &LogicalPlan {
         self.plan.logical()
     }
 
     /// Its columns.
-    pub(in crate::query) fn schema(&self) -> &SchemaRef {
+    pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Makes it ready for rows with the columns of `layout`. If `writes`, the version of the target's rows is that
     /// of the statement.
-    pub(super) async fn compile(
+    pub async fn compile(
         &self,
-        engine: &Engine,
+        threads: &Threads,
+        state: SessionState,
         parameters: &[ScalarValue],
-        settings: &Settings,
         layout: DFSchema,
         writes: bool,
     ) -> Result<GivenBack> {
         let bound = bind(self.plan.clone(), parameters)?;
-        let (state, schema) = (engine.context().state(settings), Arc::clone(&self.schema));
-        let threads = engine.threads.execution().clone();
+        let schema = Arc::clone(&self.schema);
+        let small = threads.execution().clone();
         let work = async move {
             let plan = bound.analyze(&state)?;
-            GivenBack::new(projection(&plan)?, &layout, writes, schema, (&state, threads))
+            GivenBack::new(projection(&plan)?, &layout, writes, schema, (&state, small))
         };
-        engine.threads.plan(work).await
+        threads.plan(work).await
     }
 }
 
@@ -129,7 +129,7 @@ fn nullable(schema: &Schema) -> SchemaRef {
 }
 
 /// RETURNING of one execution.
-pub(super) struct GivenBack {
+pub struct GivenBack {
     /// What its expressions are over, and where that is among the columns of rows.
     input: SchemaRef,
     positions: Vec<Option<usize>>,
@@ -166,14 +166,14 @@ impl GivenBack {
     }
 
     /// One row for each of `rows`, if something is given back; versions that are not known yet are null.
-    pub(super) async fn of(back: Option<&Arc<Self>>, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
+    pub async fn of(back: Option<&Arc<Self>>, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
         let Some(back) = back.cloned() else { return Ok(None) };
         let (threads, rows) = (back.threads.clone(), rows.clone());
         Task::spawn_on(&threads, async move { back.compute(&rows) }).join().await.map(Some)
     }
 
     /// The answer if nothing was written.
-    pub(super) fn nothing(&self) -> RecordBatch {
+    pub fn nothing(&self) -> RecordBatch {
         RecordBatch::new_empty(Arc::clone(&self.schema))
     }
 
@@ -202,7 +202,7 @@ impl GivenBack {
     }
 
     /// The answer, once it is known which version the rows got.
-    pub(super) fn with_version(&self, given: &RecordBatch, lsn: u64) -> Result<RecordBatch> {
+    pub fn with_version(&self, given: &RecordBatch, lsn: u64) -> Result<RecordBatch> {
         let version: ArrayRef = Arc::new(UInt64Array::from_value(lsn, given.num_rows()));
         let columns = self.columns.iter().zip(given.columns()).map(|(value, column)| match value {
             Value::Computed(_) => Arc::clone(column),

@@ -15,8 +15,8 @@ use nyala_cube::live::LiveScanExec;
 use nyala_cube::scan::{CuboidTable, HotCuboidExec};
 use nyala_sql::error::Result;
 
-use super::planning::Plans;
-use super::resources::admission::Queue;
+use super::physical::Plans;
+use crate::query::resources::admission::Queue;
 
 /// Pairs of rows that a join compares in less than some tenths of a second.
 const LITTLE_PAIRS: u64 = 1 << 26;
@@ -29,9 +29,9 @@ const SHORT_ROWS: u64 = 1 << 22;
 
 /// Cost classes, from the least to the most work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Burden {
+pub enum CostClass {
     /// Ends so soon that it needs no slot and no low priority.
-    Little,
+    Small,
     /// Reads little, but may make many rows of it: runs at low priority.
     Joins,
     /// Reads few rows of tables: takes a slot for short queries.
@@ -40,11 +40,11 @@ pub(super) enum Burden {
     Long,
 }
 
-impl Burden {
+impl CostClass {
     /// The queue in which the plan waits for a slot; none if it needs no slot.
-    pub(super) fn queue(self) -> Option<Queue> {
+    pub fn queue(self) -> Option<Queue> {
         match self {
-            Self::Little | Self::Joins => None,
+            Self::Small | Self::Joins => None,
             Self::Short => Some(Queue::Short),
             Self::Long => Some(Queue::Long),
         }
@@ -54,24 +54,24 @@ impl Burden {
 impl Plans {
     /// The cost class. A plan that reads only cuboids takes no slot unless a join makes too many pairs, also while they
     /// come from files: cells are few beside rows, and dashboards wait for them.
-    pub(super) fn burden(&self) -> Result<Burden> {
+    pub fn cost_class(&self) -> Result<CostClass> {
         let plan = self.physical.as_ref();
-        let mut burden = Burden::Little;
-        most_rows(plan, &mut burden);
+        let mut class = CostClass::Small;
+        most_rows(plan, &mut class);
         if self.reads_cuboids_only()? || reads_little(plan) {
-            return Ok(burden);
+            return Ok(class);
         }
-        let is_short = burden == Burden::Little && rows_read(plan) <= SHORT_ROWS;
-        Ok(if is_short { Burden::Short } else { Burden::Long })
+        let is_short = class == CostClass::Small && rows_read(plan) <= SHORT_ROWS;
+        Ok(if is_short { CostClass::Short } else { CostClass::Long })
     }
 
-    pub(super) fn reads_cuboids_only(&self) -> Result<bool> {
+    pub fn reads_cuboids_only(&self) -> Result<bool> {
         Ok(self.report.all_from_cuboids() && reads_cuboids_only(&self.logical)?)
     }
 }
 
 /// Whether a plan reads no table, also outside its aggregations, as `SELECT … FROM (SELECT sum(x) …) JOIN t …` does.
-pub(super) fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
+pub fn reads_cuboids_only(plan: &LogicalPlan) -> Result<bool> {
     let mut only = true;
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node {
@@ -100,22 +100,22 @@ fn reads_little(plan: &dyn ExecutionPlan) -> bool {
 }
 
 /// Rough upper bound of the rows that a plan returns. Joins of many rows raise the cost class.
-fn most_rows(plan: &dyn ExecutionPlan, burden: &mut Burden) -> u64 {
+fn most_rows(plan: &dyn ExecutionPlan, class: &mut CostClass) -> u64 {
     let children: Vec<u64> =
-        plan.children().into_iter().map(|child| most_rows(child.as_ref(), burden)).collect();
+        plan.children().into_iter().map(|child| most_rows(child.as_ref(), class)).collect();
     let pairs = || children.iter().fold(1_u64, |pairs, rows| pairs.saturating_mul((*rows).max(1)));
     if plan.is::<CrossJoinExec>() || plan.is::<NestedLoopJoinExec>() {
         if pairs() > LITTLE_PAIRS {
-            *burden = Burden::Long;
+            *class = CostClass::Long;
         }
         return pairs();
     }
     if (plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>()) && pairs() > FEW_MATCHES {
-        *burden = Burden::Joins.max(*burden);
+        *class = CostClass::Joins.max(*class);
     }
     if plan.is::<UnnestExec>() {
         // The lengths of the lists are unknown.
-        *burden = Burden::Joins.max(*burden);
+        *class = CostClass::Joins.max(*class);
     }
     match children.iter().max() {
         Some(most) => *most,

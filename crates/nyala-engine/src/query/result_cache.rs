@@ -7,22 +7,15 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
-use nyala_sql::error::Result;
 
-use super::activity::Running;
-use super::answer::Answer;
 use super::history::Recorded;
-use super::planning::Unoptimized;
-use super::prepared::Prepared;
-use super::run::Deadline;
-use super::session::Session;
-use super::{authorize, run};
+use super::plan::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
 /// Answers that no query used for this long are dropped.
@@ -36,7 +29,7 @@ const BYTES_OF_TEXT: usize = 8;
 
 /// Everything that an answer depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct ResultKey {
+pub struct ResultKey {
     text: Arc<str>,
     parameters: Vec<ScalarValue>,
     settings: Arc<str>,
@@ -45,7 +38,7 @@ pub(super) struct ResultKey {
 }
 
 impl ResultKey {
-    pub(super) fn new(
+    pub fn new(
         text: &str,
         parameters: &[ScalarValue],
         settings: &Settings,
@@ -68,24 +61,24 @@ impl ResultKey {
 
 /// A cached answer with its source.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) schema: SchemaRef,
-    pub(super) batches: Vec<RecordBatch>,
+pub struct Known {
+    pub schema: SchemaRef,
+    pub batches: Vec<RecordBatch>,
     /// For access checks, the query history and the list of queries.
-    pub(super) from: Source,
+    pub from: Source,
 }
 
 /// The source of an answer.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub struct Source {
     /// Names the tables that must be granted.
-    pub(super) plan: Arc<Unoptimized>,
-    pub(super) asked: Arc<Recorded>,
-    pub(super) answered_from: Option<Arc<str>>,
+    pub plan: Arc<Unoptimized>,
+    pub asked: Arc<Recorded>,
+    pub answered_from: Option<Arc<str>>,
 }
 
 /// Cached answers, bounded in bytes. Answers that are used often stay.
-pub(super) struct ResultCache {
+pub struct ResultCache {
     answers: Cache<ResultKey, Arc<Known>>,
     most_bytes: usize,
     hits: AtomicU64,
@@ -107,7 +100,7 @@ pub struct ResultCacheStats {
 
 impl ResultCache {
     /// A cache of `budget_bytes`; 0 keeps nothing.
-    pub(super) fn new(budget_bytes: usize) -> Self {
+    pub fn new(budget_bytes: usize) -> Self {
         let answers = Cache::builder()
             .max_capacity(budget_bytes as u64)
             .weigher(|key: &ResultKey, known: &Arc<Known>| weight(key, known))
@@ -117,16 +110,16 @@ impl ResultCache {
         Self { answers, most_bytes, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 
-    pub(super) fn find(&self, key: &ResultKey) -> Option<Arc<Known>> {
+    pub fn find(&self, key: &ResultKey) -> Option<Arc<Known>> {
         self.answers.get(key)
     }
 
-    pub(super) fn count(&self, hit: bool) {
+    pub fn count(&self, hit: bool) {
         let counter = if hit { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn stats(&self) -> ResultCacheStats {
+    pub fn stats(&self) -> ResultCacheStats {
         self.answers.run_pending_tasks();
         ResultCacheStats {
             hits: self.hits.load(Ordering::Relaxed),
@@ -143,7 +136,7 @@ fn weight(key: &ResultKey, known: &Known) -> u32 {
 }
 
 /// An answer on its way to the client; it is cached if the client reads all of it.
-pub(super) struct Keeping {
+pub struct Keeping {
     cache: Arc<ResultCache>,
     key: ResultKey,
     from: Source,
@@ -152,66 +145,23 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
-    pub(super) fn new(cache: &Arc<ResultCache>, key: ResultKey, from: Source) -> Self {
+    pub fn new(cache: &Arc<ResultCache>, key: ResultKey, from: Source) -> Self {
         // The fixed cost of an entry does not count against the size limit of one answer.
         let bytes = key.bytes().saturating_sub(ENTRY_BYTES);
         Self { cache: Arc::clone(cache), key, from, batches: Vec::new(), bytes }
     }
 
     /// Adds a batch. False if the answer has become too large to be kept.
-    pub(super) fn add(&mut self, batch: &RecordBatch) -> bool {
+    pub fn add(&mut self, batch: &RecordBatch) -> bool {
         self.bytes += batch.get_array_memory_size();
         self.batches.push(batch.clone());
         self.bytes <= self.cache.most_bytes
     }
 
     /// Puts the complete answer into the cache.
-    pub(super) fn finish(self, schema: SchemaRef) {
+    pub fn finish(self, schema: SchemaRef) {
         let known = Known { schema, batches: self.batches, from: self.from };
         self.cache.answers.insert(self.key, Arc::new(known));
-    }
-}
-
-impl Session {
-    /// The key of the answer in the cache; none if this session does not use the cache, or the text is not known.
-    pub(super) fn result_key(
-        &self,
-        prepared: &Prepared,
-        parameters: &[ScalarValue],
-        settings: &Settings,
-    ) -> Option<ResultKey> {
-        if !settings.nyala().result_cache {
-            return None;
-        }
-        let text = prepared.exact_text()?;
-        Some(ResultKey::new(text, parameters, settings, &self.engine.context()))
-    }
-
-    /// The cached answer, if there is one; an error if this session may not read its tables.
-    pub(super) fn answer_again(
-        &self,
-        key: &ResultKey,
-        settings: &Settings,
-        deadline: &Deadline,
-        running: &mut Option<Running>,
-    ) -> Result<Option<Answer>> {
-        let engine = &self.engine;
-        let known = engine.results.find(key);
-        engine.results.count(known.is_some());
-        let Some(known) = known else { return Ok(None) };
-        // Another session may have computed it, and a grant may have been revoked since.
-        authorize::plan(engine, &self.options().identity, known.from.plan.logical(), settings)?;
-        let Some(running) = running.take() else { return Ok(None) };
-        let rows = known.batches.iter().map(RecordBatch::num_rows).sum();
-        engine.history.begin(Arc::clone(&known.from.asked), Instant::now()).add_rows(rows);
-        engine.count_hits(known.from.asked.len());
-        running.gives_again(rows, known.from.answered_from.clone());
-        Ok(Some(run::ready(
-            Arc::clone(&known.schema),
-            known.batches.clone(),
-            running,
-            Some(deadline.clone()),
-        )))
     }
 }
 

@@ -5,15 +5,43 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use nyala_cube::cube::show_shape;
 use nyala_model::QueryHistoryEntry;
 use nyala_sql::error::Result;
 
-use crate::query::engine::Engine;
-use crate::query::show::{batch, number, numbers, text, texts, time, times};
+use super::answer::Answer;
+use super::authorize::Caller;
+use super::columns::{batch, number, numbers, text, texts, time, times};
+use super::command::Command;
+use super::engine::Engine;
+use super::execution::Execution;
 
-/// Columns of `SHOW QUERY HISTORY`.
-pub(in crate::query) fn schema() -> SchemaRef {
+/// `SHOW QUERY HISTORY`.
+pub struct ShowQueryHistory;
+
+impl Command for ShowQueryHistory {
+    fn schema(&self) -> Option<SchemaRef> {
+        Some(schema())
+    }
+
+    fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
+        // It shows the queries of other sessions.
+        caller.require_superuser("the query history")
+    }
+
+    fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
+        async move {
+            let rows = show(execution.engine()).await?;
+            Ok(execution.rows(rows))
+        }
+        .boxed()
+    }
+}
+
+/// Columns of the answer.
+pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         text("query"),
         number("asked"),
@@ -28,8 +56,8 @@ pub(in crate::query) fn schema() -> SchemaRef {
 }
 
 /// Every shape, the one asked last first.
-pub(in crate::query) async fn show(engine: &Engine) -> Result<RecordBatch> {
-    let entries = engine.history.entries().await;
+pub async fn show(engine: &Engine) -> Result<RecordBatch> {
+    let entries = engine.observed.history.entries().await;
     let queries: Vec<String> = entries.iter().map(|entry| show_shape(&entry.shape)).collect();
     let answers: Vec<Option<String>> = entries.iter().map(answered_from).collect();
     let columns: Vec<ArrayRef> = vec![

@@ -13,13 +13,13 @@ use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, parts};
 
 /// The largest size of a plan, as the engine is configured.
-pub(super) fn budget_of(state: &SessionState) -> PlanBudget {
+pub fn budget_of(state: &SessionState) -> PlanBudget {
     state.config().get_extension::<PlanBudget>().map_or_else(PlanBudget::default, |budget| *budget)
 }
 
 /// Refuses a plan with more nodes or expressions than the budget, also if it would have more only after rules have
 /// replaced columns by the expressions that compute them.
-pub(super) fn check_plan(plan: &LogicalPlan, budget: PlanBudget) -> Result<()> {
+pub fn check_plan(plan: &LogicalPlan, budget: PlanBudget) -> Result<()> {
     let mut count = Count { budget, nodes: 0, parts: 0, times: 1 };
     count.plan(plan)?;
     // An upper bound of all substitutions: every expression, times the most columns per expression of each node.

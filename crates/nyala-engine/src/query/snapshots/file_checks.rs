@@ -9,10 +9,9 @@ use futures::stream::FuturesUnordered;
 use nyala_cube::scan::TableFiles;
 use nyala_model::{QualifiedName, SegmentState};
 use nyala_sql::error::Result;
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinSet;
 
-use super::upkeep;
-use crate::query::engine::Engine;
+use super::Snapshots;
 use crate::session::SnapshotContext;
 
 /// How long an old listing stays valid while new ones fail: a store that does not answer for a moment
@@ -25,7 +24,7 @@ const LISTINGS: usize = 3;
 
 /// When each table was listed last.
 #[derive(Debug, Default)]
-pub(in crate::query) struct FileChecks {
+pub struct FileChecks {
     listed: Mutex<HashMap<QualifiedName, Instant>>,
     /// When the listing in use began.
     begun: Mutex<HashMap<QualifiedName, Instant>>,
@@ -77,44 +76,35 @@ impl FileChecks {
     }
 }
 
-/// Checks once, then at every interval until the engine is gone.
-pub(in crate::query) async fn watch(engine: &Arc<Engine>, every: Duration) {
-    let first = engine.check_files(None);
-    if tokio::time::timeout(FIRST_CHECK, first).await.is_err() {
+/// Checks once, and waits for that a while.
+pub async fn first(checks: &FileChecks, snapshots: &Snapshots) {
+    if tokio::time::timeout(FIRST_CHECK, checks.check(snapshots, None)).await.is_err() {
         tracing::warn!("the files of tables are not listed yet; until then no cube is used");
     }
-    let (weak, stopping) = (Arc::downgrade(engine), engine.stopping.clone());
-    engine.threads.execution().spawn(check_for_ever(weak, stopping, every));
-    upkeep::watch(engine, every);
 }
 
-async fn check_for_ever(engine: Weak<Engine>, stopping: CancellationToken, every: Duration) {
+/// Begins a round of checks at every interval.
+pub async fn rounds(checks: Arc<FileChecks>, snapshots: Weak<Snapshots>, every: Duration) {
+    let mut rounds = JoinSet::new();
     loop {
-        tokio::select! {
-            () = stopping.cancelled() => return,
-            () = tokio::time::sleep(every) => {}
-        }
-        let Some(engine) = engine.upgrade() else { return };
-        // A store that does not answer must not keep the next round from other tables.
-        engine.threads.execution().spawn(round(Arc::clone(&engine), stopping.clone()));
-        // The clean-up after a failed build commits to the catalog in the background, without this.
-        if let Err(error) = engine.refresh().await {
+        tokio::time::sleep(every).await;
+        let Some(snapshots) = snapshots.upgrade() else { return };
+        while rounds.try_join_next().is_some() {}
+        // A table that does not answer must not keep the next round from the others.
+        let (checks, listed) = (Arc::clone(&checks), Arc::clone(&snapshots));
+        rounds.spawn(async move {
+            if let Err(error) = checks.round(&listed).await {
+                tracing::warn!(%error, "cannot list the files of a table that a cube reads");
+            }
+        });
+        // The clean-up after a failed build changes the catalog after its statement has ended.
+        if let Err(error) = snapshots.refresh().await {
             tracing::warn!(%error, "cannot open the newest snapshot of the catalog");
         }
     }
 }
 
-async fn round(engine: Arc<Engine>, stopping: CancellationToken) {
-    let checked = tokio::select! {
-        () = stopping.cancelled() => return,
-        checked = engine.check_round() => checked,
-    };
-    if let Err(error) = checked {
-        tracing::warn!(%error, "cannot list the files of a table that a cube reads");
-    }
-}
-
-/// The tables to list, and whether column statistics are needed.
+/// The tables to list, and whether their columns matter too.
 fn tables_to_list(
     context: &SnapshotContext,
     only: Option<&[QualifiedName]>,
@@ -137,29 +127,30 @@ fn tables_to_list(
     tables
 }
 
-impl Engine {
+impl FileChecks {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
-    /// afterwards use these listings. Fails if a table cannot be listed.
-    pub(in crate::query) async fn check_files(&self, only: Option<&[QualifiedName]>) -> Result<()> {
-        // A listing without statistics takes less time, and may have overtaken one with them.
+    /// afterwards are judged by what was found. Fails if a table cannot be listed.
+    pub async fn check(&self, snapshots: &Snapshots, only: Option<&[QualifiedName]>) -> Result<()> {
+        // What was listed with statistics may have become outdated by a listing without them, which took less time.
         for _ in 1..LISTINGS {
-            if self.list_files(only).await? {
+            if self.list_files(snapshots, only).await? {
                 return Ok(());
             }
         }
-        self.list_files(only).await.map(|_| ())
+        self.list_files(snapshots, only).await.map(|_| ())
     }
 
-    /// Returns false if a listing has to be repeated.
-    async fn list_files(&self, only: Option<&[QualifiedName]>) -> Result<bool> {
-        let context = self.context();
+    /// Whether all is known that was asked for.
+    async fn list_files(&self, snapshots: &Snapshots, only: Option<&[QualifiedName]>) -> Result<bool> {
+        let context = snapshots.current();
         let tables = tables_to_list(&context, only);
-        self.list_tables(&context, tables).await
+        self.list_tables(snapshots, &context, tables).await
     }
 
     /// Uses each listing at once: the store of another table may not answer.
     async fn list_tables(
         &self,
+        snapshots: &Snapshots,
         context: &Arc<SnapshotContext>,
         tables: BTreeMap<QualifiedName, bool>,
     ) -> Result<bool> {
@@ -175,41 +166,46 @@ impl Engine {
             for (listing, table) in listed {
                 match listing {
                     Ok(files) => {
-                        self.file_checks.succeeded(&table);
+                        self.succeeded(&table);
                         found.push((table, Some(files)));
                     }
                     Err(error) => {
-                        if self.file_checks.is_too_old(&table) {
+                        if self.is_too_old(&table) {
                             found.push((table, None));
                         }
                         failure = failure.or(Some(error));
                     }
                 }
             }
-            known &= self.take_listings(found, begun).await;
+            known &= self.take_listings(snapshots, found, begun).await;
         }
         failure.map_or(Ok(known), Err)
     }
 
-    /// Lists the tables that no earlier round is still listing.
-    async fn check_round(&self) -> Result<()> {
-        let context = self.context();
+    /// Lists the tables that no earlier round is still at.
+    async fn round(&self, snapshots: &Snapshots) -> Result<()> {
+        let context = snapshots.current();
         let mut tables = tables_to_list(&context, None);
-        let _round = self.file_checks.take(&mut tables);
-        self.list_tables(&context, tables).await.map(|_| ())
+        let _round = self.take(&mut tables);
+        self.list_tables(snapshots, &context, tables).await.map(|_| ())
     }
 
-    /// Publishes listings. Returns false if one was overtaken and its statistics are lacking.
-    async fn take_listings(&self, found: Vec<(QualifiedName, Option<TableFiles>)>, begun: Instant) -> bool {
-        let _one_at_a_time = self.opening.lock().await;
-        let context = self.context();
+    /// Whether all of them are believed, or known already.
+    async fn take_listings(
+        &self,
+        snapshots: &Snapshots,
+        found: Vec<(QualifiedName, Option<TableFiles>)>,
+        begun: Instant,
+    ) -> bool {
+        let opening = snapshots.opening().await;
+        let context = snapshots.current();
         let mut listings = context.listings().as_ref().clone();
         let (mut changed, mut all) = (false, true);
         for (table, files) in found {
             let before = listings.get(&table);
             let tells_more = files.as_ref().is_some_and(TableFiles::has_statistics)
                 && !before.is_some_and(|before| before.has_statistics());
-            if !self.file_checks.is_newest(&table, begun, files.is_some()) {
+            if !self.is_newest(&table, begun, files.is_some()) {
                 let is_same =
                     before.is_some_and(|before| files.as_ref().is_some_and(|files| before.same_as(files)));
                 all &= is_same || !tells_more;
@@ -231,7 +227,7 @@ impl Engine {
             }
         }
         if changed {
-            self.publish(context.with_listings(listings));
+            opening.publish(context.with_listings(listings));
         }
         all
     }

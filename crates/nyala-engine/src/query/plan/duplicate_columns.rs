@@ -17,7 +17,7 @@ use nyala_sql::error::Result;
 const MARK: char = '\u{1}';
 
 /// Resolves names and types of `statement`.
-pub(super) async fn plan(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
+pub async fn plan(statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
     // In ORDER BY a name is a column of the result, and within an expression one of a table.
     let own = orders_by_names(&statement).then_some(Casts::AsTheirColumns);
     let ways: Vec<_> = own.into_iter().chain([Casts::Apart]).map(|casts| rename(&statement, casts)).collect();

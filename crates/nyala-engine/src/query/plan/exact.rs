@@ -10,7 +10,7 @@ const EXACT_IN_F64: u64 = 1 << 53;
 /// The literal as a value of the column type `wanted`, if comparing with either means exactly the same.
 /// None otherwise, for instance for `1.5` and a column of whole numbers: then the text is planned as it is,
 /// and SQL's rules for the types of both sides decide.
-pub(super) fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<ScalarValue> {
+pub fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<ScalarValue> {
     match literal {
         Literal::Integer(digits) => integer(digits.parse().ok()?, wanted),
         Literal::Decimal(digits) if *wanted == DataType::Float64 => {
@@ -34,7 +34,7 @@ pub(super) fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<Scalar
 
 /// A whole number as a value of `wanted`, if it fits. Converted here because DataFusion's cast makes an
 /// array for each value of each query.
-pub(in crate::query) fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
+pub fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
     Some(match wanted {
         DataType::Int8 => ScalarValue::Int8(Some(value.try_into().ok()?)),
         DataType::Int16 => ScalarValue::Int16(Some(value.try_into().ok()?)),

@@ -9,21 +9,21 @@ use tokio::sync::Notify;
 /// Folders, of each of which one piece of work opens or closes the store at a time. That may take long, if the store is large:
 /// nobody else waits for it.
 #[derive(Debug, Default)]
-pub(in crate::query) struct Folders {
+pub struct Folders {
     taken: Mutex<BTreeSet<PathBuf>>,
     given_back: Notify,
 }
 
 /// A folder that nobody else opens or closes.
 #[derive(Debug)]
-pub(super) struct Taken<'a> {
+pub struct Taken<'a> {
     folders: &'a Folders,
     folder: &'a Path,
 }
 
 impl Folders {
     /// Waits until nobody else has the folder.
-    pub(super) async fn take<'a>(&'a self, folder: &'a Path) -> Taken<'a> {
+    pub async fn take<'a>(&'a self, folder: &'a Path) -> Taken<'a> {
         loop {
             // Made before it is looked, so that a folder that is given back in between is not missed.
             let given_back = self.given_back.notified();

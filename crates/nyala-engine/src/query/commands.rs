@@ -1,0 +1,49 @@
+//! The command of each statement of Nyala.
+
+use nyala_sql::statement::{LiveStatement, Nyala};
+
+use super::command::Command;
+use super::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
+use super::{backup, kill, live, roles, show_history};
+
+/// The command that runs a statement.
+pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
+    match statement {
+        Nyala::CreateCube(statement) => Box::new(create::Create(statement)),
+        Nyala::AlterCube(statement) => Box::new(alter::Alter(statement)),
+        Nyala::DropCube { name, if_exists } => Box::new(create::Drop { name, if_exists: *if_exists }),
+        Nyala::BuildCube(statement) => Box::new(build::Build(statement)),
+        Nyala::ShowCubes => Box::new(show::ShowCubes),
+        Nyala::ShowSegments { cube } => Box::new(segments::ShowSegments { cube: cube.as_ref() }),
+        Nyala::ShowCuboids { cube } => Box::new(segments::ShowCuboids { cube: cube.as_ref() }),
+        Nyala::ShowJobs => Box::new(jobs::ShowJobs),
+        Nyala::CancelJob(job) => Box::new(jobs::CancelJob(*job)),
+        Nyala::KillQuery { id } => Box::new(kill::Kill(*id)),
+        Nyala::Live(statement) => live_command(statement),
+        Nyala::Role(statement) => Box::new(roles::Role(statement)),
+        Nyala::ShowQueryHistory => Box::new(show_history::ShowQueryHistory),
+        Nyala::AnalyzeCube { name } => Box::new(analyze::Analyze(name)),
+        Nyala::RecommendCube(wish) => Box::new(recommend::Recommend(wish)),
+        Nyala::Backup(statement) => Box::new(backup::BackupTo(statement)),
+        Nyala::CheckCube { name, sample } => Box::new(check::Check { name, sample: *sample }),
+    }
+}
+
+fn live_command(statement: &LiveStatement) -> Box<dyn Command + '_> {
+    match statement {
+        LiveStatement::CreateDiskStore { name, if_not_exists, folder, options } => {
+            Box::new(live::CreateStore {
+                name,
+                if_not_exists: *if_not_exists,
+                folder: folder.as_deref(),
+                options,
+            })
+        }
+        LiveStatement::DropDiskStore { name, if_exists } => {
+            Box::new(live::DropStore { name, if_exists: *if_exists })
+        }
+        LiveStatement::CreateTable { create, options } => Box::new(live::CreateTable { create, options }),
+        LiveStatement::AlterTable(statement) => Box::new(live::AlterTable(statement)),
+        LiveStatement::Copy(statement) => Box::new(live::CopyFrom(statement)),
+    }
+}

@@ -1,0 +1,168 @@
+//! The time and the cancel tokens that end a statement.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use tokio_util::sync::CancellationToken;
+
+/// How long a statement that must end waits for the outcome of a change that is under way.
+const CONFIRMATION: Duration = Duration::from_secs(10);
+
+/// The time and the cancel tokens that end a statement. Copies are of the same statement.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    /// Ends the statement at once.
+    pub cancel: CancellationToken,
+    /// Cancelled when the server stops, and `cancel` with it. Each session shares one copy: copying a token takes a
+    /// lock, which all queries would otherwise share.
+    stopping: Arc<CancellationToken>,
+    /// Ends the statement when reached.
+    at: Option<Instant>,
+    /// The statement's changes that are under way.
+    pub changes: Changes,
+}
+
+impl Deadline {
+    /// Of a statement that `cancel` ends, and the time `at`.
+    pub fn new(cancel: CancellationToken, stopping: Arc<CancellationToken>, at: Option<Instant>) -> Self {
+        Self { cancel, stopping, at, changes: Changes::default() }
+    }
+
+    /// The result of `work`, or the reason why it must end. Work that is ready at once is not interrupted. A change
+    /// that was [handed over](Changes::hand_over) is waited for a while, so that no client is told that rows were not
+    /// written which were.
+    pub async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.check()?;
+        let mut work = pin!(work);
+        let error = tokio::select! {
+            biased;
+            done = &mut work => return done,
+            error = self.reached() => error,
+        };
+        if self.changes.0.load(Ordering::Relaxed) == 0 {
+            return Err(error);
+        }
+        tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
+    }
+
+    /// Fails with the reason if the statement must have ended by now.
+    pub fn check(&self) -> Result<()> {
+        if self.cancel.is_cancelled() {
+            return Err(self.cancelled());
+        }
+        match self.at {
+            Some(at) if at <= Instant::now() => Err(timed_out()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the statement must end; returns the reason.
+    pub async fn reached(&self) -> QueryError {
+        let reached = async {
+            tokio::select! {
+                () = self.cancel.cancelled() => self.cancelled(),
+                () = self.passed() => timed_out(),
+            }
+        };
+        // Also if `work` has used up the task's cooperative budget, as it may at every poll.
+        tokio::task::unconstrained(reached).await
+    }
+
+    fn cancelled(&self) -> QueryError {
+        if self.stopping.is_cancelled() {
+            return QueryError::new(ErrorKind::ShuttingDown, "the server stopped before the statement ended")
+                .hint("connect again when it is back");
+        }
+        QueryError::cancelled()
+    }
+
+    async fn passed(&self) {
+        match self.at {
+            Some(at) => tokio::time::sleep_until(at.into()).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Changes of one statement that are under way. Copies are of the same statement.
+#[derive(Debug, Clone, Default)]
+pub struct Changes(Arc<AtomicUsize>);
+
+impl Changes {
+    /// Waits for a change that goes on, and has its effect, also if the statement ends meanwhile.
+    pub async fn hand_over<T>(&self, change: impl Future<Output = T>) -> T {
+        let _under_way = UnderWay::begin(&self.0);
+        change.await
+    }
+}
+
+/// A change under way, until it is dropped.
+struct UnderWay<'a>(&'a AtomicUsize);
+
+impl<'a> UnderWay<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn unconfirmed() -> QueryError {
+    let message =
+        "the statement was to end while its change was being made, and whether it is made is not known yet";
+    QueryError::new(ErrorKind::Unconfirmed, message).hint("look for the change before making it again")
+}
+
+fn timed_out() -> QueryError {
+    QueryError::new(ErrorKind::Timeout, "statement took longer than `statement_timeout`")
+        .hint("ask for less, or raise it with SET statement_timeout")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_was_handed_over_is_waited_for_and_all_else_ends() {
+        let deadline = || Deadline::new(CancellationToken::new(), Arc::default(), None);
+        let cancelled = deadline();
+        cancelled.cancel.cancel();
+        let refused = cancelled.within(async { Ok(()) }).await.unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Cancelled, "it has not begun");
+
+        let late = deadline();
+        let (sender, receiver) = oneshot::channel();
+        let work = late.within(async { Ok(late.changes.hand_over(receiver).await.unwrap()) });
+        let end = async {
+            tokio::task::yield_now().await;
+            late.cancel.cancel();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            sender.send(7).unwrap();
+        };
+        let (done, ()) = tokio::join!(work, end);
+        assert_eq!(done.unwrap(), 7, "the change is made although the statement was cancelled");
+
+        let after = deadline();
+        let work = after.within(async {
+            after.changes.hand_over(async { tokio::task::yield_now().await }).await;
+            std::future::pending::<Result<()>>().await
+        });
+        let end = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            after.cancel.cancel();
+        };
+        let (ended, ()) = tokio::join!(work, end);
+        assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled, "the change was made before the cancel");
+    }
+}

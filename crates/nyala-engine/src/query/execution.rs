@@ -1,0 +1,62 @@
+//! One execution of a statement.
+
+use std::sync::Arc;
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::SchemaRef;
+use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::ObjectName;
+use nyala_catalog::Change;
+use nyala_model::QualifiedName;
+use nyala_sql::error::Result;
+
+use super::activity::Running;
+use super::answer::{Answer, Completion};
+use super::columns;
+use super::deadline::Deadline;
+use super::engine::Engine;
+use super::names::name_of;
+use super::session::Session;
+use crate::session::Settings;
+
+/// A statement from its dispatch to its answer.
+pub struct Execution<'a> {
+    pub session: &'a Session,
+    /// The session's settings when the statement began.
+    pub settings: Settings,
+    pub deadline: Deadline,
+    /// Its place among the running statements. An answer with rows takes it along.
+    pub running: Running,
+}
+
+impl<'a> Execution<'a> {
+    pub fn engine(&self) -> &'a Arc<Engine> {
+        &self.session.engine
+    }
+
+    /// A name in the statement; bare names are of the session's schema.
+    pub fn name(&self, name: &ObjectName) -> Result<QualifiedName> {
+        name_of(name, self.settings.schema())
+    }
+
+    /// Makes a change of the catalog, also if the statement ends meanwhile, and lets this session see it.
+    pub async fn commit(&self, change: Change, tag: &str) -> Result<Answer> {
+        let snapshots = &self.engine().snapshots;
+        let made = async {
+            snapshots.catalog().commit(change).await?;
+            snapshots.refresh().await
+        };
+        self.deadline.changes.hand_over(made).await?;
+        Ok(Completion::of(tag))
+    }
+
+    /// An answer of one batch.
+    pub fn rows(self, batch: RecordBatch) -> Answer {
+        Answer::ready(batch.schema(), vec![batch], self.running, None)
+    }
+
+    /// An answer of these columns.
+    pub fn columns(self, schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<Answer> {
+        Ok(self.rows(columns::batch(schema, columns)?))
+    }
+}

@@ -1,0 +1,157 @@
+//! Opening the engine: its parts are made, then its background tasks begin.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use nyala_catalog::Catalog;
+use nyala_cube::cube::build::remove_leftovers;
+use nyala_cube::live::LiveStores;
+use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
+use nyala_model::JobState;
+use nyala_model::config::Config;
+use nyala_sql::error::Result;
+use nyala_sql::statement::{PlanBudget, StatementLimits};
+
+use super::activity::{self, Registry};
+use super::audit::Audit;
+use super::cubes::{damage, upkeep};
+use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
+use super::history::History;
+use super::live;
+use super::placement::HereOnly;
+use super::resources::admission::Admission;
+use super::resources::threads::Threads;
+use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
+use super::result_cache::ResultCache;
+use super::snapshots::{self, CatalogCopies, FileChecks, Snapshots};
+use super::system::SystemSchema;
+use crate::session::{BaseState, ContextSource, SessionExtension};
+
+impl Engine {
+    /// Opens the engine over a data folder, which must exist and be locked by the caller. Files that a
+    /// crashed build left behind are removed. `extensions` add schemas and functions to every session.
+    pub fn open(
+        config: &Config,
+        catalog: Arc<Catalog>,
+        extensions: Vec<Arc<dyn SessionExtension>>,
+    ) -> BoxFuture<'_, Result<Arc<Self>>> {
+        open(config, catalog, extensions).boxed()
+    }
+}
+
+async fn open(
+    config: &Config,
+    catalog: Arc<Catalog>,
+    mut extensions: Vec<Arc<dyn SessionExtension>>,
+) -> Result<Arc<Engine>> {
+    let system = Arc::new(SystemSchema::default());
+    extensions.insert(0, Arc::clone(&system) as _);
+    remove_leftovers(&catalog, &config.data_dir).await?;
+    end_lost_jobs(&catalog).await?;
+    let partitions = thread_count(&config.query);
+    let threads = Threads::start(partitions)?;
+    let guard = MemoryGuard::start(process_limit_bytes(&config.query), threads.works());
+    let memory = Memory::divide(config);
+    let (reports, found_damage) = DamageReports::new();
+    let damage = Arc::new(reports);
+    let source = source(config, &catalog, extensions, (&memory, &threads, &damage))?;
+    let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
+    let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
+        let builder = RuntimeEnvBuilder::from_runtime_env(&snapshots.source().runtime);
+        Ok(builder.with_memory_pool(pool).build_arc()?)
+    };
+    let building = Building {
+        jobs: Arc::default(),
+        damage,
+        config: config.build.clone(),
+        runtime: with_memory(memory.for_builds())?,
+        frugal_runtime: with_memory(memory.for_frugal_builds())?,
+    };
+    let runtime = Runtime::new(threads, Admission::new(&config.admission, partitions), guard);
+    let observed = Observed {
+        counters: Arc::default(),
+        registry: Arc::new(Registry::new(millis(config.query.slow_ms))),
+        history: History::start(&catalog, &runtime.background, runtime.stopping.clone()),
+        audit: Audit::open(&config.server.audit_log)?,
+    };
+    let engine = Arc::new(Engine {
+        snapshots: Arc::new(snapshots),
+        file_checks: Arc::new(FileChecks::default()),
+        catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
+        runtime,
+        placement: Arc::new(HereOnly),
+        observed,
+        building,
+        store_changes: StoreChanges::default(),
+        results: Arc::new(ResultCache::new(config.cache.results_bytes)),
+        data_dir: config.data_dir.clone(),
+        query_config: config.query.clone(),
+    });
+    system.attach(&engine);
+    if let Some(after) = millis(config.query.stuck_after_ms) {
+        engine.runtime.spawn(activity::watch(engine.watched(), after));
+    }
+    engine.runtime.spawn(damage::record_all(Arc::downgrade(&engine.snapshots), found_damage));
+    live::forget_leftovers_later(&engine);
+    let copies = Arc::clone(&engine.catalog_copies);
+    engine.runtime.spawn(async move { copies.keep_up(&catalog).await });
+    engine.runtime.spawn(snapshots::follow(Arc::downgrade(&engine.snapshots)));
+    let every = Duration::from_millis(config.cubes.check_files_ms);
+    snapshots::first_file_check(&engine.file_checks, &engine.snapshots).await;
+    let (checks, weak) = (Arc::clone(&engine.file_checks), Arc::downgrade(&engine.snapshots));
+    engine.runtime.spawn(snapshots::file_check_rounds(checks, weak, every));
+    engine.runtime.spawn(upkeep::refresh_for_ever(Arc::downgrade(&engine), every));
+    Ok(engine)
+}
+
+/// The runtime, caches and stores that every session is made with.
+fn source(
+    config: &Config,
+    catalog: &Catalog,
+    extensions: Vec<Arc<dyn SessionExtension>>,
+    (memory, threads, damage): (&Memory, &Threads, &Arc<DamageReports>),
+) -> Result<ContextSource> {
+    let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone(), own_files(config))?);
+    let live = LiveStores::start(&config.data_dir, &catalog.snapshot(), config.live.memory_limit_bytes);
+    let runtime = runtime(&config.data_dir, &config.query, memory, &stores)?;
+    let partitions = thread_count(&config.query);
+    let hot = HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone());
+    let base = BaseState::new(
+        &runtime,
+        hot.as_ref(),
+        damage,
+        (config.query.batch_rows, partitions),
+        PlanBudget::from(&config.query),
+        &extensions,
+    )?;
+    let limits = StatementLimits::from(&config.query);
+    Ok(ContextSource { live: Arc::new(live), runtime, stores, hot, extensions, limits, base })
+}
+
+fn millis(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+/// Jobs that were running when the last process died have failed.
+async fn end_lost_jobs(catalog: &Catalog) -> Result<()> {
+    for mut job in catalog.jobs().await? {
+        if job.state == JobState::Running {
+            job.state = JobState::Failed;
+            job.ended_at_ms = Some(job.started_at_ms);
+            job.error = Some("the server stopped while it ran; run it again".to_owned());
+            catalog.update_job(&job).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Files of the server that lie outside of its data folder.
+fn own_files(config: &Config) -> Vec<PathBuf> {
+    let (audit, tls) = (&config.server.audit_log, &config.server.tls);
+    [audit, &tls.certificate, &tls.key].into_iter().chain(&config.own_files).cloned().collect()
+}

@@ -1,0 +1,100 @@
+//! A planned statement: its plan, its parameters, its columns.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::logical_expr::LogicalPlan;
+use nyala_model::SnapshotVersion;
+use nyala_sql::error::Result;
+use nyala_sql::statement::{IfExists, Statement};
+
+use super::kept::Kept;
+use super::logical::{Planned, Unoptimized};
+use super::parameters;
+use super::returning::Returning;
+use crate::session::{Settings, SnapshotContext};
+
+/// Bytes of a statement that are kept as text for lists and logs, which show fewer: it may be a megabyte.
+const SHOWN_BYTES: usize = 64 << 10;
+
+/// A statement, and the columns of its answer.
+#[derive(Debug)]
+pub struct Described {
+    pub statement: Statement,
+    /// None if it gives no rows.
+    pub schema: Option<SchemaRef>,
+    /// The beginning of the statement as it displays, computed on first use.
+    shown: OnceLock<Box<str>>,
+    /// Data that doors keep with the statement.
+    pub kept: Kept,
+}
+
+impl Described {
+    pub fn new(statement: Statement, schema: Option<SchemaRef>) -> Self {
+        Self { statement, schema, shown: OnceLock::new(), kept: Kept::default() }
+    }
+
+    /// The text as the client wrote it, or the beginning of the statement as it displays.
+    pub fn text(&self) -> &str {
+        let shown = || self.shown.get_or_init(|| self.statement.beginning(SHOWN_BYTES).into());
+        self.exact_text().unwrap_or_else(|| shown())
+    }
+
+    /// The text as the client wrote it, if that is known and has no other statement in it.
+    pub fn exact_text(&self) -> Option<&str> {
+        self.statement.text().map(AsRef::as_ref)
+    }
+}
+
+/// The result of planning a statement.
+#[derive(Debug)]
+pub struct Parts {
+    pub described: Described,
+    pub parameter_types: Vec<Option<DataType>>,
+    pub plan: Arc<Unoptimized>,
+    /// The snapshot and the key of the settings: types may depend on these as well as names.
+    pub planned_for: (SnapshotVersion, Arc<str>),
+    /// For an INSERT.
+    pub if_exists: IfExists,
+    /// For a statement with RETURNING.
+    pub returning: Option<Returning>,
+}
+
+impl Parts {
+    pub fn of(
+        statement: Statement,
+        planned: Planned,
+        context: &SnapshotContext,
+        settings: &Settings,
+    ) -> Result<Self> {
+        Ok(Self {
+            parameter_types: parameters::parameter_types(planned.plan.logical())?,
+            described: Described::new(statement, planned.schema),
+            plan: Arc::new(planned.plan),
+            planned_for: (context.snapshot().version, Arc::clone(settings.key())),
+            if_exists: IfExists::default(),
+            returning: None,
+        })
+    }
+
+    /// The same for a statement that writes.
+    pub fn writing(mut self, if_exists: IfExists, returning: Option<Returning>) -> Result<Self> {
+        if let Some(returning) = &returning {
+            self.described.schema = Some(Arc::clone(returning.schema()));
+            let further = parameters::parameter_types(returning.logical())?;
+            self.parameter_types = parameters::either_types(self.parameter_types, further);
+        }
+        Ok(Self { if_exists, returning, ..self })
+    }
+
+    /// The plans of the statement and of its RETURNING clause.
+    pub fn plans(&self) -> impl Iterator<Item = &LogicalPlan> {
+        let plan = std::iter::once(self.plan.logical());
+        plan.chain(self.returning.as_ref().map(Returning::logical))
+    }
+
+    /// Length of its text.
+    pub fn text_bytes(&self) -> usize {
+        self.described.exact_text().map_or(0, str::len)
+    }
+}

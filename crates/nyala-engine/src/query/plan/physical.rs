@@ -1,0 +1,90 @@
+//! From a resolved plan to operators: analyse, answer from cubes, optimise, choose operators.
+
+use std::sync::Arc;
+
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::physical_plan::ExecutionPlan;
+use nyala_cube::cube::{Report, Routing, rewrite};
+use nyala_cube::live::Pins;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use super::budget::{budget_of, check_plan};
+use super::logical::Unoptimized;
+use crate::session::{Settings, SnapshotContext};
+
+/// A query ready to run, with the report of the cube rewrite.
+pub struct Plans {
+    pub logical: LogicalPlan,
+    pub physical: Arc<dyn ExecutionPlan>,
+    pub report: Report,
+}
+
+/// Analyse, answer from cubes, optimise, choose operators.
+pub async fn plan_query(
+    query: Unoptimized,
+    context: Arc<SnapshotContext>,
+    mut state: SessionState,
+    settings: Settings,
+) -> Result<Plans> {
+    let (logical, report) = optimize(query, &context, &mut state, &settings)?;
+    let physical = state.query_planner().create_physical_plan(&logical, &state).await?;
+    Ok(Plans { logical, physical, report })
+}
+
+/// Analyse, answer from cubes, optimise. `state` is left configured for the choice of operators.
+pub fn optimize(
+    query: Unoptimized,
+    context: &SnapshotContext,
+    state: &mut SessionState,
+    settings: &Settings,
+) -> Result<(LogicalPlan, Report)> {
+    let budget = budget_of(state);
+    let analyzed = query.analyze(state)?;
+    check_plan(&analyzed, budget)?;
+    let (routed, report) = route(analyzed, state, context, settings)?;
+    if report.all_from_cuboids() {
+        let optimizer = &mut state.config_mut().options_mut().optimizer;
+        // A plan over cuboids has no joins or subqueries left that a second pass could rewrite.
+        optimizer.max_passes = 1;
+        // A cuboid is divided where it is read, if that is worth it. Handing few rows to other threads
+        // takes longer than to compute with them.
+        optimizer.enable_round_robin_repartition = false;
+    }
+    let logical = state.optimizer().optimize(routed, &*state, |_, _| {})?;
+    check_plan(&logical, budget)?;
+    Ok((logical, report))
+}
+
+/// The context in which constant expressions are simplified.
+pub fn simplify_context(state: &SessionState) -> SimplifyContext {
+    SimplifyContext::builder()
+        .with_config_options(Arc::clone(state.config_options()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build()
+}
+
+fn route(
+    plan: LogicalPlan,
+    state: &SessionState,
+    context: &SnapshotContext,
+    settings: &Settings,
+) -> Result<(LogicalPlan, Report)> {
+    let mut report = Report::default();
+    let nyala = settings.nyala();
+    if !nyala.use_cubes {
+        return Ok((plan, report));
+    }
+    let pins = state.config().get_extension::<Pins>().unwrap_or_default();
+    let routing = Routing { cubes: context.cubes(), simplify: &simplify_context(state), pins: &pins };
+    let plan = rewrite(plan, &routing, &mut report)?;
+    if !nyala.pushdown && report.hits() < report.blocks.len() {
+        return Err(QueryError::new(
+            ErrorKind::Unsupported,
+            "no cube answers the query, and `nyala.pushdown` is off",
+        )
+        .hint("EXPLAIN says why; SET nyala.pushdown = on runs it on the tables"));
+    }
+    Ok((plan, report))
+}

@@ -1,0 +1,130 @@
+//! Starting a physical plan on the query threads, and streaming its rows to the client.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use arrow::record_batch::RecordBatch;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::{FutureExt, StreamExt};
+use nyala_sql::error::Result;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Sender, channel};
+
+use super::activity::{Entry, Phase, Running, fail};
+use super::answer::{Answer, Batches, RowStream};
+use super::counters::Counters;
+use super::deadline::Deadline;
+use super::here::Here;
+use super::history::Recording;
+use super::resources::fair_queue::Slot;
+use super::resources::threads::{Threads, from_panic};
+use super::result_cache::Source;
+
+/// Batches computed ahead of the client.
+const BATCHES_AHEAD: usize = 2;
+
+/// A physical plan, and the context it is started in.
+pub struct Start {
+    pub plan: Arc<dyn ExecutionPlan>,
+    pub task: Arc<TaskContext>,
+    pub deadline: Deadline,
+    pub recording: Recording,
+    /// Given back when no task computes the plan any more, which may be after the client has gone.
+    pub slot: Option<Slot>,
+    /// Set if the result cache may keep the answer.
+    pub source: Option<Source>,
+}
+
+impl Start {
+    /// Starts the plan on the threads of small queries.
+    pub fn small(self, threads: &Threads, running: Running) -> Answer {
+        self.start(running, threads.execution())
+    }
+
+    /// Starts the plan on the threads of short queries.
+    pub fn short(self, threads: &Threads, running: Running) -> Answer {
+        let handle = threads.short_for(running.entry().account());
+        self.start(running, handle)
+    }
+
+    /// Starts the plan on the threads of large queries.
+    pub fn large(self, threads: &Threads, running: Running) -> Answer {
+        let handle = threads.large_for(running.entry().account());
+        self.start(running, handle)
+    }
+
+    fn start(mut self, mut running: Running, handle: &Handle) -> Answer {
+        let schema = self.plan.schema();
+        let (sender, receiver) = channel(BATCHES_AHEAD);
+        let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
+        entry.enter(Phase::Running);
+        let (deadline, source) = (self.deadline.clone(), self.source.clone());
+        let scope = running.scope().holding(self.slot.take());
+        running.compute(handle.spawn(async move {
+            let work = AssertUnwindSafe(scope.run(self.pump(&sender, &counters, &entry)));
+            let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
+            entry.has_computed();
+            // The slot is free by now: a client that reads nothing must not keep it.
+            if let Err(error) = done {
+                fail(&counters, &entry, &error);
+                let _ = sender.send(Err(error)).await;
+            }
+        }));
+        Answer::Rows(RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline)).from(source))
+    }
+
+    /// Runs the plan on the thread that polls the rows. Only for little work in one partition.
+    pub fn here(self, running: Running) -> Result<Answer> {
+        running.entry().enter(Phase::Running);
+        let schema = self.plan.schema();
+        let stream = execute_stream(self.plan, self.task)?;
+        let here = Here::new(stream, self.recording);
+        let rows = RowStream::new(schema, Batches::Here(Box::new(here)), running, Some(self.deadline));
+        Ok(Answer::Rows(rows.from(self.source)))
+    }
+
+    /// Moves batches to the client. The work ends when the client has gone, or when the statement must end, also while
+    /// the client does not read: it may have stopped reading for ever.
+    async fn pump(
+        mut self,
+        sender: &Sender<Result<RecordBatch>>,
+        counters: &Counters,
+        entry: &Entry,
+    ) -> Result<()> {
+        let account = entry.account();
+        let mut stream = execute_stream(self.plan, self.task)?;
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            let rows = batch.num_rows();
+            if rows == 0 {
+                continue;
+            }
+            if !entry.goes_on() {
+                counters.rows.fetch_add(rows as u64, Ordering::Relaxed);
+            }
+            self.recording.add_rows(rows);
+            entry.add_rows(rows);
+            // The client's connection frees the batch.
+            account.hand_over(batch.get_array_memory_size());
+            if let Err(full) = sender.try_send(Ok(batch)) {
+                if !entry.goes_on() {
+                    entry.enter(Phase::Sending);
+                }
+                let waited = Instant::now();
+                tokio::select! {
+                    sent = sender.send(full.into_inner()) => if sent.is_err() {
+                        return Ok(());
+                    },
+                    error = self.deadline.reached() => return Err(error),
+                    ended = account.ended() => return Err(ended.into()),
+                }
+                self.recording.leave_out(waited.elapsed());
+                entry.enter(Phase::Running);
+            }
+        }
+        Ok(())
+    }
+}
