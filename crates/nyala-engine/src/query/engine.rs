@@ -16,17 +16,17 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::activity::{PhaseTimes, Registry, Watched};
+use super::answer::Placement;
+use super::answer::ResultCache;
 use super::answer::{Answer, Completion};
 use super::audit::Audit;
 use super::counters::Counters;
 use super::folders::Folders;
 use super::history::History;
 use super::options::SessionOptions;
-use super::placement::Placement;
 use super::resources::MemoryGuard;
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
-use super::result_cache::ResultCache;
 use super::snapshots::{CatalogCopies, FileChecks, Snapshots};
 
 /// How long a stop waits for cancelled work, and then for its clean-up.

@@ -12,15 +12,16 @@ use nyala_sql::statement::Kind;
 
 use super::answer::{Answer, Completion};
 use super::authorize::Caller;
-use super::commands::command;
 use super::execution::Execution;
 use super::plan::logical::logical_plan;
 use super::plan::parts::{Described, Parts};
 use super::prepared::{Form, Prepared};
 use super::run_query::Query;
 use super::session::Session;
+use super::statements::commands::command;
+use super::statements::{ddl, explain, show_setting};
 use super::text::only;
-use super::{ddl, explain, live, run_query, show_setting};
+use super::{live, run_query};
 use crate::session::Settings;
 
 impl Session {

@@ -18,16 +18,16 @@ use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
 
 use super::activity::{self, Registry};
+use super::answer::HereOnly;
+use super::answer::ResultCache;
 use super::audit::Audit;
 use super::cubes::{damage, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
 use super::history::History;
 use super::live;
-use super::placement::HereOnly;
 use super::resources::admission::Admission;
 use super::resources::threads::Threads;
 use super::resources::{Memory, MemoryGuard, process_limit_bytes, runtime, thread_count};
-use super::result_cache::ResultCache;
 use super::snapshots::{self, CatalogCopies, FileChecks, Snapshots};
 use super::system::SystemSchema;
 use crate::session::{BaseState, ContextSource, SessionExtension};

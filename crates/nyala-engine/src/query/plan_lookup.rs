@@ -9,13 +9,13 @@ use nyala_sql::error::Result;
 use nyala_sql::statement::lift;
 
 use super::answer::Answer;
+use super::answer::Start;
 use super::authorize::Caller;
 use super::execution::Execution;
 use super::plan::parameters::exact_values;
 use super::plans::{Known, PlanBasis, Template};
 use super::prepared::{Form, Prepared};
 use super::session::Session;
-use super::start::Start;
 use crate::session::Settings;
 
 /// A cached plan with values for its parameters.

@@ -11,14 +11,14 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{Kind, LiveNames, Statement, Writing};
 
 use super::activity::TEXT_BYTES;
-use super::commands::command;
 use super::live::check_conflict;
 use super::plan::logical::logical_plan;
 use super::plan::parts::Parts;
 use super::plan::returning::Returning;
 use super::prepared::Prepared;
 use super::session::Session;
-use super::{explain, show_setting};
+use super::statements::commands::command;
+use super::statements::{explain, show_setting};
 use crate::session::Settings;
 
 impl Session {

@@ -8,10 +8,10 @@ use datafusion::common::ScalarValue;
 use nyala_sql::error::Result;
 
 use super::answer::Answer;
+use super::answer::{Known, ResultKey};
 use super::authorize::Caller;
 use super::execution::Execution;
 use super::prepared::Prepared;
-use super::result_cache::{Known, ResultKey};
 use super::session::Session;
 use crate::session::Settings;
 

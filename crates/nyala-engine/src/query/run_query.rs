@@ -9,6 +9,8 @@ use nyala_cube::cube::Report;
 use nyala_sql::error::Result;
 
 use super::answer::Answer;
+use super::answer::Source;
+use super::answer::Start;
 use super::engine::Engine;
 use super::execution::Execution;
 use super::history::Recorded;
@@ -18,8 +20,6 @@ use super::plan::physical::plan_query;
 use super::plan_learning::Planned;
 use super::plans::{answers_of, check_constant, is_fit};
 use super::resources::memory;
-use super::result_cache::Source;
-use super::start::Start;
 use crate::session::Settings;
 
 /// A query whose names are resolved.

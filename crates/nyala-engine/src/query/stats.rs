@@ -6,10 +6,10 @@ use nyala_cube::cube::build::BuildStats;
 use nyala_cube::scan::HotStats;
 use nyala_model::{CatalogSnapshot, SegmentState};
 
+use super::answer::ResultCacheStats;
 use super::engine::Engine;
 use super::live::{self, DiskStoreStats};
 use super::plans::PlanCacheStats;
-use super::result_cache::ResultCacheStats;
 
 /// Counts since the start, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use datafusion::physical_plan::ExecutionPlan;
 use nyala_cube::cube::build::{Builds, now_ms};
 use nyala_cube::live::{LiveStores, Recovery, recoveries};
 use nyala_model::JobEntry;
+use tokio::runtime::Handle;
 
 use super::entry::{Entry, Phase};
 use super::registry::Registry;
-use crate::query::resources::threads::Threads;
 
 /// Looks for each time that something may make no progress.
 const LOOKS: u32 = 10;
@@ -90,8 +90,8 @@ pub async fn watch(watched: Watched, after: Duration) {
 }
 
 /// Everything that runs at this moment: statements, builds, and how busy the threads for them are.
-pub fn tasks(watched: &Watched, threads: &Threads) -> Vec<Stuck> {
-    let runtimes = threads.runtimes().into_iter().enumerate().map(|(id, (name, handle))| {
+pub fn tasks(watched: &Watched, runtimes: &[(&'static str, &Handle)]) -> Vec<Stuck> {
+    let runtimes = runtimes.iter().enumerate().map(|(id, (name, handle))| {
         let metrics = handle.metrics();
         let (tasks, queued) = (metrics.num_alive_tasks(), metrics.global_queue_depth());
         Stuck {

@@ -21,6 +21,7 @@ use nyala_sql::statement::Literal;
 
 use super::cache::PlanBasis;
 use super::parameter::{Given, open};
+use crate::query::answer::Source;
 use crate::query::history::Recorded;
 use crate::query::plan::cost_class::reads_cuboids_only;
 use crate::query::plan::exact::value_of;
@@ -28,7 +29,6 @@ use crate::query::plan::parameters::parameter_types;
 use crate::query::plan::parts::Parts;
 use crate::query::plan::physical::optimize;
 use crate::query::plan::reads::tables_of;
-use crate::query::result_cache::Source;
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 
 /// Greatest depth of a template's expressions.

@@ -141,7 +141,7 @@ pub fn tasks_schema() -> SchemaRef {
 
 /// What runs now, with the operator that is at work, and how busy the threads are.
 pub fn tasks(engine: &Engine) -> Result<RecordBatch> {
-    works(&activity::tasks(&engine.watched(), &engine.runtime.threads), tasks_schema())
+    works(&activity::tasks(&engine.watched(), &engine.runtime.threads.runtimes()), tasks_schema())
 }
 
 fn works(works: &[Stuck], schema: SchemaRef) -> Result<RecordBatch> {

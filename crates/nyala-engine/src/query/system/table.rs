@@ -15,7 +15,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use super::{activity, live, resources};
 use crate::query::cubes::{self, jobs, segments};
 use crate::query::engine::Engine;
-use crate::query::{show_history, show_setting};
+use crate::query::statements::{show_history, show_setting};
 use crate::session::Settings;
 
 /// The tables.

@@ -9,9 +9,9 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use nyala_sql::error::Result;
 use nyala_sql::statement::Statement;
 
-use super::answer::Answer;
-use super::columns::{batch, text, texts};
-use super::execution::Execution;
+use crate::query::answer::Answer;
+use crate::query::columns::{batch, text, texts};
+use crate::query::execution::Execution;
 use crate::session::{Settings, unknown_setting};
 
 /// The name in `SHOW name`, if the statement is of that form.

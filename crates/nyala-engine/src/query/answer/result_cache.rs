@@ -14,8 +14,8 @@ use arrow::record_batch::RecordBatch;
 use datafusion::common::ScalarValue;
 use moka::sync::Cache;
 
-use super::history::Recorded;
-use super::plan::logical::Unoptimized;
+use crate::query::history::Recorded;
+use crate::query::plan::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
 /// Answers that no query used for this long are dropped.

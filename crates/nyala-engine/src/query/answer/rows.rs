@@ -13,10 +13,10 @@ use futures::{FutureExt, Stream, StreamExt};
 use nyala_sql::error::{QueryError, Result};
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::activity::Running;
-use super::deadline::Deadline;
 use super::here::Here;
 use super::result_cache::{Keeping, ResultCache, ResultKey, Source};
+use crate::query::activity::Running;
+use crate::query::deadline::Deadline;
 
 /// The outcome of a statement.
 #[derive(Debug)]

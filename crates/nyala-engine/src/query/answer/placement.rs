@@ -4,11 +4,11 @@ use std::fmt::Debug;
 
 use nyala_sql::error::Result;
 
-use super::activity::Running;
-use super::answer::Answer;
-use super::plan::cost_class::CostClass;
-use super::resources::threads::Threads;
+use super::rows::Answer;
 use super::start::Start;
+use crate::query::activity::Running;
+use crate::query::plan::cost_class::CostClass;
+use crate::query::resources::threads::Threads;
 
 /// Decides where a query runs, once it is planned and has its slot.
 pub trait Placement: Debug + Send + Sync {

@@ -11,12 +11,12 @@ use nyala_cube::cube::show_shape;
 use nyala_model::QueryHistoryEntry;
 use nyala_sql::error::Result;
 
-use super::answer::Answer;
-use super::authorize::Caller;
-use super::columns::{batch, number, numbers, text, texts, time, times};
-use super::command::Command;
-use super::engine::Engine;
-use super::execution::Execution;
+use crate::query::answer::Answer;
+use crate::query::authorize::Caller;
+use crate::query::columns::{batch, number, numbers, text, texts, time, times};
+use crate::query::command::Command;
+use crate::query::engine::Engine;
+use crate::query::execution::Execution;
 
 /// `SHOW QUERY HISTORY`.
 pub struct ShowQueryHistory;

@@ -12,13 +12,13 @@ use datafusion::sql::parser::{ExplainStatement, Statement as DfStatement};
 use futures::StreamExt;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::activity::Phase;
-use super::answer::Answer;
-use super::execution::Execution;
-use super::plan::logical::logical_plan;
-use super::plan::physical::{Plans, plan_query};
-use super::resources::memory;
-use super::resources::task::Task;
+use crate::query::activity::Phase;
+use crate::query::answer::Answer;
+use crate::query::execution::Execution;
+use crate::query::plan::logical::logical_plan;
+use crate::query::plan::physical::{Plans, plan_query};
+use crate::query::resources::memory;
+use crate::query::resources::task::Task;
 
 /// Columns of the answer.
 pub fn schema() -> SchemaRef {

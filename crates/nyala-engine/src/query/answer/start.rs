@@ -13,15 +13,15 @@ use nyala_sql::error::Result;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
-use super::activity::{Entry, Phase, Running, fail};
-use super::answer::{Answer, Batches, RowStream};
-use super::counters::Counters;
-use super::deadline::Deadline;
 use super::here::Here;
-use super::history::Recording;
-use super::resources::fair_queue::Slot;
-use super::resources::threads::{Threads, from_panic};
 use super::result_cache::Source;
+use super::rows::{Answer, Batches, RowStream};
+use crate::query::activity::{Entry, Phase, Running, fail};
+use crate::query::counters::Counters;
+use crate::query::deadline::Deadline;
+use crate::query::history::Recording;
+use crate::query::resources::fair_queue::Slot;
+use crate::query::resources::threads::{Threads, from_panic};
 
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;

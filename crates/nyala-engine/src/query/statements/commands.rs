@@ -2,9 +2,10 @@
 
 use nyala_sql::statement::{LiveStatement, Nyala};
 
-use super::command::Command;
-use super::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
-use super::{backup, kill, live, roles, show_history};
+use super::{backup, kill, roles, show_history};
+use crate::query::command::Command;
+use crate::query::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
+use crate::query::live;
 
 /// The command that runs a statement.
 pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {

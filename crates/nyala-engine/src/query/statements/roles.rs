@@ -13,14 +13,14 @@ use nyala_model::access::{Grant, PasswordEntry, Privilege, RoleEntry, Securable}
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 
-use super::answer::Answer;
-use super::authorize::Caller;
-use super::columns::{text, texts};
-use super::command::Command;
-use super::engine::Engine;
-use super::execution::Execution;
-use super::names::role_name;
 use crate::access::new_password;
+use crate::query::answer::Answer;
+use crate::query::authorize::Caller;
+use crate::query::columns::{text, texts};
+use crate::query::command::Command;
+use crate::query::engine::Engine;
+use crate::query::execution::Execution;
+use crate::query::names::role_name;
 
 /// Privileges that can be granted on a table or a cube.
 const ON_OBJECTS: [Privilege; 5] =

@@ -10,9 +10,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use nyala_sql::error::{QueryError, Result};
 
-use super::activity::{Phase, Running};
-use super::history::Recording;
-use super::resources::threads::from_panic;
+use crate::query::activity::{Phase, Running};
+use crate::query::history::Recording;
+use crate::query::resources::threads::from_panic;
 
 /// A plan that is computed when its rows are polled.
 pub struct Here {

@@ -11,11 +11,11 @@ use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::Statement;
 
-use super::answer::{Answer, Completion};
-use super::engine::Engine;
-use super::execution::Execution;
-use super::live;
-use super::names::{schema_name, table_name};
+use crate::query::answer::{Answer, Completion};
+use crate::query::engine::Engine;
+use crate::query::execution::Execution;
+use crate::query::live;
+use crate::query::names::{schema_name, table_name};
 
 /// Carries out a change that DataFusion's planner understood.
 pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &Statement) -> Result<Answer> {

@@ -4,10 +4,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_sql::error::Result;
 
-use super::answer::Answer;
-use super::authorize::Caller;
-use super::command::Command;
-use super::execution::Execution;
+use crate::query::answer::Answer;
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
+use crate::query::execution::Execution;
 
 /// `KILL QUERY id`.
 pub struct Kill(pub u64);

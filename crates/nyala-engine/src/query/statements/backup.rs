@@ -20,11 +20,11 @@ use nyala_sql::statement::Backup;
 use nyala_storage::data_dir::STORES;
 use nyala_storage::folder_backup::NewBackup;
 
-use super::answer::{Answer, Completion};
-use super::authorize::Caller;
-use super::command::Command;
-use super::engine::Engine;
-use super::execution::Execution;
+use crate::query::answer::{Answer, Completion};
+use crate::query::authorize::Caller;
+use crate::query::command::Command;
+use crate::query::engine::Engine;
+use crate::query::execution::Execution;
 
 /// `BACKUP TO`.
 pub struct BackupTo<'s>(pub &'s Backup);

@@ -1,0 +1,17 @@
+//! From a physical plan to rows on their way to the client.
+//!
+//! ```text
+//! plan ──Placement──▶ Start ─┬─▶ query threads ──batches──▶ RowStream ──▶ client
+//!                            └─▶ Here: computed as rows are polled ─┘ └─▶ result cache, if all rows were read
+//! ```
+
+mod here;
+mod placement;
+mod result_cache;
+mod rows;
+mod start;
+
+pub use placement::{HereOnly, Placement};
+pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
+pub use rows::{Answer, Completion, RowStream};
+pub use start::Start;
