@@ -13,7 +13,7 @@ use nyala_model::{
 
 /// One row added, changed or removed. Every name in an edit has been found to exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Edit {
+pub enum Edit {
     AddSchema(String),
     /// The schema is empty by then.
     RemoveSchema(String),
@@ -60,7 +60,7 @@ pub(crate) enum Edit {
 
 impl Edit {
     /// Makes the edit on a snapshot; the caller sets the version.
-    pub(crate) fn apply_to(&self, snapshot: &mut CatalogSnapshot) {
+    pub fn apply_to(&self, snapshot: &mut CatalogSnapshot) {
         match self {
             Self::AddSchema(name) => {
                 snapshot.schemas.insert(name.clone());

@@ -171,12 +171,12 @@ const SQLITE_NOTADB: u32 = 26;
 const SQLITE_IOERR_SHMSIZE: u32 = 4874;
 
 /// Whether the database reports a full disk.
-pub(crate) fn is_disk_full(error: &sqlx::Error) -> bool {
+pub fn is_disk_full(error: &sqlx::Error) -> bool {
     sqlite_code(error) == Some(SQLITE_FULL) || extended_sqlite_code(error) == Some(SQLITE_IOERR_SHMSIZE)
 }
 
 /// Whether the database reports a damaged file, or a row has a value that this crate never stores.
-pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
+pub fn is_damage(error: &sqlx::Error) -> bool {
     matches!(sqlite_code(error), Some(SQLITE_CORRUPT | SQLITE_NOTADB))
         || matches!(
             error,
@@ -188,7 +188,7 @@ pub(crate) fn is_damage(error: &sqlx::Error) -> bool {
 }
 
 /// Whether another process holds the database's lock.
-pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+pub fn is_busy(error: &sqlx::Error) -> bool {
     sqlite_code(error) == Some(SQLITE_BUSY)
 }
 

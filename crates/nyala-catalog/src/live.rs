@@ -10,7 +10,7 @@ use crate::edit::Edit;
 use crate::error::CatalogError;
 use crate::rules::{Edits, list};
 
-pub(crate) fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_not_exists: bool) -> Edits {
+pub fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_not_exists: bool) -> Edits {
     match (base.disk_stores.get(&store.name), if_not_exists) {
         (Some(_), true) => return Ok(Vec::new()),
         (Some(_), false) => {
@@ -25,7 +25,7 @@ pub(crate) fn create_store(base: &CatalogSnapshot, store: &DiskStoreEntry, if_no
     Ok(vec![Edit::PutDiskStore(Arc::new(store.clone()))])
 }
 
-pub(crate) fn drop_store(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits {
+pub fn drop_store(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits {
     let store = match find_store(base, name) {
         Ok(store) => store,
         Err(_) if if_exists => return Ok(Vec::new()),
@@ -40,10 +40,7 @@ pub(crate) fn drop_store(base: &CatalogSnapshot, name: &str, if_exists: bool) ->
 }
 
 /// The disk stores of dropped tables, with the tables as leftovers: their rows are removed later.
-pub(crate) fn leave_over(
-    base: &CatalogSnapshot,
-    tables: &[&Arc<TableEntry>],
-) -> impl Iterator<Item = Edit> + use<> {
+pub fn leave_over(base: &CatalogSnapshot, tables: &[&Arc<TableEntry>]) -> impl Iterator<Item = Edit> + use<> {
     let mut stores: BTreeMap<String, DiskStoreEntry> = BTreeMap::new();
     for live in tables.iter().filter_map(|table| table.live()) {
         if let Some(store) = base.disk_stores.get(&live.store) {
@@ -54,13 +51,13 @@ pub(crate) fn leave_over(
     stores.into_values().map(|store| Edit::PutDiskStore(Arc::new(store)))
 }
 
-pub(crate) fn forget_leftover(base: &CatalogSnapshot, store: &str, stored_as: &str) -> Edits {
+pub fn forget_leftover(base: &CatalogSnapshot, store: &str, stored_as: &str) -> Edits {
     let mut store = find_store(base, store)?.as_ref().clone();
     let was_there = store.leftovers.remove(stored_as);
     Ok(was_there.then(|| Edit::PutDiskStore(Arc::new(store))).into_iter().collect())
 }
 
-pub(crate) fn alter_table(
+pub fn alter_table(
     base: &CatalogSnapshot,
     id: TableId,
     schema_ipc: &[u8],
@@ -82,7 +79,7 @@ pub(crate) fn alter_table(
     Ok(if next == **table { Vec::new() } else { vec![Edit::SetTable(Arc::new(next))] })
 }
 
-pub(crate) fn find_store<'a>(
+pub fn find_store<'a>(
     base: &'a CatalogSnapshot,
     name: &str,
 ) -> Result<&'a Arc<DiskStoreEntry>, CatalogError> {

@@ -13,7 +13,7 @@ use crate::error::CatalogError;
 
 type Edits = Result<Vec<Edit>, CatalogError>;
 
-pub(crate) fn create(base: &CatalogSnapshot, role: &RoleEntry, if_not_exists: bool) -> Edits {
+pub fn create(base: &CatalogSnapshot, role: &RoleEntry, if_not_exists: bool) -> Edits {
     match (base.roles.contains_key(&role.name), if_not_exists) {
         (false, _) => Ok(vec![Edit::PutRole(Arc::new(role.clone()))]),
         (true, true) => Ok(Vec::new()),
@@ -21,7 +21,7 @@ pub(crate) fn create(base: &CatalogSnapshot, role: &RoleEntry, if_not_exists: bo
     }
 }
 
-pub(crate) fn alter(base: &CatalogSnapshot, name: &str, change: &RoleChange) -> Edits {
+pub fn alter(base: &CatalogSnapshot, name: &str, change: &RoleChange) -> Edits {
     let role = find(base, name)?;
     let mut next = role.as_ref().clone();
     next.login = change.login.unwrap_or(next.login);
@@ -33,7 +33,7 @@ pub(crate) fn alter(base: &CatalogSnapshot, name: &str, change: &RoleChange) -> 
 }
 
 /// Also ends the membership of its members.
-pub(crate) fn drop(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits {
+pub fn drop(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits {
     match find(base, name) {
         Ok(_) => {}
         Err(_) if if_exists => return Ok(Vec::new()),
@@ -47,7 +47,7 @@ pub(crate) fn drop(base: &CatalogSnapshot, name: &str, if_exists: bool) -> Edits
     Ok(members.chain([Edit::RemoveRole(name.to_owned())]).collect())
 }
 
-pub(crate) fn grant(base: &CatalogSnapshot, what: &Granted, to: &BTreeSet<String>) -> Edits {
+pub fn grant(base: &CatalogSnapshot, what: &Granted, to: &BTreeSet<String>) -> Edits {
     check_exists(base, what)?;
     let mut edits = Vec::new();
     for name in to {
@@ -66,7 +66,7 @@ pub(crate) fn grant(base: &CatalogSnapshot, what: &Granted, to: &BTreeSet<String
 }
 
 /// Revoking a missing grant is no error, as in PostgreSQL: the result is the same.
-pub(crate) fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<String>) -> Edits {
+pub fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<String>) -> Edits {
     check_exists(base, what)?;
     let mut edits = Vec::new();
     for name in from {
@@ -82,7 +82,7 @@ pub(crate) fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<Str
 }
 
 /// Removes grants on objects that `edits` remove: a new object of the same name must not inherit them.
-pub(crate) fn forget(base: &CatalogSnapshot, edits: &[Edit]) -> Vec<Edit> {
+pub fn forget(base: &CatalogSnapshot, edits: &[Edit]) -> Vec<Edit> {
     let gone: Vec<Securable> = edits.iter().filter_map(removed).collect();
     if gone.is_empty() {
         return Vec::new();

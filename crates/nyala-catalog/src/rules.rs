@@ -23,19 +23,19 @@ use crate::{live, roles};
 
 /// The outcome of the rules for one change.
 #[derive(Debug)]
-pub(crate) struct Decision {
+pub struct Decision {
     /// In the order in which they must be made; empty when there is nothing to do.
-    pub(crate) edits: Vec<Edit>,
+    pub edits: Vec<Edit>,
     /// The catalog with the edits made, one version later; equal to the base without edits.
-    pub(crate) next: CatalogSnapshot,
+    pub next: CatalogSnapshot,
     /// The segment that was added.
-    pub(crate) segment: Option<SegmentId>,
+    pub segment: Option<SegmentId>,
 }
 
-pub(crate) type Edits = Result<Vec<Edit>, CatalogError>;
+pub type Edits = Result<Vec<Edit>, CatalogError>;
 
 /// Checks `change` against the whole stored catalog.
-pub(crate) fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
+pub fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
     let mut edits = edits(base, base.version.0.saturating_add(1), change)?;
     edits.extend(roles::forget(base, &edits));
     let mut next = base.clone();
@@ -333,7 +333,7 @@ fn check_unused(
 }
 
 /// `table `s.a`, cube `s.b``; beyond the first few only their number, to keep messages readable.
-pub(crate) fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>) -> String {
+pub fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>) -> String {
     const NAMED: usize = 5;
     let names: Vec<_> = objects.map(|(what, name)| format!("{what} `{name}`")).collect();
     let named = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");

@@ -24,7 +24,8 @@ pub use nyala_cube::scan::bounds as parquet_bounds;
 pub use nyala_sql::error::{ErrorKind, QueryError};
 pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
-    Answer, Completion, DiskStoreStats, Engine, EngineStats, Follower, GroupStats, Ingest, Ingested, Loading,
-    PhaseTimes, PlanCacheStats, Prepared, ResultCacheStats, RowStream, Session, SessionOptions, Text,
+    Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
+    HereOnly, Ingest, Ingested, Loading, PhaseTimes, Placement, PlanCacheStats, PlannedQuery, Prepared,
+    ResultCacheStats, RowStream, Session, SessionOptions, Text,
 };
 pub use session::{SessionExtension, SettingValue};

@@ -9,7 +9,7 @@ use nyala_model::{
 use super::fixtures::*;
 use crate::Change;
 
-pub(crate) async fn cuboids_move_with_their_dimensions(backend: &dyn Backend) {
+pub async fn cuboids_move_with_their_dimensions(backend: &dyn Backend) {
     let subject = with_cube(backend, &["a", "b", "c"]).await;
     let segment = subject.begin("revenue").await;
     let all = [(0b111, 90), (0b101, 20), (0b100, 7), (0b010, 5), (0b001, 3), (0b000, 1)];
@@ -39,7 +39,7 @@ pub(crate) async fn cuboids_move_with_their_dimensions(backend: &dyn Backend) {
     assert_eq!(only, [CuboidEntry { repeats: true, wider: true, ..moved(0, cuboid(0b100, 7)) }]);
 }
 
-pub(crate) async fn builds_of_another_revision_are_refused(backend: &dyn Backend) {
+pub async fn builds_of_another_revision_are_refused(backend: &dyn Backend) {
     let subject = with_cube(backend, &["a"]).await;
     let ready = subject.begin("revenue").await;
     subject.make(publish(ready)).await;
@@ -59,7 +59,7 @@ pub(crate) async fn builds_of_another_revision_are_refused(backend: &dyn Backend
     subject.refuse(begin, refusal).await;
 }
 
-pub(crate) async fn segments_being_built_end_with_their_cells(backend: &dyn Backend) {
+pub async fn segments_being_built_end_with_their_cells(backend: &dyn Backend) {
     let subject = with_cube(backend, &["a"]).await;
     let building = subject.begin("revenue").await;
     let cube = subject.cube("revenue");
@@ -73,7 +73,7 @@ pub(crate) async fn segments_being_built_end_with_their_cells(backend: &dyn Back
     subject.refuse(Change::AddCuboid { segment: building, cuboid: cuboid(1, 1) }, &gone).await;
 }
 
-pub(crate) async fn a_ready_segment_takes_what_it_lacks(backend: &dyn Backend) {
+pub async fn a_ready_segment_takes_what_it_lacks(backend: &dyn Backend) {
     let subject = with_cube(backend, &["a", "b"]).await;
     let segment = subject.begin("revenue").await;
     let old = CuboidEntry { measures: 0, ..cuboid(0b11, 10) };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::fixtures::*;
 use crate::Catalog;
 
-pub(crate) async fn versions_count_changes(backend: &dyn Backend) {
+pub async fn versions_count_changes(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let first = subject.catalog.snapshot().version.0;
     for n in 1..=5 {
@@ -18,7 +18,7 @@ pub(crate) async fn versions_count_changes(backend: &dyn Backend) {
     assert_eq!(*Subject::open(backend).await.catalog.snapshot(), *subject.catalog.snapshot());
 }
 
-pub(crate) async fn watchers_find_what_was_announced(backend: &dyn Backend) {
+pub async fn watchers_find_what_was_announced(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let mut watch = subject.catalog.watch();
     assert_eq!(*watch.borrow_and_update(), subject.catalog.snapshot().version);
@@ -29,7 +29,7 @@ pub(crate) async fn watchers_find_what_was_announced(backend: &dyn Backend) {
     assert!(!watch.has_changed().unwrap());
 }
 
-pub(crate) async fn twenty_tasks_commit_at_once(backend: &dyn Backend) {
+pub async fn twenty_tasks_commit_at_once(backend: &dyn Backend) {
     let catalog = Catalog::open(backend.open().await).await.unwrap();
     let first = catalog.snapshot().version.0;
     let watcher = tokio::spawn(versions_until(catalog.clone(), first + 20));
@@ -43,7 +43,7 @@ pub(crate) async fn twenty_tasks_commit_at_once(backend: &dyn Backend) {
     assert_eq!(*catalog.snapshot(), backend.open().await.load().await.unwrap());
 }
 
-pub(crate) async fn two_processes_share_one_store(backend: &dyn Backend) {
+pub async fn two_processes_share_one_store(backend: &dyn Backend) {
     let (a, b) = (Subject::open(backend).await, Subject::open(backend).await);
     let writers: Vec<_> =
         (0..20).map(|n| tokio::spawn(create_and_check([&a, &b][n % 2].catalog.clone(), n))).collect();
@@ -55,7 +55,7 @@ pub(crate) async fn two_processes_share_one_store(backend: &dyn Backend) {
     assert_eq!(*a, *b);
 }
 
-pub(crate) async fn a_commit_outlives_its_caller(backend: &dyn Backend) {
+pub async fn a_commit_outlives_its_caller(backend: &dyn Backend) {
     let catalog = Catalog::open(backend.open().await).await.unwrap();
     let mut watch = catalog.watch();
     watch.mark_unchanged();
@@ -65,7 +65,7 @@ pub(crate) async fn a_commit_outlives_its_caller(backend: &dyn Backend) {
     assert_eq!(table_names(&catalog.snapshot()), ["public.sales"]);
 }
 
-pub(crate) async fn unchanged_entries_are_shared(backend: &dyn Backend) {
+pub async fn unchanged_entries_are_shared(backend: &dyn Backend) {
     let (subject, other) = (Subject::open(backend).await, Subject::open(backend).await);
     let before = subject.make(create_table("sales")).await.snapshot;
     let after = subject.make(create_table("stock")).await.snapshot;
@@ -78,7 +78,7 @@ pub(crate) async fn unchanged_entries_are_shared(backend: &dyn Backend) {
     }
 }
 
-pub(crate) async fn old_snapshots_stay_as_they_were(backend: &dyn Backend) {
+pub async fn old_snapshots_stay_as_they_were(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_table("sales")).await;
     let before = subject.make(create_cube("revenue", &["sales"])).await.snapshot;

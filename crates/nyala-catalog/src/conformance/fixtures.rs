@@ -14,24 +14,24 @@ use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
 
 /// A database that holds one catalog, empty at first.
 #[async_trait]
-pub(crate) trait Backend: Send + Sync {
+pub trait Backend: Send + Sync {
     /// Connects to it as a new process would; earlier commits are there.
     async fn open(&self) -> Arc<dyn CatalogStore>;
 }
 
 /// Compares the published snapshot with the stored one after every change.
-pub(crate) struct Subject {
-    pub(crate) catalog: Catalog,
+pub struct Subject {
+    pub catalog: Catalog,
     store: Arc<dyn CatalogStore>,
 }
 
 impl Subject {
-    pub(crate) async fn open(backend: &dyn Backend) -> Self {
+    pub async fn open(backend: &dyn Backend) -> Self {
         let store = backend.open().await;
         Self { catalog: Catalog::open(Arc::clone(&store)).await.unwrap(), store }
     }
 
-    pub(crate) async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
+    pub async fn commit(&self, change: Change) -> Result<Committed, CatalogError> {
         let before = self.catalog.snapshot();
         let result = self.catalog.commit(change).await;
         let (after, stored) = (self.catalog.snapshot(), self.store.load().await.unwrap());
@@ -51,35 +51,35 @@ impl Subject {
     }
 
     /// A change that must take place.
-    pub(crate) async fn make(&self, change: Change) -> Committed {
+    pub async fn make(&self, change: Change) -> Committed {
         let committed = self.commit(change.clone()).await.unwrap_or_else(|e| panic!("{change:?}: {e}"));
         assert!(committed.changed, "{change:?}");
         committed
     }
 
     /// A change that must succeed without effect.
-    pub(crate) async fn forgive(&self, change: Change) {
+    pub async fn forgive(&self, change: Change) {
         let committed = self.commit(change.clone()).await.unwrap_or_else(|e| panic!("{change:?}: {e}"));
         assert!(!committed.changed, "{change:?}");
     }
 
     /// A change that must be refused with exactly this message.
-    pub(crate) async fn refuse(&self, change: Change, message: &str) {
+    pub async fn refuse(&self, change: Change, message: &str) {
         let refusal = self.commit(change).await.expect_err(message);
         assert_eq!(refusal.to_string(), message);
     }
 
-    pub(crate) fn cube(&self, cube: &str) -> Arc<CubeEntry> {
+    pub fn cube(&self, cube: &str) -> Arc<CubeEntry> {
         Arc::clone(&self.catalog.snapshot().cubes[&name(cube)])
     }
 
     /// Begins a segment of `cube`.
-    pub(crate) async fn begin(&self, cube: &str) -> SegmentId {
+    pub async fn begin(&self, cube: &str) -> SegmentId {
         self.begin_range(cube, SegmentRange::Whole).await
     }
 
     /// Begins a segment of `cube` for the rows in `range`.
-    pub(crate) async fn begin_range(&self, cube: &str, range: SegmentRange) -> SegmentId {
+    pub async fn begin_range(&self, cube: &str, range: SegmentRange) -> SegmentId {
         let change = Change::BeginSegment {
             cube: self.cube(cube).id,
             revision: self.cube(cube).definition.revision,
@@ -92,33 +92,33 @@ impl Subject {
 }
 
 /// Files of one table.
-pub(crate) fn sources() -> Vec<SourceFiles> {
+pub fn sources() -> Vec<SourceFiles> {
     vec![SourceFiles { table: name("sales"), files: 2, fingerprint: "f00d".to_owned(), live: None }]
 }
 
 /// `schema.name`, or a name in `public`.
-pub(crate) fn name(name: &str) -> QualifiedName {
+pub fn name(name: &str) -> QualifiedName {
     let (schema, name) = name.split_once('.').unwrap_or(("public", name));
     QualifiedName::new(schema, name)
 }
 
-pub(crate) fn create_schema(name: &str) -> Change {
+pub fn create_schema(name: &str) -> Change {
     Change::CreateSchema { name: name.to_owned(), if_not_exists: false }
 }
 
-pub(crate) fn drop_schema(name: &str, cascade: bool) -> Change {
+pub fn drop_schema(name: &str, cascade: bool) -> Change {
     Change::DropSchema { name: name.to_owned(), if_exists: false, cascade }
 }
 
-pub(crate) fn create_table(table: &str) -> Change {
+pub fn create_table(table: &str) -> Change {
     Change::CreateTable { table: new_table(table), if_not_exists: false }
 }
 
-pub(crate) fn drop_table(table: &str) -> Change {
+pub fn drop_table(table: &str) -> Change {
     Change::DropTable { name: name(table), if_exists: false }
 }
 
-pub(crate) fn create_cube(cube: &str, sources: &[&str]) -> Change {
+pub fn create_cube(cube: &str, sources: &[&str]) -> Change {
     Change::CreateCube {
         name: name(cube),
         definition: definition(sources),
@@ -127,11 +127,11 @@ pub(crate) fn create_cube(cube: &str, sources: &[&str]) -> Change {
     }
 }
 
-pub(crate) fn drop_cube(cube: &str) -> Change {
+pub fn drop_cube(cube: &str) -> Change {
     Change::DropCube { name: name(cube), if_exists: false }
 }
 
-pub(crate) fn publish(segment: SegmentId) -> Change {
+pub fn publish(segment: SegmentId) -> Change {
     Change::PublishSegment {
         segment,
         source_rows: 6_000_000,
@@ -142,7 +142,7 @@ pub(crate) fn publish(segment: SegmentId) -> Change {
 }
 
 /// The same change with `IF EXISTS` or `IF NOT EXISTS`.
-pub(crate) fn lenient(mut change: Change) -> Change {
+pub fn lenient(mut change: Change) -> Change {
     match &mut change {
         Change::CreateSchema { if_not_exists: flag, .. }
         | Change::CreateTable { if_not_exists: flag, .. }
@@ -157,7 +157,7 @@ pub(crate) fn lenient(mut change: Change) -> Change {
     change
 }
 
-pub(crate) fn new_table(table: &str) -> NewTable {
+pub fn new_table(table: &str) -> NewTable {
     NewTable {
         name: name(table),
         source: TableSource::External(files(table)),
@@ -166,7 +166,7 @@ pub(crate) fn new_table(table: &str) -> NewTable {
     }
 }
 
-pub(crate) fn files(table: &str) -> ExternalSource {
+pub fn files(table: &str) -> ExternalSource {
     ExternalSource {
         format: FileFormat::Parquet,
         location: format!("file:///data/{table}/"),
@@ -175,7 +175,7 @@ pub(crate) fn files(table: &str) -> ExternalSource {
     }
 }
 
-pub(crate) fn create_store(store: &str) -> Change {
+pub fn create_store(store: &str) -> Change {
     let store = DiskStoreEntry {
         name: store.to_owned(),
         folder: format!("stores/{store}"),
@@ -185,12 +185,12 @@ pub(crate) fn create_store(store: &str) -> Change {
     Change::CreateDiskStore { store, if_not_exists: false }
 }
 
-pub(crate) fn drop_store(store: &str) -> Change {
+pub fn drop_store(store: &str) -> Change {
     Change::DropDiskStore { name: store.to_owned(), if_exists: false }
 }
 
 /// A live table in `store`.
-pub(crate) fn create_live_table(table: &str, store: &str) -> Change {
+pub fn create_live_table(table: &str, store: &str) -> Change {
     let source = LiveSource {
         store: store.to_owned(),
         stored_as: format!("{table}-1"),
@@ -201,7 +201,7 @@ pub(crate) fn create_live_table(table: &str, store: &str) -> Change {
     Change::CreateTable { table, if_not_exists: false }
 }
 
-pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
+pub fn definition(sources: &[&str]) -> CubeDefinition {
     let text = |text: &str| text.to_owned();
     CubeDefinition {
         select: text("SELECT year, sum(price) FROM sales GROUP BY ROLLUP (year)"),
@@ -239,7 +239,7 @@ pub(crate) fn definition(sources: &[&str]) -> CubeDefinition {
 }
 
 /// A cuboid of one file over the dimensions in `bits`.
-pub(crate) fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
+pub fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
     let file = CuboidFile {
         name: format!("{bits}-{rows}.parquet"),
         rows,
@@ -259,6 +259,6 @@ pub(crate) fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
 }
 
 /// The table entries' names, for short comparisons.
-pub(crate) fn table_names(snapshot: &CatalogSnapshot) -> Vec<String> {
+pub fn table_names(snapshot: &CatalogSnapshot) -> Vec<String> {
     snapshot.tables.keys().map(ToString::to_string).collect()
 }

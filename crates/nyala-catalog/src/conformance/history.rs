@@ -4,7 +4,7 @@ use nyala_model::{CubeId, CuboidUse, QueryHistoryEntry, QueryShape, ShapeConditi
 
 use super::fixtures::*;
 
-pub(crate) async fn queries_are_listed_by_when_they_were_asked(backend: &dyn Backend) {
+pub async fn queries_are_listed_by_when_they_were_asked(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let version = subject.catalog.snapshot().version;
     let mut full = asked("b", 20);
@@ -37,7 +37,7 @@ pub(crate) async fn queries_are_listed_by_when_they_were_asked(backend: &dyn Bac
     assert_eq!(reopened.catalog.snapshot().version, version);
 }
 
-pub(crate) async fn queries_are_replaced_and_forgotten(backend: &dyn Backend) {
+pub async fn queries_are_replaced_and_forgotten(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.catalog.record_queries(&[asked("a", 10), asked("b", 20), asked("c", 30)], 3).await.unwrap();
     let mut again = asked("a", 40);
@@ -47,7 +47,7 @@ pub(crate) async fn queries_are_replaced_and_forgotten(backend: &dyn Backend) {
     assert_eq!(subject.catalog.query_history().await.unwrap(), expected);
 }
 
-pub(crate) async fn nothing_recorded_is_nothing_lost(backend: &dyn Backend) {
+pub async fn nothing_recorded_is_nothing_lost(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     assert!(subject.catalog.query_history().await.unwrap().is_empty());
     subject.catalog.record_queries(&[asked("a", 10)], 3).await.unwrap();

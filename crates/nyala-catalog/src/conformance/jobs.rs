@@ -4,7 +4,7 @@ use nyala_model::{JobEntry, JobId, JobKind, JobState};
 
 use super::fixtures::*;
 
-pub(crate) async fn jobs_are_listed_newest_first(backend: &dyn Backend) {
+pub async fn jobs_are_listed_newest_first(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let version = subject.catalog.snapshot().version;
     let mut ids = Vec::new();
@@ -28,14 +28,14 @@ pub(crate) async fn jobs_are_listed_newest_first(backend: &dyn Backend) {
     assert_eq!(reopened.catalog.snapshot().version, version);
 }
 
-pub(crate) async fn a_missing_job_is_refused(backend: &dyn Backend) {
+pub async fn a_missing_job_is_refused(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let error = subject.catalog.update_job(&running(JobId(7), 0)).await.unwrap_err();
     assert_eq!(error.to_string(), "job `7` does not exist; SHOW JOBS lists what does");
     assert!(subject.catalog.jobs().await.unwrap().is_empty());
 }
 
-pub(crate) async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Backend) {
+pub async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let mut ids = Vec::new();
     for started in 0..6 {

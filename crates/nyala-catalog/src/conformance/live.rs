@@ -7,7 +7,7 @@ use nyala_model::TableId;
 use super::fixtures::*;
 use crate::{Change, NewTable};
 
-pub(crate) async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
+pub async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_store("main")).await;
     subject
@@ -35,7 +35,7 @@ pub(crate) async fn stores_and_live_tables_come_and_go(backend: &dyn Backend) {
     assert!(Subject::open(backend).await.catalog.snapshot().disk_stores.is_empty());
 }
 
-pub(crate) async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backend) {
+pub async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_store("main")).await;
     subject.make(create_live_table("people", "main")).await;
@@ -50,7 +50,7 @@ pub(crate) async fn a_store_is_not_dropped_under_its_tables(backend: &dyn Backen
     assert!(refused.starts_with("folder `stores/main` is needed by disk store `main`"), "{refused}");
 }
 
-pub(crate) async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn Backend) {
+pub async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let leftovers = || {
         let stores = &subject.catalog.snapshot().disk_stores;
@@ -75,7 +75,7 @@ pub(crate) async fn a_dropped_table_is_left_over_until_it_is_gone(backend: &dyn 
     assert_eq!(leftovers(), ["shop.sales-1"]);
 }
 
-pub(crate) async fn a_live_table_gets_other_columns(backend: &dyn Backend) {
+pub async fn a_live_table_gets_other_columns(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_store("main")).await;
     subject.make(create_live_table("people", "main")).await;

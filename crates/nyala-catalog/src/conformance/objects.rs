@@ -7,7 +7,7 @@ use nyala_model::{DimensionSet, FileFormat};
 use super::fixtures::*;
 use crate::{CatalogError, Change};
 
-pub(crate) async fn a_new_catalog_holds_the_default_schema(backend: &dyn Backend) {
+pub async fn a_new_catalog_holds_the_default_schema(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let snapshot = subject.catalog.snapshot();
     assert_eq!(snapshot.schemas, BTreeSet::from(["public".to_owned()]));
@@ -17,7 +17,7 @@ pub(crate) async fn a_new_catalog_holds_the_default_schema(backend: &dyn Backend
         .await;
 }
 
-pub(crate) async fn tables_and_cubes_come_and_go(backend: &dyn Backend) {
+pub async fn tables_and_cubes_come_and_go(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_schema("shop")).await;
     subject.make(create_table("shop.sales")).await;
@@ -32,7 +32,7 @@ pub(crate) async fn tables_and_cubes_come_and_go(backend: &dyn Backend) {
     assert!(empty.tables.is_empty() && empty.cubes.is_empty() && empty.schemas.len() == 1);
 }
 
-pub(crate) async fn entries_come_back_as_they_were(backend: &dyn Backend) {
+pub async fn entries_come_back_as_they_were(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let mut table = new_table("odd \"name\" with 'quotes', ünïcode 🦌 and\nlines; DROP TABLE tables");
     let mut source = files("sales");
@@ -67,7 +67,7 @@ pub(crate) async fn entries_come_back_as_they_were(backend: &dyn Backend) {
     assert_eq!(*Subject::open(backend).await.catalog.snapshot(), *subject.catalog.snapshot());
 }
 
-pub(crate) async fn existing_names_are_refused_or_forgiven(backend: &dyn Backend) {
+pub async fn existing_names_are_refused_or_forgiven(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     for (what, called, change) in [
         ("schema", "shop", create_schema("shop")),
@@ -81,7 +81,7 @@ pub(crate) async fn existing_names_are_refused_or_forgiven(backend: &dyn Backend
     }
 }
 
-pub(crate) async fn missing_names_are_refused_or_forgiven(backend: &dyn Backend) {
+pub async fn missing_names_are_refused_or_forgiven(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_schema("shop")).await;
     subject.make(create_table("sales")).await;
@@ -106,7 +106,7 @@ pub(crate) async fn missing_names_are_refused_or_forgiven(backend: &dyn Backend)
     subject.refuse(create_cube("c", &["sales", "sale"]), no_source).await;
 }
 
-pub(crate) async fn tables_and_cubes_share_one_namespace(backend: &dyn Backend) {
+pub async fn tables_and_cubes_share_one_namespace(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_table("sales")).await;
     subject.make(create_cube("revenue", &["sales"])).await;
@@ -129,7 +129,7 @@ pub(crate) async fn tables_and_cubes_share_one_namespace(backend: &dyn Backend) 
     }
 }
 
-pub(crate) async fn what_is_needed_cannot_be_dropped(backend: &dyn Backend) {
+pub async fn what_is_needed_cannot_be_dropped(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_schema("shop")).await;
     subject.make(create_table("shop.sales")).await;
@@ -150,7 +150,7 @@ pub(crate) async fn what_is_needed_cannot_be_dropped(backend: &dyn Backend) {
     );
 }
 
-pub(crate) async fn a_cascade_spares_cubes_of_other_schemas(backend: &dyn Backend) {
+pub async fn a_cascade_spares_cubes_of_other_schemas(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_schema("shop")).await;
     subject.make(create_table("shop.sales")).await;
@@ -164,7 +164,7 @@ pub(crate) async fn a_cascade_spares_cubes_of_other_schemas(backend: &dyn Backen
     assert!(empty.tables.is_empty() && empty.cubes.is_empty() && !empty.schemas.contains("shop"));
 }
 
-pub(crate) async fn ids_are_never_given_twice(backend: &dyn Backend) {
+pub async fn ids_are_never_given_twice(backend: &dyn Backend) {
     let mut seen = BTreeSet::new();
     for _ in 0..3 {
         let subject = Subject::open(backend).await;

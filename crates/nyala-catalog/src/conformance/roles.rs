@@ -8,7 +8,7 @@ use super::fixtures::*;
 use crate::change::{Granted, RoleChange};
 use crate::{CatalogError, Change};
 
-pub(crate) async fn roles_come_and_go(backend: &dyn Backend) {
+pub async fn roles_come_and_go(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_role("ann")).await;
     subject.make(create_role("odd \"name\" 🦌")).await;
@@ -31,7 +31,7 @@ pub(crate) async fn roles_come_and_go(backend: &dyn Backend) {
     assert!(matches!(error, CatalogError::NotFound { what: "role", .. }), "{error}");
 }
 
-pub(crate) async fn grants_are_given_and_taken(backend: &dyn Backend) {
+pub async fn grants_are_given_and_taken(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_table("sales")).await;
     for name in ["ann", "bob", "readers"] {
@@ -51,7 +51,7 @@ pub(crate) async fn grants_are_given_and_taken(backend: &dyn Backend) {
     assert!(snapshot.roles["ann"].grants.is_empty() && snapshot.roles["bob"].member_of.is_empty());
 }
 
-pub(crate) async fn senseless_grants_are_refused(backend: &dyn Backend) {
+pub async fn senseless_grants_are_refused(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_role("a")).await;
     subject.make(create_role("b")).await;
@@ -69,7 +69,7 @@ pub(crate) async fn senseless_grants_are_refused(backend: &dyn Backend) {
 }
 
 /// A table that is created anew under an old name is another table.
-pub(crate) async fn grants_end_with_what_they_are_about(backend: &dyn Backend) {
+pub async fn grants_end_with_what_they_are_about(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     subject.make(create_schema("shop")).await;
     subject.make(create_table("shop.sales")).await;

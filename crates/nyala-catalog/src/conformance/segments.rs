@@ -5,7 +5,7 @@ use nyala_model::{CubeId, KeyRange, SegmentDamage, SegmentEntry, SegmentId, Segm
 use super::fixtures::*;
 use crate::Change;
 
-pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
+pub async fn a_segment_is_built_then_published(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let segment = subject.begin("revenue").await;
     let building = SegmentEntry {
@@ -37,7 +37,7 @@ pub(crate) async fn a_segment_is_built_then_published(backend: &dyn Backend) {
     assert_eq!(subject.cube("revenue").segments, [ready]);
 }
 
-pub(crate) async fn a_building_segment_survives_a_reopen(backend: &dyn Backend) {
+pub async fn a_building_segment_survives_a_reopen(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let segment = subject.begin("revenue").await;
     subject.make(add(segment, 1, 10)).await;
@@ -52,7 +52,7 @@ pub(crate) async fn a_building_segment_survives_a_reopen(backend: &dyn Backend) 
     subject.make(publish(segment)).await;
 }
 
-pub(crate) async fn publishing_replaces_ready_segments_only(backend: &dyn Backend) {
+pub async fn publishing_replaces_ready_segments_only(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     subject.make(create_cube("other", &["sales"])).await;
     let bystander = subject.begin("other").await;
@@ -68,7 +68,7 @@ pub(crate) async fn publishing_replaces_ready_segments_only(backend: &dyn Backen
     assert_eq!(ids(&subject, "other"), [bystander]);
 }
 
-pub(crate) async fn a_range_replaces_what_it_holds(backend: &dyn Backend) {
+pub async fn a_range_replaces_what_it_holds(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let keys = |from, to| SegmentRange::Keys(KeyRange { from, to });
     let mut ready = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) async fn a_range_replaces_what_it_holds(backend: &dyn Backend) {
     assert_eq!(ids(&subject, "revenue"), [ready[2], ready[3], merged, askew]);
 }
 
-pub(crate) async fn a_damaged_segment_gives_way_to_what_shares_rows_with_it(backend: &dyn Backend) {
+pub async fn a_damaged_segment_gives_way_to_what_shares_rows_with_it(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let keys = |from, to| SegmentRange::Keys(KeyRange { from, to });
     let (wide, other) = (
@@ -114,7 +114,7 @@ pub(crate) async fn a_damaged_segment_gives_way_to_what_shares_rows_with_it(back
         .await;
 }
 
-pub(crate) async fn a_ready_segment_is_immutable(backend: &dyn Backend) {
+pub async fn a_ready_segment_is_immutable(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let segment = subject.begin("revenue").await;
     subject.make(publish(segment)).await;
@@ -123,7 +123,7 @@ pub(crate) async fn a_ready_segment_is_immutable(backend: &dyn Backend) {
     subject.refuse(publish(segment), &message).await;
 }
 
-pub(crate) async fn a_cuboid_is_replaced_where_it_stands(backend: &dyn Backend) {
+pub async fn a_cuboid_is_replaced_where_it_stands(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let segment = subject.begin("revenue").await;
     for (bits, rows) in [(1, 10), (0, 1), (1, 20)] {
@@ -132,7 +132,7 @@ pub(crate) async fn a_cuboid_is_replaced_where_it_stands(backend: &dyn Backend) 
     assert_eq!(subject.cube("revenue").segments[0].cuboids, [cuboid(1, 20), cuboid(0, 1)]);
 }
 
-pub(crate) async fn dropped_segments_are_gone(backend: &dyn Backend) {
+pub async fn dropped_segments_are_gone(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let (building, ready) = (subject.begin("revenue").await, subject.begin("revenue").await);
     subject.make(add(building, 1, 10)).await;
@@ -148,7 +148,7 @@ pub(crate) async fn dropped_segments_are_gone(backend: &dyn Backend) {
     subject.refuse(publish(last), &gone).await;
 }
 
-pub(crate) async fn missing_ids_are_refused(backend: &dyn Backend) {
+pub async fn missing_ids_are_refused(backend: &dyn Backend) {
     let subject = with_cube(backend).await;
     let begin = Change::BeginSegment {
         cube: CubeId(999),

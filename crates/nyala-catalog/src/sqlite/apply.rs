@@ -21,7 +21,7 @@ use crate::store::Applied;
 
 type Statement<'q> = sqlx::query::Query<'q, Sqlite, SqliteArguments>;
 
-pub(super) async fn apply(
+pub async fn apply(
     writer: &SqlitePool,
     base: &CatalogSnapshot,
     change: &Change,

@@ -12,7 +12,7 @@ use crate::error::CatalogError;
 
 /// Copies `catalog` to `target` as of one transaction, and waits until the copy is on the disk. Without the log of changes:
 /// the copy is one file.
-pub(super) async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, CatalogError> {
+pub async fn copy(catalog: &Path, target: &Path) -> Result<CatalogSnapshot, CatalogError> {
     let failed = |source| CatalogError::Open { path: target.to_owned(), source };
     // SQLite accepts an empty file as target, and keeps its mode.
     create_file(target).map_err(failed)?;

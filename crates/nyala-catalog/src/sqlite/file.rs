@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::CatalogError;
 
 /// Whether there is no such file, or nothing in it.
-pub(super) fn is_empty(path: &Path) -> io::Result<bool> {
+pub fn is_empty(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
         Ok(found) => Ok(found.is_file() && found.len() == 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -16,7 +16,7 @@ pub(super) fn is_empty(path: &Path) -> io::Result<bool> {
 }
 
 /// Makes the folder of the file.
-pub(super) fn create_folder(path: &Path) -> Result<(), CatalogError> {
+pub fn create_folder(path: &Path) -> Result<(), CatalogError> {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => std::fs::create_dir_all(folder)
             .map_err(|source| CatalogError::Open { path: path.to_owned(), source }),
@@ -26,7 +26,7 @@ pub(super) fn create_folder(path: &Path) -> Result<(), CatalogError> {
 
 /// Creates the file, if there is none, with mode 0600: it holds the verifiers of passwords. SQLite takes an
 /// empty file for a new database, and gives the files beside it the same mode.
-pub(super) fn create_file(path: &Path) -> io::Result<()> {
+pub fn create_file(path: &Path) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -42,7 +42,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<()> {
 /// SQLite itself takes a file of zeros, which a file system may leave after a power cut, for an empty
 /// database. A new catalog in its place would hide the loss. Beside a rollback journal any contents are
 /// fine: the first write was interrupted, and SQLite is about to undo it.
-pub(super) fn may_be_sqlite(path: &Path) -> io::Result<bool> {
+pub fn may_be_sqlite(path: &Path) -> io::Result<bool> {
     const MAGIC: &[u8; 16] = b"SQLite format 3\0";
     let mut head = Vec::with_capacity(MAGIC.len());
     match File::open(path) {

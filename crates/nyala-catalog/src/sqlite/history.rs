@@ -8,11 +8,7 @@ use super::row::{json, to_json, unsigned};
 use super::seal::{Key, checked, count_write, seal};
 use super::store::give_back;
 
-pub(super) async fn record(
-    writer: &SqlitePool,
-    entries: &[QueryHistoryEntry],
-    keep: u32,
-) -> Result<u64, Error> {
+pub async fn record(writer: &SqlitePool, entries: &[QueryHistoryEntry], keep: u32) -> Result<u64, Error> {
     let mut connection = writer.acquire().await?;
     let recorded = transact(&mut connection, entries, keep).await;
     give_back(connection, recorded)
@@ -50,7 +46,7 @@ async fn transact(
     Ok(writes)
 }
 
-pub(super) async fn list(readers: &SqlitePool) -> Result<Vec<QueryHistoryEntry>, Error> {
+pub async fn list(readers: &SqlitePool) -> Result<Vec<QueryHistoryEntry>, Error> {
     let select = "SELECT * FROM query_history ORDER BY last_asked_ms DESC, id";
     let rows = sqlx::query(select).fetch_all(readers).await?;
     checked("query_history", rows)?.iter().map(entry).collect()

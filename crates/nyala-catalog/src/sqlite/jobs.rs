@@ -9,7 +9,7 @@ use super::seal::{Key, checked, count_write, seal};
 use super::store::give_back;
 use crate::error::CatalogError;
 
-pub(super) async fn create(
+pub async fn create(
     writer: &SqlitePool,
     kind: JobKind,
     cube: &QualifiedName,
@@ -54,7 +54,7 @@ async fn end(mut transaction: Transaction<'_, Sqlite>, job: Option<u64>) -> Resu
     Ok(writes)
 }
 
-pub(super) async fn update(writer: &SqlitePool, job: &JobEntry) -> Result<u64, CatalogError> {
+pub async fn update(writer: &SqlitePool, job: &JobEntry) -> Result<u64, CatalogError> {
     let mut connection = writer.acquire().await?;
     let updated = set(&mut connection, job).await;
     give_back(connection, updated)
@@ -83,7 +83,7 @@ async fn set(connection: &mut SqliteConnection, job: &JobEntry) -> Result<u64, C
     }
 }
 
-pub(super) async fn forget(writer: &SqlitePool, keep: u32) -> Result<u64, Error> {
+pub async fn forget(writer: &SqlitePool, keep: u32) -> Result<u64, Error> {
     let mut connection = writer.acquire().await?;
     let forgotten = delete(&mut connection, keep).await;
     give_back(connection, forgotten)
@@ -98,7 +98,7 @@ async fn delete(connection: &mut SqliteConnection, keep: u32) -> Result<u64, Err
     end(transaction, None).await
 }
 
-pub(super) async fn list(readers: &SqlitePool) -> Result<Vec<JobEntry>, Error> {
+pub async fn list(readers: &SqlitePool) -> Result<Vec<JobEntry>, Error> {
     let rows = sqlx::query("SELECT * FROM jobs ORDER BY id DESC").fetch_all(readers).await?;
     let rows = checked("jobs", rows)?;
     rows.iter().map(job).collect()

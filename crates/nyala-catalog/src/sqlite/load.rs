@@ -15,19 +15,19 @@ use super::row::{json, number, unsigned, word};
 use super::seal::{check, checked};
 
 /// Reads everything in one transaction, which sees one version however many writers commit meanwhile.
-pub(super) async fn load(readers: &SqlitePool) -> Result<CatalogSnapshot, Error> {
+pub async fn load(readers: &SqlitePool) -> Result<CatalogSnapshot, Error> {
     let mut transaction = readers.begin().await?;
     let snapshot = snapshot(&mut transaction).await?;
     transaction.commit().await?;
     Ok(snapshot)
 }
 
-pub(super) async fn current_version(readers: &SqlitePool) -> Result<SnapshotVersion, Error> {
+pub async fn current_version(readers: &SqlitePool) -> Result<SnapshotVersion, Error> {
     version(&mut *readers.acquire().await?).await
 }
 
 /// The caller holds a transaction.
-pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<CatalogSnapshot, Error> {
+pub async fn snapshot(connection: &mut SqliteConnection) -> Result<CatalogSnapshot, Error> {
     Ok(CatalogSnapshot {
         version: version(connection).await?,
         schemas: schemas(connection).await?,
@@ -38,7 +38,7 @@ pub(super) async fn snapshot(connection: &mut SqliteConnection) -> Result<Catalo
     })
 }
 
-pub(super) async fn version(connection: &mut SqliteConnection) -> Result<SnapshotVersion, Error> {
+pub async fn version(connection: &mut SqliteConnection) -> Result<SnapshotVersion, Error> {
     let select = "SELECT * FROM nyala_meta WHERE key = 'snapshot_version'";
     let row = sqlx::query(select).fetch_one(connection).await?;
     check("nyala_meta", &row)?;

@@ -24,7 +24,7 @@ const SLOTS: usize = 2;
 
 /// The content of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub enum Found {
     /// There is no such file.
     Missing,
     /// Neither slot matches its checksum.
@@ -35,7 +35,7 @@ pub(super) enum Found {
 
 /// An open mark.
 #[derive(Debug, Clone)]
-pub(super) struct Mark(Arc<Mutex<Open>>);
+pub struct Mark(Arc<Mutex<Open>>);
 
 #[derive(Debug)]
 struct Open {
@@ -45,14 +45,14 @@ struct Open {
 }
 
 /// The mark of the catalog in `catalog`.
-pub(super) fn path_of(catalog: &Path) -> PathBuf {
+pub fn path_of(catalog: &Path) -> PathBuf {
     let mut name = catalog.as_os_str().to_owned();
     name.push("-mark");
     name.into()
 }
 
 /// Reads the mark of a catalog. One good slot is enough: it is at most one transaction behind.
-pub(super) fn read(catalog: &Path) -> io::Result<Found> {
+pub fn read(catalog: &Path) -> io::Result<Found> {
     let bytes = match std::fs::read(path_of(catalog)) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
@@ -82,7 +82,7 @@ fn slot(writes: u64) -> Vec<u8> {
 
 impl Mark {
     /// Creates a mark of `writes` transactions, or opens the existing one.
-    pub(super) fn open(catalog: &Path, writes: u64) -> io::Result<Self> {
+    pub fn open(catalog: &Path, writes: u64) -> io::Result<Self> {
         let path = path_of(catalog);
         let is_new = !path.exists();
         let mut options = File::options();
@@ -99,7 +99,7 @@ impl Mark {
     }
 
     /// Records the number of transactions. A failure is only logged: a mark that is behind detects less.
-    pub(super) async fn write(&self, writes: u64) {
+    pub async fn write(&self, writes: u64) {
         let own = self.clone();
         let written = tokio::task::spawn_blocking(move || own.write_now(writes)).await;
         if let Ok(Err((path, error))) = written {
@@ -122,7 +122,7 @@ impl Mark {
 }
 
 /// Makes the file names in the folder of `path` durable.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         Some(folder) => File::open(folder)?.sync_all(),
         None => File::open(".")?.sync_all(),

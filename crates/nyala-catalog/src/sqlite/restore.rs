@@ -127,7 +127,7 @@ async fn set(connection: &mut SqliteConnection, key: &str, value: u64) -> Result
 }
 
 /// Whether the catalog was restored, and the leftovers of the previous one are not cleared yet.
-pub(super) async fn was_restored(readers: &SqlitePool) -> Result<bool, Error> {
+pub async fn was_restored(readers: &SqlitePool) -> Result<bool, Error> {
     let select = "SELECT * FROM nyala_meta WHERE key = 'restored_at_ms'";
     let row = sqlx::query(select).fetch_one(readers).await?;
     check("nyala_meta", &row)?;
@@ -135,7 +135,7 @@ pub(super) async fn was_restored(readers: &SqlitePool) -> Result<bool, Error> {
 }
 
 /// Records that the leftovers are cleared.
-pub(super) async fn forget_restored(writer: &SqlitePool) -> Result<u64, Error> {
+pub async fn forget_restored(writer: &SqlitePool) -> Result<u64, Error> {
     let mut connection = writer.acquire().await?;
     let forgotten = clear_restored(&mut connection).await;
     give_back(connection, forgotten)

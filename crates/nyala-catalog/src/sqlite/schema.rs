@@ -187,7 +187,7 @@ INSERT INTO nyala_meta (key, value) VALUES ('writes', 0), ('restored_at_ms', 0);
 ";
 
 /// Damage that SQLite finds in the file, or the tables of another program.
-pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
+pub async fn find_damage(connection: &mut SqliteConnection) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query("PRAGMA integrity_check(1)").fetch_one(&mut *connection).await?;
     let verdict: String = row.try_get(0)?;
     if verdict != "ok" {
@@ -198,10 +198,10 @@ pub(super) async fn find_damage(connection: &mut SqliteConnection) -> Result<Opt
 }
 
 /// The first format with a [`mark`](super::mark).
-pub(super) const FIRST_WITH_MARK: u32 = 9;
+pub const FIRST_WITH_MARK: u32 = 9;
 
 /// Takes every missing step in one transaction, or refuses a file of a newer version.
-pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), CatalogError> {
+pub async fn migrate(connection: &mut SqliteConnection) -> Result<(), CatalogError> {
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let (found, known) = (format(&mut transaction).await?, u32::try_from(STEPS.len()).unwrap_or(u32::MAX));
     if found > known {
@@ -223,7 +223,7 @@ pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Cat
 }
 
 /// The format of the file.
-pub(super) async fn format(connection: &mut SqliteConnection) -> Result<u32, sqlx::Error> {
+pub async fn format(connection: &mut SqliteConnection) -> Result<u32, sqlx::Error> {
     if !has_tables(connection, "nyala_meta").await? {
         return Ok(0);
     }

@@ -29,7 +29,7 @@ const TABLES: [(&str, &str); 10] = [
 
 /// The key of one row.
 #[derive(Debug, Clone)]
-pub(super) struct Key {
+pub struct Key {
     table: &'static str,
     columns: Vec<(&'static str, KeyValue)>,
 }
@@ -42,17 +42,17 @@ enum KeyValue {
 
 impl Key {
     /// The row of `table` with this number.
-    pub(super) fn id(table: &'static str, column: &'static str, value: u64) -> Self {
+    pub fn id(table: &'static str, column: &'static str, value: u64) -> Self {
         Self { table, columns: vec![(column, KeyValue::Number(value.cast_signed()))] }
     }
 
     /// The row of `table` with this name.
-    pub(super) fn name(table: &'static str, column: &'static str, value: &str) -> Self {
+    pub fn name(table: &'static str, column: &'static str, value: &str) -> Self {
         Self { table, columns: vec![(column, KeyValue::Text(value.to_owned()))] }
     }
 
     /// Adds a second column to the key.
-    pub(super) fn and(mut self, column: &'static str, value: u64) -> Self {
+    pub fn and(mut self, column: &'static str, value: u64) -> Self {
         self.columns.push((column, KeyValue::Number(value.cast_signed())));
         self
     }
@@ -71,7 +71,7 @@ impl Key {
 }
 
 /// Stores the checksum of a written row. The caller holds a transaction.
-pub(super) async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result<(), Error> {
+pub async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result<(), Error> {
     let (table, condition) = (key.table, key.condition());
     let select = AssertSqlSafe(format!("SELECT * FROM {table} WHERE {condition}"));
     let row = key.bind(sqlx::query(select)).fetch_one(&mut *connection).await?;
@@ -84,7 +84,7 @@ pub(super) async fn seal(connection: &mut SqliteConnection, key: &Key) -> Result
 }
 
 /// Stores the checksum of every row: after a migration the old ones are wrong or missing.
-pub(super) async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Error> {
+pub async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Error> {
     for (table, column) in TABLES {
         let select = AssertSqlSafe(format!("SELECT {column} FROM {table}"));
         for row in sqlx::query(select).fetch_all(&mut *connection).await? {
@@ -99,13 +99,13 @@ pub(super) async fn seal_all(connection: &mut SqliteConnection) -> Result<(), Er
 }
 
 /// `rows` of `table`, if all match their checksums.
-pub(super) fn checked(table: &'static str, rows: Vec<SqliteRow>) -> Result<Vec<SqliteRow>, Error> {
+pub fn checked(table: &'static str, rows: Vec<SqliteRow>) -> Result<Vec<SqliteRow>, Error> {
     rows.iter().try_for_each(|row| check(table, row))?;
     Ok(rows)
 }
 
 /// Fails if the row of `table` does not match its checksum.
-pub(super) fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
+pub fn check(table: &'static str, row: &SqliteRow) -> Result<(), Error> {
     if row.try_get::<i64, _>(CHECKSUM)? == i64::from(checksum(row)?) {
         return Ok(());
     }
@@ -137,7 +137,7 @@ fn checksum(row: &SqliteRow) -> Result<u32, Error> {
 }
 
 /// Counts a writing transaction; returns the new count. The caller holds the transaction.
-pub(super) async fn count_write(connection: &mut SqliteConnection) -> Result<u64, Error> {
+pub async fn count_write(connection: &mut SqliteConnection) -> Result<u64, Error> {
     let update = "UPDATE nyala_meta SET value = value + 1 WHERE key = 'writes'";
     sqlx::query(update).execute(&mut *connection).await?;
     seal(connection, &Key::name("nyala_meta", "key", "writes")).await?;
@@ -145,7 +145,7 @@ pub(super) async fn count_write(connection: &mut SqliteConnection) -> Result<u64
 }
 
 /// The number of writing transactions so far.
-pub(super) async fn writes(connection: &mut SqliteConnection) -> Result<u64, Error> {
+pub async fn writes(connection: &mut SqliteConnection) -> Result<u64, Error> {
     let row = sqlx::query("SELECT * FROM nyala_meta WHERE key = 'writes'").fetch_one(connection).await?;
     check("nyala_meta", &row)?;
     row.try_get::<i64, _>("value").map(i64::cast_unsigned)

@@ -263,7 +263,7 @@ impl CatalogStore for SqliteStore {
 
 /// Closes a connection if its transaction failed: on a full disk SQLite rolls back by itself, which sqlx does
 /// not notice, and every later BEGIN on the connection would be refused.
-pub(super) fn give_back<T, E>(mut connection: PoolConnection<Sqlite>, done: Result<T, E>) -> Result<T, E> {
+pub fn give_back<T, E>(mut connection: PoolConnection<Sqlite>, done: Result<T, E>) -> Result<T, E> {
     if done.is_err() {
         connection.close_on_drop();
     }

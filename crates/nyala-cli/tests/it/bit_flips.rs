@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use arrow::array::{Date32Array, Int32Array, Int64Array, StringArray};
 use nyala_catalog::Catalog;
-use nyala_engine::{Answer, Engine, QueryError, Session, SessionOptions};
+use nyala_engine::{Answer, Engine, Extensions, QueryError, Session, SessionOptions};
 use nyala_model::config::Config;
 use nyala_storage::data_dir::DataDir;
 use tempfile::TempDir;
@@ -183,7 +183,7 @@ impl Opened {
         lock.check_catalog().map_err(|error| error.to_string())?;
         let config = Config { data_dir: data.to_owned(), ..Config::default() };
         let catalog = Catalog::open_sqlite(&lock.catalog_file()).await.map_err(|error| error.to_string())?;
-        let engine = Engine::open(&config, Arc::new(catalog), Vec::new()).await;
+        let engine = Engine::open(&config, Arc::new(catalog), Extensions::default()).await;
         let engine = engine.map_err(|error| text_of(&error))?;
         let session = engine.session(SessionOptions::default());
         Ok(Self { engine, session, _lock: lock })

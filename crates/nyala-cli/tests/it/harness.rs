@@ -8,7 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use base64::Engine as _;
 use nyala_catalog::Catalog;
 use nyala_engine::{
-    Answer, Engine, ErrorKind, Prepared, QueryError, Session, SessionOptions, Statement, Text,
+    Answer, Engine, ErrorKind, Extensions, Prepared, QueryError, Session, SessionOptions, Statement, Text,
 };
 use nyala_model::CuboidFile;
 use nyala_model::config::Config;
@@ -56,12 +56,21 @@ impl TestEngine {
         Self::open(tempfile::tempdir().unwrap(), change).await
     }
 
+    /// An engine that other crates add to.
+    pub async fn with_extensions(extensions: Extensions) -> Self {
+        Self::open_with(tempfile::tempdir().unwrap(), |_| {}, extensions).await
+    }
+
     async fn open(folder: TempDir, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open_with(folder, change, Extensions::default()).await
+    }
+
+    async fn open_with(folder: TempDir, change: impl FnOnce(&mut Config), extensions: Extensions) -> Self {
         let mut config = Config { data_dir: folder.path().join("data"), ..Config::default() };
         change(&mut config);
         let lock = lock(&config.data_dir).await;
         let catalog = Arc::new(Catalog::open_sqlite(&lock.catalog_file()).await.unwrap());
-        let engine = Engine::open(&config, catalog, Vec::new()).await.unwrap();
+        let engine = Engine::open(&config, catalog, extensions).await.unwrap();
         let session = engine.session(SessionOptions::default());
         Self { folder, engine, session, _lock: lock }
     }

@@ -26,6 +26,7 @@ mod damage;
 mod disk_store;
 mod encryption;
 mod export;
+mod extensions;
 mod functions;
 mod half_open;
 mod harness;

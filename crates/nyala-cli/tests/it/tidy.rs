@@ -49,6 +49,47 @@ const MODULES: &[(&str, Floors)] = &[
     ("engine", &[("access", &[]), ("session", &[]), ("query", &["access", "session"])]),
 ];
 
+/// Rooms of a module, from the bottom up: each may use those before it in its list.
+const ROOMS: &[(&str, &str, &[&str])] = &[(
+    "engine",
+    "query",
+    &[
+        "columns",
+        "counters",
+        "deadline",
+        "folders",
+        "history",
+        "names",
+        "options",
+        "activity",
+        "audit",
+        "resources",
+        "plan",
+        "answer",
+        "plans",
+        "prepared",
+        "snapshots",
+        "engine",
+        "session",
+        "authorize",
+        "execution",
+        "plan_learning",
+        "plan_lookup",
+        "repeat",
+        "run_query",
+        "command",
+        "cubes",
+        "live",
+        "statements",
+        "stats",
+        "system",
+        "prepare",
+        "execute",
+        "text",
+        "open",
+    ],
+)];
+
 /// Libraries that only some crates may use: serving is for the server alone, clients of HTTP are in the binary.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["catalog"]),
@@ -67,6 +108,7 @@ type Rule = fn(&[File]) -> Vec<String>;
 const RULES: &[Rule] = &[
     crates_keep_to_their_floors,
     modules_keep_to_their_floors,
+    rooms_keep_their_order,
     libraries_stay_where_they_belong,
     the_engine_spawns_on_its_own_threads,
     source_files_are_part_of_a_crate,
@@ -131,19 +173,38 @@ fn modules_keep_to_their_floors(files: &[File]) -> Vec<String> {
     broken
 }
 
+fn rooms_keep_their_order(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (krate, module, rooms) in ROOMS {
+        let floors: Vec<(&str, &[&str])> =
+            rooms.iter().enumerate().map(|(at, room)| (*room, rooms.get(..at).unwrap_or_default())).collect();
+        for file in files.iter().filter(|file| file.krate() == Some(krate) && file.is("rs")) {
+            let path = file.in_src().and_then(|path| path.strip_prefix(module)?.strip_prefix('/'));
+            let Some(path) = path.filter(|path| *path != "mod.rs") else { continue };
+            broken.extend(arrows_up_from(file, path, &format!("crate::{module}"), &floors));
+        }
+    }
+    broken
+}
+
 /// The modules above its floor that a file at `path` within its crate uses.
 fn arrows_up(file: &File, path: &str, modules: Floors) -> Vec<String> {
+    arrows_up_from(file, path, "crate", modules)
+}
+
+/// The same for the modules of `root`, where the file is at `path`.
+fn arrows_up_from(file: &File, path: &str, root: &str, modules: &[(&str, &[&str])]) -> Vec<String> {
     let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
     let Some(allowed) = allowed_by(modules, own) else {
         let what = format!("module `{own}` has no floor; add it to the table here and in ARCHITECTURE.md");
         return vec![complaint(file, 0, "", &what)];
     };
     let (code, mut broken) = (file.code(), Vec::new());
-    for prefix in ["crate", &to_crate_root(path)] {
+    for prefix in [root, &to_crate_root(path)] {
         // The glob of a test module, `use super::*`, means the file it stands in.
         let names = names_after(&code, prefix)
             .into_iter()
-            .filter(|(_, name)| !name.is_empty() || prefix == "crate")
+            .filter(|(_, name)| !name.is_empty() || prefix == root)
             // The allocator of the crate's unit tests, which is no module.
             .filter(|(_, name)| *name != "MEMORY");
         for (at, name) in names.filter(|(_, name)| *name != own && !allowed.contains(name)) {

@@ -176,7 +176,7 @@ pub async fn compile(
 }
 
 /// The plan of a cube's SELECT.
-pub(super) async fn plan_select(
+pub async fn plan_select(
     select: &str,
     state: &SessionState,
     limits: &StatementLimits,
@@ -186,7 +186,7 @@ pub(super) async fn plan_select(
 
 /// The plan of a cube's SELECT, grouped by the listed dimensions only: the planner adds to a primary key in
 /// GROUP BY all columns that depend on it.
-pub(super) async fn plan_definition(
+pub async fn plan_definition(
     select: &str,
     state: &SessionState,
     limits: &StatementLimits,
@@ -233,7 +233,7 @@ async fn plan_statement(statement: Statement, state: &SessionState) -> Result<Lo
 }
 
 /// The aggregation of a cube's SELECT, and the projection over its results.
-pub(super) fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
+pub fn find_aggregate(plan: &LogicalPlan) -> Result<(&Projection, &Aggregate)> {
     if let LogicalPlan::Projection(projection) = plan {
         match projection.input.as_ref() {
             LogicalPlan::Aggregate(aggregate) if !aggregate.aggr_expr.is_empty() => {
@@ -336,6 +336,6 @@ fn compile_measures(
         .collect()
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> QueryError {
+pub fn invalid(message: impl Into<String>) -> QueryError {
     QueryError::new(ErrorKind::InvalidDefinition, message)
 }

@@ -5,7 +5,7 @@ use datafusion::logical_expr::{Expr, Operator, utils::conjunction};
 
 /// Splits `predicate` at AND, and takes the conditions common to all branches out of each OR: a join written as
 /// `(a = b AND x) OR (a = b AND y)` is a join by `a = b`.
-pub(super) fn conjuncts(predicate: Expr) -> Vec<Expr> {
+pub fn conjuncts(predicate: Expr) -> Vec<Expr> {
     split_conjunction_owned(predicate).into_iter().flat_map(factored).collect()
 }
 

@@ -141,11 +141,11 @@ fn sources(cube: &CompiledCube) -> Vec<QualifiedName> {
     sources
 }
 
-pub(super) fn describe_dimensions(cube: &CompiledCube) -> Vec<Dimension> {
+pub fn describe_dimensions(cube: &CompiledCube) -> Vec<Dimension> {
     cube.dimensions.iter().map(describe_dimension).collect()
 }
 
-pub(super) fn describe_measures(cube: &CompiledCube) -> Vec<Measure> {
+pub fn describe_measures(cube: &CompiledCube) -> Vec<Measure> {
     cube.measures.iter().map(describe_measure).collect()
 }
 

@@ -18,7 +18,7 @@ pub struct JoinEdge {
 }
 
 /// Orders the tables from the root outwards: each joins earlier ones by equalities of its own columns.
-pub(super) fn join_edges(block: &Block) -> Vec<Option<JoinEdge>> {
+pub fn join_edges(block: &Block) -> Vec<Option<JoinEdge>> {
     let mut edges: Vec<Option<JoinEdge>> = vec![None; block.instances.len()];
     let mut reached = BTreeSet::from([0]);
     loop {

@@ -172,10 +172,7 @@ fn rows_read(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
 }
 
 /// Groups by the first columns of the input, giving them these names.
-pub(super) fn group_by(
-    input: &Arc<dyn ExecutionPlan>,
-    names: impl Iterator<Item = String>,
-) -> PhysicalGroupBy {
+pub fn group_by(input: &Arc<dyn ExecutionPlan>, names: impl Iterator<Item = String>) -> PhysicalGroupBy {
     let schema = input.schema();
     let columns = schema.fields().iter().zip(names).enumerate().map(|(i, (field, name))| {
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(field.name(), i));

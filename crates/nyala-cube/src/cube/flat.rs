@@ -13,7 +13,7 @@ use super::expression::is_deterministic;
 use super::measure::{Argument, MeasureCall};
 
 /// Collects the columns of the flat rows.
-pub(super) struct FlatRows {
+pub struct FlatRows {
     input: Arc<LogicalPlan>,
     columns: Vec<Expr>,
     fields: Vec<FieldRef>,
@@ -21,12 +21,12 @@ pub(super) struct FlatRows {
 
 impl FlatRows {
     /// Columns over the rows of `input`.
-    pub(super) fn new(input: &Arc<LogicalPlan>) -> Self {
+    pub fn new(input: &Arc<LogicalPlan>) -> Self {
         Self { input: Arc::clone(input), columns: Vec::new(), fields: Vec::new() }
     }
 
     /// A further column.
-    pub(super) fn add(&mut self, expr: &Expr, name: &str) -> Result<FieldRef> {
+    pub fn add(&mut self, expr: &Expr, name: &str) -> Result<FieldRef> {
         let schema: &dyn ExprSchema = self.input.schema().as_ref();
         let (_, typed) = expr.to_field(schema)?;
         let field = Arc::new(Field::new(name, typed.data_type().clone(), typed.is_nullable()));
@@ -36,7 +36,7 @@ impl FlatRows {
     }
 
     /// Takes an aggregate call apart; its arguments become columns named after `position`.
-    pub(super) fn call(&mut self, expr: &Expr, position: usize) -> Result<(MeasureCall, StateVersion)> {
+    pub fn call(&mut self, expr: &Expr, position: usize) -> Result<(MeasureCall, StateVersion)> {
         let shown = expr.clone().unalias().human_display().to_string();
         let Expr::AggregateFunction(call) = expr.clone().unalias() else {
             return Err(QueryError::internal(format!("measure `{shown}` is not an aggregate")));
@@ -65,7 +65,7 @@ impl FlatRows {
 
     /// The projection and its schema. A cube without dimensions that only counts rows still needs a
     /// column for the rows to be counted by.
-    pub(super) fn finish(mut self) -> Result<(LogicalPlan, SchemaRef)> {
+    pub fn finish(mut self) -> Result<(LogicalPlan, SchemaRef)> {
         if self.columns.is_empty() {
             self.add(&datafusion::logical_expr::lit(1_i64), "row")?;
         }

@@ -10,27 +10,27 @@ use nyala_sql::statement::{AlterAction, CubeSelect, MAX_CUBOIDS, SelectDimension
 use super::compile::invalid;
 
 /// The lists of a cube while they are changed. Dimensions keep their place until the end.
-pub(super) struct CubeChange {
+pub struct CubeChange {
     dimensions: Vec<(SelectDimension, String)>,
     /// Number of dimensions before the change.
     before: usize,
     dropped: BTreeSet<usize>,
     measures: Vec<Expr>,
     /// Dropped measures, and added ones.
-    pub(super) gone: Vec<Expr>,
-    pub(super) added: Vec<Expr>,
+    pub gone: Vec<Expr>,
+    pub added: Vec<Expr>,
     sets: BTreeSet<DimensionSet>,
 }
 
 /// The lists as they will be.
-pub(super) struct Changed {
-    pub(super) select: CubeSelect,
-    pub(super) sets: Vec<DimensionSet>,
-    pub(super) moves: DimensionMoves,
+pub struct Changed {
+    pub select: CubeSelect,
+    pub sets: Vec<DimensionSet>,
+    pub moves: DimensionMoves,
 }
 
 impl CubeChange {
-    pub(super) fn of(definition: &CubeDefinition, select: CubeSelect) -> Self {
+    pub fn of(definition: &CubeDefinition, select: CubeSelect) -> Self {
         let names = definition.dimensions.iter().map(|dimension| dimension.name.clone());
         let dimensions: Vec<_> = select.dimensions.into_iter().zip(names).collect();
         Self {
@@ -44,7 +44,7 @@ impl CubeChange {
         }
     }
 
-    pub(super) fn apply(&mut self, action: &AlterAction, is_aggregate: &impl Fn(&str) -> bool) -> Result<()> {
+    pub fn apply(&mut self, action: &AlterAction, is_aggregate: &impl Fn(&str) -> bool) -> Result<()> {
         match action {
             // Options do not change cells.
             AlterAction::Set(_) => Ok(()),
@@ -161,7 +161,7 @@ impl CubeChange {
 
     /// New dimensions without a grouping set join each of the largest sets; dimensions in no grouping set any
     /// more are dropped.
-    pub(super) fn finish(mut self) -> Result<Changed> {
+    pub fn finish(mut self) -> Result<Changed> {
         let used = |sets: &BTreeSet<DimensionSet>| sets.iter().fold(DimensionSet::EMPTY, |a, b| a.union(*b));
         let known = used(&self.sets);
         let roots: Vec<DimensionSet> = Lattice::new(self.sets.iter().copied()).roots().collect();
@@ -197,7 +197,7 @@ impl CubeChange {
     }
 }
 
-pub(super) fn exists(message: String) -> QueryError {
+pub fn exists(message: String) -> QueryError {
     QueryError::new(ErrorKind::DuplicateObject, message)
 }
 

@@ -68,7 +68,7 @@ impl CompiledCube {
 
 impl Instance {
     /// The instance with only the rows that were last written at `lsns`.
-    pub(super) fn only_written(&self, lsns: &KeySet) -> Result<Self> {
+    pub fn only_written(&self, lsns: &KeySet) -> Result<Self> {
         let provider = source_as_provider(&self.scan.source)?;
         let live = provider.downcast_ref::<LiveProvider>();
         let live =

@@ -8,7 +8,7 @@ use nyala_sql::statement::{StatementOption, Width, parse_width};
 const OFF: &str = "off";
 
 /// The options `before`, changed by `set`.
-pub(super) fn options(
+pub fn options(
     mut before: CubeOptions,
     set: &[StatementOption],
     division: Option<&RangePartition>,
@@ -39,11 +39,7 @@ pub(super) fn options(
 
 /// The options of a statement after `set`: later options win. An option that is off is left out, unless it is
 /// on by default, like the refresh of a cube over a live table.
-pub(super) fn written(
-    before: &[StatementOption],
-    set: &[StatementOption],
-    is_live: bool,
-) -> Vec<StatementOption> {
+pub fn written(before: &[StatementOption], set: &[StatementOption], is_live: bool) -> Vec<StatementOption> {
     let mut all: Vec<StatementOption> = Vec::new();
     for option in before.iter().chain(set) {
         all.retain(|other| other.name != option.name);

@@ -5,7 +5,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use super::block::{Instance, instance_of};
 
 /// Makes a left join an inner one if a condition refuses every row in which its table found no partner.
-pub(super) fn strengthen(instances: &mut [Instance], predicates: &mut Vec<Expr>) {
+pub fn strengthen(instances: &mut [Instance], predicates: &mut Vec<Expr>) {
     loop {
         let weak = instances.iter_mut().enumerate().find(|(i, instance)| {
             instance.outer.is_some() && predicates.iter().any(|predicate| refuses_null(predicate, *i))
@@ -16,7 +16,7 @@ pub(super) fn strengthen(instances: &mut [Instance], predicates: &mut Vec<Expr>)
 }
 
 /// Whether `predicate` is false or null if all columns of the instance are null. May miss some.
-pub(super) fn refuses_null(predicate: &Expr, instance: usize) -> bool {
+pub fn refuses_null(predicate: &Expr, instance: usize) -> bool {
     match predicate {
         Expr::IsNotNull(inner) => is_null(inner, instance),
         Expr::IsTrue(inner) => refuses_null(inner, instance),

@@ -72,7 +72,7 @@ impl UserDefinedLogicalNodeCore for PartialAggregate {
 }
 
 impl PartialAggregate {
-    pub(super) fn plan(&self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    pub fn plan(&self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let names = (0..self.groups).map(|i| format!("g{i}"));
         let group = group_by(&input, names);
         let calls = self.aggregates.iter().enumerate();

@@ -189,7 +189,7 @@ pub fn show_range(division: Option<&RangePartition>, range: SegmentRange) -> Str
 }
 
 /// The kind of keys in a column of this type, if it can divide a cube. With `calendar`, integers are read as dates.
-pub(super) fn kind_of(data_type: &DataType, calendar: bool) -> Option<KeyKind> {
+pub fn kind_of(data_type: &DataType, calendar: bool) -> Option<KeyKind> {
     match data_type {
         DataType::Date32 => Some(KeyKind::Date),
         integer if is_integer(integer) && calendar => Some(KeyKind::CalendarInteger),

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 const MAX_KEYS: usize = 4096;
 
 /// All keys that rows can have that fulfil the conditions; none if that is not known.
-pub(super) fn keys_of(conditions: &[Expr], key: &Schema) -> Option<RecordBatch> {
+pub fn keys_of(conditions: &[Expr], key: &Schema) -> Option<RecordBatch> {
     let mut allowed: HashMap<&str, Vec<ScalarValue>> = HashMap::new();
     for field in key.fields() {
         let found = conditions.iter().find_map(|c| values(c, field.name(), field.data_type()))?;

@@ -33,7 +33,7 @@ pub fn check_options(given: &BTreeMap<String, String>) -> Result<()> {
 }
 
 /// The options for opening a store.
-pub(super) fn store_options(given: &BTreeMap<String, String>) -> Result<StoreOptions> {
+pub fn store_options(given: &BTreeMap<String, String>) -> Result<StoreOptions> {
     let mut options = StoreOptions::default();
     for (name, value) in given {
         set(&mut options, name, value)?;

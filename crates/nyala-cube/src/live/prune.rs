@@ -18,7 +18,7 @@ use nyala_sql::pruning::ordered_part;
 use nyala_storage::oplog::{Part, Version};
 
 /// The filter in terms of bounds; none if bounds decide no part of it.
-pub(super) fn predicate(
+pub fn predicate(
     filters: &[Expr],
     schema: &SchemaRef,
     session: &dyn Session,
@@ -33,7 +33,7 @@ pub(super) fn predicate(
 
 /// Which of the parts may have rows that fulfil `predicate`: all, if it cannot be evaluated. A bound may be a value for which
 /// it fails and that of a row which other conditions rule out. No value is read for it.
-pub(super) fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Vec<bool> {
+pub fn kept(version: &Version, parts: &[Part], predicate: &PruningPredicate) -> Vec<bool> {
     let kept = predicate.prune(&Parts { version, schema: version.schema(), parts });
     kept.unwrap_or_else(|_| vec![true; parts.len()])
 }

@@ -82,14 +82,14 @@ pub fn decode_schema(entry: &TableEntry) -> Result<Schema> {
 }
 
 /// The part of the schema that the files themselves hold.
-pub(super) fn file_schema(schema: &Schema, partition_columns: &[String]) -> Schema {
+pub fn file_schema(schema: &Schema, partition_columns: &[String]) -> Schema {
     let fields: Vec<_> =
         schema.fields().iter().filter(|f| !partition_columns.contains(f.name())).cloned().collect();
     Schema::new_with_metadata(fields, HashMap::new())
 }
 
 /// The name DataFusion knows a format by.
-pub(super) fn format_name(format: FileFormat) -> &'static str {
+pub fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Parquet => "parquet",
         FileFormat::Csv => "csv",
@@ -98,7 +98,7 @@ pub(super) fn format_name(format: FileFormat) -> &'static str {
 }
 
 /// Folders are read by file name extension, single files by any name.
-pub(super) fn listing_url(location: &Location, format: FileFormat) -> Result<ListingTableUrl> {
+pub fn listing_url(location: &Location, format: FileFormat) -> Result<ListingTableUrl> {
     let url = ListingTableUrl::parse(location.url().as_str())?;
     if !location.is_folder() {
         return Ok(url);
@@ -112,7 +112,7 @@ pub(super) fn listing_url(location: &Location, format: FileFormat) -> Result<Lis
     Ok(url.with_glob(pattern)?)
 }
 
-pub(super) fn listing_options(
+pub fn listing_options(
     source: &ExternalSource,
     schema: &Schema,
     state: &SessionState,
@@ -124,7 +124,7 @@ pub(super) fn listing_options(
 }
 
 /// Listing options without partition columns.
-pub(super) fn base_options(
+pub fn base_options(
     format: FileFormat,
     options: HashMap<String, String>,
     state: &SessionState,

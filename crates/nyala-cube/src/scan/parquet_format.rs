@@ -24,12 +24,12 @@ use super::sound_reader::SoundReaderFactory;
 
 /// DataFusion's format. It finds the metadata of files in the cache, where only sound metadata is put.
 #[derive(Debug)]
-pub(super) struct SoundParquet {
+pub struct SoundParquet {
     parquet: Arc<dyn FileFormat>,
 }
 
 impl SoundParquet {
-    pub(super) fn new(parquet: Arc<dyn FileFormat>) -> Self {
+    pub fn new(parquet: Arc<dyn FileFormat>) -> Self {
         Self { parquet }
     }
 }

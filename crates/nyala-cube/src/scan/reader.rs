@@ -27,11 +27,11 @@ use super::stored_file::{Footer, StoredFile};
 /// Opens cuboid files. The footer comes with the page index, from the cache after the first time: cuboids always prune,
 /// and DataFusion would read the index anew for every query.
 #[derive(Debug)]
-pub(super) struct CheckedReaderFactory {
-    pub(super) store: Arc<dyn ObjectStore>,
-    pub(super) footers: Arc<FileMetadataCache>,
+pub struct CheckedReaderFactory {
+    pub store: Arc<dyn ObjectStore>,
+    pub footers: Arc<FileMetadataCache>,
     /// Where damage is told; none in plans that no engine runs.
-    pub(super) reports: Option<Arc<DamageReports>>,
+    pub reports: Option<Arc<DamageReports>>,
 }
 
 impl ParquetFileReaderFactory for CheckedReaderFactory {

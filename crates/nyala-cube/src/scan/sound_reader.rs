@@ -25,7 +25,7 @@ use super::bounds::{DamagedFile, check_pages, chunk_of, sound_metadata};
 /// DataFusion asks for the footer alone, and reads the page index anew for every query that prunes by
 /// it; but it takes an index that comes with the footer, and cuboids always prune.
 #[derive(Debug)]
-pub(super) struct SoundReaderFactory {
+pub struct SoundReaderFactory {
     reader: CachedParquetFileReaderFactory,
     store: Arc<dyn ObjectStore>,
     cache: Arc<FileMetadataCache>,
@@ -33,7 +33,7 @@ pub(super) struct SoundReaderFactory {
 
 impl SoundReaderFactory {
     /// Readers of files in `store`.
-    pub(super) fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>) -> Arc<Self> {
+    pub fn new(store: Arc<dyn ObjectStore>, cache: Arc<FileMetadataCache>) -> Arc<Self> {
         let reader = CachedParquetFileReaderFactory::new(Arc::clone(&store), Arc::clone(&cache));
         Arc::new(Self { reader, store, cache })
     }

@@ -37,10 +37,12 @@ mod system;
 mod text;
 
 pub use activity::PhaseTimes;
-pub use answer::{Answer, Completion, ResultCacheStats, RowStream};
+pub use answer::{Answer, Completion, HereOnly, Placement, PlannedQuery, ResultCacheStats, RowStream};
 pub use engine::Engine;
 pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
+pub use open::Extensions;
 pub use options::SessionOptions;
+pub use plan::cost_class::CostClass;
 pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use session::Session;

@@ -18,8 +18,8 @@ use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
 
 use super::activity::{self, Registry};
-use super::answer::HereOnly;
 use super::answer::ResultCache;
+use super::answer::{HereOnly, Placement};
 use super::audit::Audit;
 use super::cubes::{damage, upkeep};
 use super::engine::{Building, Engine, Observed, Runtime, StoreChanges};
@@ -32,25 +32,43 @@ use super::snapshots::{self, CatalogCopies, FileChecks, Snapshots};
 use super::system::SystemSchema;
 use crate::session::{BaseState, ContextSource, SessionExtension};
 
-impl Engine {
-    /// Opens the engine over a data folder, which must exist and be locked by the caller. Files that a
-    /// crashed build left behind are removed. `extensions` add schemas and functions to every session.
-    pub fn open(
-        config: &Config,
-        catalog: Arc<Catalog>,
-        extensions: Vec<Arc<dyn SessionExtension>>,
-    ) -> BoxFuture<'_, Result<Arc<Self>>> {
-        open(config, catalog, extensions).boxed()
+/// Parts of an engine that others add.
+#[derive(Debug)]
+pub struct Extensions {
+    /// Add schemas, functions and rules to every session.
+    pub sessions: Vec<Arc<dyn SessionExtension>>,
+    /// Decides where queries run.
+    pub placement: Arc<dyn Placement>,
+}
+
+impl Default for Extensions {
+    fn default() -> Self {
+        Self { sessions: Vec::new(), placement: Arc::new(HereOnly) }
     }
 }
 
-async fn open(
-    config: &Config,
-    catalog: Arc<Catalog>,
-    mut extensions: Vec<Arc<dyn SessionExtension>>,
-) -> Result<Arc<Engine>> {
+impl From<Vec<Arc<dyn SessionExtension>>> for Extensions {
+    fn from(sessions: Vec<Arc<dyn SessionExtension>>) -> Self {
+        Self { sessions, ..Self::default() }
+    }
+}
+
+impl Engine {
+    /// Opens the engine over a data folder, which must exist and be locked by the caller. Files that a
+    /// crashed build left behind are removed.
+    pub fn open(
+        config: &Config,
+        catalog: Arc<Catalog>,
+        extensions: impl Into<Extensions>,
+    ) -> BoxFuture<'_, Result<Arc<Self>>> {
+        open(config, catalog, extensions.into()).boxed()
+    }
+}
+
+async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) -> Result<Arc<Engine>> {
+    let Extensions { mut sessions, placement } = extensions;
     let system = Arc::new(SystemSchema::default());
-    extensions.insert(0, Arc::clone(&system) as _);
+    sessions.insert(0, Arc::clone(&system) as _);
     remove_leftovers(&catalog, &config.data_dir).await?;
     end_lost_jobs(&catalog).await?;
     let partitions = thread_count(&config.query);
@@ -59,7 +77,7 @@ async fn open(
     let memory = Memory::divide(config);
     let (reports, found_damage) = DamageReports::new();
     let damage = Arc::new(reports);
-    let source = source(config, &catalog, extensions, (&memory, &threads, &damage))?;
+    let source = source(config, &catalog, sessions, (&memory, &threads, &damage))?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
         let builder = RuntimeEnvBuilder::from_runtime_env(&snapshots.source().runtime);
@@ -84,7 +102,7 @@ async fn open(
         file_checks: Arc::new(FileChecks::default()),
         catalog_copies: Arc::new(CatalogCopies::new(&config.catalog, &config.data_dir)),
         runtime,
-        placement: Arc::new(HereOnly),
+        placement,
         observed,
         building,
         store_changes: StoreChanges::default(),

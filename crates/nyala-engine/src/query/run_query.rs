@@ -61,7 +61,7 @@ pub async fn run(query: Query<'_>, execution: Execution<'_>) -> Result<Answer> {
         None => None,
     };
     let start = Start { plan: plans.physical, task, deadline, recording, slot, source };
-    engine.placement.place(start, class, &engine.runtime.threads, running)
+    Ok(start.place(&engine.placement, class, &engine.runtime.threads, running))
 }
 
 /// The source of an answer, if the session uses the result cache and the answer does not change by itself.

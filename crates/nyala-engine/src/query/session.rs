@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use datafusion::execution::SessionStateBuilder;
 use nyala_sql::error::{QueryError, Result};
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,13 @@ impl Engine {
     /// A session for one client.
     pub fn session(self: &Arc<Self>, options: SessionOptions) -> Arc<Session> {
         Arc::new(Session::new(Arc::clone(self), options))
+    }
+
+    /// The state that a session begins with: the functions, rules and options of one that has changed no setting, over
+    /// the newest snapshot. For plans that are made or run outside of a session, as by another node.
+    pub fn session_state(&self) -> SessionStateBuilder {
+        let state = self.snapshots.current().state(&self.default_settings());
+        SessionStateBuilder::new_from_existing(state)
     }
 
     /// The settings of a session that has changed none.

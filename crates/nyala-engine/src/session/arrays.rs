@@ -6,7 +6,7 @@ use nyala_model::array_text::array_elements;
 use nyala_sql::error::{ErrorKind, QueryError};
 
 /// The array that `value` stands for, if it is a text and `data_type` is one of arrays.
-pub(super) fn array_of_text(
+pub fn array_of_text(
     value: &ScalarValue,
     data_type: &DataType,
 ) -> Option<std::result::Result<ScalarValue, QueryError>> {

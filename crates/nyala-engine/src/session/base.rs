@@ -30,11 +30,11 @@ use super::{DATABASE, DEFAULT_SCHEMA};
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
 /// every change of the catalog waits for that.
 #[derive(Debug)]
-pub(crate) struct BaseState(SessionState);
+pub struct BaseState(SessionState);
 
 impl BaseState {
     /// `hot` holds the cuboids in memory, `damage` takes reports of damaged files.
-    pub(crate) fn new(
+    pub fn new(
         runtime: &Arc<RuntimeEnv>,
         hot: Option<&Arc<HotCuboids>>,
         damage: &Arc<DamageReports>,
@@ -66,13 +66,15 @@ impl BaseState {
             .with_config(config)
             .with_runtime_env(Arc::clone(runtime))
             .with_default_features();
-        let state = register(builder)
+        let mut builder = register(builder)
             .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(optimizer_rules())
             .with_query_planner(Arc::new(NyalaPlanner))
-            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())])
-            .build();
-        let mut context = SessionContext::new_with_state(state);
+            .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())]);
+        for extension in extensions {
+            builder = extension.configure(builder)?;
+        }
+        let mut context = SessionContext::new_with_state(builder.build());
         context.register_expr_planner(Arc::new(TimesOfOneUnit))?;
         for extension in extensions {
             extension.prepare(&context)?;
@@ -80,12 +82,12 @@ impl BaseState {
         Ok(Self(context.state()))
     }
 
-    pub(crate) fn state(&self) -> &SessionState {
+    pub fn state(&self) -> &SessionState {
         &self.0
     }
 
     /// A context for one snapshot.
-    pub(crate) fn begin(&self) -> SessionContext {
+    pub fn begin(&self) -> SessionContext {
         let context = SessionContext::new_with_state(self.0.clone());
         // Copies of a state share their lists of tables.
         context.register_catalog_list(Arc::new(MemoryCatalogProviderList::new()));

@@ -8,7 +8,7 @@ use nyala_sql::error::{ErrorKind, QueryError};
 const HEX: &str = r"\x";
 
 /// The bytes that `value` stands for, if it is a text that begins with `\x` and `data_type` is one of bytes.
-pub(crate) fn bytes_of_text(
+pub fn bytes_of_text(
     value: &ScalarValue,
     data_type: &DataType,
 ) -> Option<std::result::Result<ScalarValue, QueryError>> {

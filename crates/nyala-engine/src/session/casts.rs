@@ -27,7 +27,7 @@ use super::overflow::input_schema;
 /// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before, and know
 /// casts; joins and subqueries are made of casts that are compared with columns.
 #[derive(Debug)]
-pub(super) struct KeepCasts;
+pub struct KeepCasts;
 
 impl OptimizerRule for KeepCasts {
     fn name(&self) -> &str {
@@ -50,7 +50,7 @@ impl OptimizerRule for KeepCasts {
 }
 
 /// Whether an expression of a node is a cast, or has one in it.
-pub(super) fn has_casts(node: &LogicalPlan) -> Result<bool> {
+pub fn has_casts(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|expr| {
         found |= expr.exists(|part| Ok(matches!(part, Expr::Cast(_) | Expr::TryCast(_))))?;
@@ -89,7 +89,7 @@ fn is_comparison(op: Operator) -> bool {
 }
 
 /// Whether the value of an expression depends on no row.
-pub(super) fn is_constant(expr: &Expr) -> bool {
+pub fn is_constant(expr: &Expr) -> bool {
     let varies = expr.exists(|part| {
         Ok(matches!(
             part,
@@ -121,7 +121,7 @@ fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
 
 /// Hides casts in the predicates of Parquet scans.
 #[derive(Debug)]
-pub(super) struct HideCasts;
+pub struct HideCasts;
 
 impl PhysicalOptimizerRule for HideCasts {
     fn optimize(

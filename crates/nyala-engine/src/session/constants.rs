@@ -12,7 +12,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Swaps the sides of comparisons with a constant on the left side only.
 #[derive(Debug)]
-pub(super) struct ConstantsRight;
+pub struct ConstantsRight;
 
 impl AnalyzerRule for ConstantsRight {
     fn name(&self) -> &str {

@@ -28,20 +28,20 @@ use super::tables::{live_finder, open_tables, schema_of};
 
 /// The shared parts that snapshots are opened with.
 #[derive(Debug)]
-pub(crate) struct ContextSource {
-    pub(crate) runtime: Arc<RuntimeEnv>,
-    pub(crate) stores: Arc<Stores>,
-    pub(crate) live: Arc<LiveStores>,
+pub struct ContextSource {
+    pub runtime: Arc<RuntimeEnv>,
+    pub stores: Arc<Stores>,
+    pub live: Arc<LiveStores>,
     /// None when cuboids are not to be kept in memory.
-    pub(crate) hot: Option<Arc<HotCuboids>>,
-    pub(crate) extensions: Vec<Arc<dyn SessionExtension>>,
-    pub(crate) limits: StatementLimits,
-    pub(crate) base: BaseState,
+    pub hot: Option<Arc<HotCuboids>>,
+    pub extensions: Vec<Arc<dyn SessionExtension>>,
+    pub limits: StatementLimits,
+    pub base: BaseState,
 }
 
 /// An opened snapshot. Immutable; queries share it.
 #[derive(Debug)]
-pub(crate) struct SnapshotContext {
+pub struct SnapshotContext {
     snapshot: Arc<CatalogSnapshot>,
     state: SessionState,
     /// A state in which live tables have the versions of their rows, and are in [`PLAIN`] without them; none if there
@@ -62,7 +62,7 @@ fn next_epoch() -> u64 {
 
 impl SnapshotContext {
     /// Opens `snapshot`. Tables and cubes that did not change since `before` are taken over.
-    pub(crate) async fn open(
+    pub async fn open(
         snapshot: Arc<CatalogSnapshot>,
         source: &ContextSource,
         before: Option<&SnapshotContext>,
@@ -88,7 +88,7 @@ impl SnapshotContext {
     }
 
     /// The same snapshot, with its cubes judged by newer listings.
-    pub(crate) fn with_listings(&self, listings: Listings) -> Self {
+    pub fn with_listings(&self, listings: Listings) -> Self {
         let judged = self.cubes.iter().map(|cube| {
             let compiled = cube.compiled.clone();
             let coverage = judge(&cube.entry, &compiled, &listings);
@@ -106,12 +106,12 @@ impl SnapshotContext {
     }
 
     /// The newest listings of the tables' folders.
-    pub(crate) fn listings(&self) -> &Arc<Listings> {
+    pub fn listings(&self) -> &Arc<Listings> {
         &self.listings
     }
 
     /// Lists the files in the folder of a table now. `statistics` asks for statistics of its columns too.
-    pub(crate) async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
+    pub async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
             Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
             Some(Ok(Table::Live(_))) => Err(QueryError::new(
@@ -126,32 +126,32 @@ impl SnapshotContext {
     }
 
     /// The snapshot this was opened from.
-    pub(crate) fn snapshot(&self) -> &Arc<CatalogSnapshot> {
+    pub fn snapshot(&self) -> &Arc<CatalogSnapshot> {
         &self.snapshot
     }
 
     /// The cubes, by fact table.
-    pub(crate) fn cubes(&self) -> &CubeIndex {
+    pub fn cubes(&self) -> &CubeIndex {
         &self.cubes
     }
 
     /// Whether there is a table function of this name.
-    pub(crate) fn is_table_function(&self, name: &str) -> bool {
+    pub fn is_table_function(&self, name: &str) -> bool {
         self.state.table_functions().contains_key(name)
     }
 
     /// The options of a new session.
-    pub(crate) fn default_options(&self) -> Arc<ConfigOptions> {
+    pub fn default_options(&self) -> Arc<ConfigOptions> {
         Arc::clone(self.state.config_options())
     }
 
     /// A number that no other context of this process has.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
     /// Adds a suggestion to an error about a missing table.
-    pub(crate) fn explain_missing(&self, error: QueryError) -> QueryError {
+    pub fn explain_missing(&self, error: QueryError) -> QueryError {
         if error.kind != ErrorKind::UndefinedTable || error.hint.is_some() {
             return error;
         }
@@ -169,7 +169,7 @@ impl SnapshotContext {
     }
 
     /// A live table.
-    pub(crate) fn live_table(&self, name: &QualifiedName) -> Option<Result<Arc<LiveRef>>> {
+    pub fn live_table(&self, name: &QualifiedName) -> Option<Result<Arc<LiveRef>>> {
         match self.tables.get(name)? {
             Ok(Table::Live(table)) => Some(Ok(Arc::clone(table.table()))),
             Ok(Table::External(_)) => None,
@@ -178,7 +178,7 @@ impl SnapshotContext {
     }
 
     /// The live table that `name` in a statement refers to.
-    pub(crate) fn live_named(&self, name: &ObjectName, settings: &Settings) -> Option<QualifiedName> {
+    pub fn live_named(&self, name: &ObjectName, settings: &Settings) -> Option<QualifiedName> {
         let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
         let parts = parts?;
         let own: &str = settings.schema();
@@ -191,12 +191,12 @@ impl SnapshotContext {
     }
 
     /// The state to plan one statement with.
-    pub(crate) fn state(&self, settings: &Settings) -> SessionState {
+    pub fn state(&self, settings: &Settings) -> SessionState {
         begin(self.state.clone(), settings)
     }
 
     /// The state to plan a statement with that reads or writes the versions of rows.
-    pub(crate) fn versioned_state(&self, settings: &Settings) -> SessionState {
+    pub fn versioned_state(&self, settings: &Settings) -> SessionState {
         begin(self.versioned.as_ref().unwrap_or(&self.state).clone(), settings)
     }
 }

@@ -9,7 +9,7 @@ use nyala_model::{CatalogSnapshot, CubeEntry};
 use super::context::{ContextSource, SnapshotContext};
 
 /// A cube, whether or not it can be used.
-pub(super) async fn ready_cube(
+pub async fn ready_cube(
     entry: &Arc<CubeEntry>,
     snapshot: &CatalogSnapshot,
     state: &SessionState,
@@ -26,7 +26,7 @@ pub(super) async fn ready_cube(
 }
 
 /// The segments of the cube that may be used, judged by a listing of files.
-pub(super) fn judge(
+pub fn judge(
     entry: &CubeEntry,
     compiled: &std::result::Result<Arc<CompiledCube>, String>,
     listings: &Listings,

@@ -1,11 +1,18 @@
-//! The hook by which protocols add the system schemas that their clients expect.
+//! The hook by which other crates add to sessions, such as the system schemas that clients expect.
 
 use std::fmt::Debug;
 
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
 
-/// Adds schemas and functions to every session, `pg_catalog` for instance.
+/// Adds schemas, functions and rules to every session, `pg_catalog` for instance.
 pub trait SessionExtension: Send + Sync + Debug {
+    /// Called once, on the state that all sessions begin with, before it is built: changes the planner, rules, options
+    /// and extensions. By default nothing.
+    fn configure(&self, builder: SessionStateBuilder) -> datafusion::error::Result<SessionStateBuilder> {
+        Ok(builder)
+    }
+
     /// Called once, on a context without catalogs: registers functions and other parts that are the same for all
     /// snapshots. By default nothing.
     fn prepare(&self, _context: &SessionContext) -> datafusion::error::Result<()> {

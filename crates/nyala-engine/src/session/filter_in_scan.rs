@@ -12,7 +12,7 @@ use nyala_cube::scan::HotCuboidExec;
 
 /// Lets the scan do the work of a filter right above it: it decodes fewer rows then.
 #[derive(Debug)]
-pub(super) struct FilterInScan;
+pub struct FilterInScan;
 
 impl PhysicalOptimizerRule for FilterInScan {
     fn optimize(

@@ -11,7 +11,7 @@ use nyala_cube::scan::HotGroupsExec;
 
 /// Replaces the operators that merge, sort and choose the rows of a scan by one operator.
 #[derive(Debug)]
-pub(super) struct GroupsInScan;
+pub struct GroupsInScan;
 
 impl PhysicalOptimizerRule for GroupsInScan {
     fn optimize(

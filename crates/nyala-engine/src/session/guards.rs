@@ -30,10 +30,10 @@ use super::overflow::input_schema;
 use super::yielding::YieldExec;
 
 /// The function that stands for a value that is not known yet.
-pub(crate) const PARAMETER: &str = "nyala_parameter";
+pub const PARAMETER: &str = "nyala_parameter";
 
 /// The same plan with filters that compute risky conditions only for rows that pass all others.
-pub(super) fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn conditions_first(plan: LogicalPlan) -> Result<LogicalPlan> {
     let guarded = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Filter(filter) => guarded(filter),
         other => Ok(Transformed::no(other)),
@@ -129,7 +129,7 @@ fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// Keeps CASE as it is: DataFusion turns a boolean CASE into ANDs and ORs, and computes all sides of these.
 #[derive(Debug)]
-pub(super) struct KeepCase;
+pub struct KeepCase;
 
 impl OptimizerRule for KeepCase {
     fn name(&self) -> &str {
@@ -182,7 +182,7 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// A rule that moves projections, kept from moving projections that compute something below filters.
 #[derive(Debug)]
-pub(super) struct BehindFilters(pub(super) Rule);
+pub struct BehindFilters(pub Rule);
 
 impl PhysicalOptimizerRule for BehindFilters {
     fn optimize(

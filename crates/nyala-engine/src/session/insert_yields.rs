@@ -33,7 +33,7 @@ const SOME_ROWS: usize = 64;
 /// - checks in its filter, for each few thousand pairs, whether the statement must end, as one slice may take seconds,
 /// - yields between its output batches, of which one input batch may make billions.
 #[derive(Debug)]
-pub(super) struct InsertYields;
+pub struct InsertYields;
 
 impl PhysicalOptimizerRule for InsertYields {
     fn optimize(

@@ -15,12 +15,12 @@ use super::yielding::check_statement;
 
 /// Has the value of its argument. For operators that evaluate an expression again and again within one poll.
 #[derive(Debug, Clone, Eq)]
-pub(super) struct InterruptibleExpr {
+pub struct InterruptibleExpr {
     argument: Arc<dyn PhysicalExpr>,
 }
 
 impl InterruptibleExpr {
-    pub(super) fn new(argument: Arc<dyn PhysicalExpr>) -> Self {
+    pub fn new(argument: Arc<dyn PhysicalExpr>) -> Self {
         Self { argument }
     }
 }

@@ -15,7 +15,7 @@ use super::yielding::check_statement;
 
 /// A rule of the analyzer that does not begin for a statement that must end.
 #[derive(Debug)]
-pub(super) struct InterruptibleAnalysis(pub(super) Arc<dyn AnalyzerRule + Send + Sync>);
+pub struct InterruptibleAnalysis(pub Arc<dyn AnalyzerRule + Send + Sync>);
 
 impl AnalyzerRule for InterruptibleAnalysis {
     fn name(&self) -> &str {
@@ -30,7 +30,7 @@ impl AnalyzerRule for InterruptibleAnalysis {
 
 /// A rule of the optimizer that neither begins nor goes on to the next node for a statement that must end.
 #[derive(Debug)]
-pub(super) struct InterruptibleRule(pub(super) Arc<dyn OptimizerRule + Send + Sync>);
+pub struct InterruptibleRule(pub Arc<dyn OptimizerRule + Send + Sync>);
 
 impl OptimizerRule for InterruptibleRule {
     fn name(&self) -> &str {

@@ -22,7 +22,7 @@ const DEEPEST: usize = 128;
 
 /// Rewrites lists that exclude each other to their meaning, NULL included.
 #[derive(Debug)]
-pub(super) struct DisjointLists;
+pub struct DisjointLists;
 
 impl AnalyzerRule for DisjointLists {
     fn name(&self) -> &str {
@@ -195,7 +195,7 @@ fn alternatives(expr: &Expr, depth: usize) -> Option<&Expr> {
 
 /// Whether a plan compares an expression with more than one list and a list has parameters, so that their values decide
 /// which values the lists have in common.
-pub(crate) fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
+pub fn lists_may_overlap(plan: &LogicalPlan) -> Result<bool> {
     let (mut lists, mut open, mut twice) = (HashSet::new(), false, false);
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {

@@ -27,19 +27,19 @@ mod times;
 mod windows;
 mod yielding;
 
-pub(crate) use base::BaseState;
-pub(crate) use bytes::bytes_of_text;
-pub(crate) use context::{ContextSource, SnapshotContext};
+pub use base::BaseState;
+pub use bytes::bytes_of_text;
+pub use context::{ContextSource, SnapshotContext};
 pub use extension::SessionExtension;
-pub(crate) use guards::PARAMETER;
-pub(crate) use lists::lists_may_overlap;
-pub(crate) use overflow::check_overflow_in;
-pub(crate) use physical::is_plain;
-pub(crate) use rounding::round_casts_in;
+pub use guards::PARAMETER;
+pub use lists::lists_may_overlap;
+pub use overflow::check_overflow_in;
+pub use physical::is_plain;
+pub use rounding::round_casts_in;
 pub use settings::SettingValue;
-pub(crate) use settings::{Settings, unknown as unknown_setting};
+pub use settings::{Settings, unknown as unknown_setting};
 
 /// The one database that clients see.
-pub(crate) const DATABASE: &str = "nyala";
+pub const DATABASE: &str = "nyala";
 /// The schema of names without one, unless the session chose another.
-pub(crate) const DEFAULT_SCHEMA: &str = "public";
+pub const DEFAULT_SCHEMA: &str = "public";

@@ -21,7 +21,7 @@ use nyala_sql::conversion::cast_value;
 
 /// The same plan with [`Checked`] sums, differences and products of whole numbers; those of decimals are checked
 /// anyway. It comes last before physical planning: rules and cubes know operators, and not functions.
-pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
     let checked = plan.transform_up_with_subqueries(|node| {
         if !has_arithmetic(&node)? {
             return Ok(Transformed::no(node));
@@ -37,7 +37,7 @@ pub(super) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// The same for an expression that is computed without a plan.
-pub(crate) fn check_overflow_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn check_overflow_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     expr.transform_down(|expr| checked(expr, schema)).map(|done| done.data)
 }
 
@@ -51,7 +51,7 @@ fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// The schema that the expressions of a node refer to: its inputs, and of a scan its table.
-pub(super) fn input_schema(node: &LogicalPlan) -> DFSchema {
+pub fn input_schema(node: &LogicalPlan) -> DFSchema {
     let mut schema = merge_schema(&node.inputs());
     if let LogicalPlan::TableScan(scan) = node {
         let table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
@@ -149,7 +149,7 @@ fn compute(left: &ColumnarValue, op: Operator, right: &ColumnarValue) -> Result<
 
 /// Refuses constants that do not fit their type, before DataFusion computes them without a check.
 #[derive(Debug)]
-pub(super) struct ConstantsFit;
+pub struct ConstantsFit;
 
 impl AnalyzerRule for ConstantsFit {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {

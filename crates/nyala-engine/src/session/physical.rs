@@ -32,14 +32,14 @@ type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 /// Each of some twenty rules walks the plan several times, which takes longer than to compute a few
 /// thousand cells.
 #[derive(Debug)]
-pub(super) struct PhysicalRules {
+pub struct PhysicalRules {
     all: Vec<Rule>,
     /// For plans that are [plain](is_plain).
     few: Vec<Rule>,
 }
 
 impl PhysicalRules {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let all = PhysicalOptimizer::new().rules.into_iter();
         let moves_projections = ProjectionPushdown::new().name().to_owned();
         let mut all: Vec<Rule> = all
@@ -90,7 +90,7 @@ impl PhysicalOptimizerRule for PhysicalRules {
 /// Whether rows go from memory through one chain of operators in one partition. Then there is nothing to
 /// divide, to exchange, to sort anew, to reorder or to push into files; and the scan itself checks
 /// whether the query was cancelled.
-pub(crate) fn is_plain(plan: &dyn ExecutionPlan) -> bool {
+pub fn is_plain(plan: &dyn ExecutionPlan) -> bool {
     if plan.output_partitioning().partition_count() != 1 {
         return false;
     }

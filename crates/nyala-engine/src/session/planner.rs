@@ -18,7 +18,7 @@ use super::windows::interruptible_windows;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
 #[derive(Debug)]
-pub(super) struct NyalaPlanner;
+pub struct NyalaPlanner;
 
 #[async_trait]
 impl QueryPlanner for NyalaPlanner {

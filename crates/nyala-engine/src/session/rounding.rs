@@ -17,7 +17,7 @@ use super::overflow::input_schema;
 
 /// Inserts the rounding before casts of constants.
 #[derive(Debug)]
-pub(super) struct RoundConstants;
+pub struct RoundConstants;
 
 impl AnalyzerRule for RoundConstants {
     fn name(&self) -> &str {
@@ -40,12 +40,12 @@ impl OptimizerRule for RoundConstants {
 }
 
 /// The same plan with a rounding before every cast that needs it.
-pub(super) fn round_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn round_casts(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(rounded(plan, Which::All)?.data)
 }
 
 /// The same for an expression that is computed without a plan.
-pub(crate) fn round_casts_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+pub fn round_casts_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(rounded_in(expr, schema, Which::All)?.data)
 }
 

@@ -13,7 +13,7 @@ use nyala_sql::error::QueryError;
 
 /// A table of the catalog, ready to be planned over.
 #[derive(Debug, Clone)]
-pub(crate) enum Table {
+pub enum Table {
     /// Files.
     External(Arc<ExternalTable>),
     /// Rows that change.
@@ -22,7 +22,7 @@ pub(crate) enum Table {
 
 impl Table {
     /// The catalog's entry.
-    pub(crate) fn entry(&self) -> &Arc<TableEntry> {
+    pub fn entry(&self) -> &Arc<TableEntry> {
         match self {
             Self::External(table) => table.entry(),
             Self::Live(table) => table.table().entry(),
@@ -46,21 +46,21 @@ impl Table {
 }
 
 /// A table, or why it cannot be opened.
-pub(super) type OpenedTable = Result<Table, QueryError>;
+pub type OpenedTable = Result<Table, QueryError>;
 
 /// An immutable schema.
 #[derive(Debug)]
-pub(super) struct SnapshotSchema {
+pub struct SnapshotSchema {
     tables: BTreeMap<String, OpenedTable>,
 }
 
 impl SnapshotSchema {
-    pub(super) fn new(tables: BTreeMap<String, OpenedTable>) -> Self {
+    pub fn new(tables: BTreeMap<String, OpenedTable>) -> Self {
         Self { tables }
     }
 
     /// The same schema, in which live tables have the versions of their rows.
-    pub(super) fn with_versions(&self) -> Self {
+    pub fn with_versions(&self) -> Self {
         let tables = self.tables.iter();
         let versioned = |table: &OpenedTable| table.as_ref().map(Table::with_versions).map_err(Clone::clone);
         Self { tables: tables.map(|(name, table)| (name.clone(), versioned(table))).collect() }

@@ -12,7 +12,7 @@ use datafusion::common::extensions_options;
 use datafusion::config::{ConfigExtension, ConfigOptions};
 use nyala_model::config::QueryConfig;
 
-pub(crate) use self::definitions::unknown;
+pub use self::definitions::unknown;
 use self::definitions::{DEFINITIONS, Definition};
 use nyala_sql::error::Result;
 
@@ -56,7 +56,7 @@ const VALUE_BYTES: usize = 4096;
 
 /// The settings of one session: a value, cheap to copy for each statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings(Arc<Values>);
+pub struct Settings(Arc<Values>);
 
 #[derive(Debug, Clone)]
 struct Values {
@@ -73,7 +73,7 @@ struct Values {
 
 impl Settings {
     /// The settings of a new session.
-    pub(crate) fn new(options: Arc<ConfigOptions>, config: &QueryConfig) -> Self {
+    pub fn new(options: Arc<ConfigOptions>, config: &QueryConfig) -> Self {
         Self(Arc::new(Values {
             defaults: Arc::clone(&options),
             options,
@@ -85,27 +85,27 @@ impl Settings {
     }
 
     /// Equal for settings with which every text is planned the same way.
-    pub(crate) fn key(&self) -> &Arc<str> {
+    pub fn key(&self) -> &Arc<str> {
         &self.0.key
     }
 
     /// DataFusion's options, Nyala's included.
-    pub(crate) fn options(&self) -> &ConfigOptions {
+    pub fn options(&self) -> &ConfigOptions {
         &self.0.options
     }
 
     /// The schema of names without one.
-    pub(crate) fn schema(&self) -> &Arc<str> {
+    pub fn schema(&self) -> &Arc<str> {
         &self.0.schema
     }
 
     /// How long a statement may take.
-    pub(crate) fn statement_timeout(&self) -> Option<Duration> {
+    pub fn statement_timeout(&self) -> Option<Duration> {
         self.0.statement_timeout
     }
 
     /// Nyala's own settings.
-    pub(crate) fn nyala(&self) -> NyalaOptions {
+    pub fn nyala(&self) -> NyalaOptions {
         self.0.options.extensions.get::<NyalaOptions>().cloned().unwrap_or_default()
     }
 
@@ -113,7 +113,7 @@ impl Settings {
     ///
     /// # Errors
     /// A name that is none of [`DEFINITIONS`], or a value that the setting does not take; nothing is changed then.
-    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         let definition = find(name).ok_or_else(|| unknown(name))?;
         if value.len() > VALUE_BYTES {
             // Every plan that is kept has the settings it was made with.
@@ -155,7 +155,7 @@ impl Settings {
     }
 
     /// Every setting with its value, by name.
-    pub(crate) fn all(&self) -> Vec<SettingValue> {
+    pub fn all(&self) -> Vec<SettingValue> {
         let shown = DEFINITIONS.iter().map(|definition| SettingValue {
             name: definition.name,
             value: self.value(definition),
@@ -169,12 +169,12 @@ impl Settings {
     }
 
     /// The value of one setting, as text; none if there is no such setting.
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
+    pub fn get(&self, name: &str) -> Option<String> {
         find(name).map(|definition| self.value(definition))
     }
 
     /// The value of a setting, as text.
-    pub(crate) fn value(&self, definition: &Definition) -> String {
+    pub fn value(&self, definition: &Definition) -> String {
         match definition.place {
             Place::Schema => self.0.schema.to_string(),
             Place::StatementTimeout => self.0.statement_timeout.map_or(0, |t| t.as_millis()).to_string(),

@@ -17,7 +17,7 @@ use super::context::{ContextSource, SnapshotContext};
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 
 /// Opens all tables of a snapshot; a table that cannot be opened becomes its error.
-pub(super) fn open_tables(
+pub fn open_tables(
     snapshot: &CatalogSnapshot,
     source: &ContextSource,
     state: &SessionState,
@@ -48,7 +48,7 @@ fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionSt
 }
 
 /// Finds live tables by their names; bare ones are of the default schema.
-pub(super) fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
+pub fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder {
     let tables = Arc::clone(tables);
     Box::new(move |name| {
         let reference = TableReference::from(name);
@@ -74,7 +74,7 @@ pub(super) fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> 
 }
 
 /// The tables of one schema.
-pub(super) fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {
+pub fn schema_of(schema: &str, tables: &HashMap<QualifiedName, OpenedTable>) -> SnapshotSchema {
     let own = tables.iter().filter(|(name, _)| name.schema == schema);
     let own: BTreeMap<_, _> = own.map(|(name, table)| (name.name.clone(), table.clone())).collect();
     SnapshotSchema::new(own)

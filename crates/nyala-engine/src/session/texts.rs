@@ -13,7 +13,7 @@ use super::bytes::bytes_of_text;
 /// Reads constant texts as PostgreSQL does where bytes or arrays are wanted. A cast takes the bytes of the text itself, and makes an
 /// array of it that has one element.
 #[derive(Debug)]
-pub(super) struct ConstantTexts;
+pub struct ConstantTexts;
 
 impl AnalyzerRule for ConstantTexts {
     fn name(&self) -> &str {

@@ -17,7 +17,7 @@ const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
 
 /// Casts times that are compared with each other to one unit.
 #[derive(Debug)]
-pub(super) struct TimesOfOneUnit;
+pub struct TimesOfOneUnit;
 
 /// For `=`, `<` and the like: the planner refuses them before there is a plan.
 impl ExprPlanner for TimesOfOneUnit {

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 use super::yielding::check_statement;
 
 /// The plan with such functions in its windows.
-pub(super) fn interruptible_windows(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub fn interruptible_windows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Window(_) => node.map_expressions(|expr| expr.transform_up(interruptible)),
         other => Ok(Transformed::no(other)),

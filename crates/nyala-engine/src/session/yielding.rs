@@ -32,7 +32,7 @@ const FACTOR: usize = 4;
 /// - fails if the statement must end, so that operators above it end in the middle of a poll,
 /// - lets other tasks of its threads run, if it has computed for a turn.
 #[derive(Debug)]
-pub(super) struct YieldExec {
+pub struct YieldExec {
     input: Arc<dyn ExecutionPlan>,
     /// Rows of the first slice, if batches are to be cut.
     first_slice: Option<usize>,
@@ -40,7 +40,7 @@ pub(super) struct YieldExec {
 }
 
 impl YieldExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::clone(input.properties());
         let properties = Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative));
         Self { input, first_slice: None, properties }
@@ -48,7 +48,7 @@ impl YieldExec {
 
     /// Cuts batches into slices: of few rows where the operator above takes long for a row, as a join does that compares it with
     /// millions of others and gives none, and whole where it does not. Begins with `first_rows`.
-    pub(super) fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
+    pub fn slicing(input: Arc<dyn ExecutionPlan>, first_rows: usize) -> Self {
         // A slicing operator yields too, and replaces one that only yields.
         let input = match input.downcast_ref::<Self>() {
             Some(inner) => Arc::clone(&inner.input),
@@ -134,7 +134,7 @@ impl ExecutionPlan for YieldExec {
 }
 
 /// Fails if the statement that the calling thread computes must end.
-pub(super) fn check_statement() -> Result<()> {
+pub fn check_statement() -> Result<()> {
     check().map_err(|ended| DataFusionError::External(Box::new(ended)))
 }
 

@@ -18,7 +18,7 @@ const WAITING: usize = 64;
 
 /// Why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// No proof was brought.
     Missing,
     /// The user, password or token is wrong; the client is not told which, because names of users are secret.
@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The reason, as the client is told it.
-    pub(crate) fn reason(self) -> &'static str {
+    pub fn reason(self) -> &'static str {
         match self {
             Self::Missing => "who asks is not said",
             Self::Wrong => "wrong user, password or token",

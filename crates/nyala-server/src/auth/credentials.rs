@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 /// A client's proof of its identity.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum Credentials {
+pub enum Credentials {
     /// Name and password.
     Basic { user: String, password: String },
     /// A token that this server has given.
@@ -14,7 +14,7 @@ pub(crate) enum Credentials {
 
 impl Credentials {
     /// The user name; none in a token.
-    pub(crate) fn user(&self) -> Option<&str> {
+    pub fn user(&self) -> Option<&str> {
         match self {
             Self::Basic { user, .. } => Some(user),
             Self::Bearer(_) => None,
@@ -22,7 +22,7 @@ impl Credentials {
     }
 
     /// Reads `Basic …` (RFC 7617) or `Bearer …` (RFC 6750); none if it is neither.
-    pub(crate) fn parse(header: &str) -> Option<Self> {
+    pub fn parse(header: &str) -> Option<Self> {
         let (scheme, rest) = header.trim().split_once(' ')?;
         let rest = rest.trim();
         if scheme.eq_ignore_ascii_case("bearer") {

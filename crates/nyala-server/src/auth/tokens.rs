@@ -13,7 +13,7 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// How long a token is good for.
-pub(super) const LIFETIME: Duration = Duration::from_secs(3600);
+pub const LIFETIME: Duration = Duration::from_secs(3600);
 /// Most tokens at a time; those nearest their end make room.
 const MOST: usize = 10_000;
 /// Most tokens of one role.
@@ -23,21 +23,21 @@ type Digest = Vec<u8>;
 
 /// Tokens that were given.
 #[derive(Default)]
-pub(super) struct Tokens(Mutex<HashMap<Digest, Given>>);
+pub struct Tokens(Mutex<HashMap<Digest, Given>>);
 
 /// The role and the password behind a token.
 #[derive(Clone)]
-pub(super) struct Given {
+pub struct Given {
     /// The role.
-    pub(super) role: String,
+    pub role: String,
     /// The hash of the password that was shown.
-    pub(super) password: String,
+    pub password: String,
     until: Instant,
 }
 
 impl Tokens {
     /// A new token; none if the system gives no random numbers.
-    pub(super) fn give(&self, role: &str, password: &str) -> Option<String> {
+    pub fn give(&self, role: &str, password: &str) -> Option<String> {
         let mut random = [0_u8; 32];
         SystemRandom::new().fill(&mut random).ok()?;
         let token = URL_SAFE_NO_PAD.encode(random);
@@ -56,7 +56,7 @@ impl Tokens {
     }
 
     /// The role and the password behind a token; none if the token is unknown or has expired.
-    pub(super) fn find(&self, token: &str) -> Option<Given> {
+    pub fn find(&self, token: &str) -> Option<Given> {
         self.lock().get(&key(token)).filter(|given| given.until > Instant::now()).cloned()
     }
 

@@ -26,7 +26,7 @@ const METRICS: &[Metric] = &[
 ];
 
 /// In Prometheus' text format.
-pub(super) fn render(groups: &[GroupStats]) -> String {
+pub fn render(groups: &[GroupStats]) -> String {
     let mut text = String::new();
     for (name, kind, meaning, value) in METRICS {
         // Writing to a text does not fail.

@@ -26,7 +26,7 @@ const GAUGES: &[Gauge] = &[
 ];
 
 /// In Prometheus' text format; empty when nothing is built.
-pub(super) fn render(jobs: &[JobEntry]) -> String {
+pub fn render(jobs: &[JobEntry]) -> String {
     let mut text = String::new();
     if jobs.is_empty() {
         return text;

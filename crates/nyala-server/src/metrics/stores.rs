@@ -31,7 +31,7 @@ const GAUGES: &[Gauge] = &[
 ];
 
 /// In Prometheus' text format; empty when there are none.
-pub(super) fn render(stores: &[DiskStoreStats]) -> String {
+pub fn render(stores: &[DiskStoreStats]) -> String {
     let mut text = String::new();
     if stores.is_empty() {
         return text;

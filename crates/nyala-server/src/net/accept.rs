@@ -14,7 +14,7 @@ use super::pending::{Origin, Pending, PendingConnections};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A listener, over one socket or several.
-pub(crate) trait Accept {
+pub trait Accept {
     /// A connection as the door wants it.
     type Connection;
 
@@ -24,7 +24,7 @@ pub(crate) trait Accept {
 
 /// Runs `attend` for each connection, until `shutdown` is cancelled; then closes the listener and waits for the connections that
 /// are open. Dropping the future closes them at once.
-pub(crate) async fn attend_all<A, F>(
+pub async fn attend_all<A, F>(
     listener: A,
     pending: Arc<PendingConnections>,
     shutdown: CancellationToken,

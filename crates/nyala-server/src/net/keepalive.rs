@@ -11,7 +11,7 @@ const SILENT: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// Has the system close the connection when the client's machine is gone. The client's statement ends with it.
-pub(crate) fn notice_death(socket: &TcpStream) {
+pub fn notice_death(socket: &TcpStream) {
     let keepalive = TcpKeepalive::new().with_time(SILENT).with_interval(AGAIN);
     if let Err(error) = SockRef::from(socket).set_tcp_keepalive(&keepalive) {
         tracing::debug!(%error, "a connection is not asked whether its client lives");

@@ -5,4 +5,4 @@ pub(crate) mod keepalive;
 pub(crate) mod pending;
 pub mod tls;
 
-pub(crate) use accept::{Accept, attend_all};
+pub use accept::{Accept, attend_all};

@@ -31,7 +31,7 @@ const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The source of a connection. Each source has a bound of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// An address; of IPv6 the network, of which a single machine usually has all addresses.
     Address(IpAddr),
     /// A user of this machine, over a Unix socket.
@@ -40,7 +40,7 @@ pub(crate) enum Origin {
 
 impl Origin {
     /// The origin of a connection of the network.
-    pub(crate) fn of(peer: SocketAddr) -> Self {
+    pub fn of(peer: SocketAddr) -> Self {
         match peer.ip().to_canonical() {
             IpAddr::V6(address) => {
                 let network = u128::from(address) & !u128::from(u64::MAX);
@@ -53,7 +53,7 @@ impl Origin {
 
 /// Why a connection was ended before its client had logged in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// It was the oldest when a newer one needed its place.
     Evicted,
     /// `server.login_timeout_ms` is over.
@@ -62,7 +62,7 @@ pub(crate) enum Ended {
 
 /// The connections to one door before their login.
 #[derive(Debug)]
-pub(crate) struct PendingConnections {
+pub struct PendingConnections {
     limits: Limits,
     waiting: Mutex<Waiting>,
     sockets: Arc<Semaphore>,
@@ -161,7 +161,7 @@ impl Counted {
 
 impl PendingConnections {
     /// No connections yet. `door` names the door in metrics, `config` has the bounds.
-    pub(crate) fn new(door: &'static str, config: &ServerConfig) -> Arc<Self> {
+    pub fn new(door: &'static str, config: &ServerConfig) -> Arc<Self> {
         let total = config.max_pending_connections.min(Semaphore::MAX_PERMITS / 2);
         let limits = Limits {
             total,
@@ -178,7 +178,7 @@ impl PendingConnections {
 
     /// Counts a connection that was just accepted. If a bound is reached the oldest one gives way. Waits while more
     /// evicted connections than [`CLOSING_SOCKETS`] are still open; they close as soon as they are told.
-    pub(crate) async fn admit(self: &Arc<Self>, origin: Origin) -> Pending {
+    pub async fn admit(self: &Arc<Self>, origin: Origin) -> Pending {
         let deadline = Instant::now() + self.limits.timeout;
         if self.lock().victim(origin, self.limits).is_some() {
             // The oldest may have input by now: they go on first, so that many clients at once all get in.
@@ -210,7 +210,7 @@ impl PendingConnections {
     }
 
     /// Ends the oldest connection, because the system has no room for another socket.
-    pub(crate) fn evict_oldest(&self) {
+    pub fn evict_oldest(&self) {
         let mut waiting = self.lock();
         if let Some(number) = waiting.by_age.first().copied()
             && waiting.evict(number)
@@ -226,7 +226,7 @@ impl PendingConnections {
 
 /// A connection before its login. Dropping it means that the client has logged in, or that the connection is closed.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub struct Pending {
     connections: Arc<PendingConnections>,
     number: u64,
     evicted: CancellationToken,
@@ -237,7 +237,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Resolves when the connection has to end, and gives the reason.
-    pub(crate) fn ended(&self) -> impl Future<Output = Ended> + use<> {
+    pub fn ended(&self) -> impl Future<Output = Ended> + use<> {
         let (evicted, deadline) = (self.evicted.clone(), self.deadline);
         let late = self.connections.counted.late.clone();
         async move {

@@ -83,7 +83,7 @@ impl Tls {
     }
 
     /// A connection that will agree on encryption when it is first read or written.
-    pub(crate) fn open(&self, socket: TcpStream) -> Stream {
+    pub fn open(&self, socket: TcpStream) -> Stream {
         Stream::Opening(Box::pin(timeout(HANDSHAKE, self.0.accept(socket))))
     }
 }
@@ -113,7 +113,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 }
 
 /// A socket, in plain text or encrypted.
-pub(crate) enum Stream {
+pub enum Stream {
     Plain(TcpStream),
     /// Within this machine.
     Local(UnixStream),
@@ -126,7 +126,7 @@ pub(crate) enum Stream {
 
 impl Stream {
     /// Whether the traffic cannot be read on the way.
-    pub(crate) fn is_private(&self) -> bool {
+    pub fn is_private(&self) -> bool {
         !matches!(self, Self::Plain(_))
     }
 

@@ -47,7 +47,7 @@ fn named(report: UnresolvedReport, mut profile: Profile) -> Profile {
 }
 
 /// A name without the number that the compiler gave it.
-pub(super) fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let is_hash = |tail: &str| tail.len() == 17 && tail.starts_with('h');
     match name.rsplit_once("::") {
         Some((name, tail)) if is_hash(tail) => name.to_owned(),

@@ -24,7 +24,7 @@ struct Span<'a> {
 }
 
 /// Draws a profile.
-pub(super) fn svg(profile: &Profile, title: &str) -> String {
+pub fn svg(profile: &Profile, title: &str) -> String {
     let total = profile.total();
     let mut spans = spans(profile);
     spans.push(Span { name: "all", depth: 0, start: 0, end: total });

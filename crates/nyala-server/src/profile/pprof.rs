@@ -18,7 +18,7 @@ mod field {
 }
 
 /// Writes a profile.
-pub(super) fn encode(profile: &Profile) -> Vec<u8> {
+pub fn encode(profile: &Profile) -> Vec<u8> {
     let (kind, unit) = match profile.unit {
         Unit::Nanoseconds => ("cpu", "nanoseconds"),
         Unit::Bytes => ("inuse_space", "bytes"),

@@ -19,7 +19,7 @@ use super::formats::{Encode, Format, Summary};
 const AHEAD_BYTES: usize = 64 << 10;
 
 /// The body of a statement that gives rows.
-pub(super) async fn of_rows(rows: RowStream, format: Format, started: Instant) -> Result<Body, QueryError> {
+pub async fn of_rows(rows: RowStream, format: Format, started: Instant) -> Result<Body, QueryError> {
     let encoder = format.encoder(rows.schema()).map_err(not_encodable)?;
     let mut producer = Producer {
         rows,
@@ -55,7 +55,7 @@ pub(super) async fn of_rows(rows: RowStream, format: Format, started: Instant) -
 }
 
 /// The body of a statement that gives no rows.
-pub(super) fn of_completion(
+pub fn of_completion(
     tag: String,
     rows: Option<u64>,
     format: Format,

@@ -8,7 +8,7 @@ use nyala_engine::{Identity, SessionOptions};
 use super::{ApiError, Peer};
 
 /// The owner of the request's session. The login has put it into the request.
-pub(super) struct Caller(pub SessionOptions);
+pub struct Caller(pub SessionOptions);
 
 impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;

@@ -29,13 +29,13 @@ use super::{ApiError, Shared};
 /// The query parameters of the request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FollowOptions {
+pub struct FollowOptions {
     /// Changes after this LSN; without it, changes from now on.
     after: Option<u64>,
 }
 
 /// Sends changes until the client goes away or the server stops.
-pub(super) async fn follow(
+pub async fn follow(
     State(shared): State<Shared>,
     Caller(owner): Caller,
     Path(table): Path<String>,

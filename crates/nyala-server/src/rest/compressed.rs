@@ -41,7 +41,7 @@ enum Coding {
 struct Expands;
 
 /// Decompresses the body, if it is compressed.
-pub(super) async fn decompress(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+pub async fn decompress(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let coding = match coding(request.headers()) {
         Ok(Some(coding)) => coding,
         Ok(None) => return next.run(request).await,
@@ -117,7 +117,7 @@ fn decoder(
 }
 
 /// The error for a body that cannot be read to its end.
-pub(super) fn unreadable(error: &axum::Error) -> ApiError {
+pub fn unreadable(error: &axum::Error) -> ApiError {
     let mut source: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = source {
         if let Some(expands) = error.downcast_ref::<Expands>() {

@@ -53,7 +53,7 @@ impl Accept for Connections {
 }
 
 /// A connection that was accepted.
-pub(crate) struct Connection {
+pub struct Connection {
     pub(super) stream: Stream,
     pub(super) peer: SocketAddr,
     /// As many permits as there are places for connections with a request that was let in.

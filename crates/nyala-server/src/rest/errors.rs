@@ -25,7 +25,7 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 /// Answers with this code say when to try again.
 const TOO_MANY_QUERIES: &str = "too_many_queries";
 /// So do answers with this code.
-pub(super) const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
+pub const TOO_MANY_CONNECTIONS: &str = "too_many_connections";
 /// Seconds until a client that found no slot, or no place, should try again.
 const RETRY_AFTER_SECONDS: u16 = 1;
 

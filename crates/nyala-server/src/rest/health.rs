@@ -52,12 +52,12 @@ impl Readiness {
 const CATALOG_DEADLINE: Duration = Duration::from_secs(2);
 
 /// `GET /healthz`: answers as long as the process does.
-pub(super) async fn live() -> Json<Value> {
+pub async fn live() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }
 
 /// `GET /readyz`: 200 if queries are welcome and the catalog answers, else 503.
-pub(super) async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
+pub async fn ready(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
     let refuse = |code, message: String| Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message));
     match shared.readiness.phase() {
         Phase::Ready => {}

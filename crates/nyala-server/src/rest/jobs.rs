@@ -13,24 +13,21 @@ use super::caller::Caller;
 use super::{ApiError, Shared};
 
 /// All jobs, newest first.
-pub(super) async fn list(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
+pub async fn list(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {
     let now = now_ms();
     let jobs: Vec<Value> = shared.engine.jobs().await?.iter().map(|job| shown(job, now)).collect();
     Ok(Json(json!({ "jobs": jobs })))
 }
 
 /// One job.
-pub(super) async fn one(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, ApiError> {
+pub async fn one(State(shared): State<Shared>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let wanted = parse(&id)?;
     let job = shared.engine.jobs().await?.into_iter().find(|job| job.id == wanted);
     job.map(|job| Json(shown(&job, now_ms()))).ok_or_else(|| missing(&id))
 }
 
 /// Asks a running job to end.
-pub(super) async fn cancel(
+pub async fn cancel(
     State(shared): State<Shared>,
     Caller(options): Caller,
     Path(id): Path<String>,

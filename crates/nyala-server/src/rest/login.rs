@@ -17,7 +17,7 @@ use super::{ApiError, Peer, Shared};
 use crate::auth::{Credentials, Refusal};
 
 /// Authenticates the client, and tells the handler by an extension of the request.
-pub(super) async fn require(
+pub async fn require(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     mut request: Request,
@@ -42,7 +42,7 @@ pub(super) async fn require(
 }
 
 /// `POST /api/v1/token`: a token for a password.
-pub(super) async fn token(
+pub async fn token(
     State(shared): State<Shared>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     request: Request,

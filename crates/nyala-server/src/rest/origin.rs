@@ -15,7 +15,7 @@ use axum::response::Response;
 
 use super::{ApiError, Shared};
 
-pub(super) async fn refuse_foreign(
+pub async fn refuse_foreign(
     State(shared): State<Shared>,
     request: Request,
     next: Next,

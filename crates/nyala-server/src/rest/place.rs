@@ -9,11 +9,11 @@ use crate::net::pending::{Ended, Pending};
 
 /// All places are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub struct Full;
 
 /// The place of one connection, shared by its requests.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     free: Arc<Semaphore>,
     permit: OnceLock<OwnedSemaphorePermit>,
     /// Until there is a permit.
@@ -23,13 +23,13 @@ pub(super) struct Place {
 
 impl Place {
     /// A connection that has none yet. `free` has as many permits as there are places.
-    pub(super) fn new(pending: Pending, free: Arc<Semaphore>) -> Arc<Self> {
+    pub fn new(pending: Pending, free: Arc<Semaphore>) -> Arc<Self> {
         let pending = Mutex::new(Some(pending));
         Arc::new(Self { free, permit: OnceLock::new(), pending, taken: CancellationToken::new() })
     }
 
     /// Takes the place, if the connection does not have it already.
-    pub(super) fn take(&self) -> Result<(), Full> {
+    pub fn take(&self) -> Result<(), Full> {
         if self.is_taken() {
             return Ok(());
         }
@@ -47,12 +47,12 @@ impl Place {
     }
 
     /// Whether the connection has its place.
-    pub(super) fn is_taken(&self) -> bool {
+    pub fn is_taken(&self) -> bool {
         self.permit.get().is_some()
     }
 
     /// Resolves when the connection has to end because it has no place, and gives the reason.
-    pub(super) fn ended(&self) -> impl Future<Output = Ended> + use<> {
+    pub fn ended(&self) -> impl Future<Output = Ended> + use<> {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = pending.as_ref().map(Pending::ended);
         let taken = self.taken.clone();

@@ -22,7 +22,7 @@ const MAX_FREQUENCY: u32 = 999;
 /// The query parameters of a CPU profile.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CpuOptions {
+pub struct CpuOptions {
     #[serde(default = "default_seconds")]
     seconds: u32,
     #[serde(default = "default_frequency")]
@@ -43,13 +43,13 @@ fn default_frequency() -> u32 {
 /// The query parameters of a heap profile.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct HeapOptions {
+pub struct HeapOptions {
     #[serde(default)]
     format: Format,
 }
 
 /// Watches the process for some seconds. It ends when the client goes away.
-pub(super) async fn flamegraph(
+pub async fn flamegraph(
     State(shared): State<Shared>,
     Extension(identity): Extension<Identity>,
     options: Result<Query<CpuOptions>, QueryRejection>,
@@ -67,7 +67,7 @@ pub(super) async fn flamegraph(
 }
 
 /// Gives a profile of the memory in use.
-pub(super) async fn memory(
+pub async fn memory(
     State(shared): State<Shared>,
     Extension(identity): Extension<Identity>,
     options: Result<Query<HeapOptions>, QueryRejection>,

@@ -18,7 +18,7 @@ const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";
 const TASKS: &str = "SELECT * FROM system.tasks ORDER BY kind, id";
 
 /// The rows of `system.queries`, in any format of query results.
-pub(super) async fn list(
+pub async fn list(
     State(shared): State<Shared>,
     Caller(options): Caller,
     headers: HeaderMap,
@@ -27,7 +27,7 @@ pub(super) async fn list(
 }
 
 /// The rows of `system.tasks`: for superusers.
-pub(super) async fn tasks(
+pub async fn tasks(
     State(shared): State<Shared>,
     Caller(options): Caller,
     headers: HeaderMap,
@@ -48,7 +48,7 @@ async fn answer(
 }
 
 /// Ends a query, like `KILL QUERY`.
-pub(super) async fn kill(
+pub async fn kill(
     State(shared): State<Shared>,
     Caller(options): Caller,
     Path(id): Path<String>,

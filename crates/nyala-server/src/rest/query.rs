@@ -17,7 +17,7 @@ use super::{ApiError, Shared, body};
 /// Answers one statement in a session of its own.
 ///
 /// When the client goes away this future or the body it returned is dropped, and the query with it.
-pub(super) async fn query(
+pub async fn query(
     State(shared): State<Shared>,
     Caller(options): Caller,
     headers: HeaderMap,
@@ -67,7 +67,7 @@ fn only(statements: Vec<Statement>) -> Result<Statement, ApiError> {
     }
 }
 
-pub(super) async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {
+pub async fn respond(answer: Answer, format: Format, started: Instant) -> Result<Response, ApiError> {
     let body: Result<_, QueryError> = match answer {
         Answer::Rows(rows) => body::of_rows(rows, format, started).await,
         Answer::Done(done) => body::of_completion(done.tag, done.rows, format, started),
@@ -79,7 +79,7 @@ pub(super) async fn respond(answer: Answer, format: Format, started: Instant) ->
     Ok((headers, body?).into_response())
 }
 
-pub(super) fn requested_format(headers: &HeaderMap) -> Result<Format, ApiError> {
+pub fn requested_format(headers: &HeaderMap) -> Result<Format, ApiError> {
     let accept = text(headers, header::ACCEPT);
     Format::negotiate(accept).ok_or_else(|| {
         let known: Vec<_> =

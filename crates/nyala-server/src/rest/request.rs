@@ -14,20 +14,20 @@ use super::ApiError;
 /// silently without effect.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct QueryRequest {
+pub struct QueryRequest {
     /// Exactly one statement.
-    pub(super) sql: String,
+    pub sql: String,
     /// Values of `$1`, `$2`, …
     #[serde(default)]
-    pub(super) parameters: Vec<Value>,
+    pub parameters: Vec<Value>,
     /// Session settings for this request only.
     #[serde(default)]
-    pub(super) settings: BTreeMap<String, Value>,
+    pub settings: BTreeMap<String, Value>,
 }
 
 impl QueryRequest {
     /// Parses the body, or names the place of its first error.
-    pub(super) fn parse(body: &[u8]) -> Result<Self, ApiError> {
+    pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         serde_json::from_slice(body).map_err(|error| {
             let code = if error.is_data() { "invalid_request" } else { "malformed_json" };
             // serde_json's message ends with line and column.
@@ -37,12 +37,12 @@ impl QueryRequest {
     }
 
     /// The parameters as values of the types JSON knows; the engine casts them for the statement.
-    pub(super) fn parameters(&self) -> Result<Vec<ScalarValue>, ApiError> {
+    pub fn parameters(&self) -> Result<Vec<ScalarValue>, ApiError> {
         self.parameters.iter().enumerate().map(|(index, value)| parameter(index, value)).collect()
     }
 
     /// The settings as texts.
-    pub(super) fn settings(&self) -> impl Iterator<Item = Result<(&str, String), ApiError>> {
+    pub fn settings(&self) -> impl Iterator<Item = Result<(&str, String), ApiError>> {
         self.settings.iter().map(|(name, value)| {
             let text = match value {
                 Value::String(text) => text.clone(),
@@ -77,7 +77,7 @@ fn parameter(index: usize, value: &Value) -> Result<ScalarValue, ApiError> {
 
 /// Refuses bodies that are not declared as JSON. Besides being honest, this keeps web pages of other
 /// sites out: a browser sends JSON across sites only after asking, which this server never grants.
-pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
@@ -89,7 +89,7 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// A body that could not be read: too large, or the connection broke.
-pub(super) fn unreadable_body(rejection: &BytesRejection, limit: usize) -> ApiError {
+pub fn unreadable_body(rejection: &BytesRejection, limit: usize) -> ApiError {
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
         let message = format!("request body is larger than {limit} bytes");
         return ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)

@@ -23,7 +23,7 @@ const FORMATS: [&str; 4] = [
 /// The query parameters of the request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LoadOptions {
+pub struct LoadOptions {
     /// Most rows that may be left out because they cannot be read.
     #[serde(default)]
     max_rejects: u64,
@@ -33,7 +33,7 @@ pub(super) struct LoadOptions {
 
 /// The result of a load.
 #[derive(Debug, Serialize)]
-pub(super) struct LoadAnswer {
+pub struct LoadAnswer {
     rows: u64,
     rejected: u64,
     /// LSN of its last statement.
@@ -45,7 +45,7 @@ pub(super) struct LoadAnswer {
 }
 
 /// Loads the rows in the body, which is read as it comes.
-pub(super) async fn load(
+pub async fn load(
     State(shared): State<Shared>,
     Caller(owner): Caller,
     Path(table): Path<String>,

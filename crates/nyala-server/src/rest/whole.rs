@@ -16,7 +16,7 @@ use super::ApiError;
 /// Largest answer that is gathered. Each request may hold this much memory.
 const WHOLE_BYTES: usize = 64 << 20;
 
-pub(super) async fn for_old_clients(request: Request, next: Next) -> Response {
+pub async fn for_old_clients(request: Request, next: Next) -> Response {
     let is_old = request.version() < Version::HTTP_11;
     let response = next.run(request).await;
     // Events come as long as the client likes, each of them whole.

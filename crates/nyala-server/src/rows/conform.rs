@@ -16,7 +16,7 @@ const MAX_PLAIN_BYTES: u64 = 512 << 20;
 const REFERENCE_BYTES: usize = 16;
 
 /// The columns by their names, as the table has them.
-pub(super) fn conform(batch: &RecordBatch, target: &mut Target) -> Result<RecordBatch, QueryError> {
+pub fn conform(batch: &RecordBatch, target: &mut Target) -> Result<RecordBatch, QueryError> {
     let names: Vec<String> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
     let schema = target.columns(&names)?;
     check_size(batch, &schema)?;

@@ -6,7 +6,7 @@ use nyala_engine::{ErrorKind, QueryError};
 
 /// How records and fields are told apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dialect {
+pub struct Dialect {
     /// Between fields.
     pub(super) delimiter: u8,
     /// Around fields; without, backslashes escape.
@@ -21,7 +21,7 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// CSV as most write it, its first line the names of the columns.
-    pub(crate) fn csv() -> Self {
+    pub fn csv() -> Self {
         Self { delimiter: b',', quote: Some(b'"'), escape: b'"', null: Vec::new(), header: true }
     }
 
@@ -31,7 +31,7 @@ impl Dialect {
     }
 
     /// The dialect in the options of a COPY statement.
-    pub(crate) fn of_copy(options: &[CopyOption]) -> Result<Self, QueryError> {
+    pub fn of_copy(options: &[CopyOption]) -> Result<Self, QueryError> {
         let format = options.iter().find_map(|option| match option {
             CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
             _ => None,
@@ -102,22 +102,22 @@ impl Dialect {
     }
 
     /// Between fields.
-    pub(crate) fn delimiter(&self) -> u8 {
+    pub fn delimiter(&self) -> u8 {
         self.delimiter
     }
 
     /// Whether fields may stand in quotes.
-    pub(crate) fn has_quotes(&self) -> bool {
+    pub fn has_quotes(&self) -> bool {
         self.quote.is_some()
     }
 
     /// Whether the first record names the columns.
-    pub(crate) fn has_header(&self) -> bool {
+    pub fn has_header(&self) -> bool {
         self.header
     }
 
     /// Appends a field so that reading it gives it again; none is NULL.
-    pub(crate) fn write(&self, field: Option<&[u8]>, force_quote: bool, out: &mut BytesMut) {
+    pub fn write(&self, field: Option<&[u8]>, force_quote: bool, out: &mut BytesMut) {
         match (field, self.quote) {
             (None, _) => out.extend_from_slice(&self.null),
             (Some(field), None) => self.write_escaped(field, out),

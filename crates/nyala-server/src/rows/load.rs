@@ -19,7 +19,7 @@ const CHUNK_BYTES: usize = 512 << 10;
 
 /// The format of the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RowFormat {
+pub enum RowFormat {
     /// CSV, or the text format of COPY.
     Text(Dialect),
     /// One JSON object a line.
@@ -35,7 +35,7 @@ pub(crate) enum RowFormat {
 
 impl RowFormat {
     /// The decoder of this format.
-    pub(crate) fn decoder(&self) -> Box<dyn Decode> {
+    pub fn decoder(&self) -> Box<dyn Decode> {
         match self {
             Self::Text(dialect) => Box::new(Texts::new(dialect.clone())),
             Self::NdJson => Box::<NdJson>::default(),
@@ -46,7 +46,7 @@ impl RowFormat {
 }
 
 /// Bytes of one format to rows.
-pub(crate) trait Decode: Send {
+pub trait Decode: Send {
     /// Takes bytes, and gives the rows that are whole by now.
     fn decode(
         &mut self,
@@ -61,7 +61,7 @@ pub(crate) trait Decode: Send {
 }
 
 /// The table that rows are written to, known before their columns are.
-pub(crate) struct Target {
+pub struct Target {
     table: Table,
     /// Columns that the statement names.
     named: Vec<String>,
@@ -123,32 +123,32 @@ fn made_up_columns(schema: &SchemaRef, names: &[String]) -> Result<SchemaRef, Qu
 }
 
 /// The request for a load.
-pub(crate) struct LoadRequest {
+pub struct LoadRequest {
     /// As it is listed while it runs.
-    pub(crate) text: String,
+    pub text: String,
     /// The table: `name` or `schema.name`.
-    pub(crate) table: String,
+    pub table: String,
     /// The columns of the rows; if empty, those of the header, or all.
-    pub(crate) columns: Vec<String>,
+    pub columns: Vec<String>,
     /// Decodes the bytes.
-    pub(crate) decoder: Box<dyn Decode>,
+    pub decoder: Box<dyn Decode>,
     /// Most rows that may be left out because they cannot be read.
-    pub(crate) max_rejects: u64,
+    pub max_rejects: u64,
     /// A load with this label is done only once.
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
 }
 
 /// The result of a load.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     /// How much was written, and when.
-    pub(crate) done: Ingested,
+    pub done: Ingested,
     /// The first rows that were left out.
-    pub(crate) rejects: Vec<Reject>,
+    pub rejects: Vec<Reject>,
 }
 
 /// A load into one table.
-pub(crate) struct Load {
+pub struct Load {
     loading: Loading,
     parts: Option<Parts>,
     gathered: Vec<u8>,
@@ -167,7 +167,7 @@ struct Parts {
 
 impl Load {
     /// Begins a load.
-    pub(crate) async fn begin(session: Arc<Session>, request: LoadRequest) -> Result<Self, QueryError> {
+    pub async fn begin(session: Arc<Session>, request: LoadRequest) -> Result<Self, QueryError> {
         let LoadRequest { text, table, columns: named, decoder, max_rejects, label } = request;
         let mut loading = session.begin_load(text)?;
         let whole = label.is_some();
@@ -184,17 +184,17 @@ impl Load {
     }
 
     /// Number of columns that rows have, if they do not say it themselves.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.width
     }
 
     /// Waits for the client's next message, unless the load must end before.
-    pub(crate) async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T, QueryError> {
+    pub async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T, QueryError> {
         self.loading.client(next).await
     }
 
     /// Takes bytes; waits while too many rows are on their way.
-    pub(crate) async fn push(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
+    pub async fn push(&mut self, bytes: &[u8]) -> Result<(), QueryError> {
         if self.known.is_some() {
             return Ok(());
         }
@@ -208,7 +208,7 @@ impl Load {
     }
 
     /// Writes the remaining rows and waits until all are as durable as the table wants it.
-    pub(crate) async fn finish(mut self) -> Result<Loaded, QueryError> {
+    pub async fn finish(mut self) -> Result<Loaded, QueryError> {
         if let Some(done) = self.known {
             self.loading.finish();
             return Ok(Loaded { done, rejects: Vec::new() });
@@ -265,7 +265,7 @@ impl Load {
 }
 
 /// Turns a library's panic into an error: checks before it may let a case pass that it did not expect.
-pub(super) fn caught<T>(decode: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
+pub fn caught<T>(decode: impl FnOnce() -> Result<T, QueryError>) -> Result<T, QueryError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| {
         let message = "the body cannot be decoded: it is damaged, or of another format";
         Err(QueryError::new(ErrorKind::Data, message)

@@ -21,6 +21,6 @@ mod texts;
 #[cfg(test)]
 mod fuzz;
 
-pub(crate) use dialect::Dialect;
-pub(crate) use load::{Decode, Load, LoadRequest, RowFormat, Target};
-pub(crate) use rejects::{Reject, Rejects};
+pub use dialect::Dialect;
+pub use load::{Decode, Load, LoadRequest, RowFormat, Target};
+pub use rejects::{Reject, Rejects};

@@ -21,7 +21,7 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Decodes lines as they come.
 #[derive(Default)]
-pub(super) struct NdJson {
+pub struct NdJson {
     rest: Vec<u8>,
     /// Lines before `rest`.
     lines: u64,

@@ -32,7 +32,7 @@ const MAX_COLUMNS: usize = 10_000;
 
 /// The metadata of a file with only readable pages. Texts and bytes are read as views: values of a dictionary
 /// would each be copied otherwise, a megabyte a row.
-pub(super) fn checked_metadata(file: &Bytes) -> Result<ArrowReaderMetadata, QueryError> {
+pub fn checked_metadata(file: &Bytes) -> Result<ArrowReaderMetadata, QueryError> {
     let footer = footer_of(file).ok_or_else(|| unreadable("it does not end as Parquet files do"))?;
     check_footer(footer).map_err(unreadable)?;
     let metadata = Arc::new(ParquetMetaDataReader::decode_metadata(footer).map_err(unreadable)?);

@@ -11,10 +11,10 @@ use super::parquet_check::checked_metadata;
 use super::rejects::Rejects;
 
 /// Most rows that are decoded at a time: a few bytes can stand for any number of rows.
-pub(super) const BATCH_ROWS: usize = 1024;
+pub const BATCH_ROWS: usize = 1024;
 
 /// A Parquet file. Its directory is at its end, so that all of it must be there first.
-pub(crate) struct ParquetFile {
+pub struct ParquetFile {
     bytes: Vec<u8>,
     limit_bytes: usize,
     /// Once all of it is there.
@@ -22,7 +22,7 @@ pub(crate) struct ParquetFile {
 }
 
 impl ParquetFile {
-    pub(crate) fn new(limit_bytes: usize) -> Self {
+    pub fn new(limit_bytes: usize) -> Self {
         Self { bytes: Vec::new(), limit_bytes, reader: None }
     }
 
@@ -45,7 +45,7 @@ fn open(bytes: Bytes) -> Result<ParquetRecordBatchReader, QueryError> {
 }
 
 /// The error for a file that cannot be read.
-pub(super) fn unreadable(reason: impl std::fmt::Display) -> QueryError {
+pub fn unreadable(reason: impl std::fmt::Display) -> QueryError {
     QueryError::new(ErrorKind::Data, format!("the body is not a readable Parquet file: {reason}"))
 }
 

@@ -10,7 +10,7 @@ use arrow::datatypes::{ByteViewType, DataType};
 const REFERENCE_BYTES: u64 = 16;
 
 /// Bytes of all values.
-pub(super) fn plain_bytes(array: &dyn Array) -> u64 {
+pub fn plain_bytes(array: &dyn Array) -> u64 {
     Sizes::of(array).between(0, array.len())
 }
 

@@ -10,7 +10,7 @@ const VALUE_CHARS: usize = 80;
 
 /// A row that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Reject {
+pub struct Reject {
     /// Where it begins, counted from 1.
     pub line: u64,
     /// The column with the error, if it is in one.
@@ -22,17 +22,17 @@ pub(crate) struct Reject {
 
 /// Rows that were left out, and how many may be.
 #[derive(Debug)]
-pub(crate) struct Rejects {
+pub struct Rejects {
     most: u64,
     /// Whether all rows are written or none.
     whole: bool,
-    pub(crate) count: u64,
-    pub(crate) shown: Vec<Reject>,
+    pub count: u64,
+    pub shown: Vec<Reject>,
 }
 
 impl Rejects {
     /// So many rows may be left out of a load that is done as a `whole`, or not.
-    pub(crate) fn at_most(most: u64, whole: bool) -> Self {
+    pub fn at_most(most: u64, whole: bool) -> Self {
         Self { most, whole, count: 0, shown: Vec::new() }
     }
 
@@ -66,7 +66,7 @@ impl Rejects {
 }
 
 /// A value as it is shown, not all of it if it is long.
-pub(super) fn shorten(value: &str) -> String {
+pub fn shorten(value: &str) -> String {
     match value.char_indices().nth(VALUE_CHARS) {
         Some((end, _)) => format!("{}…", value.get(..end).unwrap_or_default()),
         None => value.to_owned(),

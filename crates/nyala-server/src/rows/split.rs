@@ -14,14 +14,14 @@ const MAX_RECORD_BYTES: usize = 64 << 20;
 const MAX_FIELDS: usize = 1 << 16;
 
 /// A field: its bytes, or none for no value.
-pub(super) type Field<'a> = Option<Cow<'a, [u8]>>;
+pub type Field<'a> = Option<Cow<'a, [u8]>>;
 
 /// Takes a record: the line it begins on, and its fields.
-pub(super) type TakeRecord<'a> = dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError> + 'a;
+pub type TakeRecord<'a> = dyn FnMut(u64, Vec<Field<'_>>) -> Result<(), QueryError> + 'a;
 
 /// Cuts bytes, as they come, into whole records.
 #[derive(Debug)]
-pub(super) struct Splitter {
+pub struct Splitter {
     dialect: Dialect,
     /// The beginning of an incomplete record.
     rest: Vec<u8>,
@@ -44,12 +44,12 @@ struct Seen {
 }
 
 impl Splitter {
-    pub(super) fn new(dialect: Dialect) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         Self { dialect, rest: Vec::new(), seen: Seen::default(), line: 1, ended: false }
     }
 
     /// Gives each record that is whole, with the line it begins on.
-    pub(super) fn push(&mut self, bytes: &[u8], each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
+    pub fn push(&mut self, bytes: &[u8], each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let mut gathered = std::mem::take(&mut self.rest);
         gathered.extend_from_slice(bytes);
         let mut left = gathered.as_slice();
@@ -71,7 +71,7 @@ impl Splitter {
     }
 
     /// Gives the last record, which needs no line break.
-    pub(super) fn finish(&mut self, each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
+    pub fn finish(&mut self, each: &mut TakeRecord<'_>) -> Result<(), QueryError> {
         let rest = std::mem::take(&mut self.rest);
         if rest.is_empty() {
             return Ok(());

@@ -16,7 +16,7 @@ use super::split::{Field, Splitter};
 const BATCH_ROWS: usize = 16_384;
 
 /// Decodes CSV and the text format of COPY.
-pub(super) struct Texts {
+pub struct Texts {
     splitter: Splitter,
     gathered: Gathered,
 }

@@ -23,7 +23,7 @@ const OUT_OF_RANGE: [&str; 3] = ["Can't cast value ", " is out of range ", "Over
 /// How Arrow says that a decimal has no room for a number.
 const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
 
-pub(super) fn from_datafusion(error: &DataFusionError) -> QueryError {
+pub fn from_datafusion(error: &DataFusionError) -> QueryError {
     match error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
         DataFusionError::Shared(inner) => from_datafusion(inner),
@@ -88,7 +88,7 @@ fn find_known(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option
     None
 }
 
-pub(super) fn from_arrow(error: &ArrowError) -> QueryError {
+pub fn from_arrow(error: &ArrowError) -> QueryError {
     match error {
         ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
         ArrowError::IoError(_, inner) => from_io(inner),

@@ -31,7 +31,7 @@ const SIGN: u64 = 1 << 63;
 /// A kind of values with one spelling. The numbers are part of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Family {
+pub enum Family {
     Bytes = 1,
     Integer = 2,
     Unsigned = 3,
@@ -42,7 +42,7 @@ pub(super) enum Family {
 
 impl Family {
     /// The family of a type, or an error that says which types there are.
-    pub(super) fn of(function: &str, data_type: &DataType) -> Result<Self> {
+    pub fn of(function: &str, data_type: &DataType) -> Result<Self> {
         Ok(match data_type {
             DataType::Dictionary(_, values) => return Self::of(function, values),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Bytes,
@@ -68,7 +68,7 @@ fn refuse(function: &str, data_type: &DataType) -> DataFusionError {
 }
 
 /// The bytes of every value of a column.
-pub(super) fn spell(family: Family, column: &ArrayRef) -> Result<BinaryViewArray> {
+pub fn spell(family: Family, column: &ArrayRef) -> Result<BinaryViewArray> {
     if let DataType::Dictionary(_, values) = column.data_type() {
         return spell(family, &cast(column, values)?);
     }
@@ -100,7 +100,7 @@ pub(super) fn spell(family: Family, column: &ArrayRef) -> Result<BinaryViewArray
 }
 
 /// The values that bytes stand for, as a column of the given type of that family.
-pub(super) fn read<'a>(
+pub fn read<'a>(
     family: Family,
     data_type: &DataType,
     values: impl Iterator<Item = &'a [u8]>,

@@ -46,7 +46,7 @@ enum Verb {
 }
 
 /// The part after `ALTER CUBE name`: actions with commas between them. ADD and DROP hold until the next verb.
-pub(super) fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
+pub fn parse_actions(parser: &mut DFParser<'_>) -> Result<Vec<AlterAction>> {
     let mut actions = Vec::new();
     let mut verb = None;
     loop {

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 /// It reads `((SELECT …) a JOIN …)` as a bracketed query, fails, and reads it again as a join: the contents of a run of
 /// brackets with a query in it are read as often as the run is long, and runs within each other multiply.
 #[derive(Default)]
-pub(super) struct Attempts {
+pub struct Attempts {
     readings: usize,
     /// For each open bracket, how often its contents are read.
     times: Vec<usize>,
@@ -18,12 +18,12 @@ pub(super) struct Attempts {
 
 impl Attempts {
     /// Tokens that are read at most, each as often as it is.
-    pub(super) fn readings(&self) -> usize {
+    pub fn readings(&self) -> usize {
         self.readings
     }
 
     /// Takes the next token, which is no white space.
-    pub(super) fn count(&mut self, token: &Token) {
+    pub fn count(&mut self, token: &Token) {
         let around = self.times.last().copied().unwrap_or(1);
         self.readings = self.readings.saturating_add(around);
         match token {

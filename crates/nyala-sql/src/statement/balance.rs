@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, Statement, Vi
 
 /// Rebuilds every chain of one logical operator in `statement`. The order of the terms stays, and
 /// with it the result: AND and OR are associative, in three-valued logic too.
-pub(super) fn balance_chains(statement: &mut Statement) {
+pub fn balance_chains(statement: &mut Statement) {
     let _ = statement.visit(&mut Balance);
 }
 

@@ -29,7 +29,7 @@ struct Replaced {
 }
 
 /// Takes it out of the statement.
-pub(super) fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
+pub fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
     let conflict = match insert.on.take() {
         None => return Ok((IfExists::Replace, None)),
         Some(OnInsert::OnConflict(conflict)) => conflict,

@@ -33,7 +33,7 @@ pub struct CopyInto {
 }
 
 /// A `COPY … FROM` statement, or nothing if it is none.
-pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> {
+pub fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> {
     let mut is_from = false;
     // Looks ahead only: failing brings the parser back to where it was.
     let ahead = parser.parser.maybe_parse(|parser| {
@@ -81,7 +81,7 @@ pub(super) fn parse_copy(parser: &mut DFParser<'_>) -> Result<Option<CopyInto>> 
 }
 
 /// Whether a statement is a `COPY … TO STDOUT`.
-pub(super) fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
+pub fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
     let mut words =
         tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_)));
     let is =
@@ -102,7 +102,7 @@ pub(super) fn is_copy_to_client(tokens: &[TokenWithSpan]) -> bool {
 }
 
 /// Such a statement, for a door that can send rows in the format asked for.
-pub(super) fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+pub fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     let mut parser =
         Parser::new(dialect).with_recursion_limit(RECURSION_LIMIT).with_tokens_with_locations(tokens);
     let copy = parser.parse_statement().map_err(from_parser)?;

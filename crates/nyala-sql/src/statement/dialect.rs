@@ -21,20 +21,20 @@ const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 /// It counts the operands that the parser begins to read, and ends the parser when there are too many: each attempt goes by way
 /// of an operand, except for those that `limits` bounds.
 #[derive(Debug)]
-pub(super) struct Postgres {
+pub struct Postgres {
     operands_left: Cell<usize>,
     is_exhausted: Cell<bool>,
 }
 
 impl Postgres {
     /// For one text of so many tokens.
-    pub(super) fn for_tokens(count: usize) -> Self {
+    pub fn for_tokens(count: usize) -> Self {
         let operands_left = Cell::new(count.saturating_mul(2).saturating_add(SPARE_OPERANDS));
         Self { operands_left, is_exhausted: Cell::new(false) }
     }
 
     /// Whether the parser was ended because it had read too many operands.
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.is_exhausted.get()
     }
 }

@@ -35,7 +35,7 @@ const MAX_WINDOWS: usize = 250;
 const MAX_SUBQUERIES: usize = 16;
 
 /// Refuses a statement that would be planned into more than the budget.
-pub(super) fn check_expansion(statement: &DfStatement, budget: PlanBudget) -> Result<()> {
+pub fn check_expansion(statement: &DfStatement, budget: PlanBudget) -> Result<()> {
     let statement = match statement {
         DfStatement::Statement(statement) => statement,
         DfStatement::Explain(explain) => return check_expansion(&explain.statement, budget),

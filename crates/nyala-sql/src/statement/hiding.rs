@@ -11,7 +11,7 @@ use nyala_model::QualifiedName;
 use super::versions::{PLAIN, folded, is};
 
 /// Takes the next table that is walked over from [`PLAIN`], if it is told to.
-pub(super) struct Hiding<'a> {
+pub struct Hiding<'a> {
     /// For each table that is still to come: the live table that it is, if it is to be taken from there.
     hidden: std::vec::IntoIter<Option<QualifiedName>>,
     /// Tables written with a schema, as the statement names them, and their present names.
@@ -21,7 +21,7 @@ pub(super) struct Hiding<'a> {
 }
 
 impl<'a> Hiding<'a> {
-    pub(super) fn new(hidden: Vec<Option<QualifiedName>>, row_version: &'a str) -> Self {
+    pub fn new(hidden: Vec<Option<QualifiedName>>, row_version: &'a str) -> Self {
         Self { hidden: hidden.into_iter(), renamed: Vec::new(), row_version }
     }
 
@@ -83,7 +83,7 @@ impl VisitorMut for Hiding<'_> {
 }
 
 /// The name of a live table in [`PLAIN`].
-pub(super) fn plain(table: &QualifiedName) -> ObjectName {
+pub fn plain(table: &QualifiedName) -> ObjectName {
     let parts = [PLAIN, table.schema.as_str(), table.name.as_str()];
     ObjectName::from(Vec::from(parts.map(|part| Ident::with_quote('"', part))))
 }

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// Joins the tables of FROM to the target.
-pub(super) fn join_from(update: &mut Update) {
+pub fn join_from(update: &mut Update) {
     let Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) = update.from.take()
     else {
         return;
@@ -33,7 +33,7 @@ fn alone(table: TableWithJoins) -> TableFactor {
 
 /// Puts an UPDATE in the place of a DELETE with other tables or with an alias for its table; whether it did. Other
 /// unusual clauses of a DELETE stay, for the planner to refuse.
-pub(super) fn take_delete(statement: &mut SqlStatement) -> bool {
+pub fn take_delete(statement: &mut SqlStatement) -> bool {
     let SqlStatement::Delete(delete) = statement else { return false };
     let usual = delete.tables.is_empty()
         && delete.order_by.is_empty()

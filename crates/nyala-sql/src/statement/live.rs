@@ -48,11 +48,7 @@ pub enum LiveStatement {
 }
 
 /// A statement about disk stores, or nothing when the words are others.
-pub(super) fn parse_live(
-    parser: &mut DFParser<'_>,
-    first: &str,
-    second: &str,
-) -> Result<Option<LiveStatement>> {
+pub fn parse_live(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<LiveStatement>> {
     let third = peek_word(parser, 2).unwrap_or_default();
     let statement = match (first, second, third.as_str()) {
         ("CREATE", "DISK", "STORE") => {

@@ -17,7 +17,7 @@ pub struct StatementOption {
 }
 
 /// `(name = value, …)`; values are strings, numbers or words.
-pub(super) fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<StatementOption>> {
+pub fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<StatementOption>> {
     parser.parser.expect_token(&Token::LParen).map_err(from_parser)?;
     let mut options = Vec::new();
     loop {
@@ -40,7 +40,7 @@ pub(super) fn parse_options(parser: &mut DFParser<'_>) -> Result<Vec<StatementOp
 }
 
 /// `(name = 'value', …)`
-pub(super) fn show_options(options: &[StatementOption]) -> String {
+pub fn show_options(options: &[StatementOption]) -> String {
     let shown = options.iter().map(|StatementOption { name, value }| {
         let name = Ident::new(name);
         format!("{name} = '{}'", value.replace('\'', "''"))

@@ -23,7 +23,7 @@ use super::spelling::respell;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
-pub(super) const RECURSION_LIMIT: usize = 300;
+pub const RECURSION_LIMIT: usize = 300;
 
 /// Splits `sql` into statements. An empty text has none.
 pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
@@ -250,24 +250,24 @@ fn parse_for_name(parser: &mut DFParser<'_>) -> Result<Option<ObjectName>> {
     named.map(|_| parse_name(parser)).transpose()
 }
 
-pub(super) fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
+pub fn parse_name(parser: &mut DFParser<'_>) -> Result<ObjectName> {
     parser.parser.parse_object_name(false).map_err(from_parser)
 }
 
-pub(super) fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
+pub fn peek_word(parser: &DFParser<'_>, n: usize) -> Option<String> {
     match parser.parser.peek_nth_token(n).token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_uppercase()),
         _ => None,
     }
 }
 
-pub(super) fn skip(parser: &mut DFParser<'_>, n: usize) {
+pub fn skip(parser: &mut DFParser<'_>, n: usize) {
     for _ in 0..n {
         parser.parser.next_token();
     }
 }
 
-pub(super) fn expect_word(parser: &mut DFParser<'_>, word: &str) -> Result<()> {
+pub fn expect_word(parser: &mut DFParser<'_>, word: &str) -> Result<()> {
     if peek_word(parser, 0).as_deref() != Some(word) {
         return Err(expected(parser, &format!("`{word}`")));
     }
@@ -282,7 +282,7 @@ fn expect_end(parser: &mut DFParser<'_>) -> Result<()> {
     }
 }
 
-pub(super) fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
+pub fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     let found = parser.parser.peek_token();
     let place = found.span.start;
     let place = if place.line == 0 {
@@ -293,7 +293,7 @@ pub(super) fn expected(parser: &DFParser<'_>, what: &str) -> QueryError {
     QueryError::new(ErrorKind::Syntax, format!("expected {what}, found `{found}`{place}"))
 }
 
-pub(super) fn from_parser(error: ParserError) -> QueryError {
+pub fn from_parser(error: ParserError) -> QueryError {
     DataFusionError::from(error).into()
 }
 

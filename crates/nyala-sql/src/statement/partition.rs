@@ -11,7 +11,7 @@ use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The clause, if it stands next.
-pub(super) fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<PartitionClause>> {
+pub fn parse_partition(parser: &mut DFParser<'_>) -> Result<Option<PartitionClause>> {
     if !parser.parser.parse_keywords(&[Keyword::PARTITION, Keyword::BY]) {
         return Ok(None);
     }

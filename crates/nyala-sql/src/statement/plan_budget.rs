@@ -14,7 +14,7 @@ pub struct PlanBudget {
 }
 
 /// Expressions are counted in tenths: a constant is one, since nothing is resolved or rewritten in it.
-pub(super) const PARTS: usize = 10;
+pub const PARTS: usize = 10;
 
 /// Tenths of an expression that is a constant, or is not.
 pub fn parts(is_constant: bool) -> usize {
@@ -75,13 +75,13 @@ impl PlanBudget {
 }
 
 /// Sums end at the largest number.
-pub(super) fn counted(number: usize) -> String {
+pub fn counted(number: usize) -> String {
     match number {
         usize::MAX => "endlessly many".to_owned(),
         number => number.to_string(),
     }
 }
 
-pub(super) fn exceeded(message: String) -> QueryError {
+pub fn exceeded(message: String) -> QueryError {
     QueryError::new(ErrorKind::LimitExceeded, message)
 }

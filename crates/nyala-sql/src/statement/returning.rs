@@ -11,13 +11,13 @@ use super::dialect::Postgres;
 use crate::error::{QueryError, Result};
 
 /// RETURNING of an UPDATE.
-pub(super) fn of_update(update: &mut Update) -> Result<Option<Box<Query>>> {
+pub fn of_update(update: &mut Update) -> Result<Option<Box<Query>>> {
     let Some(items) = update.returning.take() else { return Ok(None) };
     select(items, |table| *table = update.table.clone()).map(Some)
 }
 
 /// RETURNING of a DELETE.
-pub(super) fn of_delete(delete: &mut Delete) -> Result<Option<Box<Query>>> {
+pub fn of_delete(delete: &mut Delete) -> Result<Option<Box<Query>>> {
     let Some(items) = delete.returning.take() else { return Ok(None) };
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
     match tables.first() {
@@ -27,7 +27,7 @@ pub(super) fn of_delete(delete: &mut Delete) -> Result<Option<Box<Query>>> {
 }
 
 /// RETURNING of an INSERT.
-pub(super) fn of_insert(insert: &mut Insert) -> Result<Option<Box<Query>>> {
+pub fn of_insert(insert: &mut Insert) -> Result<Option<Box<Query>>> {
     let Some(items) = insert.returning.take() else { return Ok(None) };
     let TableObject::TableName(target) = &insert.table else { return Ok(None) };
     select(items, |table| rename(&mut table.relation, target)).map(Some)

@@ -98,11 +98,7 @@ impl fmt::Debug for RoleOptions {
 }
 
 /// One of these statements, or nothing (and nothing consumed) when the words are others.
-pub(super) fn parse_roles(
-    parser: &mut DFParser<'_>,
-    first: &str,
-    second: &str,
-) -> Result<Option<RoleStatement>> {
+pub fn parse_roles(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<RoleStatement>> {
     let words = match (first, second) {
         ("CREATE" | "ALTER" | "DROP", "USER" | "ROLE") | ("SHOW", "ROLES" | "USERS" | "GRANTS") => 2,
         ("GRANT" | "REVOKE", _) => 1,

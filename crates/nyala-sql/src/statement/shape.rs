@@ -7,13 +7,13 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// The nesting of the text read so far.
-pub(super) struct Shape {
-    pub(super) levels: Vec<Level>,
-    pub(super) brackets: usize,
+pub struct Shape {
+    pub levels: Vec<Level>,
+    pub brackets: usize,
     /// Set operations of the whole statement.
-    pub(super) set_operations: usize,
+    pub set_operations: usize,
     /// Set operations that are planned as joins.
-    pub(super) differences: usize,
+    pub differences: usize,
     before: Before,
 }
 
@@ -87,7 +87,7 @@ impl Before {
 
 impl Shape {
     /// Takes the next token, which is no white space.
-    pub(super) fn count(&mut self, token: &Token) {
+    pub fn count(&mut self, token: &Token) {
         let before = self.before;
         self.before = before.then(token);
         match token {
@@ -157,15 +157,15 @@ impl Shape {
 
 /// Counts since the last opening bracket, or since CASE.
 #[derive(Default)]
-pub(super) struct Level {
+pub struct Level {
     /// Ends with END.
     is_case: bool,
     /// AND and OR since the last comma or clause.
-    pub(super) logical: usize,
+    pub logical: usize,
     /// Other binary operators since the last AND, OR, comma or clause.
-    pub(super) operators: usize,
+    pub operators: usize,
     /// NOT, unary signs and other prefixes in a row: they nest without brackets.
-    pub(super) prefixes: usize,
+    pub prefixes: usize,
     /// BETWEEN before its AND.
     between: usize,
     /// Depth of the deepest bracket in the current expression.
@@ -176,7 +176,7 @@ pub(super) struct Level {
 
 impl Level {
     /// How deep trees on this level are at most.
-    pub(super) fn depth(&self) -> usize {
+    pub fn depth(&self) -> usize {
         self.ended.max(self.current_depth())
     }
 

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
-pub(super) fn respell(tokens: &mut Vec<TokenWithSpan>) {
+pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<(usize, String)> = tokens
         .iter()
         .enumerate()

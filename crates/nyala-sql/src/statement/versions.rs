@@ -51,19 +51,19 @@ pub fn folded(ident: &Ident) -> String {
 }
 
 /// Whether an identifier is this name, which is in lower case.
-pub(super) fn is(ident: &Ident, name: &str) -> bool {
+pub fn is(ident: &Ident, name: &str) -> bool {
     match ident.quote_style {
         Some(_) => ident.value == name,
         None => ident.value.eq_ignore_ascii_case(name),
     }
 }
 
-pub(super) fn last(name: &ObjectName) -> Option<&Ident> {
+pub fn last(name: &ObjectName) -> Option<&Ident> {
     name.0.last()?.as_ident()
 }
 
 /// The tables of a statement, in the order in which they are walked over.
-pub(super) struct Versions<'a> {
+pub struct Versions<'a> {
     live: LiveNames<'a>,
     /// Whether any table shows versions.
     any: bool,
@@ -73,7 +73,7 @@ pub(super) struct Versions<'a> {
 
 impl<'a> Versions<'a> {
     /// Looks through a statement. If it `writes`, its first table is the one that it writes to.
-    pub(super) fn of(tree: &impl Visit, writes: bool, live: LiveNames<'a>) -> Self {
+    pub fn of(tree: &impl Visit, writes: bool, live: LiveNames<'a>) -> Self {
         let mut names = Names { live, scopes: Vec::new(), open: Vec::new(), tables: Vec::new() };
         names.enter(Scope::default());
         let _ = tree.visit(&mut names);
@@ -85,7 +85,7 @@ impl<'a> Versions<'a> {
 
     /// Takes tables from [`PLAIN`] where others have versions; whether there are such. Since it was looked through, the
     /// statement may have lost its last part, but no other.
-    pub(super) fn hide(self, tree: &mut impl VisitMut) -> bool {
+    pub fn hide(self, tree: &mut impl VisitMut) -> bool {
         if self.any {
             let _ = tree.visit(&mut Hiding::new(self.hidden, self.live.row_version));
         }
@@ -94,7 +94,7 @@ impl<'a> Versions<'a> {
 }
 
 /// Both for an INSERT: its table has versions if they are among the columns that it names.
-pub(super) fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
+pub fn of_insert(insert: &mut Insert, live: LiveNames<'_>) -> bool {
     let named =
         insert.columns.iter().any(|column| last(column).is_some_and(|column| is(column, live.row_version)));
     // A list of values is not searched: it may be long, and names no columns.

@@ -81,7 +81,7 @@ impl Writing {
 
 /// Names the columns that are set as they are found, which DataFusion's planner does not, and refuses to set one twice,
 /// of which it would take the last.
-pub(super) fn fold_targets(assignments: &mut [Assignment]) -> Result<()> {
+pub fn fold_targets(assignments: &mut [Assignment]) -> Result<()> {
     let mut seen = HashSet::new();
     for assignment in assignments {
         let AssignmentTarget::ColumnName(name) = &mut assignment.target else { continue };

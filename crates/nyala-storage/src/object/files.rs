@@ -22,13 +22,13 @@ use crate::StorageError;
 /// The local file system as far as [`LocationRules`] allow. It opens a file by the path that the check
 /// resolved, so that later changes of the links have no effect.
 #[derive(Debug)]
-pub(super) struct GuardedFiles {
+pub struct GuardedFiles {
     files: LocalFileSystem,
     rules: Arc<LocationRules>,
 }
 
 impl GuardedFiles {
-    pub(super) fn new(rules: Arc<LocationRules>) -> Self {
+    pub fn new(rules: Arc<LocationRules>) -> Self {
         Self { files: LocalFileSystem::new(), rules }
     }
 

@@ -11,7 +11,7 @@ use super::{AllowedLocation, Location, LocationRules};
 use crate::StorageError;
 
 /// Opens the store that holds `location`. Nothing is read yet.
-pub(super) fn open(
+pub fn open(
     location: &AllowedLocation,
     rules: Arc<LocationRules>,
     config: &StorageConfig,

@@ -68,7 +68,7 @@ impl Folder {
 
 /// The use of a path, which decides about folders of disk stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub enum Wish {
     /// To read rows.
     Table,
     /// To hold a disk store: it may lie in the folders of disk stores.
@@ -159,7 +159,7 @@ impl OwnPaths {
 }
 
 /// Whether a path, as spelled, is the operating system's.
-pub(super) fn is_of_system(path: &Path) -> bool {
+pub fn is_of_system(path: &Path) -> bool {
     SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder)) && !path.starts_with(MEMORY_FOLDER)
 }
 

@@ -68,42 +68,42 @@ impl Label {
 
 /// A label in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FrameLabel<'a> {
+pub struct FrameLabel<'a> {
     name: &'a str,
     rows: u64,
     rejected: u64,
 }
 
 impl<'a> FrameLabel<'a> {
-    pub(crate) fn read(input: &mut In<'a>) -> Option<Self> {
+    pub fn read(input: &mut In<'a>) -> Option<Self> {
         let name = std::str::from_utf8(input.blob()?).ok()?;
         Some(Self { name, rows: input.var()?, rejected: input.var()? })
     }
 
-    pub(crate) fn name(&self) -> Arc<str> {
+    pub fn name(&self) -> Arc<str> {
         self.name.into()
     }
 
-    pub(crate) fn done(&self, lsn: u64) -> Labelled {
+    pub fn done(&self, lsn: u64) -> Labelled {
         Labelled { lsn, rows: self.rows, rejected: self.rejected }
     }
 }
 
 /// The labels that a table knows, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Labels {
+pub struct Labels {
     by_name: HashMap<Arc<str>, Labelled>,
     order: VecDeque<Arc<str>>,
 }
 
 impl Labels {
-    pub(crate) fn get(&self, name: &str) -> Option<Labelled> {
+    pub fn get(&self, name: &str) -> Option<Labelled> {
         self.by_name.get(name).copied()
     }
 
     /// Adds the newest label. A label may come twice in a log, if its first load was forgotten before the second was
     /// written: no label is forgotten while a log is read.
-    pub(crate) fn add(&mut self, name: Arc<str>, done: Labelled) {
+    pub fn add(&mut self, name: Arc<str>, done: Labelled) {
         if self.by_name.insert(name.clone(), done).is_some() {
             self.order.retain(|known| *known != name);
         }
@@ -111,7 +111,7 @@ impl Labels {
     }
 
     /// Forgets the oldest beyond a number.
-    pub(crate) fn keep_newest(&mut self, most: usize) {
+    pub fn keep_newest(&mut self, most: usize) {
         while self.order.len() > most {
             if let Some(oldest) = self.order.pop_front() {
                 self.by_name.remove(&oldest);
@@ -119,15 +119,15 @@ impl Labels {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Labelled)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Labelled)> {
         self.order.iter().map(|name| (name, self.get(name).unwrap_or_default()))
     }
 
-    pub(crate) fn write(&self, out: &mut Out) {
+    pub fn write(&self, out: &mut Out) {
         out.var(self.order.len() as u64);
         for (name, done) in self.iter() {
             out.text(name);
@@ -135,7 +135,7 @@ impl Labels {
         }
     }
 
-    pub(crate) fn read(input: &mut In<'_>) -> Option<Self> {
+    pub fn read(input: &mut In<'_>) -> Option<Self> {
         let mut labels = Self::default();
         for _ in 0..input.count()? {
             let name = input.text()?;

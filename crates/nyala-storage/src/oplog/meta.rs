@@ -49,20 +49,20 @@ impl TableSpec {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Column {
-    pub(crate) id: u32,
-    pub(crate) field: Arc<Field>,
+pub struct Column {
+    pub id: u32,
+    pub field: Arc<Field>,
 }
 
 /// The columns of a table between two changes of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SchemaVersion {
-    pub(crate) number: u32,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) schema: SchemaRef,
+pub struct SchemaVersion {
+    pub number: u32,
+    pub columns: Vec<Column>,
+    pub schema: SchemaRef,
     /// Positions of the key columns.
-    pub(crate) key: Vec<usize>,
-    pub(crate) key_schema: SchemaRef,
+    pub key: Vec<usize>,
+    pub key_schema: SchemaRef,
 }
 
 impl SchemaVersion {
@@ -75,20 +75,20 @@ impl SchemaVersion {
         Some(Self { number, columns, schema, key, key_schema })
     }
 
-    pub(crate) fn types(&self) -> Vec<&DataType> {
+    pub fn types(&self) -> Vec<&DataType> {
         self.columns.iter().map(|column| column.field.data_type()).collect()
     }
 
-    pub(crate) fn key_types(&self) -> Vec<&DataType> {
+    pub fn key_types(&self) -> Vec<&DataType> {
         self.key_schema.fields().iter().map(|field| field.data_type()).collect()
     }
 
     /// Position of the column with this id.
-    pub(crate) fn position(&self, id: u32) -> Option<usize> {
+    pub fn position(&self, id: u32) -> Option<usize> {
         self.columns.iter().position(|column| column.id == id)
     }
 
-    pub(crate) fn write(&self, out: &mut Out) -> Result<()> {
+    pub fn write(&self, out: &mut Out) -> Result<()> {
         out.var(self.columns.len() as u64);
         for column in &self.columns {
             out.var(column.id.into());
@@ -99,7 +99,7 @@ impl SchemaVersion {
         Ok(())
     }
 
-    pub(crate) fn read(input: &mut In<'_>, number: u32, key_ids: &[u32]) -> Option<Self> {
+    pub fn read(input: &mut In<'_>, number: u32, key_ids: &[u32]) -> Option<Self> {
         let mut columns = Vec::new();
         for _ in 0..input.count()? {
             let id = input.small()?;
@@ -115,22 +115,22 @@ impl SchemaVersion {
 
 /// A table. Immutable: a change makes another.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TableMeta {
-    pub(crate) id: u32,
-    pub(crate) name: String,
-    pub(crate) buckets: u32,
-    pub(crate) durability: Durability,
-    pub(crate) ttl_ms: Option<u64>,
-    pub(crate) key: Vec<u32>,
+pub struct TableMeta {
+    pub id: u32,
+    pub name: String,
+    pub buckets: u32,
+    pub durability: Durability,
+    pub ttl_ms: Option<u64>,
+    pub key: Vec<u32>,
     /// LSN of the last truncation; 0 for none.
-    pub(crate) truncated: u64,
-    pub(crate) next_column: u32,
-    pub(crate) versions: Vec<Arc<SchemaVersion>>,
+    pub truncated: u64,
+    pub next_column: u32,
+    pub versions: Vec<Arc<SchemaVersion>>,
 }
 
 impl TableMeta {
     /// Checks a table that is to be made.
-    pub(crate) fn new(id: u32, spec: &TableSpec) -> Result<Self> {
+    pub fn new(id: u32, spec: &TableSpec) -> Result<Self> {
         if spec.name.is_empty() || !(1..=4096).contains(&spec.buckets) {
             return Err(OplogError::invalid("a table needs a name and 1 to 4,096 buckets"));
         }
@@ -186,14 +186,14 @@ impl TableMeta {
             .ok_or_else(|| OplogError::invalid("the columns of the primary key cannot be dropped"))
     }
 
-    pub(crate) fn current(&self) -> Result<&Arc<SchemaVersion>> {
+    pub fn current(&self) -> Result<&Arc<SchemaVersion>> {
         self.versions
             .last()
             .ok_or_else(|| OplogError::invalid(format!("table `{}` has no columns", self.name)))
     }
 
     /// The schema version after `change`.
-    pub(crate) fn altered(&self, change: &Alteration) -> Result<SchemaVersion> {
+    pub fn altered(&self, change: &Alteration) -> Result<SchemaVersion> {
         let mut columns = self.current()?.columns.clone();
         let find = |name: &str| {
             let at = columns.iter().position(|column| column.field.name() == name);
@@ -219,7 +219,7 @@ impl TableMeta {
     }
 
     /// This table with a further schema version.
-    pub(crate) fn with_version(&self, version: SchemaVersion) -> Self {
+    pub fn with_version(&self, version: SchemaVersion) -> Self {
         let mut meta = self.clone();
         let used = version.columns.iter().map(|column| column.id + 1);
         meta.next_column = used.fold(meta.next_column, u32::max);
@@ -227,7 +227,7 @@ impl TableMeta {
         meta
     }
 
-    pub(crate) fn write(&self, out: &mut Out) -> Result<()> {
+    pub fn write(&self, out: &mut Out) -> Result<()> {
         out.var(self.id.into());
         out.text(&self.name);
         out.var(self.buckets.into());
@@ -241,7 +241,7 @@ impl TableMeta {
         self.versions.iter().try_for_each(|version| version.write(out))
     }
 
-    pub(crate) fn read(input: &mut In<'_>) -> Option<Self> {
+    pub fn read(input: &mut In<'_>) -> Option<Self> {
         let (id, name, buckets) = (input.small()?, input.text()?, input.small()?);
         let durability = *DURABILITIES.get(usize::from(input.u8()?))?;
         let ttl_ms = Some(input.var()?).filter(|ttl| *ttl > 0);

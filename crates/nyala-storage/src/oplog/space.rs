@@ -12,18 +12,18 @@ const MAPPED_BYTES: usize = 4 << 20;
 const BRIEFLY_MAPPED_BYTES: usize = 256 << 10;
 
 /// Zeroed memory, aligned for every type.
-pub(crate) enum Space {
+pub enum Space {
     Allocated(MutableBuffer),
     Mapped(MmapMut),
 }
 
 impl Space {
-    pub(crate) fn new(bytes: usize) -> Self {
+    pub fn new(bytes: usize) -> Self {
         Self::mapped_from(MAPPED_BYTES, bytes)
     }
 
     /// The same for short-lived memory.
-    pub(crate) fn brief(bytes: usize) -> Self {
+    pub fn brief(bytes: usize) -> Self {
         Self::mapped_from(BRIEFLY_MAPPED_BYTES, bytes)
     }
 
@@ -42,14 +42,14 @@ impl Space {
         }
     }
 
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
             Self::Allocated(buffer) => buffer.as_slice_mut(),
             Self::Mapped(mapped) => mapped,
         }
     }
 
-    pub(crate) fn as_slice(&self) -> &[u8] {
+    pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Allocated(buffer) => buffer.as_slice(),
             Self::Mapped(mapped) => mapped,
@@ -57,7 +57,7 @@ impl Space {
     }
 
     /// The first bytes of it.
-    pub(crate) fn into_buffer(self, bytes: usize) -> Buffer {
+    pub fn into_buffer(self, bytes: usize) -> Buffer {
         match self {
             Self::Allocated(mut buffer) => {
                 buffer.truncate(bytes);

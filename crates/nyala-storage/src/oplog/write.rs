@@ -78,21 +78,21 @@ const STATEMENT_ROWS: usize = 1 << 27;
 
 /// Rows, checked and hashed.
 #[derive(Debug)]
-pub(crate) struct HashedRows {
-    pub(crate) columns: Vec<ArrayRef>,
-    pub(crate) keys: Keys,
-    pub(crate) hashes: Vec<u64>,
+pub struct HashedRows {
+    pub columns: Vec<ArrayRef>,
+    pub keys: Keys,
+    pub hashes: Vec<u64>,
 }
 
 impl HashedRows {
-    pub(crate) fn new(columns: Vec<ArrayRef>, key: &[usize], seed: u64) -> Option<Self> {
+    pub fn new(columns: Vec<ArrayRef>, key: &[usize], seed: u64) -> Option<Self> {
         let key: Vec<ArrayRef> = key.iter().map(|at| columns.get(*at).cloned()).collect::<Option<_>>()?;
         let keys = Keys::of(&key)?;
         let hashes = keys.hashes(seed);
         Some(Self { columns, keys, hashes })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
@@ -115,17 +115,17 @@ impl HashedRows {
 
 /// A statement, ready to be applied.
 #[derive(Debug)]
-pub(crate) struct PreparedWrite {
-    pub(crate) schema: Arc<SchemaVersion>,
-    pub(crate) deletes: Option<HashedRows>,
-    pub(crate) upserts: Option<HashedRows>,
-    pub(crate) condition: Condition,
-    pub(crate) label: Option<Label>,
+pub struct PreparedWrite {
+    pub schema: Arc<SchemaVersion>,
+    pub deletes: Option<HashedRows>,
+    pub upserts: Option<HashedRows>,
+    pub condition: Condition,
+    pub label: Option<Label>,
 }
 
 impl PreparedWrite {
     /// Checks and hashes a statement.
-    pub(crate) fn new(meta: &TableMeta, write: Write, seed: u64) -> Result<Self> {
+    pub fn new(meta: &TableMeta, write: Write, seed: u64) -> Result<Self> {
         let schema = meta.current()?.clone();
         let misfit = |what: &str| misfit(&meta.name, what);
         let has_rows = |batch: &RecordBatch| batch.num_rows() > 0;
@@ -161,7 +161,7 @@ impl PreparedWrite {
 
     /// The same write, with columns of its own if the given ones keep much more memory than the rows need, as slices
     /// of large batches do. `payload` is the encoded write.
-    pub(crate) fn compact(self, payload: &[u8], meta: &TableMeta, seed: u64) -> Result<Self> {
+    pub fn compact(self, payload: &[u8], meta: &TableMeta, seed: u64) -> Result<Self> {
         let columns = self.upserts.iter().flat_map(|rows| &rows.columns);
         let kept: usize = columns.map(|column| column.get_buffer_memory_size()).sum();
         if kept <= 4 * payload.len() + 4096 {
@@ -173,17 +173,17 @@ impl PreparedWrite {
     }
 
     /// Whether it does nothing, not even remember a label.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.deletes.is_none() && self.upserts.is_none() && self.label.is_none()
     }
 
     /// Rows to insert or replace.
-    pub(crate) fn upserted(&self) -> usize {
+    pub fn upserted(&self) -> usize {
         self.upserts.as_ref().map_or(0, HashedRows::len)
     }
 
     /// The rows as a write frame has them.
-    pub(crate) fn encode(&self, out: &mut Out) -> Result<()> {
+    pub fn encode(&self, out: &mut Out) -> Result<()> {
         out.var(self.schema.number.into());
         for rows in [&self.deletes, &self.upserts] {
             let written = match rows {
@@ -196,7 +196,7 @@ impl PreparedWrite {
     }
 
     /// Reads a payload back; none if it makes no sense.
-    pub(crate) fn decode(payload: &[u8], meta: &TableMeta, seed: u64) -> Option<Self> {
+    pub fn decode(payload: &[u8], meta: &TableMeta, seed: u64) -> Option<Self> {
         let number = usize::try_from(In(payload).var()?).ok()?;
         let schema = meta.versions.get(number)?.clone();
         let write = decode_write(payload, |_| Some(&schema))?;
@@ -210,13 +210,13 @@ impl PreparedWrite {
 }
 
 /// The rows in a write frame.
-pub(crate) struct DecodedWrite {
-    pub(crate) deleted_keys: Vec<ArrayRef>,
-    pub(crate) columns: Vec<ArrayRef>,
+pub struct DecodedWrite {
+    pub deleted_keys: Vec<ArrayRef>,
+    pub columns: Vec<ArrayRef>,
 }
 
 /// Reads the payload of a write frame; `schema` gives the schema version with a number.
-pub(crate) fn decode_write<'a>(
+pub fn decode_write<'a>(
     payload: &[u8],
     schema: impl FnOnce(u32) -> Option<&'a SchemaVersion>,
 ) -> Option<DecodedWrite> {
@@ -229,7 +229,7 @@ pub(crate) fn decode_write<'a>(
 
 /// Rows of many write frames of one schema version.
 #[derive(Debug)]
-pub(crate) struct GrowingRows {
+pub struct GrowingRows {
     schema: Arc<SchemaVersion>,
     /// None for columns that are passed over.
     columns: Vec<Option<Growing>>,
@@ -237,12 +237,12 @@ pub(crate) struct GrowingRows {
 }
 
 impl GrowingRows {
-    pub(crate) fn new(schema: &Arc<SchemaVersion>) -> Option<Self> {
+    pub fn new(schema: &Arc<SchemaVersion>) -> Option<Self> {
         Self::of(schema, |_| true)
     }
 
     /// Of the key columns only.
-    pub(crate) fn of_keys(schema: &Arc<SchemaVersion>) -> Option<Self> {
+    pub fn of_keys(schema: &Arc<SchemaVersion>) -> Option<Self> {
         Self::of(schema, |position| schema.key.contains(&position))
     }
 
@@ -255,16 +255,16 @@ impl GrowingRows {
         Some(Self { schema: schema.clone(), columns: columns.collect::<Option<_>>()?, rows: 0 })
     }
 
-    pub(crate) fn schema(&self) -> &Arc<SchemaVersion> {
+    pub fn schema(&self) -> &Arc<SchemaVersion> {
         &self.schema
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.rows
     }
 
     /// Adds the rows of a frame. After `None` only [`Self::undo`] makes sense.
-    pub(crate) fn append(&mut self, payload: &[u8]) -> Option<()> {
+    pub fn append(&mut self, payload: &[u8]) -> Option<()> {
         let mut input = In(payload);
         if input.small()? != self.schema.number {
             return None;
@@ -290,24 +290,24 @@ impl GrowingRows {
     }
 
     /// Drops the rows of a frame that could not be read.
-    pub(crate) fn undo(&mut self) {
+    pub fn undo(&mut self) {
         self.columns.iter_mut().flatten().for_each(|column| column.truncate(self.rows));
     }
 
     /// Makes room for so many rows of the present average size; no buffer gets more than so many bytes.
-    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
+    pub fn reserve(&mut self, rows: usize, bytes: usize) {
         let times = rows as f64 / self.rows.max(1) as f64;
         self.columns.iter_mut().flatten().for_each(|column| column.reserve(times, bytes));
     }
 
     /// The columns, checked.
-    pub(crate) fn finish(self) -> Option<Vec<ArrayRef>> {
+    pub fn finish(self) -> Option<Vec<ArrayRef>> {
         let types = self.schema.types();
         self.columns.into_iter().zip(types).map(|(column, data_type)| column?.finish(data_type)).collect()
     }
 
     /// The keys, checked.
-    pub(crate) fn finish_keys(mut self) -> Option<Keys> {
+    pub fn finish_keys(mut self) -> Option<Keys> {
         let types = self.schema.types();
         let key = self
             .schema

@@ -70,6 +70,27 @@ fn a_module_cannot_use_what_is_above_it() {
 }
 
 #[test]
+fn a_room_cannot_use_what_comes_after_it() {
+    let rule = rooms_keep_their_order;
+    let good = [
+        (
+            "crates/nyala-engine/src/query/live/write.rs",
+            "use crate::query::answer::Answer; use super::values;",
+        ),
+        ("crates/nyala-engine/src/query/mod.rs", "pub use live::Ingest;"),
+        ("crates/nyala-engine/src/query/text.rs", "use super::execute;"),
+        ("crates/nyala-engine/src/session/base.rs", ""),
+    ];
+    let path = "crates/nyala-engine/src/query/answer/rows.rs";
+    check(rule, &good, &[(path, "\nuse crate::query::engine::Engine;")], &format!("{path}:2:"));
+    check(rule, &good, &[(path, "use super::super::live;")], path);
+    let path = "crates/nyala-engine/src/query/deadline.rs";
+    check(rule, &good, &[(path, "use super::{names, session::Session};")], path);
+    let path = "crates/nyala-engine/src/query/odd.rs";
+    check(rule, &good, &[(path, "")], &format!("{path}:1: module `odd`"));
+}
+
+#[test]
 fn a_library_cannot_leave_its_crate() {
     let rule = libraries_stay_where_they_belong;
     let good = [

@@ -14,15 +14,15 @@ const WORTHWHILE: f64 = 0.01;
 
 /// The demand of one grouping set of a shape.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demand {
+pub struct Demand {
     /// Dimensions that a cuboid must have.
-    pub(super) needed: DimensionSet,
+    pub needed: DimensionSet,
     /// Whether the grand total cannot serve it, because it may stand for no row.
-    pub(super) of_rows: bool,
+    pub of_rows: bool,
     /// Time it took in all.
-    pub(super) weight: f64,
+    pub weight: f64,
     /// Rows it reads from the tables.
-    pub(super) raw: f64,
+    pub raw: f64,
 }
 
 impl Demand {
@@ -33,14 +33,14 @@ impl Demand {
 
 /// A possible cuboid.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Cuboid {
-    pub(super) set: DimensionSet,
-    pub(super) cells: u64,
-    pub(super) bytes: u64,
+pub struct Cuboid {
+    pub set: DimensionSet,
+    pub cells: u64,
+    pub bytes: u64,
 }
 
 /// Chooses cuboids for `demands`; `measure` estimates one.
-pub(super) fn choose(demands: &[Demand], measure: impl Fn(DimensionSet) -> Cuboid) -> Vec<Cuboid> {
+pub fn choose(demands: &[Demand], measure: impl Fn(DimensionSet) -> Cuboid) -> Vec<Cuboid> {
     let candidates: Vec<Cuboid> = candidates(demands).into_iter().map(measure).collect();
     let total: f64 = demands.iter().map(|demand| demand.weight).sum();
     let mut costs: Vec<f64> = demands.iter().map(|demand| demand.raw).collect();
@@ -101,7 +101,7 @@ fn in_use(demands: &[Demand], chosen: Vec<Cuboid>) -> Vec<Cuboid> {
 }
 
 /// Whether one of `chosen` serves `demand`.
-pub(super) fn serves(chosen: &[Cuboid], demand: &Demand) -> bool {
+pub fn serves(chosen: &[Cuboid], demand: &Demand) -> bool {
     chosen.iter().any(|cuboid| demand.served_by(cuboid.set))
 }
 

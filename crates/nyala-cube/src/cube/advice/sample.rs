@@ -21,7 +21,7 @@ const MOST_ROWS: usize = 400_000;
 
 /// A hash of every dimension of every sampled row.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub struct Sample {
     /// By dimension, then by row.
     hashes: Vec<Vec<u64>>,
     rows: usize,
@@ -31,7 +31,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Takes a sample of the joined rows; all of them, if the fact table has few.
-    pub(super) async fn take(cube: &CompiledCube, fact_rows: u64, state: &SessionState) -> Result<Self> {
+    pub async fn take(cube: &CompiledCube, fact_rows: u64, state: &SessionState) -> Result<Self> {
         let whole = fact_rows <= SAMPLE_ROWS;
         #[expect(clippy::cast_precision_loss, reason = "it is a probability")]
         let part = SAMPLE_ROWS as f64 / fact_rows.max(1) as f64;
@@ -59,13 +59,13 @@ impl Sample {
     }
 
     /// Joined rows in all.
-    pub(super) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Distinct combinations of the dimensions of `set` among all rows: the estimator of Charikar,
     /// Chaudhuri, Motwani and Narasayya (2000), which is exact if every row was seen.
-    pub(super) fn cells(&self, set: DimensionSet) -> u64 {
+    pub fn cells(&self, set: DimensionSet) -> u64 {
         let mut combined = vec![0_u64; self.rows];
         for hashes in set.iter().filter_map(|dimension| self.hashes.get(dimension)) {
             for (all, hash) in combined.iter_mut().zip(hashes) {

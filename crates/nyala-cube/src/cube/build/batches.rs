@@ -22,12 +22,12 @@ type Plan = Arc<dyn ExecutionPlan>;
 type Change = dyn Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync;
 
 /// The rows of `input` in batches of their own.
-pub(super) fn compact(input: &Plan) -> Result<Plan> {
+pub fn compact(input: &Plan) -> Result<Plan> {
     map_batches(input, input.schema(), own)
 }
 
 /// The batches of `input` after `change`, which gives them this `schema`.
-pub(super) fn map_batches(
+pub fn map_batches(
     input: &Plan,
     schema: SchemaRef,
     change: impl Fn(&RecordBatch) -> Result<RecordBatch> + Send + Sync + 'static,
@@ -75,7 +75,7 @@ fn own(batch: &RecordBatch) -> Result<RecordBatch> {
 }
 
 /// A copy of a column that owns no more than its values.
-pub(super) fn own_column(column: &ArrayRef) -> Result<ArrayRef> {
+pub fn own_column(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         // `take` would copy the views and keep the buffers they point to.
         DataType::Utf8View => Arc::new(column.as_string_view().gc()),

@@ -15,7 +15,7 @@ use nyala_sql::error::{QueryError, Result};
 const FOLDERS: usize = 4;
 
 /// Waits until the files of these cuboids, which lie in `folder`, are on the disk, and so are their names.
-pub(super) async fn make_durable(folder: PathBuf, cuboids: &[CuboidEntry]) -> Result<()> {
+pub async fn make_durable(folder: PathBuf, cuboids: &[CuboidEntry]) -> Result<()> {
     let files: Vec<PathBuf> =
         cuboids.iter().flat_map(|cuboid| &cuboid.files).map(|file| folder.join(&file.name)).collect();
     if files.is_empty() {

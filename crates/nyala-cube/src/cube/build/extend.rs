@@ -94,7 +94,7 @@ impl Outstanding {
 }
 
 /// A ready segment that is given further cuboids.
-pub(super) struct ReadySegment {
+pub struct ReadySegment {
     catalog: Arc<Catalog>,
     data_dir: PathBuf,
     background: Background,
@@ -122,17 +122,17 @@ impl ReadySegment {
     }
 
     /// Folder of its files within the data store, with a trailing slash.
-    pub(super) fn folder(&self) -> &str {
+    pub fn folder(&self) -> &str {
         &self.before.location
     }
 
     /// Part of the names of the new files, and of no other file of the folder.
-    pub(super) fn mark(&self) -> &str {
+    pub fn mark(&self) -> &str {
         &self.mark
     }
 
     /// Makes a cuboid visible, or holds it back.
-    pub(super) async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
+    pub async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
         if let Some(held) = self.held.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             held.push(cuboid.clone());
             return Ok(());

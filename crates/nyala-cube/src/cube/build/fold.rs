@@ -36,7 +36,7 @@ struct Piece {
 }
 
 /// The work of `action` for a cube over this version of its fact table.
-pub(super) fn fold(cube: &ReadyCube, version: &Version, action: BuildAction) -> Result<Vec<Work>> {
+pub fn fold(cube: &ReadyCube, version: &Version, action: BuildAction) -> Result<Vec<Work>> {
     let Folding { pieces, extended } = match action {
         BuildAction::Build => Folding::of(cube, version, false),
         BuildAction::Refresh => Folding::of(cube, version, true),
@@ -179,7 +179,7 @@ fn neighbours(cube: &ReadyCube, version: &Version) -> Vec<Run> {
 }
 
 /// Whether there are enough new rows, or old enough changes, to fold them now.
-pub(super) fn is_fold_due(cube: &ReadyCube, version: &Version, now_ms: u64) -> bool {
+pub fn is_fold_due(cube: &ReadyCube, version: &Version, now_ms: u64) -> bool {
     let mut held = KeySet::default();
     let (mut changed, mut built_at_ms) = (false, 0);
     for segment in in_order(cube) {

@@ -8,27 +8,27 @@ use super::segment::NewSegment;
 
 /// The segment that cuboids are made for.
 #[derive(Clone, Copy)]
-pub(super) enum Home<'a> {
+pub enum Home<'a> {
     New(&'a NewSegment),
     Ready(&'a ReadySegment),
 }
 
 impl Home<'_> {
-    pub(super) fn folder(&self) -> &str {
+    pub fn folder(&self) -> &str {
         match self {
             Self::New(segment) => segment.folder(),
             Self::Ready(segment) => segment.folder(),
         }
     }
 
-    pub(super) fn mark(&self) -> &str {
+    pub fn mark(&self) -> &str {
         match self {
             Self::New(segment) => segment.mark(),
             Self::Ready(segment) => segment.mark(),
         }
     }
 
-    pub(super) async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
+    pub async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
         match self {
             Self::New(segment) => segment.add(cuboid).await,
             Self::Ready(segment) => segment.add(cuboid).await,

@@ -22,16 +22,13 @@ use crate::cube::compile::CompiledCube;
 use crate::cube::edges::JoinEdge;
 
 /// Positions of the tables that may be left out.
-pub(in crate::cube) async fn droppable_joins(
-    cube: &CompiledCube,
-    state: &SessionState,
-) -> Result<Vec<usize>> {
+pub async fn droppable_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
     let unique = unique_joins(cube, state).await?;
     keeping_joins(cube, &unique, state).await
 }
 
 /// Positions of the tables with unique keys, so that joining them doubles no row.
-pub(super) async fn unique_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
+pub async fn unique_joins(cube: &CompiledCube, state: &SessionState) -> Result<Vec<usize>> {
     let mut unique = Vec::new();
     for (instance, edge) in cube.edges.iter().enumerate() {
         if let Some(edge) = edge
@@ -44,17 +41,17 @@ pub(super) async fn unique_joins(cube: &CompiledCube, state: &SessionState) -> R
 }
 
 /// Whether no join can double a row, if these tables have unique keys.
-pub(super) fn none_doubles(cube: &CompiledCube, unique: &[usize]) -> bool {
+pub fn none_doubles(cube: &CompiledCube, unique: &[usize]) -> bool {
     (1..cube.block.instances.len()).all(|instance| unique.contains(&instance))
 }
 
 /// Those of the tables with `unique` keys that may be left out where the joins are known to lose no row.
-pub(super) fn if_none_is_lost(cube: &CompiledCube, unique: &[usize]) -> Vec<usize> {
+pub fn if_none_is_lost(cube: &CompiledCube, unique: &[usize]) -> Vec<usize> {
     unique.iter().copied().filter(|instance| is_keyed(cube, *instance)).collect()
 }
 
 /// Those of the tables with `unique` keys that may be left out.
-pub(super) async fn keeping_joins(
+pub async fn keeping_joins(
     cube: &CompiledCube,
     unique: &[usize],
     state: &SessionState,

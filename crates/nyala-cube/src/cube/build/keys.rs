@@ -21,14 +21,14 @@ use crate::cube::compile::CompiledCube;
 
 /// Rows of the fact table.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct FactRows {
-    pub(super) count: u64,
+pub struct FactRows {
+    pub count: u64,
     /// Smallest and largest key; none if no row has one, or the cube is not partitioned.
-    pub(super) bounds: Option<(i64, i64)>,
+    pub bounds: Option<(i64, i64)>,
 }
 
 /// Counts the rows. The footer of a file gives the count if all of its rows are wanted.
-pub(super) async fn fact_rows(cube: &CompiledCube, state: &SessionState) -> Result<FactRows> {
+pub async fn fact_rows(cube: &CompiledCube, state: &SessionState) -> Result<FactRows> {
     let mut found = FactRows::default();
     for batch in look(cube, None, state).await? {
         found = facts_in(cube, &batch, 0)?;
@@ -37,7 +37,7 @@ pub(super) async fn fact_rows(cube: &CompiledCube, state: &SessionState) -> Resu
 }
 
 /// The same for each of several segments.
-pub(super) async fn fact_rows_by(
+pub async fn fact_rows_by(
     cube: &CompiledCube,
     segments: &Arc<SegmentCodes>,
     state: &SessionState,

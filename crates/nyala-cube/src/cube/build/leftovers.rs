@@ -22,7 +22,7 @@ const RETIREMENT: Duration = Duration::from_secs(300);
 
 /// Whether every file of a cuboid is as it was written, down to the last byte: a cuboid made from damaged files
 /// would get valid checksums.
-pub(super) async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry) -> Result<bool> {
+pub async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry) -> Result<bool> {
     let store: Arc<dyn ObjectStore> =
         Arc::new(LocalFileSystem::new_with_prefix(data_dir).map_err(DataFusionError::from)?);
     for file in &cuboid.files {
@@ -37,7 +37,7 @@ pub(super) async fn is_whole(data_dir: &Path, folder: &str, cuboid: &CuboidEntry
 }
 
 /// Deletes files in the folder of a segment that belong to none of its cuboids.
-pub(super) fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
+pub fn remove_unfinished(folder: &Path, whole: &[CuboidEntry]) {
     unfinished(folder, whole).iter().for_each(|file| remove_file(file));
 }
 
@@ -117,7 +117,7 @@ pub fn retire_files(folder: PathBuf, cuboids: &[CuboidEntry], background: &Backg
     });
 }
 
-pub(super) fn remove_file(file: &Path) {
+pub fn remove_file(file: &Path) {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(file = %file.display(), %error, "cannot delete a file that nobody needs");
@@ -127,7 +127,7 @@ pub(super) fn remove_file(file: &Path) {
 }
 
 /// Goes by folder and not by the store's list, which does not show files that are half-written.
-pub(super) fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     if let Err(error) = remove_folder(folder) {
         tracing::warn!(folder = %folder.display(), %error, "cannot delete the files of an old segment");
     }

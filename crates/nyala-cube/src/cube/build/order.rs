@@ -23,11 +23,11 @@ use crate::scan::{CuboidPart, CuboidTable};
 
 /// The dimensions of a cube, fewest values first.
 #[derive(Debug, Clone)]
-pub(super) struct Order {
+pub struct Order {
     /// Their positions.
-    pub(super) dimensions: Vec<usize>,
+    pub dimensions: Vec<usize>,
     /// Approximate number of values of each, by position; `u64::MAX` if unknown.
-    pub(super) values: Vec<u64>,
+    pub values: Vec<u64>,
 }
 
 impl Order {
@@ -39,7 +39,7 @@ impl Order {
 }
 
 /// Values are counted in the table a dimension comes from; a dimension over several tables counts as large.
-pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Order> {
+pub async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Result<Order> {
     let mut by_table: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (dimension, expr) in cube.block.group.iter().enumerate() {
         if let [instance] = instances_of(expr).into_iter().collect::<Vec<_>>()[..] {
@@ -59,11 +59,7 @@ pub(super) async fn sort_order(cube: &CompiledCube, state: &SessionState) -> Res
 }
 
 /// The same from the cells of a segment instead of from rows, the smallest cuboid with a dimension first.
-pub(super) async fn cell_order(
-    cube: &CompiledCube,
-    segment: &SegmentEntry,
-    state: &SessionState,
-) -> Result<Order> {
+pub async fn cell_order(cube: &CompiledCube, segment: &SegmentEntry, state: &SessionState) -> Result<Order> {
     let mut values: Vec<Option<u64>> = vec![None; cube.dimensions.len()];
     let mut cuboids: Vec<&CuboidEntry> = segment.cuboids.iter().collect();
     cuboids.sort_by_key(|cuboid| cuboid.rows);

@@ -24,7 +24,7 @@ use crate::cube::rewrite::neutral;
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// The source of a cuboid.
-pub(super) enum Source {
+pub enum Source {
     /// Flat rows: dimensions and arguments of measures.
     Rows(Plan),
     /// A cuboid over the given set, which must contain the wanted one.
@@ -36,7 +36,7 @@ pub(super) enum Source {
 
 /// Plans the cuboid over `set` in at most `partitions` parts, each sorted by the dimensions in
 /// `order`. Cells are unique across the parts.
-pub(super) fn cuboid_plan(
+pub fn cuboid_plan(
     cube: &CompiledCube,
     set: DimensionSet,
     source: Source,
@@ -67,7 +67,7 @@ pub(super) fn cuboid_plan(
 
 /// The grouping of flat rows.
 #[derive(Clone)]
-pub(super) struct Groups {
+pub struct Groups {
     /// Expressions over the rows, and the names of their results.
     pub(super) columns: Vec<(Arc<dyn PhysicalExpr>, String)>,
     /// The rows as the aggregates know them.
@@ -92,7 +92,7 @@ impl Groups {
 }
 
 /// The states of the measures from number `first` on.
-pub(super) fn aggregate_rows(cube: &CompiledCube, groups: Groups, rows: Plan, first: u32) -> Result<Plan> {
+pub fn aggregate_rows(cube: &CompiledCube, groups: Groups, rows: Plan, first: u32) -> Result<Plan> {
     let Groups { columns, flat } = groups;
     let measures: Vec<_> = cube.measures.iter().filter(|measure| measure.number >= first).collect();
     let calls = measures.iter().enumerate();
@@ -159,7 +159,7 @@ fn pad(
 }
 
 /// Merges equal cells within each partition. The input has a column for each of `names`, then all states.
-pub(super) fn merge_states(
+pub fn merge_states(
     cube: &CompiledCube,
     names: impl Iterator<Item = String>,
     flat: &SchemaRef,
@@ -191,7 +191,7 @@ fn select_columns(
 }
 
 /// Brings equal cells into the same partition; the first `keys` columns tell them apart.
-pub(super) fn gather(keys: usize, input: Plan, partitions: usize) -> Result<Plan> {
+pub fn gather(keys: usize, input: Plan, partitions: usize) -> Result<Plan> {
     if input.output_partitioning().partition_count() == 1 {
         return Ok(input);
     }
@@ -205,7 +205,7 @@ pub(super) fn gather(keys: usize, input: Plan, partitions: usize) -> Result<Plan
 }
 
 /// Brings cells for which these expressions are equal into the same partition.
-pub(super) fn gather_by(keys: Vec<Arc<dyn PhysicalExpr>>, input: Plan, partitions: usize) -> Result<Plan> {
+pub fn gather_by(keys: Vec<Arc<dyn PhysicalExpr>>, input: Plan, partitions: usize) -> Result<Plan> {
     let partitioning = Partitioning::Hash(keys, partitions);
     Ok(Arc::new(RepartitionExec::try_new(input, partitioning)?))
 }
@@ -221,7 +221,7 @@ fn name_columns(cube: &CompiledCube, set: DimensionSet, input: Plan) -> Result<P
 }
 
 /// Sorts each partition by these columns.
-pub(super) fn sort(columns: impl Iterator<Item = usize>, input: Plan) -> Result<Plan> {
+pub fn sort(columns: impl Iterator<Item = usize>, input: Plan) -> Result<Plan> {
     let schema = input.schema();
     let keys = columns.map(|column| {
         let expr = Arc::new(Column::new(schema.field(column).name(), column));

@@ -234,7 +234,7 @@ async fn merge_all(
 }
 
 /// A new segment, or a half-built one of an earlier attempt, and its finished cuboids.
-pub(super) async fn begin(
+pub async fn begin(
     cube: &ReadyCube,
     wanted: &WantedSegment,
     context: &BuildContext,
@@ -247,17 +247,17 @@ pub(super) async fn begin(
 }
 
 /// Cuboids of earlier attempts count as progress too.
-pub(super) fn count_finished(finished: &[CuboidEntry], context: &BuildContext) {
+pub fn count_finished(finished: &[CuboidEntry], context: &BuildContext) {
     for cuboid in finished {
         context.progress.add_cuboid(cuboid.bytes);
     }
 }
 
-pub(super) fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
+pub fn has(cuboids: &[CuboidEntry], set: DimensionSet) -> bool {
     cuboids.iter().any(|cuboid| cuboid.dimensions == set)
 }
 
-pub(super) fn compiled(cube: &ReadyCube) -> Result<&CompiledCube> {
+pub fn compiled(cube: &ReadyCube) -> Result<&CompiledCube> {
     let name = &cube.entry.name;
     Ok(cube.compiled.as_ref().map_err(|reason| {
         QueryError::new(ErrorKind::InvalidDefinition, format!("cube `{name}` cannot be built: {reason}"))

@@ -17,7 +17,7 @@ use super::leftovers::{is_whole, remove, remove_unfinished, retire};
 
 /// A file operation that was under way when its task was stopped still ends, and may put its file in
 /// place after the folder was deleted; so deletion waits this long, and is done twice.
-pub(super) const STRAGGLERS: Duration = Duration::from_millis(500);
+pub const STRAGGLERS: Duration = Duration::from_millis(500);
 
 /// A segment that is to be made.
 #[derive(Debug, Clone)]
@@ -36,17 +36,17 @@ pub struct WantedSegment {
 
 /// Facts found while a segment was made.
 #[derive(Debug, Clone)]
-pub(super) struct SegmentFacts {
+pub struct SegmentFacts {
     /// Rows of the flat join.
-    pub(super) source_rows: u64,
+    pub source_rows: u64,
     /// Tables of the join that keep every row exactly once.
-    pub(super) droppable_joins: Vec<usize>,
+    pub droppable_joins: Vec<usize>,
     /// Smallest and largest key, if the cube is partitioned.
-    pub(super) key_bounds: Option<(i64, i64)>,
+    pub key_bounds: Option<(i64, i64)>,
 }
 
 /// A segment being written. Unless it is published, dropping it gives its space back.
-pub(super) struct NewSegment {
+pub struct NewSegment {
     catalog: Arc<Catalog>,
     data_dir: PathBuf,
     background: Background,
@@ -59,7 +59,7 @@ pub(super) struct NewSegment {
 impl NewSegment {
     /// Takes up a segment of an interrupted build, or records a new one. Returns the finished cuboids. Other
     /// unfinished segments with such rows are dropped.
-    pub(super) async fn begin_or_resume(
+    pub async fn begin_or_resume(
         cube: &QualifiedName,
         wanted: &WantedSegment,
         catalog: &Arc<Catalog>,
@@ -140,23 +140,23 @@ impl NewSegment {
 
     /// Part of the file names of this attempt. A straggler of the attempt before may still put its file in
     /// place, and must not be taken for a file of this one.
-    pub(super) fn mark(&self) -> &str {
+    pub fn mark(&self) -> &str {
         &self.mark
     }
 
     /// Lets the segment stay as it is, to be taken up by the next attempt.
-    pub(super) fn leave(mut self) {
+    pub fn leave(mut self) {
         self.published = true;
         self.background.leave(self.id);
     }
 
     /// Folder of its files within the data store, with a trailing slash.
-    pub(super) fn folder(&self) -> &str {
+    pub fn folder(&self) -> &str {
         &self.folder
     }
 
     /// Records a finished cuboid.
-    pub(super) async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
+    pub async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
         let change = Change::AddCuboid { segment: self.id, cuboid: cuboid.clone() };
         self.catalog.commit(change).await?;
         Ok(())
@@ -167,7 +167,7 @@ impl NewSegment {
     ///
     /// The transaction goes on if the build is stopped meanwhile: it cannot be taken back, and the files of a
     /// segment that became visible must not be deleted. Nor may the next build take it up.
-    pub(super) async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
+    pub async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
         self.background.abandon(self.id);
         let (background, cube) = (self.background.clone(), cube.clone());
         background.complete(async move { self.make_visible(&cube, facts).await }).await

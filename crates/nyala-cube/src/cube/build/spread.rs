@@ -12,21 +12,21 @@ use nyala_sql::error::{QueryError, Result};
 
 use super::writer::{NewFile, Writer};
 
-pub(super) type Written = Result<Vec<(usize, CuboidFile)>>;
+pub type Written = Result<Vec<(usize, CuboidFile)>>;
 
 /// The files of one partition of a root, one for each segment that has cells in it.
-pub(super) struct Files {
+pub struct Files {
     /// By position of the segment; none for a segment that needs no file.
-    pub(super) writers: Vec<Option<Writer>>,
-    pub(super) root: DimensionSet,
-    pub(super) pass: usize,
-    pub(super) partition: usize,
-    pub(super) schema: SchemaRef,
+    pub writers: Vec<Option<Writer>>,
+    pub root: DimensionSet,
+    pub pass: usize,
+    pub partition: usize,
+    pub schema: SchemaRef,
 }
 
 impl Files {
     /// Cells come in the order of their segments, which their last column tells.
-    pub(super) async fn write(self, mut stream: SendableRecordBatchStream) -> Written {
+    pub async fn write(self, mut stream: SendableRecordBatchStream) -> Written {
         let mut written = Vec::new();
         let mut current: Option<(usize, Option<NewFile>)> = None;
         while let Some(batch) = stream.next().await {
@@ -75,16 +75,16 @@ fn runs(batch: &RecordBatch) -> Result<Vec<(usize, RecordBatch)>> {
 }
 
 /// Counts joined rows by segment, the last column of their batches.
-pub(super) struct Tally {
+pub struct Tally {
     rows: Vec<AtomicU64>,
 }
 
 impl Tally {
-    pub(super) fn new(segments: usize) -> Self {
+    pub fn new(segments: usize) -> Self {
         Self { rows: (0..segments).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    pub(super) fn add(&self, batch: &RecordBatch) {
+    pub fn add(&self, batch: &RecordBatch) {
         let codes = batch.columns().last().and_then(|codes| codes.as_primitive_opt::<UInt32Type>());
         for run in codes.map(|codes| codes.values().chunk_by(|one, next| one == next)).into_iter().flatten() {
             let segment = run.first().and_then(|code| (*code as usize).checked_sub(1));
@@ -94,7 +94,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn counts(&self) -> Vec<u64> {
+    pub fn counts(&self) -> Vec<u64> {
         self.rows.iter().map(|rows| rows.load(Ordering::Relaxed)).collect()
     }
 }

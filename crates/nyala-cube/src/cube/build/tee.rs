@@ -27,7 +27,7 @@ type Feeder = SpawnedTask<()>;
 
 /// Splits `source` into `consumers` equal plans and the tasks that feed them. Every partition of every
 /// consumer must be read concurrently, since the slowest holds back the others.
-pub(super) fn tee(
+pub fn tee(
     source: &Plan,
     consumers: usize,
     context: &Arc<TaskContext>,

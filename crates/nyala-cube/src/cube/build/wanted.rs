@@ -72,7 +72,7 @@ pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) ->
 }
 
 /// Whether a segment is usable but lacks cuboids or measures.
-pub(super) fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
+pub fn is_extensible(cube: &ReadyCube, segment: &SegmentEntry) -> bool {
     segment.state == SegmentState::Ready
         && cube.coverage.why_stale(segment.id).is_none()
         && !cube.entry.definition.outstanding(segment).is_empty()

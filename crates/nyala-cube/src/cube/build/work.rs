@@ -29,14 +29,14 @@ const SINGLE_FILE_CELLS: u64 = 262_144;
 
 /// A cuboid that is made from rows.
 #[derive(Debug, Clone)]
-pub(super) struct Root {
-    pub(super) set: DimensionSet,
+pub struct Root {
+    pub set: DimensionSet,
     /// A cuboid that has the states of older measures, which then need no rows.
-    pub(super) states: Option<CuboidEntry>,
+    pub states: Option<CuboidEntry>,
 }
 
 impl Root {
-    pub(super) fn of_rows(set: DimensionSet) -> Self {
+    pub fn of_rows(set: DimensionSet) -> Self {
         Self { set, states: None }
     }
 
@@ -55,7 +55,7 @@ enum Manner {
     Frugal,
 }
 
-pub(super) struct Work<'a> {
+pub struct Work<'a> {
     cube: &'a CubeEntry,
     compiled: &'a CompiledCube,
     context: &'a BuildContext,

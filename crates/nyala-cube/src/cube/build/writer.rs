@@ -28,7 +28,7 @@ use crate::scan::{BLOCKS_KEY, FileSums};
 
 /// Where the files of a segment go and how they are encoded.
 #[derive(Debug, Clone)]
-pub(super) struct Writer {
+pub struct Writer {
     store: Arc<dyn ObjectStore>,
     /// Folder of the segment within the store, with a trailing slash.
     folder: String,
@@ -40,7 +40,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(
+    pub fn new(
         store: Arc<dyn ObjectStore>,
         (folder, mark): (&str, &str),
         measures: u32,
@@ -75,7 +75,7 @@ impl Writer {
 
     /// Starts a task for each partition of `plan`; they run until awaited or dropped. `pass` counts the
     /// attempts to write the cuboid, from 1.
-    pub(super) fn start(
+    pub fn start(
         &self,
         set: DimensionSet,
         pass: usize,
@@ -93,7 +93,7 @@ impl Writer {
     }
 
     /// A new file for cells of the cuboid over `set`.
-    pub(super) fn open(
+    pub fn open(
         &self,
         set: DimensionSet,
         pass: usize,
@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// The cuboid over `set` that these files hold.
-    pub(super) fn cuboid(&self, set: DimensionSet, files: Vec<CuboidFile>) -> CuboidEntry {
+    pub fn cuboid(&self, set: DimensionSet, files: Vec<CuboidFile>) -> CuboidEntry {
         cuboid_of(set, self.measures, files)
     }
 }
@@ -130,7 +130,7 @@ fn cuboid_of(set: DimensionSet, measures: u32, files: Vec<CuboidFile>) -> Cuboid
 }
 
 /// A cuboid, and the tasks that write its files.
-pub(super) struct WritingCuboid {
+pub struct WritingCuboid {
     set: DimensionSet,
     measures: u32,
     files: Vec<SpawnedTask<Result<CuboidFile>>>,
@@ -138,7 +138,7 @@ pub(super) struct WritingCuboid {
 
 impl WritingCuboid {
     /// Waits for every file.
-    pub(super) async fn finish(self) -> Result<CuboidEntry> {
+    pub async fn finish(self) -> Result<CuboidEntry> {
         let mut files = Vec::new();
         for task in self.files {
             files.push(task.join_unwind().await.map_err(QueryError::internal)??);
@@ -148,7 +148,7 @@ impl WritingCuboid {
 }
 
 /// A file being written; it appears when it is whole.
-pub(super) struct NewFile {
+pub struct NewFile {
     name: String,
     schema: SchemaRef,
     pages: ArrowWriter<Vec<u8>>,
@@ -166,7 +166,7 @@ impl NewFile {
     }
 
     /// Adds cells.
-    pub(super) async fn add(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
+    pub async fn add(&mut self, columns: Vec<ArrayRef>) -> Result<()> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
         self.rows += batch.num_rows() as u64;
         let before = self.pages.flushed_row_groups().len();
@@ -183,7 +183,7 @@ impl NewFile {
     }
 
     /// The footer gets the checksums of all pages; its own goes to the catalog.
-    pub(super) async fn close(mut self) -> Result<CuboidFile> {
+    pub async fn close(mut self) -> Result<CuboidFile> {
         self.pages.flush().map_err(DataFusionError::from)?;
         self.drain().await?;
         self.pages.append_key_value_metadata(KeyValue::new(BLOCKS_KEY.to_owned(), self.sums.seal()));

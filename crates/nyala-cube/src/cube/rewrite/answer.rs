@@ -12,19 +12,19 @@ use crate::cube::block::Block;
 use crate::cube::finish::FinishAggregate;
 
 /// Where the states come from.
-pub(super) struct CellPlan {
+pub struct CellPlan {
     /// Plans that give group columns and states: one, or one for each grouping set.
-    pub(super) inputs: Vec<LogicalPlan>,
+    pub inputs: Vec<LogicalPlan>,
     /// Whether each row is a group of its own: then nothing is left to merge.
-    pub(super) unique: bool,
+    pub unique: bool,
     /// How many states they hold at most.
-    pub(super) estimated_states: u64,
+    pub estimated_states: u64,
     /// Cube and cuboids, for EXPLAIN.
-    pub(super) label: String,
+    pub label: String,
 }
 
 /// A valid plan with exactly the output columns of `aggregate`; `block` is its form.
-pub(super) fn finish(
+pub fn finish(
     aggregate: &Aggregate,
     block: &Block,
     calls: QueryCalls,

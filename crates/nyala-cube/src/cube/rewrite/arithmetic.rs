@@ -20,7 +20,7 @@ use crate::cube::expression::constant;
 
 impl States<'_> {
     /// The states of a count, a sum or an average.
-    pub(super) fn by_algebra(self, call: &Call) -> Result<Option<CellStates>, Miss> {
+    pub fn by_algebra(self, call: &Call) -> Result<Option<CellStates>, Miss> {
         let [argument] = call.arguments.as_slice() else { return Ok(None) };
         if call.distinct {
             return Ok(None);

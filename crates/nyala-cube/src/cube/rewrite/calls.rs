@@ -11,16 +11,16 @@ use crate::cube::measure::MeasureCall;
 
 /// The calls of one aggregation, over rows with their arguments as the only columns.
 #[derive(Debug, Clone)]
-pub(super) struct QueryCalls {
+pub struct QueryCalls {
     /// Schema of these rows.
-    pub(super) flat: SchemaRef,
+    pub flat: SchemaRef,
     /// In the order of the aggregation.
-    pub(super) calls: Vec<MeasureCall>,
+    pub calls: Vec<MeasureCall>,
 }
 
 impl QueryCalls {
     /// The calls of `block`, or which of them cannot be finished from states.
-    pub(super) fn of(block: &Block) -> Result<Self, Miss> {
+    pub fn of(block: &Block) -> Result<Self, Miss> {
         let columns = block.columns().map_err(|error| Miss::new(error.to_string()))?;
         let (mut calls, mut fields) = (Vec::new(), Vec::new());
         for (i, aggregate) in block.aggregates.iter().enumerate() {
@@ -33,13 +33,13 @@ impl QueryCalls {
 }
 
 /// The states of `call` if it saw no row: they change nothing when merged with others.
-pub(in crate::cube) fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
+pub fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
     let physical = call.physical(flat, "m").map_err(|error| Miss::new(error.to_string()))?;
     let state = physical.create_accumulator().and_then(|mut accumulator| accumulator.state());
     state.map_err(|error| Miss::new(error.to_string()))
 }
 
 /// The columns of the states of `call`.
-pub(super) fn state_fields(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<FieldRef>, Miss> {
+pub fn state_fields(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<FieldRef>, Miss> {
     call.state_columns(flat, 0).map_err(|error| Miss::new(error.to_string()))
 }

@@ -26,15 +26,15 @@ use crate::cube::partition::PartitionColumn;
 use crate::scan::{CuboidPart, CuboidTable};
 
 /// A complete answer, not yet a plan.
-pub(super) struct Candidate<'a> {
-    pub(super) cube: &'a ReadyCube,
+pub struct Candidate<'a> {
+    pub cube: &'a ReadyCube,
     compiled: &'a CompiledCube,
     parts: Vec<Part<'a>>,
     raw: Option<(RawRows, LogicalPlan)>,
     /// Cuboids or measures that a segment lacks and a build would add.
     lacking: Option<String>,
     /// Cells and rows that are read at most.
-    pub(super) rows: u64,
+    pub rows: u64,
 }
 
 /// Cells of one cuboid, from all segments that are read in the same way.
@@ -51,7 +51,7 @@ struct Part<'a> {
 /// If all rows of a segment fulfil the query's conditions on the partition column, no check of them is needed,
 /// and a cuboid without that column can serve. If only some rows of a segment are wanted, a cuboid with the
 /// column serves, or else those rows are read from the tables.
-pub(super) fn consider<'a>(
+pub fn consider<'a>(
     cube: &'a ReadyCube,
     block: &Block,
     simplify: &SimplifyContext,
@@ -203,7 +203,7 @@ impl<'a> Choice<'a> {
 
 impl Candidate<'_> {
     /// Adds the cuboids, segments and rows it reads to the line of EXPLAIN.
-    pub(super) fn describe(&self, chosen: &mut Chosen) {
+    pub fn describe(&self, chosen: &mut Chosen) {
         for part in &self.parts {
             let names = self.cube.entry.definition.dimension_names(part.dimensions);
             let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
@@ -228,7 +228,7 @@ impl Candidate<'_> {
 
     /// Whether each cell is one group of the query: the groups are the cuboid's dimensions, and one segment
     /// has all cells. The grand total is left out, since it must be there even if no cell is.
-    pub(super) fn has_the_groups(&self) -> bool {
+    pub fn has_the_groups(&self) -> bool {
         let ([part], None) = (self.parts.as_slice(), &self.raw) else { return false };
         let [(_, cuboid)] = part.segments.as_slice() else { return false };
         let grouped = part.matched.group.iter().map(|group| {
@@ -243,7 +243,7 @@ impl Candidate<'_> {
     }
 
     /// Group columns and states, to be merged.
-    pub(super) fn input(self) -> Result<LogicalPlan> {
+    pub fn input(self) -> Result<LogicalPlan> {
         let cells = self.parts.iter().map(|part| self.cells(part)).collect::<Result<Vec<_>>>()?;
         let inputs = cells.into_iter().chain(self.raw.into_iter().map(|(_, states)| states));
         let inputs: Vec<Arc<LogicalPlan>> = inputs.map(Arc::new).collect();

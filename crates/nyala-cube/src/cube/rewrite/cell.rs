@@ -31,12 +31,7 @@ use crate::cube::measure::MeasureCall;
 
 /// The states of `call` over one row with these values of its arguments: an expression for each of `fields`,
 /// its state columns.
-pub(super) fn cell_states(
-    call: &MeasureCall,
-    flat: &SchemaRef,
-    fields: &[FieldRef],
-    values: &[Expr],
-) -> Vec<Expr> {
+pub fn cell_states(call: &MeasureCall, flat: &SchemaRef, fields: &[FieldRef], values: &[Expr]) -> Vec<Expr> {
     let states = fields.iter().enumerate().map(|(position, field)| {
         let (call, flat, field) = (call.clone(), Arc::clone(flat), Arc::clone(field));
         CellState { call, flat, field, position, grouped: false, signature: any_arguments() }
@@ -47,7 +42,7 @@ pub(super) fn cell_states(
 
 /// The same states, with one for all cells of equal `keys`. Only valid for states that go from here into an
 /// aggregation by `keys`: all but one of these cells get the state of no rows.
-pub(super) fn made_together(states: Vec<Expr>, keys: &[Expr]) -> Vec<Expr> {
+pub fn made_together(states: Vec<Expr>, keys: &[Expr]) -> Vec<Expr> {
     let together = |state: Expr| match &state {
         Expr::ScalarFunction(call) => match call.func.inner().downcast_ref::<CellState>() {
             Some(function) => {

@@ -11,7 +11,7 @@ use crate::cube::compile::CompiledDimension;
 use crate::cube::expression::constant;
 
 /// `expr` in terms of `dimension`, if that is a truncated date or a year that determines it.
-pub(super) fn follow(expr: &Expr, dimension: &CompiledDimension, columns: &DFSchema) -> Option<Expr> {
+pub fn follow(expr: &Expr, dimension: &CompiledDimension, columns: &DFSchema) -> Option<Expr> {
     let truncated = call(&dimension.expression, &["date_trunc", "date_part"])?;
     let source = Source { truncated, dimension, columns };
     match expr {

@@ -12,21 +12,21 @@ use crate::cube::compile::{CompiledCube, CompiledDimension};
 
 /// An expression over the columns of a cuboid.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Expressed {
-    pub(super) expr: Expr,
+pub struct Expressed {
+    pub expr: Expr,
     /// Dimensions the cuboid must have.
-    pub(super) needed: DimensionSet,
+    pub needed: DimensionSet,
 }
 
 /// The dimensions of a cube.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dimensions<'a> {
-    pub(super) cube: &'a CompiledCube,
+pub struct Dimensions<'a> {
+    pub cube: &'a CompiledCube,
 }
 
 impl Dimensions<'_> {
     /// `expr`, normalised over base columns, as an expression over cuboid columns.
-    pub(super) fn express(self, expr: &Expr) -> Result<Expressed, Miss> {
+    pub fn express(self, expr: &Expr) -> Result<Expressed, Miss> {
         if expr.is_volatile() {
             return Err(Miss::new(format!("{} gives another value each time", show(self.cube, expr))));
         }
@@ -64,7 +64,7 @@ impl Dimensions<'_> {
 }
 
 /// The column of every cuboid that has the dimension.
-pub(super) fn column(dimension: &CompiledDimension) -> Expr {
+pub fn column(dimension: &CompiledDimension) -> Expr {
     Expr::Column(Column::new_unqualified(dimension.field.name()))
 }
 

@@ -19,7 +19,7 @@ use crate::cube::block::Miss;
 use crate::cube::measure::MeasureCall;
 
 /// The aggregation over `cells`, which have its group columns, each combination once, and states.
-pub(super) fn finish_each(
+pub fn finish_each(
     aggregate: &Aggregate,
     calls: QueryCalls,
     cells: LogicalPlan,

@@ -12,7 +12,7 @@ use crate::cube::grouping::distinct_groups;
 
 /// The projection over an aggregation without the unused columns that a key in GROUP BY determines; none if
 /// there are no such columns.
-pub(super) fn without_implied(projection: &Projection) -> Result<Option<LogicalPlan>> {
+pub fn without_implied(projection: &Projection) -> Result<Option<LogicalPlan>> {
     let mut conditions = Vec::new();
     let mut input = projection.input.as_ref();
     while let LogicalPlan::Filter(filter) = input {

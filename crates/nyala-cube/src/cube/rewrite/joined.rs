@@ -33,7 +33,7 @@ const CELLS: &str = "cells";
 
 /// The remaining work on the cells of the smaller aggregation.
 #[derive(Debug, Clone)]
-pub(super) struct Late {
+pub struct Late {
     tables: Vec<LateTable>,
     /// Conditions over cells and tables.
     conditions: Vec<Expr>,
@@ -53,7 +53,7 @@ struct LateTable {
 }
 
 /// Considers the aggregation as it is, and else with some of its tables joined late.
-pub(super) fn with_late_joins<T>(
+pub fn with_late_joins<T>(
     cube: &CompiledCube,
     block: &Block,
     consider: impl Fn(&Block) -> std::result::Result<T, Miss>,
@@ -193,12 +193,12 @@ impl Cells<'_> {
 
 impl Late {
     /// The tables that are joined, for EXPLAIN.
-    pub(super) fn tables(&self) -> impl Iterator<Item = String> {
+    pub fn tables(&self) -> impl Iterator<Item = String> {
         self.tables.iter().map(|table| table.name.to_string())
     }
 
     /// Joins the tables to `cells` and gives the group columns and states of the larger aggregation.
-    pub(super) fn plan(self, cells: LogicalPlan) -> Result<LogicalPlan> {
+    pub fn plan(self, cells: LogicalPlan) -> Result<LogicalPlan> {
         let states: Vec<Column> = cells.schema().columns().into_iter().skip(self.keys).collect();
         let mut builder = LogicalPlanBuilder::from(cells).alias(CELLS)?;
         for table in self.tables {

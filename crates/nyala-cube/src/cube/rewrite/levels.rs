@@ -22,7 +22,7 @@ use crate::cube::compile::CompiledCube;
 use crate::cube::partition::show_range;
 
 /// Matches of one query with one cube, at the levels that its segments have.
-pub(super) struct Levels<'a> {
+pub struct Levels<'a> {
     entry: &'a CubeEntry,
     compiled: &'a CompiledCube,
     droppable: BTreeSet<usize>,
@@ -42,15 +42,15 @@ struct Matches {
 }
 
 /// A cuboid that serves for a segment.
-pub(super) struct Pick<'s> {
-    pub(super) cuboid: &'s CuboidEntry,
-    pub(super) matched: Arc<Match>,
+pub struct Pick<'s> {
+    pub cuboid: &'s CuboidEntry,
+    pub matched: Arc<Match>,
     /// The measures below this number are used.
-    pub(super) level: u32,
+    pub level: u32,
 }
 
 /// Why a segment cannot answer.
-pub(super) enum Gap {
+pub enum Gap {
     /// The current cube could not answer either.
     Miss(Miss),
     /// The next build adds the missing cuboid or measure.
@@ -59,7 +59,7 @@ pub(super) enum Gap {
 
 impl<'a> Levels<'a> {
     /// Matches the query with the cube as it is now.
-    pub(super) fn of(
+    pub fn of(
         (entry, compiled): (&'a CubeEntry, &'a CompiledCube),
         droppable: BTreeSet<usize>,
         block: &'a Block,
@@ -70,7 +70,7 @@ impl<'a> Levels<'a> {
     }
 
     /// The smallest cuboid of `segment` that serves. `whole`: the query asks for all of its rows.
-    pub(super) fn pick<'s>(&mut self, segment: &'s SegmentEntry, whole: bool) -> Result<Pick<'s>, Gap> {
+    pub fn pick<'s>(&mut self, segment: &'s SegmentEntry, whole: bool) -> Result<Pick<'s>, Gap> {
         let matched = self.now.of_segment(whole).map_err(Gap::Miss)?;
         if let Some(cuboid) = smallest(segment, &matched) {
             return Ok(Pick { cuboid, matched, level: u32::MAX });

@@ -18,31 +18,27 @@ use crate::cube::outer::refuses_null;
 
 /// How a cube answers an aggregation, in terms of cuboid columns.
 #[derive(Debug, Clone)]
-pub(super) struct Match {
+pub struct Match {
     /// Dimensions a cuboid must have.
-    pub(super) needed: DimensionSet,
+    pub needed: DimensionSet,
     /// Whether every cell must stand for at least one row. The cell of the grand total may stand for none.
-    pub(super) of_rows: bool,
+    pub of_rows: bool,
     /// Conditions left to check on the cuboid's rows.
-    pub(super) residual: Vec<Expr>,
+    pub residual: Vec<Expr>,
     /// Group expressions over dimensions.
-    pub(super) group: Vec<Expr>,
+    pub group: Vec<Expr>,
     /// For each aggregate of the query, its state columns. A partial aggregation of raw rows by the query's own
     /// aggregate gives the same states.
-    pub(super) states: Vec<Vec<Expr>>,
+    pub states: Vec<Vec<Expr>>,
     /// The query's occurrence of the cube's fact table.
-    pub(super) fact: usize,
+    pub fact: usize,
     /// Numbers of the measures that are read.
-    pub(super) measures: BTreeSet<u32>,
+    pub measures: BTreeSet<u32>,
 }
 
 /// Tries every pairing of the query's tables with the cube's. `droppable` tells which of the cube's
 /// tables neither add nor remove rows, as verified when the segment was built.
-pub(super) fn match_cube(
-    cube: &CompiledCube,
-    droppable: &BTreeSet<usize>,
-    query: &Block,
-) -> Result<Match, Miss> {
+pub fn match_cube(cube: &CompiledCube, droppable: &BTreeSet<usize>, query: &Block) -> Result<Match, Miss> {
     let mut miss = None;
     for pairing in pairings(cube, query)? {
         let attempt = Attempt { cube, droppable, pairing: &pairing };
@@ -55,7 +51,7 @@ pub(super) fn match_cube(
 }
 
 /// The dimensions that a cuboid must have to answer `query`, and whether its cells must stand for rows.
-pub(in crate::cube) fn needed(
+pub fn needed(
     cube: &CompiledCube,
     droppable: &BTreeSet<usize>,
     query: &Block,
@@ -66,7 +62,7 @@ pub(in crate::cube) fn needed(
 impl Match {
     /// The columns that a cuboid contributes to the answer: group columns first, then the states of each
     /// aggregate, all under names of their own.
-    pub(super) fn columns(&self) -> Vec<Expr> {
+    pub fn columns(&self) -> Vec<Expr> {
         let groups = self.group.iter().enumerate().map(|(i, expr)| expr.clone().alias(group_name(i)));
         let states = self.states.iter().enumerate().flat_map(|(i, states)| {
             states.iter().enumerate().map(move |(k, state)| state.clone().alias(format!("s{i}_{k}")))
@@ -76,7 +72,7 @@ impl Match {
 }
 
 /// The name of a group column in the input of `FinishAggregate`.
-pub(super) fn group_name(position: usize) -> String {
+pub fn group_name(position: usize) -> String {
     format!("g{position}")
 }
 

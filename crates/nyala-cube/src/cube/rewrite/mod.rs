@@ -21,7 +21,7 @@ mod sets;
 mod show;
 mod states;
 
-pub(super) use calls::neutral;
-pub(super) use matching::needed;
+pub use calls::neutral;
+pub use matching::needed;
 pub use report::{Asked, Report};
 pub use rule::{CubeIndex, ReadyCube, Routing, rewrite};

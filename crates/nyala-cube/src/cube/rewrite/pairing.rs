@@ -11,10 +11,10 @@ use crate::cube::compile::CompiledCube;
 const MAX_PAIRINGS: usize = 64;
 
 /// For each table of a query, the cube's.
-pub(super) type Pairing = Vec<usize>;
+pub type Pairing = Vec<usize>;
 
 /// Every way to give each table of the query a different table of the cube with the same name.
-pub(super) fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Pairing>, Miss> {
+pub fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Pairing>, Miss> {
     let mut pairings: Vec<Pairing> = vec![Vec::new()];
     for instance in &query.instances {
         let candidates: Vec<usize> = (0..cube.block.instances.len())
@@ -40,7 +40,7 @@ pub(super) fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Pairing
 }
 
 /// `expr` with each instance `i` renamed to `names[i]`.
-pub(super) fn rename(expr: &Expr, names: &[usize]) -> Expr {
+pub fn rename(expr: &Expr, names: &[usize]) -> Expr {
     let renamed = expr.clone().transform_up(|expr| {
         Ok(match expr {
             Expr::Column(column) => match instance_of(&column).and_then(|i| names.get(i)) {

@@ -14,7 +14,7 @@ use crate::cube::partition::PartitionColumn;
 
 /// The part of the partition column's values that a query can see.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub struct Asked {
     /// Keys of rows that may fulfil the query's conditions.
     pub(super) keys: KeySet,
     /// Whether rows without a key may.

@@ -17,16 +17,16 @@ use crate::cube::partition::PartitionColumn;
 
 /// Rows to read from the tables.
 #[derive(Debug, Clone)]
-pub(super) struct RawRows {
+pub struct RawRows {
     /// Keys that no segment covers; LSNs if the fact table is live.
-    pub(super) keys: KeySet,
+    pub keys: KeySet,
     /// Whether rows without a key are not covered either.
-    pub(super) nulls: bool,
+    pub nulls: bool,
 }
 
 /// The states of the query's aggregates over the rows that are left, in the columns a cuboid would have:
 /// `g0…`, then `s0_0…`.
-pub(super) fn raw_states(
+pub fn raw_states(
     block: &Block,
     fact: usize,
     column: Option<&PartitionColumn>,

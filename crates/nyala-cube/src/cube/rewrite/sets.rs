@@ -23,7 +23,7 @@ use crate::cube::block::{Block, Miss};
 use crate::cube::grouping::QuerySet;
 
 /// The aggregation as plain ones: itself, or one for each grouping set.
-pub(super) fn plain_blocks(block: &Block) -> Vec<Block> {
+pub fn plain_blocks(block: &Block) -> Vec<Block> {
     if block.sets.is_empty() {
         return vec![block.clone()];
     }
@@ -35,7 +35,7 @@ pub(super) fn plain_blocks(block: &Block) -> Vec<Block> {
 }
 
 /// All of `inputs`, one for each set of `block`, with all group columns and the number of the set.
-pub(super) fn union(
+pub fn union(
     aggregate: &Aggregate,
     block: &Block,
     calls: &QueryCalls,

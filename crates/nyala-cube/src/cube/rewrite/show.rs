@@ -8,12 +8,12 @@ use crate::cube::block::{Block, instance_of};
 use crate::cube::compile::CompiledCube;
 
 /// An expression over the tables of a cube, with their names instead of instance numbers.
-pub(super) fn show(cube: &CompiledCube, expr: &Expr) -> String {
+pub fn show(cube: &CompiledCube, expr: &Expr) -> String {
     show_over(&cube.block, expr)
 }
 
 /// An expression over the tables of `block`, with their names instead of instance numbers.
-pub(super) fn show_over(block: &Block, expr: &Expr) -> String {
+pub fn show_over(block: &Block, expr: &Expr) -> String {
     let named = expr.clone().transform_up(|expr| {
         Ok(match expr {
             Expr::Column(column) => {

@@ -31,29 +31,29 @@ use crate::cube::measure::MeasureCall;
 
 /// The states of a call, cell by cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct CellStates {
+pub struct CellStates {
     /// Over the columns of a cuboid.
-    pub(super) columns: Vec<Expr>,
+    pub columns: Vec<Expr>,
     /// Dimensions the cuboid must have.
-    pub(super) needed: DimensionSet,
+    pub needed: DimensionSet,
     /// Whether they hold only for cells that stand for at least one row. The grand total of no rows is a cell
     /// without rows.
-    pub(super) of_rows: bool,
+    pub of_rows: bool,
 }
 
 /// Finds states in a cube.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct States<'a> {
-    pub(super) cube: &'a CompiledCube,
+pub struct States<'a> {
+    pub cube: &'a CompiledCube,
 }
 
 impl<'a> States<'a> {
-    pub(super) fn dimensions(self) -> Dimensions<'a> {
+    pub fn dimensions(self) -> Dimensions<'a> {
         Dimensions { cube: self.cube }
     }
 
     /// The states of `call`, which is canonical and over base columns of the cube.
-    pub(super) fn of(self, call: &Call) -> Result<CellStates, Miss> {
+    pub fn of(self, call: &Call) -> Result<CellStates, Miss> {
         if let Some(found) = self.stored(call) {
             return Ok(found);
         }
@@ -181,20 +181,20 @@ impl<'a> States<'a> {
     }
 
     /// The states of `call` if it saw no row.
-    pub(super) fn of_no_rows(self, call: &Call) -> Result<CellStates, Miss> {
+    pub fn of_no_rows(self, call: &Call) -> Result<CellStates, Miss> {
         let (typed, flat) = self.typed(call)?;
         let columns = neutral(&typed, &flat)?.into_iter().map(|state| Expr::Literal(state, None)).collect();
         let states = CellStates { columns, needed: DimensionSet::EMPTY, of_rows: false };
         self.in_state_types(call, states)
     }
 
-    pub(super) fn typed(self, call: &Call) -> Result<(MeasureCall, SchemaRef), Miss> {
+    pub fn typed(self, call: &Call) -> Result<(MeasureCall, SchemaRef), Miss> {
         let (call, fields) = call.typed(&self.cube.columns, "a")?;
         Ok((call, Arc::new(Schema::new(fields))))
     }
 
     /// States are merged by position and type: computed states take the exact types of the call's states.
-    pub(super) fn in_state_types(self, call: &Call, mut states: CellStates) -> Result<CellStates, Miss> {
+    pub fn in_state_types(self, call: &Call, mut states: CellStates) -> Result<CellStates, Miss> {
         let (typed, flat) = self.typed(call)?;
         let fields = state_fields(&typed, &flat)?;
         if fields.len() != states.columns.len() {
@@ -228,7 +228,7 @@ fn lacking<'c>(measure: &Call, call: &'c Call) -> Option<Vec<&'c Expr>> {
 }
 
 /// The stored states of a measure.
-pub(super) fn states_of(measure: &CompiledMeasure) -> CellStates {
+pub fn states_of(measure: &CompiledMeasure) -> CellStates {
     let columns = measure.states.iter().map(|field| Expr::Column(Column::new_unqualified(field.name())));
     CellStates { columns: columns.collect(), needed: DimensionSet::EMPTY, of_rows: false }
 }

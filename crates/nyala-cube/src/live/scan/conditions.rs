@@ -25,7 +25,7 @@ use datafusion::physical_plan::filter_pushdown::PushedDown;
 
 /// Conditions in terms of the columns of a scan.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Conditions {
+pub struct Conditions {
     /// They hold of every row that is given.
     fixed: Vec<Arc<dyn PhysicalExpr>>,
     /// Operators above narrow these while they run. They need no other rows, but the scan may still give some.
@@ -126,7 +126,7 @@ fn cannot_fail(condition: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// Conditions while rows are read.
 #[derive(Debug)]
-pub(super) struct Checks {
+pub struct Checks {
     /// The columns that the conditions name.
     seen: SchemaRef,
     fixed: Option<Arc<dyn PhysicalExpr>>,
@@ -145,7 +145,7 @@ struct Now {
 
 impl Checks {
     /// Checks of rows with the columns `seen`, which the conditions name.
-    pub(super) fn new(conditions: &Conditions, seen: SchemaRef) -> Result<Self> {
+    pub fn new(conditions: &Conditions, seen: SchemaRef) -> Result<Self> {
         let of_seen = |conditions: &[Arc<dyn PhysicalExpr>]| {
             let all = (!conditions.is_empty()).then(|| conjunction(conditions.iter().cloned()));
             all.map(|all| reassign_expr_columns(all, &seen)).transpose()
@@ -157,7 +157,7 @@ impl Checks {
     }
 
     /// Rules out parts by their bounds under the moving conditions of this moment.
-    pub(super) fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
+    pub fn bounds(&mut self) -> Result<Option<&PruningPredicate>> {
         self.refresh()?;
         let now = &self.now;
         let bounds = now.bounds.get_or_init(|| {
@@ -168,7 +168,7 @@ impl Checks {
     }
 
     /// Takes over new conditions of operators above.
-    pub(super) fn refresh(&mut self) -> Result<()> {
+    pub fn refresh(&mut self) -> Result<()> {
         if self.tracking.watcher().is_some_and(|watcher| watcher.changed()) {
             self.now = Now::of(self.moving.as_ref())?;
         }
@@ -177,7 +177,7 @@ impl Checks {
 
     /// Bit 1 for every row of which all conditions hold; none if there are no conditions. If that is `certain`, the
     /// fixed ones hold of all rows.
-    pub(super) fn chosen(&self, rows: &RecordBatch, certain: bool) -> Result<Option<BooleanBuffer>> {
+    pub fn chosen(&self, rows: &RecordBatch, certain: bool) -> Result<Option<BooleanBuffer>> {
         let mut chosen: Option<BooleanBuffer> = None;
         for condition in self.fixed.iter().filter(|_| !certain).chain(&self.now.condition) {
             if chosen.as_ref().is_some_and(|chosen| chosen.count_set_bits() == 0) {

@@ -10,4 +10,4 @@ mod reader;
 mod source;
 
 pub use exec::LiveScanExec;
-pub(super) use source::LiveScan;
+pub use source::LiveScan;

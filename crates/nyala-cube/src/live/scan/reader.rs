@@ -18,7 +18,7 @@ use super::source::{LiveScan, conform};
 use crate::live::prune::kept;
 
 /// The unread rest of one partition.
-pub(super) struct Reader {
+pub struct Reader {
     table: LiveTable,
     version: Arc<Version>,
     parts: std::vec::IntoIter<Share>,
@@ -38,10 +38,10 @@ pub(super) struct Reader {
 }
 
 /// Counts of a reader.
-pub(super) struct ReaderMetrics {
+pub struct ReaderMetrics {
     /// Parts without a wanted row, by their bounds.
-    pub(super) skipped: Count,
-    pub(super) time: Time,
+    pub skipped: Count,
+    pub time: Time,
 }
 
 /// A part that is to be read.
@@ -65,7 +65,7 @@ struct Open {
 
 impl Reader {
     /// The share of one partition of all rows that fulfil `conditions`, with the columns `given`.
-    pub(super) fn new(
+    pub fn new(
         scan: &LiveScan,
         table: LiveTable,
         (partition, partitions): (usize, usize),
@@ -110,7 +110,7 @@ impl Reader {
         Ok(Self { table, version, parts, open, loaded, checks, seen, rest, given, batch_rows, metrics })
     }
 
-    pub(super) fn batches(self) -> BoxStream<'static, Result<RecordBatch>> {
+    pub fn batches(self) -> BoxStream<'static, Result<RecordBatch>> {
         try_unfold(self, Self::next).boxed()
     }
 
@@ -205,7 +205,7 @@ fn beside(some: &RecordBatch, others: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-pub(super) fn joined(error: tokio::task::JoinError) -> QueryError {
+pub fn joined(error: tokio::task::JoinError) -> QueryError {
     QueryError::internal(format!("reading a live table ended early: {error}"))
 }
 

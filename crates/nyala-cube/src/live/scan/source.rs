@@ -18,17 +18,17 @@ const SINGLE_PARTITION_ROWS: u64 = 131_072;
 
 /// Rows of a live table, in terms of columns by name.
 #[derive(Debug, Clone)]
-pub(in crate::live) struct LiveScan {
-    pub(in crate::live) table: Arc<LiveRef>,
+pub struct LiveScan {
+    pub table: Arc<LiveRef>,
     /// The columns that are given or that conditions name.
-    pub(in crate::live) schema: SchemaRef,
+    pub schema: SchemaRef,
     /// Only rows with these keys can be wanted.
-    pub(in crate::live) keys: Option<RecordBatch>,
+    pub keys: Option<RecordBatch>,
     /// Parts that this rules out need not be read.
-    pub(in crate::live) bounds: Option<Arc<PruningPredicate>>,
+    pub bounds: Option<Arc<PruningPredicate>>,
     /// Only rows that were last written then are wanted.
-    pub(in crate::live) written: Option<Arc<LsnSet>>,
-    pub(in crate::live) pins: Arc<Pins>,
+    pub written: Option<Arc<LsnSet>>,
+    pub pins: Arc<Pins>,
 }
 
 impl LiveScan {
@@ -97,7 +97,7 @@ impl LiveScan {
 }
 
 /// The columns of `schema`, by name and in that order: the version of rows comes last from storage.
-pub(super) fn conform(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+pub fn conform(rows: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let given = rows.schema();
     let column = |name: &String| given.index_of(name).map(|at| Arc::clone(rows.column(at)));
     let columns = schema.fields().iter().map(|field| column(field.name()));

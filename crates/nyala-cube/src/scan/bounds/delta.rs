@@ -14,12 +14,7 @@ use super::thrift::Thrift;
 
 /// Refuses errors that the reader does not check: more numbers than `count`, none at all in their place, numbers wider
 /// than their type, and texts longer than the bytes that are there.
-pub(super) fn check_delta(
-    values: &[u8],
-    encoding: Encoding,
-    physical: Type,
-    count: u64,
-) -> Result<(), DamagedFile> {
+pub fn check_delta(values: &[u8], encoding: Encoding, physical: Type, count: u64) -> Result<(), DamagedFile> {
     let mut rest = Thrift(values);
     match encoding {
         Encoding::DELTA_BINARY_PACKED => {

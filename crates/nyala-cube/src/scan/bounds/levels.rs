@@ -10,19 +10,14 @@ use super::thrift::Thrift;
 const MAX_RUN: u64 = i32::MAX as u64;
 
 /// Bits of levels from 0 to `most`.
-pub(super) fn width_of(most: i16) -> u32 {
+pub fn width_of(most: i16) -> u32 {
     i16::BITS - most.leading_zeros()
 }
 
 /// Shows `count` values of `width` bits, at most 32, to `each`: a value, and how often it follows itself.
 ///
 /// None if a run is longer than the bytes that are there, or as soon as `each` gives none.
-pub(super) fn runs(
-    runs: &[u8],
-    width: u32,
-    count: u64,
-    mut each: impl FnMut(u32, u64) -> Option<()>,
-) -> Option<()> {
+pub fn runs(runs: &[u8], width: u32, count: u64, mut each: impl FnMut(u32, u64) -> Option<()>) -> Option<()> {
     let (mut rest, mut left) = (Thrift(runs), count);
     while left > 0 {
         let header = rest.number()?;
@@ -44,7 +39,7 @@ pub(super) fn runs(
 }
 
 /// Shows `count` values that are packed without runs.
-pub(super) fn packed(
+pub fn packed(
     packed: &[u8],
     width: u32,
     count: u64,
@@ -54,7 +49,7 @@ pub(super) fn packed(
 }
 
 /// The number at `index` among numbers of `width` bits, at most 32.
-pub(super) fn unpacked(packed: &[u8], index: u64, width: u32) -> u32 {
+pub fn unpacked(packed: &[u8], index: u64, width: u32) -> u32 {
     let bit = index.saturating_mul(u64::from(width));
     let rest = usize::try_from(bit / 8).ok().and_then(|from| packed.get(from..)).unwrap_or_default();
     let window = match rest.first_chunk() {

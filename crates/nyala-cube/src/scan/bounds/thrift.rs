@@ -1,12 +1,12 @@
 //! Walks over Thrift's compact protocol without keeping anything. None means damaged bytes.
 
 /// Kinds of fields.
-pub(super) const I8: u8 = 3;
-pub(super) const I32: u8 = 5;
-pub(super) const I64: u8 = 6;
-pub(super) const BINARY: u8 = 8;
-pub(super) const LIST: u8 = 9;
-pub(super) const STRUCT: u8 = 12;
+pub const I8: u8 = 3;
+pub const I32: u8 = 5;
+pub const I64: u8 = 6;
+pub const BINARY: u8 = 8;
+pub const LIST: u8 = 9;
+pub const STRUCT: u8 = 12;
 
 /// Structs in structs; Parquet has seven.
 const MAX_DEPTH: usize = 32;
@@ -14,18 +14,18 @@ const MAX_DEPTH: usize = 32;
 const MAX_NUMBER_BYTES: usize = 10;
 
 /// A boolean is in the kind of its field.
-pub(super) fn is_bool(kind: u8) -> bool {
+pub fn is_bool(kind: u8) -> bool {
     matches!(kind, 1 | 2)
 }
 
 /// Bytes that are not read yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Thrift<'a>(pub(super) &'a [u8]);
+pub struct Thrift<'a>(pub &'a [u8]);
 
 /// A list: the kind of its elements, and how many.
-pub(super) struct List {
-    pub(super) kind: u8,
-    pub(super) count: usize,
+pub struct List {
+    pub kind: u8,
+    pub count: usize,
 }
 
 impl<'a> Thrift<'a> {
@@ -36,14 +36,14 @@ impl<'a> Thrift<'a> {
     }
 
     /// Takes so many bytes.
-    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
     /// A number without a sign.
-    pub(super) fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for index in 0..MAX_NUMBER_BYTES {
             let byte = self.byte()?;
@@ -56,13 +56,13 @@ impl<'a> Thrift<'a> {
     }
 
     /// A number with a sign.
-    pub(super) fn signed(&mut self) -> Option<i64> {
+    pub fn signed(&mut self) -> Option<i64> {
         let number = self.number()?;
         Some((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
     /// The value of a field that must be a number of 32 bits. Readers do not look at the kind, and cut longer numbers off.
-    pub(super) fn i32(&mut self, kind: u8) -> Option<i32> {
+    pub fn i32(&mut self, kind: u8) -> Option<i32> {
         if kind != I32 {
             return None;
         }
@@ -70,7 +70,7 @@ impl<'a> Thrift<'a> {
     }
 
     /// Shows each field of a struct, by number and kind, to `each`, which must pass over it.
-    pub(super) fn fields(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
+    pub fn fields(&mut self, mut each: impl FnMut(&mut Self, i16, u8) -> Option<()>) -> Option<()> {
         let mut id = 0_i16;
         loop {
             let head = self.byte()?;
@@ -87,7 +87,7 @@ impl<'a> Thrift<'a> {
     }
 
     /// The head of a list. Each of its items has at least one byte, or there are not so many.
-    pub(super) fn list(&mut self) -> Option<List> {
+    pub fn list(&mut self) -> Option<List> {
         let head = self.byte()?;
         let count = match head >> 4 {
             15 => usize::try_from(self.number()?).ok()?,
@@ -97,7 +97,7 @@ impl<'a> Thrift<'a> {
     }
 
     /// Passes over the value of a field.
-    pub(super) fn skip(&mut self, kind: u8) -> Option<()> {
+    pub fn skip(&mut self, kind: u8) -> Option<()> {
         self.skip_within(kind, MAX_DEPTH)
     }
 

@@ -16,37 +16,37 @@ use super::stored::{Stored, compact};
 
 /// Rows that share a minimum and a maximum: the least that a query reads. Smaller blocks are skipped more
 /// precisely, and cost more statistics.
-pub(super) const BLOCK_ROWS: usize = 512;
+pub const BLOCK_ROWS: usize = 512;
 
 /// A column in memory.
 #[derive(Debug)]
-pub(super) struct HotColumn {
-    pub(super) stored: Stored,
+pub struct HotColumn {
+    pub stored: Stored,
     /// Of dimensions only: no query filters by states.
-    pub(super) blocks: Option<BlockStatistics>,
+    pub blocks: Option<BlockStatistics>,
     /// Where dimensions are sorted well enough.
     sorted: Option<Sorted>,
-    pub(super) bytes: usize,
+    pub bytes: usize,
 }
 
 /// A value for each block.
 #[derive(Debug)]
-pub(super) struct BlockStatistics {
-    pub(super) min: ArrayRef,
-    pub(super) max: ArrayRef,
-    pub(super) nulls: ArrayRef,
+pub struct BlockStatistics {
+    pub min: ArrayRef,
+    pub max: ArrayRef,
+    pub nulls: ArrayRef,
 }
 
 impl HotColumn {
     /// Keys of all rows, the different values, and how the rows are sorted by them.
-    pub(super) fn sorted(&self) -> Option<(&ArrayRef, &ArrayRef, &Sorted)> {
+    pub fn sorted(&self) -> Option<(&ArrayRef, &ArrayRef, &Sorted)> {
         let (keys, values) = self.stored.folds()?;
         Some((keys, values, self.sorted.as_ref()?))
     }
 }
 
 /// Collects the values of a column.
-pub(super) struct ColumnBuilder {
+pub struct ColumnBuilder {
     data_type: DataType,
     values: Values,
     extremes: Option<Extremes>,
@@ -67,7 +67,7 @@ struct Extremes {
 
 impl ColumnBuilder {
     /// Of a column that has `rows` values in the end.
-    pub(super) fn new(data_type: &DataType, dimension: bool, rows: usize) -> Self {
+    pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Self {
         let extremes = (dimension && is_repeating(data_type)).then(Extremes::default);
         let folder = Folder::new(data_type, dimension, rows);
         let values = folder.map_or_else(|| Values::Plain(Vec::new()), Values::Folded);
@@ -75,7 +75,7 @@ impl ColumnBuilder {
     }
 
     /// Adds the next values, a whole number of blocks unless they are the last.
-    pub(super) fn push(&mut self, values: ArrayRef) -> Result<()> {
+    pub fn push(&mut self, values: ArrayRef) -> Result<()> {
         if self.extremes.as_mut().is_some_and(|extremes| extremes.add(&values).is_err()) {
             // Without them no block is skipped, which is slower and as right.
             self.extremes = None;
@@ -93,14 +93,14 @@ impl ColumnBuilder {
     }
 
     /// About how much memory the column takes so far.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match &self.values {
             Values::Folded(folder) => folder.bytes(),
             Values::Plain(parts) => parts.iter().map(|part| part.get_array_memory_size()).sum(),
         }
     }
 
-    pub(super) fn finish(self) -> Result<HotColumn> {
+    pub fn finish(self) -> Result<HotColumn> {
         let (stored, sorted) = self.values.finish(&self.data_type)?;
         let blocks = self.extremes.map(Extremes::finish).transpose()?.flatten();
         let statistics =

@@ -23,43 +23,43 @@ pub struct HotCuboid {
 
 impl HotCuboid {
     /// A cuboid of `rows` cells with the columns of `before` and the `new` ones.
-    pub(super) fn extend(before: Option<&Self>, rows: usize, new: Vec<(usize, HotColumn)>) -> Self {
+    pub fn extend(before: Option<&Self>, rows: usize, new: Vec<(usize, HotColumn)>) -> Self {
         let mut columns = before.map(|cuboid| cuboid.columns.clone()).unwrap_or_default();
         columns.extend(new.into_iter().map(|(position, column)| (position, Arc::new(column))));
         Self { rows, columns }
     }
 
     /// Cells.
-    pub(super) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Memory of its columns.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.columns.values().map(|column| column.bytes).sum()
     }
 
-    pub(super) fn column(&self, position: usize) -> Option<&Arc<HotColumn>> {
+    pub fn column(&self, position: usize) -> Option<&Arc<HotColumn>> {
         self.columns.get(&position)
     }
 
     /// The `wanted` columns that are not here.
-    pub(super) fn missing(&self, wanted: &[usize]) -> Vec<usize> {
+    pub fn missing(&self, wanted: &[usize]) -> Vec<usize> {
         wanted.iter().filter(|position| !self.columns.contains_key(position)).copied().collect()
     }
 
     /// Whether all of `wanted` are here.
-    pub(super) fn has(&self, wanted: &[usize]) -> bool {
+    pub fn has(&self, wanted: &[usize]) -> bool {
         wanted.iter().all(|position| self.columns.contains_key(position))
     }
 
     /// How many blocks the cells fill.
-    pub(super) fn blocks(&self) -> usize {
+    pub fn blocks(&self) -> usize {
         self.rows.div_ceil(BLOCK_ROWS)
     }
 
     /// Rows of the blocks that are kept, neighbours in one range.
-    pub(super) fn ranges(&self, keep: impl IntoIterator<Item = bool>) -> Vec<Range<usize>> {
+    pub fn ranges(&self, keep: impl IntoIterator<Item = bool>) -> Vec<Range<usize>> {
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (block, _) in keep.into_iter().enumerate().filter(|(_, keep)| *keep) {
             let start = block * BLOCK_ROWS;
@@ -78,12 +78,7 @@ impl HotCuboid {
     }
 
     /// The columns at `positions` of some rows, with the fields of `schema`.
-    pub(super) fn batch(
-        &self,
-        schema: &SchemaRef,
-        positions: &[usize],
-        rows: &Picked,
-    ) -> Result<RecordBatch> {
+    pub fn batch(&self, schema: &SchemaRef, positions: &[usize], rows: &Picked) -> Result<RecordBatch> {
         let columns = positions.iter().map(|at| self.stored(*at)?.stored.values(rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.rows()));
@@ -91,7 +86,7 @@ impl HotCuboid {
     }
 
     /// A column that is certainly here.
-    pub(super) fn stored(&self, position: usize) -> Result<&Arc<HotColumn>> {
+    pub fn stored(&self, position: usize) -> Result<&Arc<HotColumn>> {
         let column = self.column(position);
         column.ok_or_else(|| internal_datafusion_err!("a hot cuboid lacks column {position}"))
     }

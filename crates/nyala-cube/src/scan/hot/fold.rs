@@ -24,7 +24,7 @@ const MOST_NUMBERS: usize = 1 << 16;
 const MOST_MEASURES: usize = 1 << 8;
 
 /// A dictionary in the making: the values of a column as keys into its distinct values, NULL being one of them.
-pub(super) struct Folder {
+pub struct Folder {
     keys: Vec<u32>,
     values: Vec<ScalarValue>,
     /// Bytes of the values, texts included.
@@ -35,7 +35,7 @@ pub(super) struct Folder {
 
 impl Folder {
     /// For a column of `rows`, if its type is one with repeated values.
-    pub(super) fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
+    pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
         let most = match data_type {
             _ if !is_repeating(data_type) => return None,
             _ if is_text(data_type) => MOST_TEXTS,
@@ -48,7 +48,7 @@ impl Folder {
     }
 
     /// Takes the next values, unless there are too many different ones then for it to pay.
-    pub(super) fn add(&mut self, values: &ArrayRef) -> Result<bool> {
+    pub fn add(&mut self, values: &ArrayRef) -> Result<bool> {
         let Some(numbered) = Numbered::of(values, self.most) else { return Ok(false) };
         let mut keys = Vec::with_capacity(numbered.firsts.len());
         for first in numbered.firsts {
@@ -69,7 +69,7 @@ impl Folder {
     }
 
     /// The values taken so far, without a dictionary; none if there are none.
-    pub(super) fn unfold(self) -> Result<Option<ArrayRef>> {
+    pub fn unfold(self) -> Result<Option<ArrayRef>> {
         if self.keys.is_empty() {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl Folder {
     }
 
     /// About how much memory the column takes so far.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         let width = match self.values.len() {
             0..=0x100 => 1,
             0x101..=0x1_0000 => 2,
@@ -88,7 +88,7 @@ impl Folder {
     }
 
     /// The column, and how it is sorted.
-    pub(super) fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Sorted>)> {
+    pub fn finish(self, data_type: &DataType) -> Result<(Stored, Option<Sorted>)> {
         if self.keys.is_empty() {
             return Ok((Stored::various(&new_empty_array(data_type)), None));
         }
@@ -165,7 +165,7 @@ impl Numbered {
 
 /// Types of dimensions, mostly, for which a dictionary may pay. Their extremes bound every value in the sense of every
 /// comparison; floating-point numbers are not among them, because of NaN.
-pub(super) fn is_repeating(data_type: &DataType) -> bool {
+pub fn is_repeating(data_type: &DataType) -> bool {
     data_type.is_integer()
         || is_text(data_type)
         || matches!(

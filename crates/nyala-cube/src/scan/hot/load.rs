@@ -19,23 +19,23 @@ use super::column::{BLOCK_ROWS, ColumnBuilder, HotColumn};
 const CHUNK_ROWS: usize = 64 * BLOCK_ROWS;
 
 /// A load of columns.
-pub(super) struct Request {
+pub struct Request {
     /// Gives exactly the wanted columns of all cells, always in the same order.
-    pub(super) plan: Arc<dyn ExecutionPlan>,
-    pub(super) runtime: Arc<RuntimeEnv>,
+    pub plan: Arc<dyn ExecutionPlan>,
+    pub runtime: Arc<RuntimeEnv>,
     /// Positions of those columns in the schema of the cuboid.
-    pub(super) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// How many columns of the cuboid, from the first on, are dimensions.
-    pub(super) dimensions: usize,
+    pub dimensions: usize,
     /// Cells there must be.
-    pub(super) rows: usize,
+    pub rows: usize,
     /// More memory than this is not taken.
-    pub(super) most_bytes: usize,
+    pub most_bytes: usize,
 }
 
 impl Request {
     /// The columns; none if they take too much memory.
-    pub(super) async fn read(self) -> Result<Option<Vec<(usize, HotColumn)>>> {
+    pub async fn read(self) -> Result<Option<Vec<(usize, HotColumn)>>> {
         // No encoding takes less than a byte for a value, and places of rows are numbers of four bytes.
         if u32::try_from(self.rows).is_err() || self.rows.saturating_mul(self.columns.len()) > self.most_bytes
         {

@@ -4,13 +4,13 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 
 /// Of DataFusion's usual metrics the two that are looked at: they are made anew for each query, and so for queries
 /// that take less than all of them would.
-pub(super) struct Measured {
-    pub(super) elapsed: Time,
-    pub(super) output_rows: Count,
+pub struct Measured {
+    pub elapsed: Time,
+    pub output_rows: Count,
 }
 
 impl Measured {
-    pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
+    pub fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         Self {
             elapsed: MetricBuilder::new(metrics).elapsed_compute(partition),
             output_rows: MetricBuilder::new(metrics).output_rows(partition),

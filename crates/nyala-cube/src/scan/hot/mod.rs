@@ -45,10 +45,10 @@ mod values;
 
 pub use cache::HotCuboids;
 pub use cache::HotStats;
-pub(super) use cache::{CuboidKey, Source};
-pub(super) use conditions::Conditions;
+pub use cache::{CuboidKey, Source};
+pub use conditions::Conditions;
 pub use exec::HotCuboidExec;
-pub(super) use exec::HotScan;
+pub use exec::HotScan;
 pub use groups::HotGroupsExec;
-pub(super) use values::NoValues;
+pub use values::NoValues;
 pub use values::Values;

@@ -15,7 +15,7 @@ use super::stored::picked;
 
 /// Numbers of a column.
 #[derive(Debug)]
-pub(super) struct Near {
+pub struct Near {
     least: i128,
     /// Of two or four bytes.
     distances: ArrayRef,
@@ -24,7 +24,7 @@ pub(super) struct Near {
 
 impl Near {
     /// None if the values are of another kind, or lie too far apart.
-    pub(super) fn of(values: &ArrayRef) -> Option<Self> {
+    pub fn of(values: &ArrayRef) -> Option<Self> {
         let data_type = values.data_type().clone();
         let (least, distances) = match &data_type {
             DataType::Int64 => distances(values.as_primitive::<Int64Type>()),
@@ -35,12 +35,12 @@ impl Near {
         Some(Self { least, distances, data_type })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.distances.get_array_memory_size()
     }
 
     /// The values of some rows.
-    pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+    pub fn values(&self, rows: &Picked) -> Result<ArrayRef> {
         let distances = picked(&self.distances, rows)?;
         let wide = |short: u32| self.least.wrapping_add(i128::from(short));
         Ok(match &self.data_type {

@@ -6,14 +6,14 @@ use arrow::array::{BooleanArray, UInt32Array};
 
 /// Some rows of a cuboid, in order.
 #[derive(Debug, PartialEq)]
-pub(super) enum Picked {
+pub enum Picked {
     Range(Range<usize>),
     Places(UInt32Array),
 }
 
 impl Picked {
     /// The rows of `ranges`. A cuboid in memory has fewer rows than there are places.
-    pub(super) fn ranges(ranges: &[Range<usize>]) -> Self {
+    pub fn ranges(ranges: &[Range<usize>]) -> Self {
         match ranges {
             [] => Self::Range(0..0),
             [only] => Self::Range(only.clone()),
@@ -29,7 +29,7 @@ impl Picked {
     }
 
     /// The union of several selections, which are in order and apart.
-    pub(super) fn all(mut several: Vec<Self>) -> Self {
+    pub fn all(mut several: Vec<Self>) -> Self {
         if several.len() <= 1 {
             return several.pop().unwrap_or(Self::Range(0..0));
         }
@@ -43,7 +43,7 @@ impl Picked {
         Self::Places(places.into())
     }
 
-    pub(super) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         match self {
             Self::Range(range) => range.len(),
             Self::Places(places) => places.values().len(),
@@ -51,7 +51,7 @@ impl Picked {
     }
 
     /// The rows of the selection that are `kept`, which has no nulls.
-    pub(super) fn keep(&self, kept: &BooleanArray) -> Self {
+    pub fn keep(&self, kept: &BooleanArray) -> Self {
         let mut left = Vec::with_capacity(kept.true_count());
         let kept = kept.values().set_indices();
         match self {

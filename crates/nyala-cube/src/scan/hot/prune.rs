@@ -16,7 +16,7 @@ use super::column::{BLOCK_ROWS, BlockStatistics};
 use super::cuboid::HotCuboid;
 
 /// A condition in terms of minima and maxima, of the blocks of one cuboid.
-pub(super) struct BlockFilter<'a> {
+pub struct BlockFilter<'a> {
     cuboid: &'a HotCuboid,
     schema: &'a SchemaRef,
     /// Positions in the cuboid of the columns of `schema`.
@@ -27,7 +27,7 @@ pub(super) struct BlockFilter<'a> {
 impl<'a> BlockFilter<'a> {
     /// `filter` is over the columns of `schema`. A filter that extremes cannot decide keeps every block; all are
     /// evaluated on the rows again.
-    pub(super) fn of(
+    pub fn of(
         filter: &Arc<dyn PhysicalExpr>,
         schema: &'a SchemaRef,
         cuboid: &'a HotCuboid,
@@ -40,7 +40,7 @@ impl<'a> BlockFilter<'a> {
 
     /// Ranges of rows that may match: all, if it cannot be evaluated. An extreme may be a value for which it fails and that of
     /// a row which other conditions rule out.
-    pub(super) fn ranges(&self) -> Vec<Range<usize>> {
+    pub fn ranges(&self) -> Vec<Range<usize>> {
         let predicate = self.predicate.as_ref().filter(|_| self.cuboid.rows() > 0);
         match predicate.and_then(|predicate| predicate.prune(self).ok()) {
             Some(kept) => self.cuboid.ranges(kept),

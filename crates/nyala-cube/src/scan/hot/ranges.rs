@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Adds a range behind the others; neighbours become one.
-pub(super) fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
+pub fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
     match ranges.last_mut() {
         _ if range.is_empty() => {}
         Some(last) if last.end == range.start => last.end = range.end,
@@ -12,7 +12,7 @@ pub(super) fn extend(ranges: &mut Vec<Range<usize>>, range: Range<usize>) {
 }
 
 /// The intersection of two lists of ranges. Both are in order, and the ranges of each apart.
-pub(super) fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
+pub fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut both = Vec::new();
     while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
@@ -30,7 +30,7 @@ pub(super) fn common(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>
 }
 
 /// The same rows in ranges of at most `most`.
-pub(super) fn split(ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
+pub fn split(ranges: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
     let mut split = Vec::with_capacity(ranges.len());
     for range in ranges {
         let mut start = range.start;

@@ -19,7 +19,7 @@ const COST_OF_SEARCH: usize = 4;
 
 /// The runs of one column.
 #[derive(Debug)]
-pub(super) struct Runs {
+pub struct Runs {
     /// The row after the last of each run.
     ends: Vec<u32>,
     /// Which value each has, as the column numbers them.
@@ -33,7 +33,7 @@ pub(super) struct Runs {
 impl Runs {
     /// The runs of rows that have the values with these `keys`, of which there are `values`. None if the runs are too
     /// short to be of use.
-    pub(super) fn of(keys: &[u32], values: usize) -> Option<Self> {
+    pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = || keys.chunk_by(|a, b| a == b);
         let count = runs().count();
         if count.saturating_mul(SHORTEST) > keys.len() + SHORTEST {
@@ -51,16 +51,16 @@ impl Runs {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         [&self.ends, &self.keys, &self.by_value, &self.starts].iter().map(|part| part.capacity() * 4).sum()
     }
 
     /// The rows of `ranges` with `kept` values. Ranges are in order and apart, and so are the resulting ones.
-    pub(super) fn narrow(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
+    pub fn narrow(&self, ranges: &[Range<usize>], kept: &Keys) -> Vec<Range<usize>> {
         let kept_runs = || kept.ranges().iter().map(|keys| self.of_values(keys));
         let wanted: usize = kept_runs().map(<[u32]>::len).sum();
         let passed: usize = ranges.iter().map(|range| self.within(range).len()).sum();

@@ -21,19 +21,19 @@ use super::values::Values;
 
 /// Positions of values in a dictionary: ranges in order and apart.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Keys(Vec<Range<usize>>);
+pub struct Keys(Vec<Range<usize>>);
 
 impl Keys {
     /// The positions of set bits.
-    pub(super) fn of(kept: &BooleanBuffer) -> Self {
+    pub fn of(kept: &BooleanBuffer) -> Self {
         Self(kept.set_slices().map(|(start, end)| start..end).collect())
     }
 
-    pub(super) fn ranges(&self) -> &[Range<usize>] {
+    pub fn ranges(&self) -> &[Range<usize>] {
         &self.0
     }
 
-    pub(super) fn contains(&self, key: usize) -> bool {
+    pub fn contains(&self, key: usize) -> bool {
         match &self.0[..] {
             [] => false,
             [only] => only.contains(&key),
@@ -65,7 +65,7 @@ impl Keys {
 
 /// Which of `values`, which ascend with NULL at the end, a condition on their column keeps, with the values `given` in
 /// the place of parameters. None if it has to be evaluated.
-pub(super) fn search(condition: &dyn PhysicalExpr, given: &dyn Values, values: &ArrayRef) -> Option<Keys> {
+pub fn search(condition: &dyn PhysicalExpr, given: &dyn Values, values: &ArrayRef) -> Option<Keys> {
     if let Some(comparison) = condition.downcast_ref::<BinaryExpr>() {
         let (left, right) = (comparison.left().as_ref(), comparison.right().as_ref());
         return match comparison.op() {

@@ -10,7 +10,7 @@ use super::stretches::Stretches;
 
 /// How a column is sorted.
 #[derive(Debug)]
-pub(super) enum Sorted {
+pub enum Sorted {
     /// Equal values stand together.
     Runs(Runs),
     /// Values ascend for long.
@@ -19,12 +19,12 @@ pub(super) enum Sorted {
 
 impl Sorted {
     /// Of rows that have the values with these `keys`, of which there are `values`. None if they are not sorted well enough.
-    pub(super) fn of(keys: &[u32], values: usize) -> Option<Self> {
+    pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = Runs::of(keys, values).map(Self::Runs);
         runs.or_else(|| Stretches::of(keys).map(Self::Stretches))
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Runs(runs) => runs.bytes(),
             Self::Stretches(stretches) => stretches.bytes(),
@@ -33,7 +33,7 @@ impl Sorted {
 
     /// Sort key for the order of look-ups: fewest runs first, because they leave long ranges of rows, which
     /// sorted ranges need.
-    pub(super) fn turn(&self) -> (bool, usize) {
+    pub fn turn(&self) -> (bool, usize) {
         match self {
             Self::Runs(runs) => (false, runs.len()),
             Self::Stretches(stretches) => (true, stretches.len()),
@@ -42,12 +42,7 @@ impl Sorted {
 
     /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if they must be looked at. Ranges are in
     /// order and apart, and so are the resulting ones.
-    pub(super) fn narrow(
-        &self,
-        keys: &ArrayRef,
-        ranges: &[Range<usize>],
-        kept: &Keys,
-    ) -> Option<Vec<Range<usize>>> {
+    pub fn narrow(&self, keys: &ArrayRef, ranges: &[Range<usize>], kept: &Keys) -> Option<Vec<Range<usize>>> {
         match self {
             Self::Runs(runs) => Some(runs.narrow(ranges, kept)),
             Self::Stretches(stretches) => stretches.narrow(keys, ranges, kept),

@@ -17,7 +17,7 @@ use super::search::Keys;
 
 /// All values of a column.
 #[derive(Debug)]
-pub(super) enum Stored {
+pub enum Stored {
     Plain(ArrayRef),
     Near(Near),
     /// Keys of one, two or four bytes into values in ascending order, of which the last may be NULL: keys compare as
@@ -31,7 +31,7 @@ pub(super) enum Stored {
 
 impl Stored {
     /// Keys into `values`; they are made as short as the number of values allows.
-    pub(super) fn folded(keys: Vec<u32>, values: ArrayRef) -> Self {
+    pub fn folded(keys: Vec<u32>, values: ArrayRef) -> Self {
         let keys: ArrayRef = if values.len() <= usize::from(u8::MAX) + 1 {
             Arc::new(UInt8Array::from_iter_values(keys.into_iter().map(|key| key as u8)))
         } else if values.len() <= usize::from(u16::MAX) + 1 {
@@ -43,11 +43,11 @@ impl Stored {
     }
 
     /// Values of which few are the same.
-    pub(super) fn various(values: &ArrayRef) -> Self {
+    pub fn various(values: &ArrayRef) -> Self {
         Near::of(values).map_or_else(|| Self::Plain(compact(values)), Self::Near)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         match self {
             Self::Plain(values) => values.get_array_memory_size(),
             Self::Near(values) => values.bytes(),
@@ -56,7 +56,7 @@ impl Stored {
     }
 
     /// Keys, and the values they point to; none if the column is kept in another way.
-    pub(super) fn folds(&self) -> Option<(&ArrayRef, &ArrayRef)> {
+    pub fn folds(&self) -> Option<(&ArrayRef, &ArrayRef)> {
         match self {
             Self::Folded { keys, values } => Some((keys, values)),
             _ => None,
@@ -64,7 +64,7 @@ impl Stored {
     }
 
     /// Tells the key of each of some rows, if the column is kept as keys.
-    pub(super) fn each_key(&self, rows: &Picked, tell: impl FnMut(usize, u32)) {
+    pub fn each_key(&self, rows: &Picked, tell: impl FnMut(usize, u32)) {
         let Some((keys, _)) = self.folds() else { return };
         match keys.data_type() {
             DataType::UInt8 => tell_keys(keys.as_primitive::<UInt8Type>(), rows, tell),
@@ -74,7 +74,7 @@ impl Stored {
     }
 
     /// The values of some rows.
-    pub(super) fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+    pub fn values(&self, rows: &Picked) -> Result<ArrayRef> {
         Ok(match self {
             Self::Plain(values) => picked(values, rows)?,
             Self::Near(values) => values.values(rows)?,
@@ -85,7 +85,7 @@ impl Stored {
     /// For which of some rows a condition on this column holds. `search` tells which of the different values it keeps, if
     /// that can be told without looking at each; `decide` tells for which of some values it holds, without nulls in its
     /// answer; if it cannot, there is no answer.
-    pub(super) fn holds(
+    pub fn holds(
         &self,
         rows: &Picked,
         search: impl Fn(&ArrayRef) -> Option<Keys>,
@@ -107,7 +107,7 @@ impl Stored {
 }
 
 /// The values in the selected rows.
-pub(super) fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
+pub fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
     match rows {
         Picked::Range(range) => Ok(values.slice(range.start, range.len())),
         Picked::Places(places) => Ok(take(values, places, None)?),
@@ -176,7 +176,7 @@ where
 }
 
 /// The same values without room that was kept for more.
-pub(super) fn compact(values: &ArrayRef) -> ArrayRef {
+pub fn compact(values: &ArrayRef) -> ArrayRef {
     let mut values: ArrayRef = match values.data_type() {
         DataType::Utf8View => Arc::new(values.as_string_view().gc()),
         DataType::BinaryView => Arc::new(values.as_binary_view().gc()),

@@ -19,14 +19,14 @@ const COST_OF_SEARCH: usize = 64;
 
 /// The sorted ranges of one column.
 #[derive(Debug)]
-pub(super) struct Stretches {
+pub struct Stretches {
     /// The first row of each range but the first.
     starts: Vec<u32>,
 }
 
 impl Stretches {
     /// The sorted ranges of rows that have the values with these `keys`. None if they are too short to be of use.
-    pub(super) fn of(keys: &[u32]) -> Option<Self> {
+    pub fn of(keys: &[u32]) -> Option<Self> {
         let descents = || keys.iter().zip(keys.iter().skip(1)).zip(1..).filter(|((key, next), _)| key > next);
         let count = descents().count();
         if (count + 1).saturating_mul(SHORTEST) > keys.len() {
@@ -38,22 +38,17 @@ impl Stretches {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.starts.len() + 1
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.starts.capacity() * size_of::<u32>()
     }
 
     /// The rows of `ranges` with `kept` keys, of all rows in `keys`; none if it is faster to look at each. Ranges are
     /// in order and apart, and so are the resulting ones.
-    pub(super) fn narrow(
-        &self,
-        keys: &ArrayRef,
-        ranges: &[Range<usize>],
-        kept: &Keys,
-    ) -> Option<Vec<Range<usize>>> {
+    pub fn narrow(&self, keys: &ArrayRef, ranges: &[Range<usize>], kept: &Keys) -> Option<Vec<Range<usize>>> {
         let rows: usize = ranges.iter().map(Range::len).sum();
         let searches = |stretches: usize| stretches.saturating_mul(kept.ranges().len());
         let is_faster = |searches: usize| searches.saturating_mul(COST_OF_SEARCH) <= rows;

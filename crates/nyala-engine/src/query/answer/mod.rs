@@ -11,7 +11,7 @@ mod result_cache;
 mod rows;
 mod start;
 
-pub use placement::{HereOnly, Placement};
+pub use placement::{HereOnly, Placement, PlannedQuery};
 pub use result_cache::{Known, ResultCache, ResultCacheStats, ResultKey, Source};
 pub use rows::{Answer, Completion, RowStream};
 pub use start::Start;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
-use datafusion::execution::TaskContext;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{FutureExt, StreamExt};
 use nyala_sql::error::Result;
@@ -14,17 +14,22 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
 use super::here::Here;
+use super::placement::{Placement, PlannedQuery};
 use super::result_cache::Source;
 use super::rows::{Answer, Batches, RowStream};
 use crate::query::activity::{Entry, Phase, Running, fail};
 use crate::query::counters::Counters;
 use crate::query::deadline::Deadline;
 use crate::query::history::Recording;
+use crate::query::plan::cost_class::CostClass;
 use crate::query::resources::fair_queue::Slot;
 use crate::query::resources::threads::{Threads, from_panic};
 
 /// Batches computed ahead of the client.
 const BATCHES_AHEAD: usize = 2;
+
+/// Rows of a query that has begun.
+type Opened = datafusion::error::Result<SendableRecordBatchStream>;
 
 /// A physical plan, and the context it is started in.
 pub struct Start {
@@ -39,24 +44,31 @@ pub struct Start {
 }
 
 impl Start {
-    /// Starts the plan on the threads of small queries.
-    pub fn small(self, threads: &Threads, running: Running) -> Answer {
-        self.start(running, threads.execution())
+    /// Starts the plan where `placement` decides; its rows are polled on the threads of its class.
+    pub fn place(
+        self,
+        placement: &Arc<dyn Placement>,
+        class: CostClass,
+        threads: &Threads,
+        running: Running,
+    ) -> Answer {
+        let account = running.entry().account();
+        let handle = match class {
+            CostClass::Small => threads.execution(),
+            CostClass::Short => threads.short_for(account),
+            CostClass::Joins | CostClass::Long => threads.large_for(account),
+        };
+        let query = PlannedQuery { plan: Arc::clone(&self.plan), task: Arc::clone(&self.task), class };
+        let placement = Arc::clone(placement);
+        self.start(move || placement.place(query), running, handle)
     }
 
-    /// Starts the plan on the threads of short queries.
-    pub fn short(self, threads: &Threads, running: Running) -> Answer {
-        let handle = threads.short_for(running.entry().account());
-        self.start(running, handle)
-    }
-
-    /// Starts the plan on the threads of large queries.
-    pub fn large(self, threads: &Threads, running: Running) -> Answer {
-        let handle = threads.large_for(running.entry().account());
-        self.start(running, handle)
-    }
-
-    fn start(mut self, mut running: Running, handle: &Handle) -> Answer {
+    fn start(
+        mut self,
+        open: impl FnOnce() -> Opened + Send + 'static,
+        mut running: Running,
+        handle: &Handle,
+    ) -> Answer {
         let schema = self.plan.schema();
         let (sender, receiver) = channel(BATCHES_AHEAD);
         let (counters, entry) = (Arc::clone(running.counters()), Arc::clone(running.entry()));
@@ -64,7 +76,7 @@ impl Start {
         let (deadline, source) = (self.deadline.clone(), self.source.clone());
         let scope = running.scope().holding(self.slot.take());
         running.compute(handle.spawn(async move {
-            let work = AssertUnwindSafe(scope.run(self.pump(&sender, &counters, &entry)));
+            let work = AssertUnwindSafe(scope.run(self.pump(open, &sender, (&counters, &entry))));
             let done = work.catch_unwind().await.unwrap_or_else(|panic| Err(from_panic(panic.as_ref())));
             entry.has_computed();
             // The slot is free by now: a client that reads nothing must not keep it.
@@ -90,12 +102,12 @@ impl Start {
     /// the client does not read: it may have stopped reading for ever.
     async fn pump(
         mut self,
+        open: impl FnOnce() -> Opened,
         sender: &Sender<Result<RecordBatch>>,
-        counters: &Counters,
-        entry: &Entry,
+        (counters, entry): (&Counters, &Entry),
     ) -> Result<()> {
         let account = entry.account();
-        let mut stream = execute_stream(self.plan, self.task)?;
+        let mut stream = open()?;
         while let Some(batch) = stream.next().await {
             let batch = batch?;
             let rows = batch.num_rows();

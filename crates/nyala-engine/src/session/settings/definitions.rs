@@ -12,15 +12,15 @@ use super::NyalaOptions;
 
 /// One setting.
 #[derive(Debug)]
-pub(crate) struct Definition {
+pub struct Definition {
     /// As it is shown.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Other names that it is set by.
     also: &'static [&'static str],
     rule: Rule,
-    pub(super) place: Place,
+    pub place: Place,
     /// Its purpose, for `SHOW ALL` and `system.settings`.
-    pub(crate) description: &'static str,
+    pub description: &'static str,
 }
 
 /// Which values a setting takes.
@@ -37,7 +37,7 @@ enum Rule {
 
 /// Where the value is kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub enum Place {
     Schema,
     StatementTimeout,
     /// An option of DataFusion, or of ours beside those.
@@ -56,7 +56,7 @@ const MAX_PARTITIONS: usize = 256;
 const MAX_TIME_MS: u128 = i32::MAX as u128;
 
 /// Every setting, by name.
-pub(crate) const DEFINITIONS: &[Definition] = &[
+pub const DEFINITIONS: &[Definition] = &[
     Definition {
         name: "datafusion.execution.batch_size",
         also: &[],
@@ -158,13 +158,13 @@ fn on_or_off(switch: bool) -> String {
 }
 
 /// Finds a setting by name; case does not matter.
-pub(super) fn find(name: &str) -> Option<&'static Definition> {
+pub fn find(name: &str) -> Option<&'static Definition> {
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
     DEFINITIONS.iter().find(|definition| is(&definition.name) || definition.also.iter().any(&is))
 }
 
 /// The error of a name that is no setting.
-pub(crate) fn unknown(name: &str) -> QueryError {
+pub fn unknown(name: &str) -> QueryError {
     let names = || DEFINITIONS.iter().map(|definition| definition.name);
     if name.to_ascii_lowercase().starts_with("datafusion.") {
         let message = format!("setting `{name}` is none that a session may change");
@@ -184,7 +184,7 @@ impl Definition {
     ///
     /// # Errors
     /// Names the setting, the rule and the value.
-    pub(super) fn accept(&self, value: &str, fresh: &ConfigOptions) -> Result<String> {
+    pub fn accept(&self, value: &str, fresh: &ConfigOptions) -> Result<String> {
         let text = value.trim().trim_matches(['\'', '"']).trim();
         match self.rule {
             Rule::Switch => {
@@ -208,7 +208,7 @@ impl Definition {
         }
     }
 
-    pub(super) fn refuse(&self, value: &str, rule: &str) -> QueryError {
+    pub fn refuse(&self, value: &str, rule: &str) -> QueryError {
         let message = format!("setting `{}` must be {rule}, but is `{value}`", self.name);
         QueryError::new(ErrorKind::InvalidParameter, message)
     }

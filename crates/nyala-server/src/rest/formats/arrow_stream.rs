@@ -7,7 +7,7 @@ use arrow::record_batch::RecordBatch;
 
 use super::{Encode, Summary};
 
-pub(super) struct ArrowStream {
+pub struct ArrowStream {
     /// Writes to a buffer that is emptied after every message, the schema message at first.
     writer: StreamWriter<Vec<u8>>,
 }

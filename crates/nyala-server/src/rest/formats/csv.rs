@@ -12,13 +12,13 @@ use arrow::record_batch::RecordBatch;
 use super::value::{Column, Values};
 use super::{Encode, Summary};
 
-pub(super) struct Csv {
+pub struct Csv {
     schema: SchemaRef,
     values: Values,
 }
 
 impl Csv {
-    pub(super) fn try_new(schema: SchemaRef) -> Result<Self, ArrowError> {
+    pub fn try_new(schema: SchemaRef) -> Result<Self, ArrowError> {
         let values = Values::new();
         values.check(&schema)?;
         Ok(Self { schema, values })

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::value::Values;
 use super::{Encode, Summary, type_name};
 
-pub(super) struct Json {
+pub struct Json {
     schema: SchemaRef,
     values: Values,
     any_row: bool,
@@ -27,7 +27,7 @@ struct ColumnHead<'a> {
 }
 
 impl Json {
-    pub(super) fn try_new(schema: SchemaRef) -> Result<Self, ArrowError> {
+    pub fn try_new(schema: SchemaRef) -> Result<Self, ArrowError> {
         let values = Values::new();
         values.check(&schema)?;
         Ok(Self { schema, values, any_row: false })

@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use super::value::Values;
 use super::{Encode, Summary};
 
-pub(super) struct NdJson {
+pub struct NdJson {
     /// `{"name":` or `,"name":` for each column.
     keys: Vec<Vec<u8>>,
     values: Values,

@@ -18,13 +18,13 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 /// Encoder options and the place where a value that cannot be written is noted: encoders themselves
 /// cannot fail.
 #[derive(Debug)]
-pub(super) struct Values {
+pub struct Values {
     options: EncoderOptions,
     failure: Arc<OnceLock<String>>,
 }
 
 impl Values {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         let failure = Arc::new(OnceLock::new());
         let factory = Arc::new(Exact { failure: Arc::clone(&failure) });
         let options = EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(factory);
@@ -32,29 +32,25 @@ impl Values {
     }
 
     /// Refuses schemas with a type that JSON cannot hold.
-    pub(super) fn check(&self, schema: &SchemaRef) -> Result<(), ArrowError> {
+    pub fn check(&self, schema: &SchemaRef) -> Result<(), ArrowError> {
         let empty = RecordBatch::new_empty(Arc::clone(schema));
         self.columns(&empty).map(drop)
     }
 
     /// One writer for each column of the batch.
-    pub(super) fn columns<'a>(&'a self, batch: &'a RecordBatch) -> Result<Vec<Column<'a>>, ArrowError> {
+    pub fn columns<'a>(&'a self, batch: &'a RecordBatch) -> Result<Vec<Column<'a>>, ArrowError> {
         let fields = batch.schema_ref().fields().iter();
         fields.zip(batch.columns()).map(|(field, array)| self.column(field, array.as_ref())).collect()
     }
 
     /// A writer for one column.
-    pub(super) fn column<'a>(
-        &'a self,
-        field: &'a FieldRef,
-        array: &'a dyn Array,
-    ) -> Result<Column<'a>, ArrowError> {
+    pub fn column<'a>(&'a self, field: &'a FieldRef, array: &'a dyn Array) -> Result<Column<'a>, ArrowError> {
         let encoder = make_encoder(field, array, &self.options)?;
         Ok(Column { encoder, nulls: array.logical_nulls() })
     }
 
     /// The error of the first value that could not be written, if there was one.
-    pub(super) fn finish(&self) -> Result<(), ArrowError> {
+    pub fn finish(&self) -> Result<(), ArrowError> {
         match self.failure.get() {
             Some(message) => Err(ArrowError::JsonError(message.clone())),
             None => Ok(()),
@@ -63,7 +59,7 @@ impl Values {
 }
 
 /// Writes the values of one column.
-pub(super) struct Column<'a> {
+pub struct Column<'a> {
     encoder: NullableEncoder<'a>,
     nulls: Option<NullBuffer>,
 }

@@ -26,10 +26,10 @@ const MAX_TABLES: usize = 200_000;
 const MAX_EXPANDED_BYTES: usize = 64 << 20;
 
 /// A message.
-pub(super) struct Frame {
+pub struct Frame {
     /// A flatbuffer that [`message`] reads.
-    pub(super) metadata: Vec<u8>,
-    pub(super) body: Buffer,
+    pub metadata: Vec<u8>,
+    pub body: Buffer,
 }
 
 /// The part of the stream that comes next.
@@ -41,7 +41,7 @@ enum Stage {
 }
 
 /// Gathers messages of a stream.
-pub(super) struct Frames {
+pub struct Frames {
     stage: Stage,
     /// The length, then the metadata.
     head: Vec<u8>,
@@ -51,12 +51,12 @@ pub(super) struct Frames {
 
 impl Frames {
     /// Takes messages of at most `limit_bytes`.
-    pub(super) fn new(limit_bytes: usize) -> Self {
+    pub fn new(limit_bytes: usize) -> Self {
         Self { stage: Stage::Length { continued: false }, head: Vec::new(), body: Vec::new(), limit_bytes }
     }
 
     /// Takes the bytes of the next message off the front of `bytes`, and gives it once it is whole.
-    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame>, QueryError> {
+    pub fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Frame>, QueryError> {
         loop {
             match self.stage {
                 Stage::Length { continued } => {
@@ -84,7 +84,7 @@ impl Frames {
     }
 
     /// Whether the stream may end here.
-    pub(super) fn is_between_messages(&self) -> bool {
+    pub fn is_between_messages(&self) -> bool {
         match self.stage {
             Stage::Ended => true,
             Stage::Length { continued } => !continued && self.head.is_empty(),
@@ -124,7 +124,7 @@ impl Frames {
 }
 
 /// The metadata of a message: a flatbuffer with every offset inside it.
-pub(super) fn message(metadata: &[u8]) -> Result<Message<'_>, QueryError> {
+pub fn message(metadata: &[u8]) -> Result<Message<'_>, QueryError> {
     let options = VerifierOptions {
         max_tables: MAX_TABLES,
         max_apparent_size: MAX_EXPANDED_BYTES,

@@ -18,7 +18,7 @@ const PREFIX_BYTES: usize = 8;
 const NOT_COMPRESSED: i64 = -1;
 
 /// Refuses a batch of `columns` with lengths that do not fit its `body`, or that expands to more than `limit_bytes`.
-pub(super) fn check_batch<'a>(
+pub fn check_batch<'a>(
     batch: RecordBatch<'_>,
     columns: impl Iterator<Item = &'a DataType>,
     body: &[u8],

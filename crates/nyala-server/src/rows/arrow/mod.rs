@@ -17,5 +17,5 @@ mod refusal;
 mod schema;
 mod stream;
 
-pub(super) use schema::check_arrow_schema;
-pub(super) use stream::ArrowStream;
+pub use schema::check_arrow_schema;
+pub use stream::ArrowStream;

@@ -12,7 +12,7 @@ const MAX_FIELDS: usize = 10_000;
 const MAX_DEPTH: usize = 32;
 
 /// Refuses a schema that arrow-ipc cannot read, which would end in a panic, or that would take much memory.
-pub(super) fn check_schema(schema: &Schema<'_>) -> Result<(), QueryError> {
+pub fn check_schema(schema: &Schema<'_>) -> Result<(), QueryError> {
     if schema.endianness() != Endianness::Little {
         return Err(malformed("its numbers are big-endian"));
     }
@@ -22,7 +22,7 @@ pub(super) fn check_schema(schema: &Schema<'_>) -> Result<(), QueryError> {
 }
 
 /// Refuses the Arrow types that a Parquet file brings with it, for the same reasons: a message with a schema.
-pub(crate) fn check_arrow_schema(bytes: &[u8]) -> Result<(), QueryError> {
+pub fn check_arrow_schema(bytes: &[u8]) -> Result<(), QueryError> {
     // After the mark of a continuation there is a length.
     let metadata = match bytes.strip_prefix(&[0xff; 4]) {
         Some(rest) => rest.get(4..).unwrap_or_default(),

@@ -24,7 +24,7 @@ use super::schema::check_schema;
 const MAX_BATCH_BYTES: usize = 256 << 20;
 
 /// An Arrow IPC stream.
-pub(crate) struct ArrowStream {
+pub struct ArrowStream {
     frames: Frames,
     schema: Option<SchemaRef>,
     dictionaries: HashMap<i64, ArrayRef>,
@@ -39,7 +39,7 @@ impl Default for ArrowStream {
 
 impl ArrowStream {
     /// A stream with a limit on the bytes of each batch, and of all dictionaries together.
-    pub(crate) fn of_batches(limit_bytes: usize) -> Self {
+    pub fn of_batches(limit_bytes: usize) -> Self {
         Self { frames: Frames::new(limit_bytes), schema: None, dictionaries: HashMap::new(), limit_bytes }
     }
 

@@ -186,7 +186,7 @@ impl<K: Kind> GroupsAccumulator for Grouped<K> {
 }
 
 /// Merges a column of states.
-pub(super) fn merge<K: Kind>(
+pub fn merge<K: Kind>(
     kind: &mut K,
     groups: &mut GroupList<K::Group>,
     states: &[ArrayRef],
@@ -203,7 +203,7 @@ pub(super) fn merge<K: Kind>(
 }
 
 /// The states of groups as a column. Its offsets have 64 bits: many large states exceed 2 GiB together.
-pub(super) fn encode<K: Kind>(kind: &K, groups: &mut [K::Group]) -> Result<ArrayRef> {
+pub fn encode<K: Kind>(kind: &K, groups: &mut [K::Group]) -> Result<ArrayRef> {
     let mut states = LargeBinaryBuilder::with_capacity(groups.len(), 0);
     let mut bytes = Vec::new();
     for group in groups {

@@ -7,13 +7,13 @@ mod held;
 mod kind;
 mod single;
 
-pub(super) use bytes::{Form, Reader, begin, damaged, put_varint};
-pub(super) use definition::{Accumulators, Definition, aggregate};
-pub(super) use groups::{GroupList, Measured, Rows};
-pub(super) use held::Held;
-pub(super) use kind::Kind;
+pub use bytes::{Form, Reader, begin, damaged, put_varint};
+pub use definition::{Accumulators, Definition, aggregate};
+pub use groups::{GroupList, Measured, Rows};
+pub use held::Held;
+pub use kind::Kind;
 
 #[cfg(test)]
-pub(super) use groups::Grouped;
+pub use groups::Grouped;
 #[cfg(test)]
-pub(super) use single::Single;
+pub use single::Single;

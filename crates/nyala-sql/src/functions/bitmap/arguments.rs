@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, QueryError};
 
 /// A kind of argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Argument {
+pub enum Argument {
     /// Bytes that some function here made.
     Bitmap,
     /// A number that is stored in bitmaps.
@@ -18,7 +18,7 @@ pub(super) enum Argument {
 
 impl Argument {
     /// The one type that the function then sees.
-    pub(super) fn coerce(self, function: &str, given: &DataType) -> Result<DataType> {
+    pub fn coerce(self, function: &str, given: &DataType) -> Result<DataType> {
         use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
         match (self, given) {
             (_, Dictionary(_, values)) => self.coerce(function, values),
@@ -42,7 +42,7 @@ impl Argument {
 }
 
 /// The error for a wrong number of arguments.
-pub(super) fn wrong_count(function: &str, takes: &str, given: usize) -> DataFusionError {
+pub fn wrong_count(function: &str, takes: &str, given: usize) -> DataFusionError {
     let message = format!("`{function}` takes {takes}, not {given} arguments");
     QueryError::new(ErrorKind::InvalidText, message).into()
 }

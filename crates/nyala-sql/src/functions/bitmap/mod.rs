@@ -11,12 +11,12 @@ mod set;
 mod text;
 mod union;
 
-pub(super) use integers::{as_integers, is_integral};
-pub(super) use intersect::IntersectCount;
-pub(super) use kind::{BitmapKind, Input, Output, count_column};
-pub(super) use scalar::scalars;
-pub(super) use set::Bitmap;
-pub(super) use union::{BitmapAgg, BitmapUnion, BitmapUnionCount};
+pub use integers::{as_integers, is_integral};
+pub use intersect::IntersectCount;
+pub use kind::{BitmapKind, Input, Output, count_column};
+pub use scalar::scalars;
+pub use set::Bitmap;
+pub use union::{BitmapAgg, BitmapUnion, BitmapUnionCount};
 
 #[cfg(test)]
 mod tests;

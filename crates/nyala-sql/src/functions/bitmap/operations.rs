@@ -16,7 +16,7 @@ use crate::error::QueryError;
 
 /// Each scalar function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Operation {
+pub enum Operation {
     Empty,
     OfInteger,
     OfText,
@@ -34,7 +34,7 @@ pub(super) enum Operation {
 
 impl Operation {
     /// The result for columns of `rows` values, or of one that is that of every row.
-    pub(super) fn run(self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    pub fn run(self, columns: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         match (self, columns) {
             (Self::Empty, []) => bitmaps(rows, |_| Ok(Some(Bitmap::default()))),
             (Self::OfInteger, [integers]) => {

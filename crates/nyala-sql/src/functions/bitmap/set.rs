@@ -6,7 +6,7 @@ use crate::functions::aggregate::Measured;
 
 /// Up to this many values are kept as a sorted list: most groups of a fine grouping have few, and a
 /// Roaring bitmap costs some hundred bytes before its first value.
-pub(super) const FEW: usize = 32;
+pub const FEW: usize = 32;
 
 /// Overhead of Roaring for one container beside its values, for one that is an array of bits, and for each
 /// run of 2^32 numbers.

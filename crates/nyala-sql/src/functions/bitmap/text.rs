@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, QueryError};
 
 /// Reads integers with commas between them, and spaces around them; none if there is anything else, as
 /// in Doris. An empty text is an empty bitmap.
-pub(super) fn parse(text: &str) -> Option<Bitmap> {
+pub fn parse(text: &str) -> Option<Bitmap> {
     if text.trim().is_empty() {
         return Some(Bitmap::default());
     }
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Option<Bitmap> {
 const MAX_VALUES: u64 = 10_000_000;
 
 /// The values in order, with commas between them.
-pub(super) fn format(bitmap: &Bitmap) -> Result<String> {
+pub fn format(bitmap: &Bitmap) -> Result<String> {
     let count = bitmap.len();
     if count > MAX_VALUES {
         let message = format!("a bitmap of {count} values is too long for a text of at most {MAX_VALUES}");

@@ -10,28 +10,28 @@ use datafusion::logical_expr::ColumnarValue;
 use super::numbers::numbers;
 
 /// Of bytes, elements or steps. Products of two lengths fit.
-pub(super) type Amount = u128;
+pub type Amount = u128;
 
 /// Bytes of an element of a list, or of a number.
 const ELEMENT_BYTES: Amount = 16;
 
 /// Bytes that a function gives for one batch of rows at most.
-pub(super) const MAX_BYTES: Amount = 256 << 20;
+pub const MAX_BYTES: Amount = 256 << 20;
 /// Bytes that it gives for constants. The planner computes these, and then copies, compares and prints them: 200 MB take it
 /// 6 s (2026-11-25), in which it cannot be cancelled.
 const MAX_CONSTANT_BYTES: Amount = 32 << 20;
 
 /// The arguments of one call for a batch of rows.
-pub(super) struct Arguments<'a> {
+pub struct Arguments<'a> {
     values: &'a [ColumnarValue],
     numbers: Vec<OnceCell<Vec<Option<i128>>>>,
     /// Rows that are computed: one if no argument differs between rows.
-    pub(super) rows: usize,
+    pub rows: usize,
     is_constant: bool,
 }
 
 impl<'a> Arguments<'a> {
-    pub(super) fn new(values: &'a [ColumnarValue], rows: usize) -> Self {
+    pub fn new(values: &'a [ColumnarValue], rows: usize) -> Self {
         let varies = values.iter().any(|value| matches!(value, ColumnarValue::Array(_)));
         let is_constant = !varies && !values.is_empty();
         let numbers = values.iter().map(|_| OnceCell::new()).collect();
@@ -39,16 +39,16 @@ impl<'a> Arguments<'a> {
     }
 
     /// Bytes that the call may give.
-    pub(super) fn max_bytes(&self) -> Amount {
+    pub fn max_bytes(&self) -> Amount {
         if self.is_constant { MAX_CONSTANT_BYTES } else { MAX_BYTES }
     }
 
-    pub(super) fn row(&self, at: usize) -> Row<'_> {
+    pub fn row(&self, at: usize) -> Row<'_> {
         Row { arguments: self, at: Some(at) }
     }
 
     /// A row with the largest value of each argument.
-    pub(super) fn largest(&self) -> Row<'_> {
+    pub fn largest(&self) -> Row<'_> {
         Row { arguments: self, at: None }
     }
 
@@ -69,44 +69,44 @@ impl<'a> Arguments<'a> {
 
 /// One row of them.
 #[derive(Clone, Copy)]
-pub(super) struct Row<'a> {
+pub struct Row<'a> {
     arguments: &'a Arguments<'a>,
     /// None for the largest of all rows.
     at: Option<usize>,
 }
 
 impl Row<'_> {
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.arguments.values.len()
     }
 
     /// Bytes of an argument; none for NULL and for an argument that is not there.
-    pub(super) fn bytes(&self, argument: usize) -> Amount {
+    pub fn bytes(&self, argument: usize) -> Amount {
         self.measure(argument, bytes_at)
     }
 
     /// Elements of a list.
-    pub(super) fn elements(&self, argument: usize) -> Amount {
+    pub fn elements(&self, argument: usize) -> Amount {
         self.measure(argument, elements_at)
     }
 
     /// Bytes of all arguments.
-    pub(super) fn all_bytes(&self) -> Amount {
+    pub fn all_bytes(&self) -> Amount {
         (0..self.count()).map(|argument| self.bytes(argument)).sum()
     }
 
     /// A number that is not negative; none for NULL.
-    pub(super) fn number(&self, argument: usize) -> Amount {
+    pub fn number(&self, argument: usize) -> Amount {
         self.signed(argument).and_then(|number| Amount::try_from(number).ok()).unwrap_or(0)
     }
 
     /// A number.
-    pub(super) fn signed(&self, argument: usize) -> Option<i128> {
+    pub fn signed(&self, argument: usize) -> Option<i128> {
         self.arguments.number(argument, self.at)
     }
 
     /// Whether this is a row, and not the largest of all.
-    pub(super) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.at.is_some()
     }
 

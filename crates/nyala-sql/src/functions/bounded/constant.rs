@@ -16,7 +16,7 @@ use super::function::too_large;
 const LONG_BYTES: Amount = 32 << 10;
 
 /// The same column, if it is a long constant, as a call that knows how many rows it is for.
-pub(super) fn for_rows(expr: &Expr) -> Option<Expr> {
+pub fn for_rows(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::Alias(alias) => {
             let mut alias = alias.clone();

@@ -31,12 +31,12 @@ const STEPS_OF_ELEMENT: Amount = 100;
 const STATES_OF_STEP: usize = 50;
 
 /// The functions of `known` that need a bound, with it.
-pub(in crate::functions) fn bounded(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
+pub fn bounded(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     known.iter().filter_map(with_bound).collect()
 }
 
 /// The function with its bound; none if it needs none, or has it.
-pub(super) fn with_bound(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
+pub fn with_bound(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<Bounded>() {
         return None;
     }
@@ -137,7 +137,7 @@ impl Bounded {
 }
 
 /// The error of a call with too large a result.
-pub(super) fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
+pub fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
     let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {most}");
     QueryError::new(ErrorKind::LimitExceeded, message)
         .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")

@@ -15,14 +15,14 @@ use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 
 /// Two texts, one behind the other; NULL if either is.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Joined {
+pub struct Joined {
     /// Name of the operator's column.
     column: String,
     signature: Signature,
 }
 
 impl Joined {
-    pub(super) fn new(column: String) -> Self {
+    pub fn new(column: String) -> Self {
         Self { column, signature: Signature::any(2, Volatility::Immutable) }
     }
 }

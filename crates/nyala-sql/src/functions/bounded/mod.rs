@@ -15,4 +15,4 @@ mod patterns;
 mod rules;
 
 pub use calls::bound_calls;
-pub(super) use function::bounded;
+pub use function::bounded;

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 const NANOS_OF_DAY: i128 = 86_400_000_000_000;
 
 /// The values as numbers, moments and intervals as nanoseconds; none for NULL and for other types.
-pub(super) fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
+pub fn numbers(array: &ArrayRef) -> Result<Vec<Option<i128>>> {
     let nanos = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let steps = array.as_primitive::<IntervalMonthDayNanoType>().iter();

@@ -21,7 +21,7 @@ const LEAST_STATES: usize = 100;
 const CLASS_STATES: usize = 200;
 
 /// States of the largest pattern; an error if it, or all of them, would take too long to compile.
-pub(super) fn check_patterns(function: &str, patterns: &ColumnarValue) -> Result<usize> {
+pub fn check_patterns(function: &str, patterns: &ColumnarValue) -> Result<usize> {
     match patterns {
         ColumnarValue::Scalar(value) => check_pattern(function, value.try_as_str().flatten().unwrap_or("")),
         ColumnarValue::Array(array) => {
@@ -43,7 +43,7 @@ pub(super) fn check_patterns(function: &str, patterns: &ColumnarValue) -> Result
 }
 
 /// An error if the different patterns of LIKE, but for those that are compared without being compiled, would take too long to compile.
-pub(super) fn check_like_patterns(patterns: &ColumnarValue) -> Result<()> {
+pub fn check_like_patterns(patterns: &ColumnarValue) -> Result<()> {
     let ColumnarValue::Array(array) = patterns else { return Ok(()) };
     let texts = cast(array, &DataType::LargeUtf8)?;
     let texts = texts.as_string::<i64>();
@@ -71,7 +71,7 @@ fn too_many(function: &str, patterns: usize, states: usize, rows: usize) -> Quer
 }
 
 /// States of a pattern; an error if there are too many.
-pub(super) fn check_pattern(function: &str, pattern: &str) -> Result<usize> {
+pub fn check_pattern(function: &str, pattern: &str) -> Result<usize> {
     let states = states(pattern);
     if states <= MAX_STATES {
         return Ok(states);

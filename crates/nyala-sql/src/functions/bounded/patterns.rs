@@ -13,20 +13,20 @@ use super::pattern::{check_like_patterns, check_patterns};
 
 /// The language of the patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Language {
+pub enum Language {
     Like,
     Regex,
 }
 
 /// Its argument, if that has no more different patterns than can be compiled.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Patterns {
+pub struct Patterns {
     language: Language,
     signature: Signature,
 }
 
 impl Patterns {
-    pub(super) fn new(language: Language) -> Self {
+    pub fn new(language: Language) -> Self {
         Self { language, signature: Signature::any(1, Volatility::Immutable) }
     }
 }

@@ -6,7 +6,7 @@ use super::arguments::{Amount, Row};
 
 /// How a function is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Rule {
+pub enum Rule {
     /// It gives values of a fixed size, or no more bytes than it gets, in time that grows with them.
     NoMore,
     /// The arguments tell the size of the result; if that is too much, it fails before it begins.
@@ -21,7 +21,7 @@ pub(super) enum Rule {
 
 /// How the bytes of a row's result follow from the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Measure {
+pub enum Measure {
     /// All arguments, one behind the other.
     Sum,
     /// The same, with the first between any two others.
@@ -57,7 +57,7 @@ pub(super) enum Measure {
 
 /// Why a function takes long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Work {
+pub enum Work {
     /// Every character is compared with every other one.
     Product,
     /// The second argument is a pattern to be found in the first.
@@ -77,7 +77,7 @@ const NAME_BYTES: Amount = 32;
 
 impl Rule {
     /// None for a function that is not in the table.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Self> {
         use Measure as M;
         Some(match name {
             "||" | "concat" | "array_concat" | "array_append" | "array_prepend" | "make_array"
@@ -109,7 +109,7 @@ impl Rule {
 
 impl Measure {
     /// Bytes that a row gives at most.
-    pub(super) fn bytes(self, row: &Row<'_>) -> Amount {
+    pub fn bytes(self, row: &Row<'_>) -> Amount {
         let element = |argument| row.bytes(argument).max(NUMBER_BYTES);
         match self {
             Self::Sum => row.all_bytes(),

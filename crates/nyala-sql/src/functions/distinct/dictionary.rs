@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, QueryError};
 /// Gives every different value a number. All groups of an aggregation share it: a value that is in a
 /// thousand groups is kept once, and each group is a bitmap of numbers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Dictionary {
+pub struct Dictionary {
     numbers: HashTable<Entry>,
     hasher: RandomState,
     /// All values, one after the other.
@@ -27,7 +27,7 @@ struct Entry {
 
 impl Dictionary {
     /// The number of a value, a new one if it has none.
-    pub(super) fn number(&mut self, value: &[u8]) -> Result<u32> {
+    pub fn number(&mut self, value: &[u8]) -> Result<u32> {
         let hash = self.hasher.hash_one(value);
         let (bytes, ends) = (&self.bytes, &self.ends);
         let same = |entry: &Entry| entry.hash == hash && value_of(bytes, ends, entry.number) == Some(value);
@@ -42,17 +42,17 @@ impl Dictionary {
     }
 
     /// The value of a number.
-    pub(super) fn value(&self, number: u32) -> Option<&[u8]> {
+    pub fn value(&self, number: u32) -> Option<&[u8]> {
         value_of(&self.bytes, &self.ends, number)
     }
 
     /// How many values it has.
-    pub(super) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Bytes that it holds.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.numbers.allocation_size() + self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 }

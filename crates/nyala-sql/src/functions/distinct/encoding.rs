@@ -18,7 +18,7 @@ use crate::functions::values::Family;
 const WHAT: &str = "set of values";
 
 /// Appends the set of `values`, which are sorted and differ.
-pub(super) fn encode(family: Family, values: &[&[u8]], out: &mut Vec<u8>) {
+pub fn encode(family: Family, values: &[&[u8]], out: &mut Vec<u8>) {
     begin(out, Form::Values);
     out.push(family as u8);
     put_varint(out, values.len() as u64);
@@ -34,16 +34,12 @@ pub(super) fn encode(family: Family, values: &[&[u8]], out: &mut Vec<u8>) {
 }
 
 /// How many values an encoded set has, by its header alone.
-pub(super) fn encoded_len(family: Family, bytes: &[u8]) -> Result<u64> {
+pub fn encoded_len(family: Family, bytes: &[u8]) -> Result<u64> {
     Ok(open(family, bytes)?.count()? as u64)
 }
 
 /// Calls with every value of an encoded set, in order.
-pub(super) fn for_each(
-    family: Family,
-    bytes: &[u8],
-    mut each: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
+pub fn for_each(family: Family, bytes: &[u8], mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut reader = open(family, bytes)?;
     let mut value: Vec<u8> = Vec::new();
     for index in 0..reader.count()? {

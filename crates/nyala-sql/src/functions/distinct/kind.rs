@@ -13,7 +13,7 @@ use crate::functions::values::{Family, spell};
 /// One set of values for each group: a bitmap of numbers in a dictionary that all groups share. A state holds
 /// the values themselves, so it means the same everywhere.
 #[derive(Debug, Clone)]
-pub(super) struct DistinctKind {
+pub struct DistinctKind {
     family: Family,
     dictionary: Dictionary,
     /// Size of the dictionary when it was last searched for values that are in no group.
@@ -25,7 +25,7 @@ const UNCHECKED_BYTES: usize = 4 << 20;
 
 impl DistinctKind {
     /// For values of one family.
-    pub(super) fn new(family: Family) -> Self {
+    pub fn new(family: Family) -> Self {
         Self { family, dictionary: Dictionary::default(), checked_bytes: 0 }
     }
 

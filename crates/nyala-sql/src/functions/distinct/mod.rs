@@ -5,7 +5,7 @@ mod dictionary;
 mod encoding;
 mod kind;
 
-pub(super) use bitmap_distinct::BitmapDistinct;
+pub use bitmap_distinct::BitmapDistinct;
 
 #[cfg(test)]
 mod tests;

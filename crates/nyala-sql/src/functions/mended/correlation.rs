@@ -75,7 +75,7 @@ impl Moments {
 
 /// The correlations of any number of groups.
 #[derive(Debug, Default)]
-pub(super) struct Correlations(Vec<Moments>);
+pub struct Correlations(Vec<Moments>);
 
 impl Correlations {
     fn grow(&mut self, count: usize) {

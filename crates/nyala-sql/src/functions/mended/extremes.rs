@@ -12,7 +12,7 @@ use crate::functions::aggregate::Rows;
 
 /// Which of all values is looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Extreme {
+pub enum Extreme {
     Least,
     Greatest,
 }
@@ -37,7 +37,7 @@ fn is_nan<N: PartialOrd>(value: N) -> bool {
 }
 
 /// The extreme of each group.
-pub(super) struct FloatExtremes<T: ArrowPrimitiveType> {
+pub struct FloatExtremes<T: ArrowPrimitiveType> {
     extreme: Extreme,
     /// None for a group without rows that count.
     best: Vec<Option<T::Native>>,
@@ -45,7 +45,7 @@ pub(super) struct FloatExtremes<T: ArrowPrimitiveType> {
 
 impl<T: ArrowPrimitiveType> FloatExtremes<T> {
     /// Without groups.
-    pub(super) fn new(extreme: Extreme) -> Self {
+    pub fn new(extreme: Extreme) -> Self {
         Self { extreme, best: Vec::new() }
     }
 }
@@ -114,7 +114,7 @@ impl<T: ArrowPrimitiveType> GroupsAccumulator for FloatExtremes<T> {
 /// An accumulator that knows NaN without a sign only: that one is greater than all numbers in the order that
 /// DataFusion compares floats by, while one with a sign is less.
 #[derive(Debug)]
-pub(super) struct OneNan(pub(super) Box<dyn Accumulator>);
+pub struct OneNan(pub Box<dyn Accumulator>);
 
 impl Accumulator for OneNan {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {

@@ -14,7 +14,7 @@ mod function;
 mod totals;
 
 pub use function::adding;
-pub(super) use function::mended;
+pub use function::mended;
 
 #[cfg(test)]
 mod tests;

@@ -22,13 +22,13 @@ fn out_of_range(data_type: &DataType) -> QueryError {
 
 /// The sum of all values; none if there are none.
 #[derive(Debug)]
-pub(super) struct Total<T: ArrowNumericType> {
+pub struct Total<T: ArrowNumericType> {
     sum: Option<T::Native>,
     data_type: DataType,
 }
 
 impl<T: ArrowNumericType> Total<T> {
-    pub(super) fn new(data_type: &DataType) -> Self {
+    pub fn new(data_type: &DataType) -> Self {
         Self { sum: None, data_type: data_type.clone() }
     }
 }
@@ -65,7 +65,7 @@ impl<T: ArrowNumericType + Debug> Accumulator for Total<T> {
 }
 
 /// The sum of each group.
-pub(super) struct Totals {
+pub struct Totals {
     sums: Box<dyn GroupsAccumulator>,
     data_type: DataType,
     /// Set as soon as one of them was out of range.
@@ -73,7 +73,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    pub(super) fn new<T: ArrowNumericType + Send>(data_type: &DataType) -> Self {
+    pub fn new<T: ArrowNumericType + Send>(data_type: &DataType) -> Self {
         let overflown = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&overflown);
         let sums = PrimitiveGroupsAccumulator::<T, _>::new(data_type, move |sum, more| {

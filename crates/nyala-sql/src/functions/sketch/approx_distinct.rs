@@ -54,8 +54,8 @@ impl Definition for ApproxDistinct {
 
 /// One sketch for each group.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct HllKind {
-    pub(super) family: Family,
+pub struct HllKind {
+    pub family: Family,
 }
 
 impl Kind for HllKind {

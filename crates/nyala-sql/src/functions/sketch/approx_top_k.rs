@@ -83,10 +83,10 @@ fn list_item(value: &DataType) -> FieldRef {
 
 /// One sketch for each group.
 #[derive(Debug, Clone)]
-pub(super) struct TopKind {
-    pub(super) family: Family,
-    pub(super) value: DataType,
-    pub(super) k: usize,
+pub struct TopKind {
+    pub family: Family,
+    pub value: DataType,
+    pub k: usize,
 }
 
 impl Kind for TopKind {

@@ -21,7 +21,7 @@ const WHAT: &str = "HyperLogLog sketch";
 
 /// An estimate of how many different values were added.
 #[derive(Debug, Default)]
-pub(super) struct Hll(Option<Box<HllUnion>>);
+pub struct Hll(Option<Box<HllUnion>>);
 
 impl Measured for Hll {
     #[inline]
@@ -42,13 +42,13 @@ impl Hll {
 
     /// Adds a value.
     #[inline]
-    pub(super) fn add(&mut self, value: &[u8]) -> Result<()> {
+    pub fn add(&mut self, value: &[u8]) -> Result<()> {
         self.union()?.update_value(raw_bytes::from_slice(value));
         Ok(())
     }
 
     /// Adds all values of an encoded sketch.
-    pub(super) fn merge(&mut self, state: &[u8]) -> Result<()> {
+    pub fn merge(&mut self, state: &[u8]) -> Result<()> {
         let reader = Reader::expect(WHAT, state, Form::Hll)?;
         let bytes = reader.rest();
         check(reader)?;
@@ -58,7 +58,7 @@ impl Hll {
     }
 
     /// Appends the sketch.
-    pub(super) fn encode(&mut self, out: &mut Vec<u8>) -> Result<()> {
+    pub fn encode(&mut self, out: &mut Vec<u8>) -> Result<()> {
         begin(out, Form::Hll);
         out.extend(self.union()?.to_sketch(HllType::Hll8).serialize());
         Ok(())
@@ -66,7 +66,7 @@ impl Hll {
 
     /// How many values, about. The composite estimate depends on the set of values only, not on the
     /// order in which they or parts of them came: from a cube it is the same as from the tables.
-    pub(super) fn estimate(&self) -> u64 {
+    pub fn estimate(&self) -> u64 {
         self.0.as_ref().map_or(0, |union| union.composite_estimate().round() as u64)
     }
 }

@@ -27,7 +27,7 @@ const WHAT: &str = "frequent-items sketch";
 
 /// A value as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item(pub(super) Box<[u8]>);
+pub struct Item(pub Box<[u8]>);
 
 impl Hash for Item {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -56,15 +56,15 @@ impl FrequentItemValue for Item {
 
 /// A value and about how often it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Frequent {
-    pub(super) item: Item,
+pub struct Frequent {
+    pub item: Item,
     /// At least as often as it came.
-    pub(super) count: u64,
+    pub count: u64,
 }
 
 /// The most frequent of the values that were added, with counts.
 #[derive(Debug, Default)]
-pub(super) struct Items {
+pub struct Items {
     sketch: Option<Box<FrequentItemsSketch<Item>>>,
     /// How many items were added and their bytes: the kept ones are taken to be as long on average.
     added: usize,
@@ -90,7 +90,7 @@ impl Items {
     }
 
     /// Adds a value.
-    pub(super) fn add(&mut self, value: &[u8]) -> Result<()> {
+    pub fn add(&mut self, value: &[u8]) -> Result<()> {
         self.added += 1;
         self.added_bytes += value.len();
         self.sketch()?.update(Item(value.into()));
@@ -98,7 +98,7 @@ impl Items {
     }
 
     /// Adds all values of an encoded sketch.
-    pub(super) fn merge(&mut self, family: Family, state: &[u8]) -> Result<()> {
+    pub fn merge(&mut self, family: Family, state: &[u8]) -> Result<()> {
         let other = decode(family, state)?;
         self.added += other.num_active_items();
         self.added_bytes += state.len();
@@ -111,7 +111,7 @@ impl Items {
     }
 
     /// Appends the sketch.
-    pub(super) fn encode(&mut self, family: Family, out: &mut Vec<u8>) -> Result<()> {
+    pub fn encode(&mut self, family: Family, out: &mut Vec<u8>) -> Result<()> {
         begin(out, Form::FrequentItems);
         out.push(family as u8);
         out.extend(self.sketch()?.serialize());
@@ -119,7 +119,7 @@ impl Items {
     }
 
     /// The `count` most frequent values, most frequent first; equally frequent ones in order of value.
-    pub(super) fn top(&self, count: usize) -> Vec<Frequent> {
+    pub fn top(&self, count: usize) -> Vec<Frequent> {
         let Some(sketch) = &self.sketch else { return Vec::new() };
         let rows = sketch.frequent_items(ErrorType::NoFalseNegatives);
         let mut items: Vec<Frequent> =

@@ -5,8 +5,8 @@ mod approx_top_k;
 mod hll;
 mod items;
 
-pub(super) use approx_distinct::ApproxDistinct;
-pub(super) use approx_top_k::ApproxTopK;
+pub use approx_distinct::ApproxDistinct;
+pub use approx_top_k::ApproxTopK;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Kind of a part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// `'…'`, also behind `E` or `U&`, and `$tag$…$tag$`.
     Literal,
     /// `"…"`, and `` `…` `` of other dialects.
@@ -17,15 +17,15 @@ pub(super) enum Kind {
 
 /// A part of a text. One after the other they are the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) kind: Kind,
-    pub(super) range: Range<usize>,
+pub struct Part {
+    pub kind: Kind,
+    pub range: Range<usize>,
     /// Whether it has its end.
-    pub(super) whole: bool,
+    pub whole: bool,
 }
 
 /// The parts of a text.
-pub(super) fn parts(sql: &str) -> Vec<Part> {
+pub fn parts(sql: &str) -> Vec<Part> {
     let bytes = sql.as_bytes();
     let mut parts = Vec::new();
     let (mut at, mut other) = (0, 0);

@@ -2,23 +2,23 @@
 
 /// Bytes being written.
 #[derive(Debug, Default)]
-pub(crate) struct Out(pub(crate) Vec<u8>);
+pub struct Out(pub(crate) Vec<u8>);
 
 impl Out {
-    pub(crate) fn u8(&mut self, value: u8) {
+    pub fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
 
-    pub(crate) fn u32(&mut self, value: u32) {
+    pub fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(crate) fn u64(&mut self, value: u64) {
+    pub fn u64(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
     /// Unsigned LEB128.
-    pub(crate) fn var(&mut self, mut value: u64) {
+    pub fn var(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.0.push(value as u8 | 0x80);
             value >>= 7;
@@ -26,50 +26,50 @@ impl Out {
         self.0.push(value as u8);
     }
 
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+    pub fn raw(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
     /// A length, then the bytes.
-    pub(crate) fn blob(&mut self, bytes: &[u8]) {
+    pub fn blob(&mut self, bytes: &[u8]) {
         self.var(bytes.len() as u64);
         self.raw(bytes);
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
+    pub fn text(&mut self, text: &str) {
         self.blob(text.as_bytes());
     }
 }
 
 /// Bytes being read; `None` when they end too early or make no sense.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct In<'a>(pub(crate) &'a [u8]);
+pub struct In<'a>(pub(crate) &'a [u8]);
 
 impl<'a> In<'a> {
-    pub(crate) fn raw(&mut self, bytes: usize) -> Option<&'a [u8]> {
+    pub fn raw(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(head)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.raw(N)?.try_into().ok()
     }
 
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    pub fn u8(&mut self) -> Option<u8> {
         let [byte] = self.array()?;
         Some(byte)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    pub fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    pub fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.array()?))
     }
 
-    pub(crate) fn var(&mut self) -> Option<u64> {
+    pub fn var(&mut self) -> Option<u64> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
@@ -86,25 +86,25 @@ impl<'a> In<'a> {
     }
 
     /// A number that says how many things of at least a byte follow: never more than bytes are left.
-    pub(crate) fn count(&mut self) -> Option<usize> {
+    pub fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.var()?).ok()?;
         (count <= self.0.len()).then_some(count)
     }
 
-    pub(crate) fn small(&mut self) -> Option<u32> {
+    pub fn small(&mut self) -> Option<u32> {
         u32::try_from(self.var()?).ok()
     }
 
-    pub(crate) fn blob(&mut self) -> Option<&'a [u8]> {
+    pub fn blob(&mut self) -> Option<&'a [u8]> {
         let bytes = self.count()?;
         self.raw(bytes)
     }
 
-    pub(crate) fn text(&mut self) -> Option<String> {
+    pub fn text(&mut self) -> Option<String> {
         String::from_utf8(self.blob()?.to_vec()).ok()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }

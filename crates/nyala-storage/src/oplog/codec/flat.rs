@@ -14,7 +14,7 @@ use super::text_bytes;
 
 /// How the values of a type lie in buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// Nothing but nulls, in no buffer.
     Null,
     Bits,
@@ -35,12 +35,12 @@ pub(crate) enum Part {
 
 /// An array as buffers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Flat {
-    pub(crate) rows: usize,
+pub struct Flat {
+    pub rows: usize,
     /// Bit 1 for a value; none if all are.
-    pub(crate) nulls: Option<Buffer>,
-    pub(crate) buffers: Vec<Buffer>,
-    pub(crate) children: Vec<Flat>,
+    pub nulls: Option<Buffer>,
+    pub buffers: Vec<Buffer>,
+    pub children: Vec<Flat>,
 }
 
 impl Part {
@@ -63,7 +63,7 @@ impl Part {
 
 /// Takes an array apart; `None` for types that live tables do not hold, and for views of more bytes than offsets of 4
 /// bytes can address.
-pub(crate) fn flatten(array: &dyn Array) -> Option<Flat> {
+pub fn flatten(array: &dyn Array) -> Option<Flat> {
     let fits = || text_bytes(array) <= i32::MAX as u64;
     match array.data_type() {
         DataType::Utf8View | DataType::BinaryView if !fits() => None,
@@ -127,7 +127,7 @@ fn cut(buffer: &Buffer, offset: usize, bytes: usize) -> Option<Buffer> {
 }
 
 /// Offsets rebased to start at 0, and the range of values or bytes they cover.
-pub(crate) fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
+pub fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
     buffer: &Buffer,
     offset: usize,
     rows: usize,
@@ -151,7 +151,7 @@ pub(crate) fn rebase<O: ArrowNativeType + std::ops::Sub<Output = O>>(
 }
 
 /// Puts an array together. Arrow checks everything: lengths, offsets, UTF-8.
-pub(crate) fn inflate(data_type: &DataType, flat: Flat) -> Option<arrow_array::ArrayRef> {
+pub fn inflate(data_type: &DataType, flat: Flat) -> Option<arrow_array::ArrayRef> {
     let plain = match data_type {
         DataType::Utf8View => &DataType::Utf8,
         DataType::BinaryView => &DataType::Binary,
@@ -186,7 +186,7 @@ fn inflate_data(data_type: &DataType, flat: Flat) -> Option<ArrayData> {
 }
 
 /// Types of the children of a nested type, in order.
-pub(crate) fn child_types(data_type: &DataType) -> Vec<&DataType> {
+pub fn child_types(data_type: &DataType) -> Vec<&DataType> {
     match data_type {
         DataType::List(item)
         | DataType::LargeList(item)

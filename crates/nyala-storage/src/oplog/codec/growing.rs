@@ -10,7 +10,7 @@ use super::{Flat, In, Part, child_types, inflate};
 
 /// A column that grows by the rows of one frame after another.
 #[derive(Debug)]
-pub(crate) struct Growing {
+pub struct Growing {
     rows: usize,
     nulls: Option<BooleanBufferBuilder>,
     values: Values,
@@ -32,7 +32,7 @@ enum Values {
 
 impl Growing {
     /// None for types that live tables do not hold.
-    pub(crate) fn new(data_type: &DataType) -> Option<Self> {
+    pub fn new(data_type: &DataType) -> Option<Self> {
         let values = match Part::of(data_type)? {
             Part::Null | Part::Struct => Values::None,
             Part::Bits => Values::Bits(BooleanBufferBuilder::new(0)),
@@ -48,7 +48,7 @@ impl Growing {
     }
 
     /// Reads rows of a frame. After `None` only [`Self::truncate`] makes sense.
-    pub(crate) fn append(&mut self, input: &mut In<'_>, rows: usize) -> Option<()> {
+    pub fn append(&mut self, input: &mut In<'_>, rows: usize) -> Option<()> {
         let flags = input.u8().filter(|flags| *flags <= 7)?;
         let bits = bit_util::ceil(rows, 8);
         if flags & 1 == 1 {
@@ -85,7 +85,7 @@ impl Growing {
     }
 
     /// Keeps the first rows and drops the rest, including a frame that was read only in part.
-    pub(crate) fn truncate(&mut self, rows: usize) {
+    pub fn truncate(&mut self, rows: usize) {
         self.rows = rows;
         if let Some(nulls) = &mut self.nulls {
             nulls.truncate(rows);
@@ -116,7 +116,7 @@ impl Growing {
     }
 
     /// Makes room for so many times the rows that are there, but for no more than so many bytes in one buffer.
-    pub(crate) fn reserve(&mut self, times: f64, most: usize) {
+    pub fn reserve(&mut self, times: f64, most: usize) {
         let more = |len: usize| ((len as f64 * times * 1.02) as usize).saturating_sub(len).min(most);
         match &mut self.values {
             Values::Fixed(_, values) => values.reserve(more(values.len())),
@@ -136,7 +136,7 @@ impl Growing {
     }
 
     /// The array, checked as a whole; none if it makes no sense.
-    pub(crate) fn finish(self, data_type: &DataType) -> Option<ArrayRef> {
+    pub fn finish(self, data_type: &DataType) -> Option<ArrayRef> {
         inflate(data_type, self.flat())
     }
 

@@ -19,7 +19,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use arrow_select::take::take;
 
 /// The type that a table's column has if it is made as `data_type`.
-pub(crate) fn plain_type(data_type: &DataType) -> DataType {
+pub fn plain_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(_, values) => plain_type(values),
         DataType::RunEndEncoded(_, values) => plain_type(values.data_type()),
@@ -33,12 +33,12 @@ pub(crate) fn plain_type(data_type: &DataType) -> DataType {
 }
 
 /// The field with its plain type and without metadata.
-pub(crate) fn plain_field(field: &FieldRef) -> FieldRef {
+pub fn plain_field(field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(field.name(), plain_type(field.data_type()), field.is_nullable()))
 }
 
 /// The values of `array` as an array of type `wanted`, which is plain. None if they are of another kind.
-pub(crate) fn fit(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
+pub fn fit(array: &ArrayRef, wanted: &DataType) -> Option<ArrayRef> {
     if array.data_type() == wanted {
         return Some(array.clone());
     }
@@ -120,7 +120,7 @@ fn structure(array: &StructArray, fields: &arrow_schema::Fields) -> Option<Struc
 }
 
 /// A key column in which equal values have equal bytes: zero has no sign, and there is one NaN.
-pub(crate) fn canonical_key(array: &ArrayRef) -> ArrayRef {
+pub fn canonical_key(array: &ArrayRef) -> ArrayRef {
     type F16 = <Float16Type as ArrowPrimitiveType>::Native;
     let zero = F16::default();
     match array.data_type() {

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use super::{Flat, Growing, In, Out, Part, child_types, flatten};
 
 /// Writes a number of rows and, unless it is 0, their columns. `None` for types that tables do not hold.
-pub(crate) fn write_rows(out: &mut Out, rows: usize, columns: &[ArrayRef]) -> Option<()> {
+pub fn write_rows(out: &mut Out, rows: usize, columns: &[ArrayRef]) -> Option<()> {
     out.var(rows as u64);
     for column in columns.iter().filter(|_| rows > 0) {
         let flat = flatten(column)?;
@@ -71,7 +71,7 @@ fn write_lengths<O: ArrowNativeType>(out: &mut Out, offsets: &[O]) -> u8 {
 }
 
 /// Reads the output of [`write_rows`]; gives columns without rows if there are none.
-pub(crate) fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usize, Vec<ArrayRef>)> {
+pub fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usize, Vec<ArrayRef>)> {
     let rows = read_count(input)?;
     if rows == 0 {
         let empty = types.iter().map(|data_type| arrow_array::new_empty_array(data_type));
@@ -87,7 +87,7 @@ pub(crate) fn read_rows(input: &mut In<'_>, types: &[&DataType]) -> Option<(usiz
 }
 
 /// The number of rows at the start. If it is not 0 the columns follow.
-pub(crate) fn read_count(input: &mut In<'_>) -> Option<usize> {
+pub fn read_count(input: &mut In<'_>) -> Option<usize> {
     usize::try_from(input.var()?).ok().filter(|rows| *rows <= u32::MAX as usize)
 }
 

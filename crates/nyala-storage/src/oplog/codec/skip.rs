@@ -6,7 +6,7 @@ use arrow_schema::DataType;
 use super::{In, Part, child_types};
 
 /// Passes over a column of so many rows; none if it ends too early.
-pub(crate) fn skip(input: &mut In<'_>, data_type: &DataType, rows: usize) -> Option<()> {
+pub fn skip(input: &mut In<'_>, data_type: &DataType, rows: usize) -> Option<()> {
     let flags = input.u8().filter(|flags| *flags <= 7)?;
     let bits = bit_util::ceil(rows, 8);
     if flags & 1 == 1 {

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 /// Bytes of all texts and blobs of an array, each counted as often as it is there. A statement with the array is never
 /// smaller.
-pub(crate) fn text_bytes(array: &dyn Array) -> u64 {
+pub fn text_bytes(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Struct(_) => array.as_struct().columns().iter().map(|child| text_bytes(child)).sum(),
         DataType::List(_) => of_list(array.as_list::<i32>()),

@@ -56,7 +56,7 @@ const MAP: u8 = 71;
 const MAX_DEPTH: usize = 64;
 
 /// Writes a type; refuses types that a live table cannot hold.
-pub(crate) fn write_type(out: &mut Out, data_type: &DataType) -> Result<()> {
+pub fn write_type(out: &mut Out, data_type: &DataType) -> Result<()> {
     write_nested(out, data_type, 0)
 }
 
@@ -129,7 +129,7 @@ fn nested<'a>(
 }
 
 /// Reads the output of [`write_type`].
-pub(crate) fn read_type(input: &mut In<'_>) -> Option<DataType> {
+pub fn read_type(input: &mut In<'_>) -> Option<DataType> {
     read_nested(input, 0)
 }
 
@@ -186,7 +186,7 @@ fn read_children(input: &mut In<'_>, number: u8, depth: usize) -> Option<DataTyp
 
 /// Refuses types without bytes, and types in which equal values may have different bytes. Floats are made canonical
 /// first.
-pub(crate) fn check_key_type(column: &str, data_type: &DataType) -> Result<()> {
+pub fn check_key_type(column: &str, data_type: &DataType) -> Result<()> {
     let unfit = data_type.is_nested() || matches!(data_type, DataType::Interval(_) | DataType::Null);
     if unfit {
         return Err(OplogError::invalid(format!(

@@ -18,14 +18,14 @@ const PIECE_BYTES: usize = READ_BLOCKS * BLOCK_BYTES;
 
 /// A block file, open. It can be read after it was removed.
 #[derive(Debug)]
-pub(crate) struct BlockFile {
+pub struct BlockFile {
     file: FileHandle,
     footer: Footer,
 }
 
 impl BlockFile {
     /// Opens the file that `header` names and checks that it is the one in the manifest.
-    pub(crate) fn open(folder: &Folder, header: &BlockHeader, expected: Option<&FileRef>) -> Result<Self> {
+    pub fn open(folder: &Folder, header: &BlockHeader, expected: Option<&FileRef>) -> Result<Self> {
         let name = header.name();
         let file = folder.open(&name).map_err(|error| missing(folder, &name, error))?;
         let bytes = file.bytes()?;
@@ -45,11 +45,11 @@ impl BlockFile {
         Ok(Self { file, footer })
     }
 
-    pub(crate) fn rows(&self) -> u64 {
+    pub fn rows(&self) -> u64 {
         self.footer.rows
     }
 
-    pub(crate) fn file(&self) -> &FileHandle {
+    pub fn file(&self) -> &FileHandle {
         &self.file
     }
 
@@ -58,23 +58,23 @@ impl BlockFile {
     }
 
     /// The content of a section, aligned for every type; none if there is no such section.
-    pub(crate) fn read(&self, tag: Tag) -> Result<Option<Buffer>> {
+    pub fn read(&self, tag: Tag) -> Result<Option<Buffer>> {
         self.find(tag).map(|section| self.read_section(section, Space::new)).transpose()
     }
 
     /// Same, of a section that must be there.
-    pub(crate) fn require(&self, tag: Tag) -> Result<Buffer> {
+    pub fn require(&self, tag: Tag) -> Result<Buffer> {
         self.read(tag)?.ok_or_else(|| self.missing(tag))
     }
 
     /// Same, of a section that is soon given back.
-    pub(crate) fn require_briefly(&self, tag: Tag) -> Result<Buffer> {
+    pub fn require_briefly(&self, tag: Tag) -> Result<Buffer> {
         let section = self.find(tag).ok_or_else(|| self.missing(tag))?;
         self.read_section(section, Space::brief)
     }
 
     /// Bytes of a section, 0 if there is none.
-    pub(crate) fn bytes_of(&self, tag: Tag) -> usize {
+    pub fn bytes_of(&self, tag: Tag) -> usize {
         self.find(tag).map_or(0, |section| section.bytes as usize)
     }
 
@@ -85,7 +85,7 @@ impl BlockFile {
     /// Ranges of a section that must be there, one behind the other in the result. The ranges ascend without overlap,
     /// and `ranges` gives the same ones at each call. All of the section is read and verified, but only the ranges
     /// stay in memory.
-    pub(crate) fn require_ranges<I: Iterator<Item = Range<usize>>>(
+    pub fn require_ranges<I: Iterator<Item = Range<usize>>>(
         &self,
         tag: Tag,
         ranges: impl Fn() -> I,
@@ -154,13 +154,13 @@ impl BlockFile {
     }
 
     /// Reads all sections; gives the errors.
-    pub(crate) fn verify(&self) -> Vec<OplogError> {
+    pub fn verify(&self) -> Vec<OplogError> {
         let read = self.footer.sections.iter().map(|section| self.read_section(section, Space::brief));
         read.filter_map(Result::err).collect()
     }
 
     /// Bytes of the sections of a column.
-    pub(crate) fn column_bytes(&self, column: u32) -> u64 {
+    pub fn column_bytes(&self, column: u32) -> u64 {
         let own = self.footer.sections.iter().filter(|section| section.tag.0 == column + 1);
         own.map(|section| section.bytes).sum()
     }

@@ -3,18 +3,18 @@
 use crate::oplog::codec::{In, Out};
 
 /// Bytes of the header, and the multiple to which sections are padded.
-pub(crate) const ALIGN: usize = 64;
+pub const ALIGN: usize = 64;
 /// Bytes that have a checksum each.
-pub(crate) const BLOCK_BYTES: usize = 64 << 10;
+pub const BLOCK_BYTES: usize = 64 << 10;
 /// Bytes of the trailer.
-pub(crate) const TRAILER: usize = 16;
-pub(crate) const END: &[u8; 8] = b"NYALAEND";
+pub const TRAILER: usize = 16;
+pub const END: &[u8; 8] = b"NYALAEND";
 const MAGIC: &[u8; 8] = b"NYALABLK";
 const FORMAT: u32 = 1;
 
 /// The content of a block file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum BlockKind {
+pub enum BlockKind {
     Values = 1,
     Keys = 2,
     Dead = 3,
@@ -22,16 +22,16 @@ pub(crate) enum BlockKind {
 
 /// The owner of a block file: its store, table and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BlockHeader {
-    pub(crate) kind: BlockKind,
-    pub(crate) store: [u8; 16],
-    pub(crate) table: u32,
-    pub(crate) unit: u64,
-    pub(crate) version: u64,
+pub struct BlockHeader {
+    pub kind: BlockKind,
+    pub store: [u8; 16],
+    pub table: u32,
+    pub unit: u64,
+    pub version: u64,
 }
 
 impl BlockHeader {
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.raw(MAGIC);
         out.u32(FORMAT);
@@ -49,24 +49,24 @@ impl BlockHeader {
 }
 
 /// Identifies a section: column plus 1 or 0, node, buffer.
-pub(crate) type Tag = (u32, u32, u32);
+pub type Tag = (u32, u32, u32);
 
 /// Where a section lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Section {
-    pub(crate) tag: Tag,
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) crcs: Vec<u32>,
+pub struct Section {
+    pub tag: Tag,
+    pub offset: u64,
+    pub bytes: u64,
+    pub crcs: Vec<u32>,
 }
 
 impl Section {
-    pub(crate) fn padded(&self) -> u64 {
+    pub fn padded(&self) -> u64 {
         self.bytes.next_multiple_of(ALIGN as u64)
     }
 
     /// Initial value of a block's checksum.
-    pub(crate) fn block_seed(tag: Tag, block: usize) -> u32 {
+    pub fn block_seed(tag: Tag, block: usize) -> u32 {
         let place = [tag.0, tag.1, tag.2, block as u32];
         place.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, &part.to_le_bytes()))
     }
@@ -74,13 +74,13 @@ impl Section {
 
 /// The index of the sections, which stands behind them.
 #[derive(Debug, Default)]
-pub(crate) struct Footer {
-    pub(crate) rows: u64,
-    pub(crate) sections: Vec<Section>,
+pub struct Footer {
+    pub rows: u64,
+    pub sections: Vec<Section>,
 }
 
 impl Footer {
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.var(self.rows);
         out.var(self.sections.len() as u64);
@@ -96,7 +96,7 @@ impl Footer {
     }
 
     /// Reads a footer that stands at `at`; sections must lie between it and the header without gaps.
-    pub(crate) fn decode(bytes: &[u8], at: u64) -> Option<Self> {
+    pub fn decode(bytes: &[u8], at: u64) -> Option<Self> {
         let mut input = In(bytes);
         let mut footer = Self { rows: input.var()?, sections: Vec::new() };
         let mut next = ALIGN as u64;

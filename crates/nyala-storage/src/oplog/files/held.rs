@@ -6,14 +6,14 @@ use crate::oplog::codec::{In, Out};
 /// A table with entries copied from an older manifest, and the log range of its changes since. Other tables of the
 /// store go on meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeldTable {
-    pub(crate) table: u32,
+pub struct HeldTable {
+    pub table: u32,
     /// Its units hold everything up to this LSN.
-    pub(crate) lsn: u64,
+    pub lsn: u64,
     /// Log and offset where reading goes on.
-    pub(crate) from: (u64, u64),
+    pub from: (u64, u64),
     /// Log and offset behind which the table has no changes.
-    pub(crate) to: (u64, u64),
+    pub to: (u64, u64),
 }
 
 impl HeldTable {
@@ -28,21 +28,21 @@ impl HeldTable {
     }
 
     /// Whether a log is needed for it.
-    pub(crate) fn needs(&self, log: u64) -> bool {
+    pub fn needs(&self, log: u64) -> bool {
         (self.from.0..=self.to.0).contains(&log)
     }
 }
 
 impl Manifest {
     /// How a table is held, if it is.
-    pub(crate) fn held(&self, table: u32) -> Option<&HeldTable> {
+    pub fn held(&self, table: u32) -> Option<&HeldTable> {
         self.held.iter().find(|held| held.table == table)
     }
 
     /// Takes over an older manifest's entries of a table that cannot be read; `read_to` is the end of the logs when
     /// the damage was found, and `changed` says whether the table has changes behind the older manifest. False if the
     /// older manifest does not have the table.
-    pub(crate) fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64), changed: bool) -> bool {
+    pub fn hold(&mut self, older: &Self, table: u32, read_to: (u64, u64), changed: bool) -> bool {
         let Some(meta) = older.tables.iter().find(|meta| meta.id == table) else { return false };
         let now = HeldTable { table, lsn: older.lsn, from: older.log, to: read_to };
         let held = older.held(table).copied().unwrap_or(now);

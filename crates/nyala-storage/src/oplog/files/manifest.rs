@@ -15,57 +15,57 @@ const OLDEST_FORMAT: u32 = 1;
 
 /// A log that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogEntry {
-    pub(crate) number: u64,
-    pub(crate) first_lsn: u64,
+pub struct LogEntry {
+    pub number: u64,
+    pub first_lsn: u64,
     /// Where it ends; for the newest, the length that was on disk.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// Where a unit's rows are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     Sealed,
     Log { number: u64, from: u64, to: u64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct UnitFiles {
-    pub(crate) seg: Option<FileRef>,
-    pub(crate) key: Option<FileRef>,
-    pub(crate) del: Option<FileRef>,
+pub struct UnitFiles {
+    pub seg: Option<FileRef>,
+    pub key: Option<FileRef>,
+    pub del: Option<FileRef>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UnitEntry {
-    pub(crate) table: u32,
-    pub(crate) unit: u64,
-    pub(crate) schema: u32,
-    pub(crate) rows: u32,
-    pub(crate) dead: u32,
-    pub(crate) source: Source,
-    pub(crate) facts: Facts,
-    pub(crate) files: UnitFiles,
+pub struct UnitEntry {
+    pub table: u32,
+    pub unit: u64,
+    pub schema: u32,
+    pub rows: u32,
+    pub dead: u32,
+    pub source: Source,
+    pub facts: Facts,
+    pub files: UnitFiles,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Manifest {
-    pub(crate) store: [u8; 16],
-    pub(crate) number: u64,
+pub struct Manifest {
+    pub store: [u8; 16],
+    pub number: u64,
     /// Units hold everything up to this LSN.
-    pub(crate) lsn: u64,
+    pub lsn: u64,
     /// Log and offset where reading goes on.
-    pub(crate) log: (u64, u64),
-    pub(crate) next_table: u32,
-    pub(crate) next_unit: u64,
+    pub log: (u64, u64),
+    pub next_table: u32,
+    pub next_unit: u64,
     /// LSNs, each with the milliseconds since 1970 at which the changes after it were written.
-    pub(crate) clock: Vec<(u64, u64)>,
-    pub(crate) logs: Vec<LogEntry>,
-    pub(crate) tables: Vec<TableMeta>,
-    pub(crate) units: Vec<UnitEntry>,
-    pub(crate) held: Vec<HeldTable>,
+    pub clock: Vec<(u64, u64)>,
+    pub logs: Vec<LogEntry>,
+    pub tables: Vec<TableMeta>,
+    pub units: Vec<UnitEntry>,
+    pub held: Vec<HeldTable>,
     /// Only for tables that have labels.
-    pub(crate) labels: Vec<(u32, Labels)>,
+    pub labels: Vec<(u32, Labels)>,
 }
 
 impl Manifest {
@@ -153,7 +153,7 @@ impl Manifest {
     }
 
     /// Makes this the store's manifest, durably. The files it names must be durable before.
-    pub(crate) fn store(&self, folder: &Folder) -> Result<()> {
+    pub fn store(&self, folder: &Folder) -> Result<()> {
         let copy = self.copy()?;
         let name = manifest_name(self.number);
         let temporary = format!("{name}.tmp");
@@ -165,7 +165,7 @@ impl Manifest {
     }
 
     /// The manifest of this number, and the damage if only one of its copies is whole.
-    pub(crate) fn load(folder: &Folder, number: u64) -> Result<(Self, Option<OplogError>)> {
+    pub fn load(folder: &Folder, number: u64) -> Result<(Self, Option<OplogError>)> {
         let file = folder.open(&manifest_name(number))?;
         let mut bytes = vec![0; file.bytes()? as usize];
         file.read_exact(&mut bytes, 0)?;
@@ -184,7 +184,7 @@ impl Manifest {
     }
 
     /// Number of the newest manifest in the folder.
-    pub(crate) fn newest(names: &[String]) -> Option<u64> {
+    pub fn newest(names: &[String]) -> Option<u64> {
         names.iter().filter_map(|name| manifest_number(name)).max()
     }
 }

@@ -10,22 +10,22 @@ use crate::oplog::error::Result;
 
 /// Ranges of sections, with a cache of the blocks read for them: neighbouring ranges share one read.
 #[derive(Debug)]
-pub(crate) struct SparseReader<'a> {
+pub struct SparseReader<'a> {
     file: &'a BlockFile,
     blocks: HashMap<(Tag, usize), Buffer>,
 }
 
 impl<'a> SparseReader<'a> {
-    pub(crate) fn new(file: &'a BlockFile) -> Self {
+    pub fn new(file: &'a BlockFile) -> Self {
         Self { file, blocks: HashMap::new() }
     }
 
-    pub(crate) fn has(&self, tag: Tag) -> bool {
+    pub fn has(&self, tag: Tag) -> bool {
         self.file.find(tag).is_some()
     }
 
     /// Some bytes of a section that must be there, in a buffer that is aligned for every type.
-    pub(crate) fn range(&mut self, tag: Tag, from: usize, bytes: usize) -> Result<Buffer> {
+    pub fn range(&mut self, tag: Tag, from: usize, bytes: usize) -> Result<Buffer> {
         let section = self.file.find(tag).ok_or_else(|| self.file.missing(tag))?;
         let end = from.checked_add(bytes).filter(|end| *end as u64 <= section.bytes);
         let Some(end) = end else {

@@ -11,7 +11,7 @@ const WRITE_BYTES: usize = 1 << 20;
 const PIECE_BYTES: usize = if cfg!(test) { 2 << 10 } else { 8 << 20 };
 
 /// A block file being written, section by section.
-pub(crate) struct BlockWriter {
+pub struct BlockWriter {
     file: FileHandle,
     header: BlockHeader,
     buffer: Vec<u8>,
@@ -20,18 +20,18 @@ pub(crate) struct BlockWriter {
 }
 
 impl BlockWriter {
-    pub(crate) fn create(folder: &Folder, header: BlockHeader, rows: u64) -> Result<Self> {
+    pub fn create(folder: &Folder, header: BlockHeader, rows: u64) -> Result<Self> {
         let file = folder.create_file(&header.name())?;
         let footer = Footer { rows, sections: Vec::new() };
         Ok(Self { file, header, buffer: header.encode(), written: 0, footer })
     }
 
-    pub(crate) fn section(&mut self, tag: Tag, bytes: &[u8]) -> Result<()> {
+    pub fn section(&mut self, tag: Tag, bytes: &[u8]) -> Result<()> {
         self.section_in_pieces(tag, bytes, &mut || Ok(()))
     }
 
     /// The same for a section that may be large: `between` is called after each synced piece.
-    pub(crate) fn section_in_pieces(
+    pub fn section_in_pieces(
         &mut self,
         tag: Tag,
         bytes: &[u8],
@@ -82,7 +82,7 @@ impl BlockWriter {
     }
 
     /// Writes the footer and makes the content durable; the name becomes durable when the folder is synced.
-    pub(crate) fn finish(mut self) -> Result<FileRef> {
+    pub fn finish(mut self) -> Result<FileRef> {
         let footer = self.footer.encode();
         let crc = footer_crc(&self.header, &footer);
         self.put(&footer)?;
@@ -96,6 +96,6 @@ impl BlockWriter {
 }
 
 /// The checksum of a footer, bound to the header of its file.
-pub(crate) fn footer_crc(header: &BlockHeader, footer: &[u8]) -> u32 {
+pub fn footer_crc(header: &BlockHeader, footer: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&header.encode()), footer)
 }

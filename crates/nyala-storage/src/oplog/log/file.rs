@@ -16,20 +16,20 @@ const COPY_BYTES: usize = 64 << 10;
 const SMALL_SHARE: u64 = 16;
 /// Fills a log behind its end. No frame begins with it, as no frame is that long, and a page that a disk returns as
 /// zeros or at random does not pass for an unwritten one.
-pub(super) const FILLER: u8 = 0xA5;
+pub const FILLER: u8 = 0xA5;
 
 /// The first 64 bytes of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogHeader {
-    pub(crate) store: [u8; 16],
-    pub(crate) number: u64,
-    pub(crate) first_lsn: u64,
+pub struct LogHeader {
+    pub store: [u8; 16],
+    pub number: u64,
+    pub first_lsn: u64,
     /// Where the log before ends.
-    pub(crate) previous_end: u64,
+    pub previous_end: u64,
 }
 
 impl LogHeader {
-    pub(crate) const BYTES: usize = 64;
+    pub const BYTES: usize = 64;
 
     fn encode(&self, format: u32) -> Vec<u8> {
         let mut out = Out::default();
@@ -61,12 +61,12 @@ impl LogHeader {
     }
 
     /// Where the checksums of a log's frames start: frames of other logs and stores are not valid here.
-    pub(crate) fn seed(store: &[u8; 16], number: u64) -> u32 {
+    pub fn seed(store: &[u8; 16], number: u64) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c(store), &number.to_le_bytes())
     }
 
     /// Reads and checks the header of log `number` of `store`.
-    pub(crate) fn read(file: &FileHandle, store: &[u8; 16], number: u64) -> Result<Self> {
+    pub fn read(file: &FileHandle, store: &[u8; 16], number: u64) -> Result<Self> {
         let mut bytes = [0; Self::BYTES];
         file.read_exact(&mut bytes, 0)?;
         let header = Self::decode(&bytes).ok_or_else(|| file.damaged(0, "this is no log header"))?;
@@ -79,17 +79,17 @@ impl LogHeader {
 
 /// The log that is written to.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub struct Log {
     /// None if the logs are damaged: no append goes behind the damage.
     file: Option<FileHandle>,
-    pub(crate) number: u64,
+    pub number: u64,
     seed: u32,
     /// End of the part that is known to be on disk.
-    pub(crate) synced: u64,
+    pub synced: u64,
     /// End of the written frames.
-    pub(crate) end: u64,
+    pub end: u64,
     /// LSN of the last frame that is known to be on disk.
-    pub(crate) synced_lsn: u64,
+    pub synced_lsn: u64,
     /// LSN of the last frame.
     last_lsn: u64,
     /// Up to where the file is filled, if that is behind the end.
@@ -103,7 +103,7 @@ pub(crate) struct Log {
 
 impl Log {
     /// Makes a new log; durable, name and header, when this returns.
-    pub(crate) fn create(folder: &Folder, header: LogHeader, preallocate: u64) -> Result<Self> {
+    pub fn create(folder: &Folder, header: LogHeader, preallocate: u64) -> Result<Self> {
         let file = folder.create_file(&log_name(header.number))?;
         file.write_all(&header.encode(FORMAT), 0)?;
         file.sync()?;
@@ -114,7 +114,7 @@ impl Log {
     }
 
     /// A log that is not written to.
-    pub(crate) fn unwritten(number: u64, end: u64, last_lsn: u64) -> Self {
+    pub fn unwritten(number: u64, end: u64, last_lsn: u64) -> Self {
         let (synced, synced_lsn) = (end, last_lsn);
         let (filled, preallocate) = (end, 0);
         Self {
@@ -139,7 +139,7 @@ impl Log {
     }
 
     /// Appends records, the first with LSN `lsn`. After an error the end of the file is unknown.
-    pub(crate) fn append(&mut self, records: &[Record], lsn: u64) -> Result<()> {
+    pub fn append(&mut self, records: &[Record], lsn: u64) -> Result<()> {
         let (mut buffer, mut at) = (Vec::new(), self.end);
         for (record, lsn) in records.iter().zip(lsn..) {
             let back = at + buffer.len() as u64 - self.synced;
@@ -185,7 +185,7 @@ impl Log {
     }
 
     /// Makes all appends durable. After a failure it is not tried again: it fails for ever.
-    pub(crate) fn sync(&mut self) -> Result<()> {
+    pub fn sync(&mut self) -> Result<()> {
         self.fill_ahead();
         let done = self.file()?.sync();
         match &done {
@@ -196,7 +196,7 @@ impl Log {
     }
 
     /// Gives back the filled space behind the end, since the log gets no more appends. A failure costs only space.
-    pub(crate) fn finish(&self) {
+    pub fn finish(&self) {
         if let Ok(file) = self.file()
             && self.filled > self.end
             && let Err(error) = file.truncate(self.end)
@@ -206,19 +206,19 @@ impl Log {
     }
 
     /// Whether a sync failed.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         self.failed.is_some()
     }
 
     /// Cuts off the bytes that a failed append left behind `end`, durably.
-    pub(crate) fn cut_back(&mut self, end: u64) -> Result<()> {
+    pub fn cut_back(&mut self, end: u64) -> Result<()> {
         self.file()?.truncate(end)?;
         (self.filled, self.preallocate) = (end, 0);
         self.sync()
     }
 
     /// Ignores the frames appended from `end` on, even if some are in the file. The last frame before has this LSN.
-    pub(crate) fn forget(&mut self, end: u64, last_lsn: u64) {
+    pub fn forget(&mut self, end: u64, last_lsn: u64) {
         (self.end, self.last_lsn) = (end, last_lsn);
     }
 }

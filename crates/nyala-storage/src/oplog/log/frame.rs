@@ -4,13 +4,13 @@ use crate::oplog::codec::In;
 use crate::oplog::labels::FrameLabel;
 
 /// Bytes of a frame's header.
-pub(crate) const HEAD_BYTES: usize = 24;
+pub const HEAD_BYTES: usize = 24;
 /// Table numbers are below this.
-pub(crate) const TABLE_LIMIT: u32 = 1 << 24;
+pub const TABLE_LIMIT: u32 = 1 << 24;
 
 /// The operation of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Write,
     Truncate,
     Expire,
@@ -38,7 +38,7 @@ const KINDS: &[(Kind, bool)] = &[
 
 impl Kind {
     /// Whether a frame has rows.
-    pub(crate) fn is_write(self) -> bool {
+    pub fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::WriteExact)
     }
 
@@ -53,12 +53,12 @@ impl Kind {
 
 /// A frame to be written: everything but where and when.
 #[derive(Debug)]
-pub(crate) struct Record {
-    pub(crate) kind: Kind,
-    pub(crate) table: u32,
+pub struct Record {
+    pub kind: Kind,
+    pub table: u32,
     /// Whether the payload begins with a label.
     labelled: bool,
-    pub(crate) payload: Vec<u8>,
+    pub payload: Vec<u8>,
     payload_crc: Option<u32>,
 }
 
@@ -67,22 +67,22 @@ pub(crate) struct Record {
 const COMBINE_BYTES: usize = 4096;
 
 impl Record {
-    pub(crate) fn new(kind: Kind, table: u32, payload: Vec<u8>) -> Self {
+    pub fn new(kind: Kind, table: u32, payload: Vec<u8>) -> Self {
         let payload_crc = (payload.len() >= COMBINE_BYTES).then(|| crc32c::crc32c(&payload));
         Self { kind, table, labelled: false, payload, payload_crc }
     }
 
     /// The same, with a payload that begins with a label.
-    pub(crate) fn labelled(self) -> Self {
+    pub fn labelled(self) -> Self {
         Self { labelled: true, ..self }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         (HEAD_BYTES + self.payload.len()) as u64
     }
 
     /// Appends the header, for a log of this `seed`; `back` is the distance to the part known to be on disk.
-    pub(crate) fn write_head(&self, out: &mut Vec<u8>, seed: u32, lsn: u64, back: u64) {
+    pub fn write_head(&self, out: &mut Vec<u8>, seed: u32, lsn: u64, back: u64) {
         let length = (self.payload.len() as u32).to_le_bytes();
         let tagged = (self.table | self.kind.number(self.labelled) << 24).to_le_bytes();
         let back = u32::try_from(back).unwrap_or(u32::MAX).to_le_bytes();
@@ -102,30 +102,30 @@ impl Record {
 
 /// A whole, valid frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Frame<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) table: u32,
-    pub(crate) lsn: u64,
-    pub(crate) back: u32,
-    pub(crate) label: Option<FrameLabel<'a>>,
+pub struct Frame<'a> {
+    pub kind: Kind,
+    pub table: u32,
+    pub lsn: u64,
+    pub back: u32,
+    pub label: Option<FrameLabel<'a>>,
     /// The bytes behind the label.
-    pub(crate) payload: &'a [u8],
+    pub payload: &'a [u8],
     bytes: u64,
 }
 
 impl<'a> Frame<'a> {
     /// Bytes of the payload, as a header says; not yet verified.
-    pub(crate) fn payload_bytes(head: &[u8]) -> Option<usize> {
+    pub fn payload_bytes(head: &[u8]) -> Option<usize> {
         Some(In(head).u32()? as usize)
     }
 
     /// The LSN, as a header says; not yet verified.
-    pub(crate) fn claimed_lsn(head: &[u8]) -> Option<u64> {
+    pub fn claimed_lsn(head: &[u8]) -> Option<u64> {
         In(head.get(8..)?).u64()
     }
 
     /// The frame at the start of `bytes`, if it is whole and valid.
-    pub(crate) fn parse(seed: u32, bytes: &'a [u8]) -> Option<Self> {
+    pub fn parse(seed: u32, bytes: &'a [u8]) -> Option<Self> {
         let mut input = In(bytes);
         let length = input.array::<4>()?;
         let crc = input.u32()?;
@@ -144,7 +144,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether flipping one bit outside of the length makes the invalid frame `bytes` valid.
-    pub(crate) fn is_one_bit_off(seed: u32, bytes: &[u8]) -> bool {
+    pub fn is_one_bit_off(seed: u32, bytes: &[u8]) -> bool {
         let (Some(length), Some(stored), Some(rest)) =
             (bytes.get(..4), bytes.get(4..).and_then(|rest| In(rest).u32()), bytes.get(8..))
         else {
@@ -163,7 +163,7 @@ impl<'a> Frame<'a> {
         in_rest || difference.is_power_of_two()
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }

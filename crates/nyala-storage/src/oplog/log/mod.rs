@@ -5,9 +5,7 @@ mod frame;
 mod names;
 mod scan;
 
-pub(crate) use file::{Log, LogHeader};
-pub(crate) use frame::{Frame, Kind, Record, TABLE_LIMIT};
-pub(crate) use names::{log_name, log_number};
-pub(crate) use scan::{
-    ScanEnd, confirmed_further_on, has_flipped_bit, scan, scan_around_damage, written_end,
-};
+pub use file::{Log, LogHeader};
+pub use frame::{Frame, Kind, Record, TABLE_LIMIT};
+pub use names::{log_name, log_number};
+pub use scan::{ScanEnd, confirmed_further_on, has_flipped_bit, scan, scan_around_damage, written_end};

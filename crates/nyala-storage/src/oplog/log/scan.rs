@@ -12,18 +12,18 @@ const READ_BYTES: usize = 1 << 20;
 
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ScanEnd {
+pub struct ScanEnd {
     /// Behind the last valid frame.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// LSN of the next frame.
-    pub(crate) next_lsn: u64,
+    pub next_lsn: u64,
     /// Whether all frames up to the requested end are valid.
-    pub(crate) whole: bool,
+    pub whole: bool,
 }
 
 /// Calls `visit` with every frame from `from` to `to` and its offset, until one is not valid or has not the
 /// LSN that follows. `next_lsn` is that of the first; none takes it from the first frame.
-pub(crate) fn scan(
+pub fn scan(
     file: &FileHandle,
     seed: u32,
     (from, to): (u64, u64),
@@ -49,7 +49,7 @@ pub(crate) fn scan(
 }
 
 /// Like [`scan`], but goes on behind invalid frames; `lost` gets the offset and the LSNs of the missing frames.
-pub(crate) fn scan_around_damage(
+pub fn scan_around_damage(
     file: &FileHandle,
     seed: u32,
     (mut from, to): (u64, u64),
@@ -139,7 +139,7 @@ impl<'a> Window<'a> {
 }
 
 /// The end of the written bytes between `from` and `to`: behind it there is only filler.
-pub(crate) fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> {
+pub fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> {
     let mut piece = vec![0; READ_BYTES.min(to.saturating_sub(from) as usize)];
     let (mut at, mut end) = (from, from);
     while at < to {
@@ -157,7 +157,7 @@ pub(crate) fn written_end(file: &FileHandle, from: u64, to: u64) -> Result<u64> 
 
 /// Whether a valid frame behind `broken` says that this place was on disk when that frame was written. Then the place
 /// is damaged; otherwise no statement was confirmed there.
-pub(crate) fn confirmed_further_on(
+pub fn confirmed_further_on(
     file: &FileHandle,
     seed: u32,
     broken: u64,
@@ -177,7 +177,7 @@ const SECTOR: usize = 512;
 
 /// Whether the invalid frame at `broken` was written whole and has one wrong bit. A frame that was being written when
 /// the machine stopped misses much more: at least one sector is as it was before, zeros or filler.
-pub(crate) fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64) -> Result<bool> {
+pub fn has_flipped_bit(file: &FileHandle, seed: u32, broken: u64, to: u64) -> Result<bool> {
     let mut window = Window::new(file, broken, to);
     let Some(head) = window.get(broken, HEAD_BYTES)? else { return Ok(false) };
     let length = Frame::payload_bytes(head).unwrap_or_default();

@@ -14,7 +14,7 @@ const BATCH_BYTES: usize = 4 << 20;
 
 /// Consecutive statements that only insert or replace rows of one table. Values stay in the log.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub struct Batch {
     table: u32,
     rows: GrowingRows,
     lsns: Lsns,
@@ -28,7 +28,7 @@ pub(super) struct Batch {
 
 impl Replayed {
     /// Adds a write to the batch; false if it deletes rows or does not fit a batch.
-    pub(super) fn add_to_batch(&mut self, log: (u64, u64), frame: &Frame<'_>) -> Result<bool> {
+    pub fn add_to_batch(&mut self, log: (u64, u64), frame: &Frame<'_>) -> Result<bool> {
         let Some(number) = schema_of_upsert(frame.payload) else { return Ok(false) };
         let fits = |batch: &Batch| batch.table == frame.table && batch.rows.schema().number == number;
         if !self.batch.as_ref().is_some_and(fits) {
@@ -65,7 +65,7 @@ impl Replayed {
     }
 
     /// Applies the gathered rows.
-    pub(super) fn apply_batch(&mut self) -> Result<()> {
+    pub fn apply_batch(&mut self) -> Result<()> {
         let Some(batch) = self.batch.take() else { return Ok(()) };
         let senseless = || OplogError::damaged(&self.file, batch.log.1, "the frames from here make no sense");
         let (schema, rows) = (batch.rows.schema().clone(), batch.rows.len());

@@ -16,11 +16,11 @@ pub struct MemoryBudget {
 
 /// The memory use of one store, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct MemoryUse {
+pub struct MemoryUse {
     /// Memory that cannot be dropped.
-    pub(super) fixed: u64,
+    pub fixed: u64,
     /// All values that could be in memory.
-    pub(super) values: u64,
+    pub values: u64,
 }
 
 impl MemoryBudget {

@@ -13,7 +13,7 @@ const SORTED_ROWS: usize = 1 << 25;
 const THREAD_ROWS: usize = 1 << 18;
 
 /// Live rows of a unit by shard and part of it, each with the tag of its hash.
-pub(super) struct Sorted {
+pub struct Sorted {
     slot: u32,
     /// Eight bytes each.
     entries: Space,
@@ -33,13 +33,13 @@ impl Sorted {
 
 /// Sorts a unit of a store with so many live rows as soon as its hashes are there, while other units are still being
 /// read. None if the store has more rows than are sorted at a time.
-pub(super) fn sort_ahead(unit: &Unit, live: u64) -> Option<Sorted> {
+pub fn sort_ahead(unit: &Unit, live: u64) -> Option<Sorted> {
     (live <= SORTED_ROWS as u64).then(|| sort_rows(0, unit, &(0..SHARDS)))
 }
 
 /// An index of all live rows, with room for some of the expected rows. Each unit is sorted once, then each shard is
 /// filled while it is in the processor's cache. `ahead` has the already sorted units, by slot.
-pub(super) fn build_index(
+pub fn build_index(
     units: &[Option<Unit>],
     ahead: Vec<Option<Sorted>>,
     threads: usize,

@@ -26,7 +26,7 @@ struct Captured {
 
 impl Inner {
     /// Writes a manifest of the present state, then removes the files that it does not name.
-    pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<()> {
+    pub fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<()> {
         let (mut manifest, captured) = self.capture(upkeep)?;
         upkeep.next += 1;
         let held = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files));
@@ -128,7 +128,7 @@ impl Inner {
     }
 
     /// After a failure: removes unfinished and unused files, so that they take no space.
-    pub(super) fn remove_unfinished(&self, upkeep: &Upkeep) {
+    pub fn remove_unfinished(&self, upkeep: &Upkeep) {
         let names = self.folder.list().unwrap_or_default();
         if upkeep.pins > 0 || Manifest::newest(&names) != Some(upkeep.manifest.number) {
             // A newer manifest may be in force at the next start.
@@ -203,7 +203,7 @@ fn kept_logs(logs: &[LogEntry], needed: impl Fn(u64) -> bool, retain_bytes: u64)
 }
 
 /// Names of all files of a manifest except for logs, and its own.
-pub(crate) fn named_files(manifest: &Manifest) -> HashSet<String> {
+pub fn named_files(manifest: &Manifest) -> HashSet<String> {
     let mut names = HashSet::from([manifest_name(manifest.number)]);
     for unit in &manifest.units {
         names.extend(unit_files(manifest, unit).into_iter().map(|(header, _)| header.name()));
@@ -212,7 +212,7 @@ pub(crate) fn named_files(manifest: &Manifest) -> HashSet<String> {
 }
 
 /// The files of a unit.
-pub(crate) fn unit_files(manifest: &Manifest, unit: &UnitEntry) -> Vec<(BlockHeader, FileRef)> {
+pub fn unit_files(manifest: &Manifest, unit: &UnitEntry) -> Vec<(BlockHeader, FileRef)> {
     files_of(manifest.store, unit.table, unit.unit, &unit.files)
 }
 

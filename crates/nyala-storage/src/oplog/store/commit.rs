@@ -16,21 +16,21 @@ use crate::oplog::log::{Log, LogHeader, Record};
 use crate::oplog::table::{SharedTable, TableState};
 
 /// A clock frame is written when so much time has passed since the last one.
-pub(super) const CLOCK_MS: u64 = 1000;
+pub const CLOCK_MS: u64 = 1000;
 /// So many clock marks are kept; older ones are thinned out.
 const CLOCK_MARKS: usize = 1024;
 
 /// The writer of the log.
 #[derive(Debug)]
-pub(crate) struct Committer {
-    pub(crate) log: Log,
-    pub(crate) next_lsn: u64,
-    pub(crate) next_table: u32,
-    pub(crate) next_unit: u64,
+pub struct Committer {
+    pub log: Log,
+    pub next_lsn: u64,
+    pub next_table: u32,
+    pub next_unit: u64,
     /// LSNs, each with a time by which all changes up to it were written.
-    pub(crate) clock: Vec<(u64, u64)>,
+    pub clock: Vec<(u64, u64)>,
     /// Logs that are kept, the newest last.
-    pub(crate) logs: Vec<LogEntry>,
+    pub logs: Vec<LogEntry>,
     /// A new log could not be made, but may be there after a crash and say that this one ends here. No write may come
     /// before it is made.
     rotation_owed: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Committer {
 
 impl Committer {
     /// After a start: the replayed state, and a new log.
-    pub(crate) fn new(replayed: Replayed, log: Log) -> Self {
+    pub fn new(replayed: Replayed, log: Log) -> Self {
         let Replayed { next_lsn, next_table, next_unit, clock, mut logs, .. } = replayed;
         logs.retain(|known| known.number != log.number);
         logs.push(LogEntry { number: log.number, first_lsn: next_lsn, bytes: log.end });
@@ -46,7 +46,7 @@ impl Committer {
     }
 
     /// Commits all statements, group by group.
-    pub(super) fn commit(&mut self, inner: &Inner, mut waiting: VecDeque<Pending>) {
+    pub fn commit(&mut self, inner: &Inner, mut waiting: VecDeque<Pending>) {
         while !waiting.is_empty() {
             let group = next_group(&mut waiting);
             self.commit_group(inner, group);
@@ -163,7 +163,7 @@ impl Committer {
     }
 
     /// The last LSN that is known to have been written at or before a time.
-    pub(crate) fn lsn_at(&self, ms: u64) -> u64 {
+    pub fn lsn_at(&self, ms: u64) -> u64 {
         let after = self.clock.partition_point(|(_, at)| *at <= ms);
         match self.clock.last() {
             Some((_, at)) if at + CLOCK_MS <= ms => self.next_lsn - 1,
@@ -172,7 +172,7 @@ impl Committer {
     }
 
     /// Begins a new log. Frames behind `end` in the old one do not count.
-    pub(crate) fn rotate(&mut self, inner: &Inner, end: u64) -> Result<()> {
+    pub fn rotate(&mut self, inner: &Inner, end: u64) -> Result<()> {
         let (store, number) = (inner.store, self.log.number + 1);
         let header = LogHeader { store, number, first_lsn: self.next_lsn, previous_end: end };
         self.rotation_owed = true;
@@ -209,7 +209,7 @@ impl Committer {
     }
 
     /// Makes appends that were not synced durable. After a failure it is not known which of them are on disk.
-    pub(crate) fn sync_if_needed(&mut self, inner: &Inner) -> Result<()> {
+    pub fn sync_if_needed(&mut self, inner: &Inner) -> Result<()> {
         if self.log.synced == self.log.end {
             return Ok(());
         }
@@ -224,7 +224,7 @@ impl Committer {
 /// Adds a clock mark: changes with its LSN or a lower one were written at or before `now`. The mark before it is moved
 /// on: until this one came, no time of `CLOCK_MS` had passed. Of many marks every second one is dropped, in the older
 /// half.
-pub(super) fn mark(clock: &mut Vec<(u64, u64)>, lsn: u64, now: u64) {
+pub fn mark(clock: &mut Vec<(u64, u64)>, lsn: u64, now: u64) {
     if let Some(last) = clock.last_mut() {
         *last = (lsn, now.min(last.1 + CLOCK_MS));
     }

@@ -37,7 +37,7 @@ struct Output {
 
 impl Inner {
     /// Drops units without live rows; gives whether there was one. It takes no space.
-    pub(super) fn drop_dead_units(&self) -> bool {
+    pub fn drop_dead_units(&self) -> bool {
         let mut any = false;
         for table in self.all_tables() {
             let due = {
@@ -50,7 +50,7 @@ impl Inner {
     }
 
     /// Rewrites some units of each table that has sparse or many small ones; gives whether there was one.
-    pub(super) fn compact(&self, upkeep: &mut Upkeep) -> Result<bool> {
+    pub fn compact(&self, upkeep: &mut Upkeep) -> Result<bool> {
         self.each_whole_table(|table| {
             let inputs = choose(table, &self.options);
             if inputs.is_empty() {

@@ -5,16 +5,11 @@ use super::inner::{Inner, Status};
 use crate::oplog::error::{OplogError, Result};
 
 /// The file that is removed when the disk is full.
-pub(super) const RESERVE: &str = "reserve";
+pub const RESERVE: &str = "reserve";
 
 /// The error for the statements that were to be written from `from` on. None of them is visible. None is found at the
 /// next start either, unless the error says that it may be.
-pub(super) fn after_write(
-    committer: &mut Committer,
-    inner: &Inner,
-    from: u64,
-    error: OplogError,
-) -> OplogError {
+pub fn after_write(committer: &mut Committer, inner: &Inner, from: u64, error: OplogError) -> OplogError {
     let full = error.is_full();
     if full {
         inner.enter_full();
@@ -37,7 +32,7 @@ pub(super) fn after_write(
 
 impl Inner {
     /// The disk is full: gives up the reserve, so that statements that free space can run.
-    pub(crate) fn enter_full(&self) {
+    pub fn enter_full(&self) {
         if !self.set_status(Status::Full) {
             return;
         }
@@ -47,7 +42,7 @@ impl Inner {
     }
 
     /// Keeps space in reserve. If the disk was full and the reserve can be written, it no longer is.
-    pub(crate) fn keep_reserve(&self) {
+    pub fn keep_reserve(&self) {
         match self.status() {
             Status::Writable if self.reserve_is_there() => {}
             Status::ReadOnly(_) => {}

@@ -18,7 +18,7 @@ const GROUP_BYTES: u64 = 32 << 20;
 /// Takes the statements of the next group. Each can be judged by the committed state, without regard to the others: a
 /// condition on a key that another statement of the group writes begins a new group, and so does everything that is
 /// not a write of rows.
-pub(super) fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
+pub fn next_group(waiting: &mut VecDeque<Pending>) -> Vec<Pending> {
     let conditional = waiting.iter().any(|pending| is_conditional(&pending.request));
     let (mut group, mut bytes, mut touched) = (Vec::new(), 0, HashSet::new());
     let mut labels = HashSet::new();
@@ -58,7 +58,7 @@ fn hashes(write: &PreparedWrite) -> impl Iterator<Item = &u64> {
 }
 
 /// The effect of the earlier statement with the same label.
-pub(super) fn done_before(
+pub fn done_before(
     inner: &Inner,
     table: &Arc<SharedTable>,
     write: &PreparedWrite,
@@ -72,7 +72,7 @@ pub(super) fn done_before(
 /// A start does not read the keys of units to replay a log: it takes keys of one hash for one key, unless the frame
 /// says that they may differ. Only keys of units matter here. Keys of statements that are not in a unit yet are in the
 /// log too, and compared.
-pub(super) fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWrite) -> Result<Kind> {
+pub fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWrite) -> Result<Kind> {
     inner.check_there(table)?;
     inner.check_writable(write.upserts.is_none())?;
     let rows = || write.deletes.iter().chain(&write.upserts);
@@ -87,7 +87,7 @@ pub(super) fn check(inner: &Inner, table: &Arc<SharedTable>, write: &PreparedWri
 }
 
 /// Whether the group must be on disk before it is acknowledged.
-pub(super) fn must_sync(group: &[Pending]) -> bool {
+pub fn must_sync(group: &[Pending]) -> bool {
     group.iter().any(|pending| match &pending.request {
         Request::Write { table, .. } => table.meta().durability == Durability::Group,
         _ => true,

@@ -15,7 +15,7 @@ use crate::oplog::vfs::{Folder, VfsLock};
 
 /// Whether a store takes writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     Writable,
     /// The disk is full: only statements that free space are accepted.
     Full,
@@ -24,60 +24,60 @@ pub(crate) enum Status {
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) folder: Folder,
-    pub(crate) store: [u8; 16],
+pub struct Inner {
+    pub folder: Folder,
+    pub store: [u8; 16],
     /// The seed of the hashes of keys.
-    pub(crate) seed: u64,
-    pub(crate) options: StoreOptions,
-    pub(crate) environment: Environment,
-    pub(crate) progress: Arc<Progress>,
-    pub(crate) tables: RwLock<BTreeMap<u32, Arc<SharedTable>>>,
-    pub(crate) queue: Queue,
+    pub seed: u64,
+    pub options: StoreOptions,
+    pub environment: Environment,
+    pub progress: Arc<Progress>,
+    pub tables: RwLock<BTreeMap<u32, Arc<SharedTable>>>,
+    pub queue: Queue,
     /// Held while statements are committed. Taken after `upkeep`, never before it.
-    pub(crate) committer: Mutex<Committer>,
+    pub committer: Mutex<Committer>,
     /// Held during upkeep of the files.
-    pub(crate) upkeep: Mutex<Upkeep>,
-    pub(crate) status: Mutex<Status>,
-    pub(crate) checkpointed: Mutex<Checkpointed>,
+    pub upkeep: Mutex<Upkeep>,
+    pub status: Mutex<Status>,
+    pub checkpointed: Mutex<Checkpointed>,
     /// LSN of the last change that readers see.
-    pub(crate) lsn: AtomicU64,
+    pub lsn: AtomicU64,
     /// LSN of the last change that is on disk.
-    pub(crate) durable_lsn: AtomicU64,
+    pub durable_lsn: AtomicU64,
     /// Given back when the store is closed, even if a caller still holds one of its tables.
-    pub(crate) lock: Mutex<Option<Box<dyn VfsLock>>>,
+    pub lock: Mutex<Option<Box<dyn VfsLock>>>,
 }
 
 /// Where the newest manifest ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Checkpointed {
+pub struct Checkpointed {
     /// The last LSN it includes.
-    pub(crate) lsn: u64,
+    pub lsn: u64,
     /// The log and the offset of that LSN.
-    pub(crate) log: (u64, u64),
+    pub log: (u64, u64),
     /// After so many bytes more the next one is due.
-    pub(crate) step: u64,
+    pub step: u64,
 }
 
 impl Inner {
-    pub(crate) fn all_tables(&self) -> Vec<Arc<SharedTable>> {
+    pub fn all_tables(&self) -> Vec<Arc<SharedTable>> {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    pub(crate) fn table_named(&self, name: &str) -> Option<Arc<SharedTable>> {
+    pub fn table_named(&self, name: &str) -> Option<Arc<SharedTable>> {
         self.all_tables().into_iter().find(|table| table.meta().name == name)
     }
 
-    pub(crate) fn add_table(&self, id: u32, table: SharedTable) {
+    pub fn add_table(&self, id: u32, table: SharedTable) {
         self.tables.write().unwrap_or_else(PoisonError::into_inner).insert(id, Arc::new(table));
     }
 
-    pub(crate) fn remove_table(&self, id: u32) {
+    pub fn remove_table(&self, id: u32) {
         self.tables.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     /// Whether this table still belongs to the store.
-    pub(crate) fn check_there(&self, table: &Arc<SharedTable>) -> Result<()> {
+    pub fn check_there(&self, table: &Arc<SharedTable>) -> Result<()> {
         let meta = table.meta();
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         match tables.get(&meta.id) {
@@ -86,17 +86,17 @@ impl Inner {
         }
     }
 
-    pub(crate) fn last_lsn(&self) -> u64 {
+    pub fn last_lsn(&self) -> u64 {
         self.lsn.load(Relaxed)
     }
 
-    pub(crate) fn status(&self) -> Status {
+    pub fn status(&self) -> Status {
         lock(&self.status).clone()
     }
 
     /// Goes over to another status; gives whether it changed. A read-only status holds until the next start, even if
     /// another thread sets a status meanwhile: LSNs that may be on disk must not be given again.
-    pub(crate) fn set_status(&self, status: Status) -> bool {
+    pub fn set_status(&self, status: Status) -> bool {
         let mut current = lock(&self.status);
         if matches!(*current, Status::ReadOnly(_)) || *current == status {
             return false;
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     /// The reason why a write is refused now, if it is.
-    pub(crate) fn check_writable(&self, frees_space: bool) -> Result<()> {
+    pub fn check_writable(&self, frees_space: bool) -> Result<()> {
         let folder = self.folder.path().to_owned();
         match self.status() {
             Status::Full if !frees_space => Err(OplogError::DiskFull { folder }),
@@ -116,7 +116,7 @@ impl Inner {
     }
 
     /// Hands a statement to the committer; waits while too many bytes are waiting already.
-    pub(crate) fn submit(&self, request: Request) -> Ticket {
+    pub fn submit(&self, request: Request) -> Ticket {
         let (ticket, promise) = Ticket::new();
         let refused = self.queue.push(Pending { request, promise }, self.options.queue_bytes);
         self.submitted(refused);
@@ -124,7 +124,7 @@ impl Inner {
     }
 
     /// The same; none if it would have to wait.
-    pub(crate) fn try_submit(&self, request: Request) -> Option<Ticket> {
+    pub fn try_submit(&self, request: Request) -> Option<Ticket> {
         let (ticket, promise) = Ticket::new();
         match self.queue.try_push(Pending { request, promise }, self.options.queue_bytes) {
             Ok(()) => self.submitted(None),
@@ -145,20 +145,20 @@ impl Inner {
     }
 
     /// Syncs the log if there are tables with interval durability.
-    pub(crate) fn sync_if_due(&self) -> Result<()> {
+    pub fn sync_if_due(&self) -> Result<()> {
         let interval = |table: &Arc<SharedTable>| table.meta().durability == Durability::Interval;
         if self.all_tables().iter().any(interval) { self.sync_once() } else { Ok(()) }
     }
 
     /// Syncs the log, unless a sync failed before: the store's own threads cannot do more about it. A caller that
     /// needs the error calls [`Committer::sync_if_needed`].
-    pub(crate) fn sync_once(&self) -> Result<()> {
+    pub fn sync_once(&self) -> Result<()> {
         let mut committer = lock(&self.committer);
         if committer.log.has_failed() { Ok(()) } else { committer.sync_if_needed(self) }
     }
 
     /// Commits all waiting statements.
-    pub(crate) fn commit_waiting(&self) {
+    pub fn commit_waiting(&self) {
         let mut committer = lock(&self.committer);
         let pending = self.queue.take();
         committer.commit(self, pending);

@@ -22,7 +22,7 @@ use crate::oplog::table::{SharedTable, TableState};
 use crate::oplog::unit::{Unit, hash_seed};
 use crate::oplog::vfs::Folder;
 
-pub(super) fn open(
+pub fn open(
     folder: &Path,
     options: StoreOptions,
     environment: Environment,

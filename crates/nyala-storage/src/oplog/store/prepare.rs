@@ -14,7 +14,7 @@ use crate::oplog::table::SharedTable;
 use crate::oplog::write::PreparedWrite;
 
 /// A change that is checked and waits for its record to be durable.
-pub(super) enum Change {
+pub enum Change {
     Write(Arc<SharedTable>, Box<PreparedWrite>),
     Truncate(Arc<SharedTable>),
     Expire(Arc<SharedTable>, u64),
@@ -25,7 +25,7 @@ pub(super) enum Change {
 }
 
 /// The verdict on a statement.
-pub(super) enum Judged {
+pub enum Judged {
     /// The statement changes no rows.
     Done(Committed),
     Do(Change, Record),
@@ -33,14 +33,14 @@ pub(super) enum Judged {
 
 /// Changes to be logged and then applied, in order.
 #[derive(Default)]
-pub(super) struct Prepared {
-    pub(super) changes: Vec<Change>,
-    pub(super) records: Vec<Record>,
-    pub(super) promises: Vec<Option<Promise>>,
+pub struct Prepared {
+    pub changes: Vec<Change>,
+    pub records: Vec<Record>,
+    pub promises: Vec<Option<Promise>>,
 }
 
 impl Prepared {
-    pub(super) fn push(&mut self, change: Change, record: Record, promise: Option<Promise>) {
+    pub fn push(&mut self, change: Change, record: Record, promise: Option<Promise>) {
         self.changes.push(change);
         self.records.push(record);
         self.promises.push(promise);
@@ -49,7 +49,7 @@ impl Prepared {
 
 impl Committer {
     /// A clock frame, if it is time for one.
-    pub(super) fn tick(&self, inner: &Inner) -> Option<(Change, Record)> {
+    pub fn tick(&self, inner: &Inner) -> Option<(Change, Record)> {
         let now = inner.environment.clock.now_ms();
         let last = self.clock.last().map_or(0, |(_, ms)| *ms);
         let due = now >= last.saturating_add(CLOCK_MS);
@@ -57,7 +57,7 @@ impl Committer {
     }
 
     /// Checks a statement.
-    pub(super) fn prepare(&self, inner: &Inner, request: Request) -> Result<Judged> {
+    pub fn prepare(&self, inner: &Inner, request: Request) -> Result<Judged> {
         let record = |kind, table: &SharedTable, payload| Record::new(kind, table.meta().id, payload);
         let mut out = Out::default();
         let nothing = || Judged::Done(Committed { lsn: inner.last_lsn(), ..Committed::default() });

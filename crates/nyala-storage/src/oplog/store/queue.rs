@@ -35,7 +35,7 @@ pub struct Ticket(Arc<TicketState>);
 
 /// The other end of a ticket. If it is lost, as when a thread panics, the waiting caller gets an error.
 #[derive(Debug)]
-pub(crate) struct Promise(Arc<TicketState>);
+pub struct Promise(Arc<TicketState>);
 
 #[derive(Debug, Default)]
 struct TicketState {
@@ -44,7 +44,7 @@ struct TicketState {
 }
 
 impl Promise {
-    pub(crate) fn complete(self, outcome: Result<Committed>) {
+    pub fn complete(self, outcome: Result<Committed>) {
         self.0.complete(outcome);
     }
 }
@@ -109,7 +109,7 @@ impl Future for Ticket {
 
 /// A request to the committer.
 #[derive(Debug)]
-pub(crate) enum Request {
+pub enum Request {
     Write { table: Arc<SharedTable>, write: PreparedWrite, record: Record },
     Truncate { table: Arc<SharedTable> },
     Expire { table: Arc<SharedTable>, before_ms: u64 },
@@ -119,9 +119,9 @@ pub(crate) enum Request {
 }
 
 #[derive(Debug)]
-pub(crate) struct Pending {
-    pub(crate) request: Request,
-    pub(crate) promise: Promise,
+pub struct Pending {
+    pub request: Request,
+    pub promise: Promise,
 }
 
 impl Pending {
@@ -142,7 +142,7 @@ struct QueueState {
 
 /// The reason why a statement was not queued.
 #[derive(Debug)]
-pub(crate) enum Unqueued {
+pub enum Unqueued {
     /// Too many bytes are waiting.
     Full,
     /// The queue is closed; the statement comes back.
@@ -151,7 +151,7 @@ pub(crate) enum Unqueued {
 
 /// Statements in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub struct Queue {
     state: Mutex<QueueState>,
     filled: Condvar,
     emptied: Condvar,
@@ -159,7 +159,7 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// Adds a statement; waits while too many bytes are waiting already. Gives it back if the queue is closed.
-    pub(crate) fn push(&self, pending: Pending, limit: usize) -> Option<Pending> {
+    pub fn push(&self, pending: Pending, limit: usize) -> Option<Pending> {
         let mut state = lock(&self.state);
         while state.bytes > limit && !state.closed {
             state = self.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl Queue {
     }
 
     /// The same, unless it would have to wait.
-    pub(crate) fn try_push(&self, pending: Pending, limit: usize) -> Result<(), Unqueued> {
+    pub fn try_push(&self, pending: Pending, limit: usize) -> Result<(), Unqueued> {
         let state = lock(&self.state);
         if state.bytes > limit && !state.closed {
             return Err(Unqueued::Full);
@@ -190,7 +190,7 @@ impl Queue {
     }
 
     /// Takes all waiting statements.
-    pub(crate) fn take(&self) -> VecDeque<Pending> {
+    pub fn take(&self) -> VecDeque<Pending> {
         let mut state = lock(&self.state);
         state.bytes = 0;
         self.emptied.notify_all();
@@ -198,7 +198,7 @@ impl Queue {
     }
 
     /// Waits for statements, so long at most; false once the queue is closed and empty.
-    pub(crate) fn wait(&self, at_most: Duration) -> bool {
+    pub fn wait(&self, at_most: Duration) -> bool {
         let state = lock(&self.state);
         if !state.pending.is_empty() {
             return true;
@@ -210,18 +210,18 @@ impl Queue {
         true
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    pub fn is_closed(&self) -> bool {
         lock(&self.state).closed
     }
 
     /// Takes no more statements.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         lock(&self.state).closed = true;
         self.filled.notify_all();
         self.emptied.notify_all();
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -26,7 +26,7 @@ const LOG_AHEAD_BYTES: u64 = 32 << 20;
 
 /// The tables of a manifest with their units. Units that are damaged are left out, and their tables say so;
 /// any other failure is the caller's.
-pub(super) fn load_tables(
+pub fn load_tables(
     folder: &Folder,
     manifest: &Manifest,
     threads: usize,
@@ -103,7 +103,7 @@ fn unread_log(folder: &Folder, manifest: &Manifest) -> usize {
 }
 
 /// Bytes that are read for all values of a table.
-pub(super) fn value_bytes(table: &TableState) -> u64 {
+pub fn value_bytes(table: &TableState) -> u64 {
     let bases = table.units().flat_map(|unit| &unit.data.base);
     bases.flat_map(|base| base.reads()).map(|(_, bytes)| bytes).sum()
 }
@@ -114,12 +114,7 @@ fn no_such(folder: &Folder, manifest: &Manifest, what: &str) -> OplogError {
 }
 
 /// One unit: its hashes, LSNs and dead rows. Values stay where they are.
-pub(crate) fn load_unit(
-    folder: &Folder,
-    manifest: &Manifest,
-    meta: &TableMeta,
-    entry: &UnitEntry,
-) -> Result<Unit> {
+pub fn load_unit(folder: &Folder, manifest: &Manifest, meta: &TableMeta, entry: &UnitEntry) -> Result<Unit> {
     let schema =
         meta.versions.get(entry.schema as usize).ok_or_else(|| no_such(folder, manifest, "schema"))?;
     let key_ref = entry.files.key.as_ref().ok_or_else(|| no_such(folder, manifest, "key file"))?;
@@ -154,7 +149,7 @@ pub(crate) fn load_unit(
     Ok(unit)
 }
 
-pub(super) fn missing_log(folder: &Folder, number: u64, error: OplogError) -> OplogError {
+pub fn missing_log(folder: &Folder, number: u64, error: OplogError) -> OplogError {
     match &error {
         OplogError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             OplogError::damaged(&folder.path().join(log_name(number)), 0, "the log is missing")

@@ -35,30 +35,30 @@ pub struct TornTail {
 
 /// The state of a store, read from its files.
 #[derive(Debug)]
-pub(crate) struct Replayed {
-    pub(crate) tables: BTreeMap<u32, TableState>,
-    pub(crate) next_lsn: u64,
-    pub(crate) next_table: u32,
-    pub(crate) next_unit: u64,
-    pub(crate) clock: Vec<(u64, u64)>,
-    pub(crate) logs: Vec<LogEntry>,
-    pub(crate) torn: Option<TornTail>,
+pub struct Replayed {
+    pub tables: BTreeMap<u32, TableState>,
+    pub next_lsn: u64,
+    pub next_table: u32,
+    pub next_unit: u64,
+    pub clock: Vec<(u64, u64)>,
+    pub logs: Vec<LogEntry>,
+    pub torn: Option<TornTail>,
     /// Damage in the logs: the frames behind it are unknown.
-    pub(crate) damage: Option<Damage>,
+    pub damage: Option<Damage>,
     /// The newest log and where it ends.
-    pub(crate) last: (u64, u64),
+    pub last: (u64, u64),
     /// Tables that changed in the logs behind the manifest.
-    pub(super) changed: BTreeSet<u32>,
-    pub(super) seed: u64,
-    pub(super) file: Arc<PathBuf>,
+    pub changed: BTreeSet<u32>,
+    pub seed: u64,
+    pub file: Arc<PathBuf>,
     /// The log that is being read, and the seed of its frames.
     source: Option<(FileHandle, u32)>,
     /// Rows that were read and are not applied yet.
-    pub(super) batch: Option<Batch>,
+    pub batch: Option<Batch>,
 }
 
 impl Replayed {
-    pub(super) fn new(manifest: &Manifest, tables: BTreeMap<u32, TableState>, seed: u64) -> Self {
+    pub fn new(manifest: &Manifest, tables: BTreeMap<u32, TableState>, seed: u64) -> Self {
         Self {
             tables,
             next_lsn: manifest.lsn + 1,
@@ -78,7 +78,7 @@ impl Replayed {
     }
 
     /// The store of a manifest, as a start would find it. No file is changed.
-    pub(super) fn of(folder: &Folder, manifest: &Manifest) -> Result<Self> {
+    pub fn of(folder: &Folder, manifest: &Manifest) -> Result<Self> {
         let progress = Progress::default();
         let tables = load_tables(folder, manifest, 1, &progress)?;
         let mut replayed = Self::new(manifest, tables, hash_seed(&manifest.store));
@@ -87,7 +87,7 @@ impl Replayed {
     }
 
     /// Reads all logs from the manifest's position on.
-    pub(super) fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
+    pub fn run(&mut self, folder: &Folder, manifest: &Manifest, progress: &Progress) -> Result<()> {
         progress.enter(Phase::Log);
         manifest.held.iter().try_for_each(|held| self.catch_up(folder, manifest, held))?;
         let newest = folder.list()?.iter().filter_map(|name| log_number(name)).max().unwrap_or_default();
@@ -199,7 +199,7 @@ impl Replayed {
     }
 
     /// A part of the log that is being read.
-    pub(super) fn range(&self, from: u64, to: u64) -> Option<LogRange> {
+    pub fn range(&self, from: u64, to: u64) -> Option<LogRange> {
         let (file, seed) = self.source.clone()?;
         Some(LogRange { file, seed, from, to })
     }

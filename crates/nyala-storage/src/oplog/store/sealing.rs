@@ -21,7 +21,7 @@ struct Frozen {
 
 impl Inner {
     /// Seals every unit that no longer grows; gives whether there was one.
-    pub(super) fn seal_frozen(&self, upkeep: &mut Upkeep) -> Result<bool> {
+    pub fn seal_frozen(&self, upkeep: &mut Upkeep) -> Result<bool> {
         self.each_whole_table(|table| {
             let mut any = false;
             while let Some(frozen) = frozen_unit(table) {

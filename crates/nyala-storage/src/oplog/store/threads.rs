@@ -55,14 +55,14 @@ impl Stop {
 
 /// Threads that end when this is dropped, after queued statements are committed.
 #[derive(Debug)]
-pub(crate) struct Threads {
+pub struct Threads {
     inner: Arc<Inner>,
     stop: Arc<Stop>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
-    pub(super) fn start(inner: &Arc<Inner>) -> Result<Self> {
+    pub fn start(inner: &Arc<Inner>) -> Result<Self> {
         let stop = Arc::new(Stop::default());
         let mut threads = Self { inner: inner.clone(), stop: stop.clone(), handles: Vec::new() };
         let (own, upkeep) = (inner.clone(), stop.clone());

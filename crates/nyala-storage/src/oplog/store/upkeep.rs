@@ -15,35 +15,35 @@ const EXPIRY_MS: u64 = 1000;
 
 /// The state of the files.
 #[derive(Debug)]
-pub(crate) struct Upkeep {
+pub struct Upkeep {
     /// The newest manifest.
-    pub(crate) manifest: Manifest,
+    pub manifest: Manifest,
     /// Files of units, including units that no manifest names yet.
-    pub(crate) files: BTreeMap<(u32, u64), UnitFiles>,
+    pub files: BTreeMap<(u32, u64), UnitFiles>,
     /// Number of the next manifest and version of files made for it. No number is tried twice: a manifest may be on
     /// disk even if writing it failed.
-    pub(crate) next: u64,
+    pub next: u64,
     /// When the last checkpoint was written, in milliseconds since 1970.
-    pub(crate) written_ms: u64,
+    pub written_ms: u64,
     /// Where the logs ended at the start.
-    pub(crate) read_to: (u64, u64),
+    pub read_to: (u64, u64),
     /// Tables that changed in the logs behind the manifest of the start.
-    pub(crate) changed: BTreeSet<u32>,
+    pub changed: BTreeSet<u32>,
     /// While this is above 0 no file is removed.
-    pub(crate) pins: usize,
+    pub pins: usize,
     /// When each table was last searched for expired rows, in milliseconds since 1970.
     expired_ms: BTreeMap<u32, u64>,
 }
 
 impl Upkeep {
-    pub(super) fn new(manifest: Manifest, read_to: (u64, u64), changed: BTreeSet<u32>) -> Self {
+    pub fn new(manifest: Manifest, read_to: (u64, u64), changed: BTreeSet<u32>) -> Self {
         let files = manifest.units.iter().map(|unit| ((unit.table, unit.unit), unit.files)).collect();
         let (next, expired_ms) = (manifest.number + 1, BTreeMap::new());
         Self { next, manifest, files, written_ms: 0, read_to, changed, pins: 0, expired_ms }
     }
 
     /// A number that no file has yet.
-    pub(super) fn take_number(&mut self) -> u64 {
+    pub fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1
     }
@@ -51,7 +51,7 @@ impl Upkeep {
 
 /// The extent of an upkeep run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Effort {
+pub enum Effort {
     /// Due work only.
     Due,
     /// A checkpoint in any case.
@@ -63,7 +63,7 @@ pub(crate) enum Effort {
 impl Inner {
     /// Runs upkeep. Tables that could not be read completely at the start are left as they are on disk: once the files
     /// are repaired, the tables are whole again.
-    pub(crate) fn maintain(&self, effort: Effort) -> Result<()> {
+    pub fn maintain(&self, effort: Effort) -> Result<()> {
         let mut upkeep = lock(&self.upkeep);
         self.keep_reserve();
         self.keep_budget();
@@ -84,10 +84,7 @@ impl Inner {
     }
 
     /// Runs `work` on each undamaged table. Damage that it meets affects only that table.
-    pub(super) fn each_whole_table(
-        &self,
-        mut work: impl FnMut(&Arc<SharedTable>) -> Result<bool>,
-    ) -> Result<bool> {
+    pub fn each_whole_table(&self, mut work: impl FnMut(&Arc<SharedTable>) -> Result<bool>) -> Result<bool> {
         let mut any = false;
         for table in self.all_tables() {
             if table.read().check_whole().is_err() {
@@ -149,7 +146,7 @@ impl Inner {
     }
 
     /// Whether the log behind the last checkpoint is longer than it should be.
-    pub(super) fn log_is_long(&self) -> bool {
+    pub fn log_is_long(&self) -> bool {
         let Checkpointed { log: (known_log, known_bytes), step, .. } = *lock(&self.checkpointed);
         let (log, bytes) = self.log_position();
         let known = if log == known_log { known_bytes } else { 0 };
@@ -157,7 +154,7 @@ impl Inner {
     }
 
     /// Called now and then during long work, so that a start after a crash meanwhile has little log to read.
-    pub(super) fn keep_log_short(&self, upkeep: &mut Upkeep) -> Result<()> {
+    pub fn keep_log_short(&self, upkeep: &mut Upkeep) -> Result<()> {
         if !self.log_is_long() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ type Place = (Arc<SharedTable>, Arc<Base>);
 impl Inner {
     /// Reads columns that are not in memory: first all keys, so that writes need not wait for them, then, if `values`,
     /// all others. A table with damaged files reports the damage from then on.
-    pub(super) fn load_all(&self, values: bool) {
+    pub fn load_all(&self, values: bool) {
         let bases: Vec<Place> = self.all_tables().iter().flat_map(bases_of).collect();
         hand_out(self.options.recovery_threads.min(bases.len()), bases.iter(), |(table, base)| {
             let key = base.schema.key.iter().try_for_each(|position| base.preload(*position));
@@ -58,7 +58,7 @@ impl Inner {
 
 impl Inner {
     /// Records damage found by readers in their tables.
-    pub(super) fn note_found_damage(&self) {
+    pub fn note_found_damage(&self) {
         for (table, base) in self.all_tables().iter().flat_map(bases_of) {
             if let Some(damage) = base.damage() {
                 note_damage(&table, &base, Err(OplogError::Damaged(damage.clone())));
@@ -95,7 +95,7 @@ impl Inner {
     }
 
     /// Drops values from memory until they are within the limit.
-    pub(crate) fn keep_budget(&self) {
+    pub fn keep_budget(&self) {
         let limit = self.value_limit();
         if limit == u64::MAX {
             return;
@@ -120,7 +120,7 @@ fn bases_of(table: &Arc<SharedTable>) -> Vec<Place> {
 }
 
 /// Records damage from reading a base in its table, and logs other errors.
-pub(super) fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
+pub fn note_damage(table: &Arc<SharedTable>, base: &Base, read: Result<(), OplogError>) {
     match read {
         Err(OplogError::Damaged(damage)) => {
             if table.version().damage().iter().any(|known| known.is_at(&damage)) {

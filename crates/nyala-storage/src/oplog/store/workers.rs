@@ -7,11 +7,7 @@ use std::time::Duration;
 use super::queue::lock;
 
 /// Runs `work` on every item, on so many threads; results are in the order of the items.
-pub(super) fn in_parallel<I: Sync, T: Send>(
-    threads: usize,
-    items: &[I],
-    work: impl Fn(&I) -> T + Sync,
-) -> Vec<T> {
+pub fn in_parallel<I: Sync, T: Send>(threads: usize, items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     if threads <= 1 || items.len() <= 1 {
         return items.iter().map(work).collect();
     }
@@ -51,7 +47,7 @@ struct Offered<I> {
 
 /// Runs `work` on every item, on so many threads. The next item is taken from `items` when a thread has taken the one
 /// before.
-pub(super) fn hand_out<I: Send>(threads: usize, items: impl Iterator<Item = I>, work: impl Fn(I) + Sync) {
+pub fn hand_out<I: Send>(threads: usize, items: impl Iterator<Item = I>, work: impl Fn(I) + Sync) {
     let state = Mutex::new(Offered { item: None, ended: false });
     let counter = Counter { state, changed: Condvar::new() };
     std::thread::scope(|scope| {

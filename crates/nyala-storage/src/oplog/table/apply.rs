@@ -20,15 +20,15 @@ const FEW_ROWS: usize = 8;
 
 /// The effect of a statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Applied {
-    pub(crate) inserted: u64,
-    pub(crate) replaced: u64,
-    pub(crate) deleted: u64,
+pub struct Applied {
+    pub inserted: u64,
+    pub replaced: u64,
+    pub deleted: u64,
 }
 
 impl Applied {
     /// The same, as the reply to the statement.
-    pub(crate) fn committed(self, lsn: u64) -> Committed {
+    pub fn committed(self, lsn: u64) -> Committed {
         let Self { inserted, replaced, deleted } = self;
         Committed { lsn, inserted, replaced, deleted, before: None }
     }
@@ -36,7 +36,7 @@ impl Applied {
 
 impl TableState {
     /// Whether the condition of a write holds now.
-    pub(crate) fn check_condition(&self, write: &PreparedWrite) -> Result<()> {
+    pub fn check_condition(&self, write: &PreparedWrite) -> Result<()> {
         let rows = write.upserts.iter().chain(&write.deletes);
         let rows = rows.flat_map(|rows| (0..rows.len()).map(move |row| (rows, row)));
         let found = |rows: &HashedRows, row: usize| {
@@ -70,7 +70,7 @@ impl TableState {
 
     /// Whether one of these keys has the hash of a different key in the table. Keys that are not in memory are known
     /// to be the same.
-    pub(crate) fn collides(&self, rows: &HashedRows) -> bool {
+    pub fn collides(&self, rows: &HashedRows) -> bool {
         rows.hashes.iter().enumerate().any(|(row, hash)| {
             let mut other = false;
             // The closure looks at every entry of the hash and finds none.
@@ -86,13 +86,7 @@ impl TableState {
 
     /// Applies a write. `new_unit` is the number of the unit that is begun if none grows, and `log` the write's
     /// position in the log.
-    pub(crate) fn apply(
-        &mut self,
-        write: &PreparedWrite,
-        lsn: u64,
-        new_unit: &mut u64,
-        log: (u64, u64),
-    ) -> Applied {
+    pub fn apply(&mut self, write: &PreparedWrite, lsn: u64, new_unit: &mut u64, log: (u64, u64)) -> Applied {
         let mut applied = Applied::default();
         if let Some(rows) = &write.deletes {
             applied.deleted = self.delete(rows);
@@ -189,7 +183,7 @@ impl TableState {
     }
 
     /// Empties the table.
-    pub(crate) fn truncate(&mut self, lsn: u64) -> u64 {
+    pub fn truncate(&mut self, lsn: u64) -> u64 {
         let rows = self.units().map(|unit| u64::from(unit.live())).sum();
         self.units.iter_mut().for_each(|unit| *unit = None);
         (self.open, self.index, self.lsn) = (None, Index::default(), lsn);
@@ -201,7 +195,7 @@ impl TableState {
     }
 
     /// Kills the rows that were last written at or before `bound`; gives their number.
-    pub(crate) fn expire(&mut self, bound: u64, lsn: u64) -> u64 {
+    pub fn expire(&mut self, bound: u64, lsn: u64) -> u64 {
         let mut expired = 0;
         let known = self.expired;
         self.expired = known.max(bound);
@@ -224,13 +218,13 @@ impl TableState {
     }
 
     /// Whether any live row was last written at or before `bound`.
-    pub(crate) fn has_expired(&self, bound: u64) -> bool {
+    pub fn has_expired(&self, bound: u64) -> bool {
         let old = LsnSet::new([self.expired + 1..=bound]);
         self.units().any(|unit| unit.has_live(&old))
     }
 
     /// Gives the table another schema version; rows that come next go to another unit.
-    pub(crate) fn alter(&mut self, version: SchemaVersion, lsn: u64, log_end: u64) {
+    pub fn alter(&mut self, version: SchemaVersion, lsn: u64, log_end: u64) {
         self.freeze(log_end);
         self.meta = Arc::new(self.meta.with_version(version));
         self.lsn = lsn;

@@ -12,7 +12,7 @@ use crate::oplog::unit::{Base, Keys};
 
 /// A row with the hash of one of the requested keys, so that it may have that key.
 #[derive(Debug)]
-pub(super) struct Candidate {
+pub struct Candidate {
     base: Arc<Base>,
     at: Location,
     /// Which of the keys.
@@ -21,19 +21,19 @@ pub(super) struct Candidate {
 
 /// The rows that have one of the requested keys, as far as their keys had to be read.
 #[derive(Debug, Default)]
-pub(super) struct ColdKeys {
+pub struct ColdKeys {
     /// By slot, row, and the number of the key.
     same: HashMap<(u32, u32, usize), bool>,
 }
 
 impl ColdKeys {
     /// Whether a row has a key; true if memory suffices to tell.
-    pub(super) fn is_same(&self, at: Location, asked: usize) -> bool {
+    pub fn is_same(&self, at: Location, asked: usize) -> bool {
         self.same.get(&(at.slot, at.row, asked)).copied().unwrap_or(true)
     }
 
     /// Rows with keys that must be read for the comparison.
-    pub(super) fn unknown(&self, state: &TableState, hashes: &[u64]) -> Vec<Candidate> {
+    pub fn unknown(&self, state: &TableState, hashes: &[u64]) -> Vec<Candidate> {
         let mut unknown = Vec::new();
         if state.keys_loaded {
             return unknown;
@@ -55,7 +55,7 @@ impl ColdKeys {
     }
 
     /// Reads the keys of these rows and compares them; whether all are the same.
-    pub(super) fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<bool> {
+    pub fn compare(&mut self, mut candidates: Vec<Candidate>, keys: &Keys) -> Result<bool> {
         let mut all = true;
         candidates.sort_by_key(|candidate| (candidate.at.slot, candidate.at.row));
         for group in candidates.chunk_by(|one, next| one.at.slot == next.at.slot) {

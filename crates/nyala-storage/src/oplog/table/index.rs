@@ -8,36 +8,36 @@ use hashbrown::hash_table::Entry;
 
 /// Where a row is: the unit's slot in its table and the row's position in the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Location {
+pub struct Location {
     pub(crate) slot: u32,
     pub(crate) row: u32,
 }
 
 /// Shards are small, so that growing one takes little time, and apart, so that they can be filled in
 /// parallel.
-pub(crate) const SHARDS: usize = 256;
+pub const SHARDS: usize = 256;
 
 /// The shard of a hash. Its bits are not among those of a tag.
 #[inline]
-pub(crate) fn shard_of(hash: u64) -> usize {
+pub fn shard_of(hash: u64) -> usize {
     (hash >> 40) as usize % SHARDS
 }
 
 /// The part of a hash that tables are given, namely the bits hashbrown uses: the highest 7 bits, and of the others the
 /// lowest 25, enough for eight billion rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tag(u32);
+pub struct Tag(u32);
 
 const LOW_BITS: u32 = 25;
 
 /// Filling a shard part by part touches little memory at a time.
-pub(crate) const PARTS: usize = 4;
+pub const PARTS: usize = 4;
 /// The table of a shard is searched from the place that the low bits of a tag say: 16,384 places lie side by side, 150 kB.
 const PART_BITS: u32 = 14;
 
 impl Tag {
     #[inline]
-    pub(crate) fn of(hash: u64) -> Self {
+    pub fn of(hash: u64) -> Self {
         Self((hash >> 32) as u32 >> LOW_BITS << LOW_BITS | hash as u32 & ((1 << LOW_BITS) - 1))
     }
 
@@ -49,41 +49,41 @@ impl Tag {
 
     /// Which of [`PARTS`] parts of its shard's table it is in, if the table has more places than a part.
     #[inline]
-    pub(crate) fn part(self) -> usize {
+    pub fn part(self) -> usize {
         (self.0 >> PART_BITS) as usize % PARTS
     }
 
     /// With a row's position, for a list to be sorted.
     #[inline]
-    pub(crate) fn with_row(self, row: u32) -> u64 {
+    pub fn with_row(self, row: u32) -> u64 {
         u64::from(self.0) << 32 | u64::from(row)
     }
 
     /// Tag and row of such an entry.
     #[inline]
-    pub(crate) fn and_row(entry: u64) -> (Self, u32) {
+    pub fn and_row(entry: u64) -> (Self, u32) {
         (Self((entry >> 32) as u32), entry as u32)
     }
 }
 
 /// A part of the index.
 #[derive(Debug)]
-pub(crate) struct Shard(HashTable<Location>);
+pub struct Shard(HashTable<Location>);
 
 impl Shard {
-    pub(crate) fn with_capacity(rows: usize) -> Self {
+    pub fn with_capacity(rows: usize) -> Self {
         Self(HashTable::with_capacity(rows))
     }
 
     /// Adds a row with a key that is not in the shard; `hash_of` is called if the shard must grow.
     #[inline]
-    pub(crate) fn add(&mut self, tag: Tag, at: Location, hash_of: impl Fn(&Location) -> u64) {
+    pub fn add(&mut self, tag: Tag, at: Location, hash_of: impl Fn(&Location) -> u64) {
         self.0.insert_unique(tag.spread(), at, |at| Tag::of(hash_of(at)).spread());
     }
 }
 
 #[derive(Debug)]
-pub(crate) struct Index {
+pub struct Index {
     shards: Vec<Shard>,
 }
 
@@ -95,21 +95,21 @@ impl Default for Index {
 
 impl Index {
     /// Bytes in memory.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.shards.iter().map(|shard| shard.0.allocation_size() as u64).sum()
     }
 
     /// Of shards that were filled elsewhere.
-    pub(crate) fn of_shards(shards: Vec<Shard>) -> Self {
+    pub fn of_shards(shards: Vec<Shard>) -> Self {
         Self { shards }
     }
 
-    pub(crate) fn find(&self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
+    pub fn find(&self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
         self.shards.get(shard_of(hash))?.0.find(Tag::of(hash).spread(), same).copied()
     }
 
     /// Points a key to `to`; gives its previous location.
-    pub(crate) fn set(
+    pub fn set(
         &mut self,
         hash: u64,
         to: Location,
@@ -127,7 +127,7 @@ impl Index {
     }
 
     /// Points the entry for `from` to `to`, if there is one.
-    pub(crate) fn redirect(&mut self, hash: u64, from: Location, to: Location) {
+    pub fn redirect(&mut self, hash: u64, from: Location, to: Location) {
         let shard = self.shards.get_mut(shard_of(hash));
         if let Some(found) =
             shard.and_then(|shard| shard.0.find_mut(Tag::of(hash).spread(), |at| *at == from))
@@ -136,7 +136,7 @@ impl Index {
         }
     }
 
-    pub(crate) fn remove(&mut self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
+    pub fn remove(&mut self, hash: u64, same: impl FnMut(&Location) -> bool) -> Option<Location> {
         let shard = self.shards.get_mut(shard_of(hash))?;
         let found = shard.0.find_entry(Tag::of(hash).spread(), same).ok()?;
         Some(found.remove().0)

@@ -10,19 +10,19 @@ use crate::oplog::write::PreparedWrite;
 
 /// Rows of one statement, or of several consecutive ones.
 #[derive(Debug)]
-pub(crate) struct LoggedRows<'a> {
-    pub(crate) keys: &'a Keys,
-    pub(crate) hashes: &'a [u64],
-    pub(crate) lsns: Lsns,
+pub struct LoggedRows<'a> {
+    pub keys: &'a Keys,
+    pub hashes: &'a [u64],
+    pub lsns: Lsns,
     /// Number of the log that has them.
-    pub(crate) log: u64,
+    pub log: u64,
     /// From the first of the statements with rows to the end of the last one.
-    pub(crate) range: LogRange,
+    pub range: LogRange,
 }
 
 impl TableState {
     /// Applies a write that stands in `range` of a log.
-    pub(crate) fn replay(
+    pub fn replay(
         &mut self,
         write: &PreparedWrite,
         lsn: u64,
@@ -41,12 +41,7 @@ impl TableState {
     }
 
     /// Inserts or replaces rows.
-    pub(crate) fn insert_logged(
-        &mut self,
-        schema: &Arc<SchemaVersion>,
-        rows: &LoggedRows<'_>,
-        new_unit: &mut u64,
-    ) {
+    pub fn insert_logged(&mut self, schema: &Arc<SchemaVersion>, rows: &LoggedRows<'_>, new_unit: &mut u64) {
         let log = (rows.log, rows.range.from);
         let mut slot = self.open_slot(schema, new_unit, log);
         let mut start = self.append_logged(slot, rows);

@@ -32,7 +32,7 @@ pub struct Located {
 
 impl SharedTable {
     /// Where the rows with these keys are, and the version they are in.
-    pub(crate) fn locate(&self, keys: &RecordBatch, seed: u64) -> Result<Located> {
+    pub fn locate(&self, keys: &RecordBatch, seed: u64) -> Result<Located> {
         let (keys, hashes) = self.hash(keys, seed)?;
         let (version, rows) = self.with_keys(&keys, &hashes, |state, cold| {
             let version = self.version();
@@ -52,7 +52,7 @@ impl SharedTable {
 
     /// Locations of the rows with these keys in a version that may be older than the current one; none if they are no
     /// longer known, because one of the rows was changed or moved since.
-    pub(crate) fn locate_in(
+    pub fn locate_in(
         &self,
         version: &Version,
         keys: &RecordBatch,
@@ -74,14 +74,14 @@ impl SharedTable {
     }
 
     /// The versions of the rows with these keys; 0 for missing rows.
-    pub(crate) fn row_versions(&self, keys: &RecordBatch, seed: u64) -> Result<Vec<u64>> {
+    pub fn row_versions(&self, keys: &RecordBatch, seed: u64) -> Result<Vec<u64>> {
         let Located { version, rows } = self.locate(keys, seed)?;
         let lsn = |id: &RowId| version.live(*id).map_or(0, |unit| unit.data.lsn(id.row));
         Ok(rows.iter().map(|id| id.as_ref().map_or(0, lsn)).collect())
     }
 
     /// The rows with these keys.
-    pub(crate) fn lookup(&self, keys: &RecordBatch, seed: u64) -> Result<Found> {
+    pub fn lookup(&self, keys: &RecordBatch, seed: u64) -> Result<Found> {
         let Located { version, rows } = self.locate(keys, seed)?;
         let columns: Vec<usize> = (0..version.schema().fields().len()).collect();
         let projection = version.projection(&columns, false)?;
@@ -116,7 +116,7 @@ impl SharedTable {
     }
 
     /// The requested keys, with their hashes.
-    pub(crate) fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
+    pub fn hash(&self, keys: &RecordBatch, seed: u64) -> Result<(Keys, Vec<u64>)> {
         let meta = self.meta();
         let expected = &meta.current()?.key_schema;
         let columns = expected.fields().iter().zip(keys.columns());

@@ -11,10 +11,10 @@ mod state;
 mod take;
 mod version;
 
-pub(crate) use index::{Index, Location, PARTS, SHARDS, Shard, Tag, shard_of};
-pub(crate) use logged::LoggedRows;
+pub use index::{Index, Location, PARTS, SHARDS, Shard, Tag, shard_of};
+pub use logged::LoggedRows;
 pub use lookup::{Found, Located};
-pub(crate) use shared::SharedTable;
-pub(crate) use state::TableState;
+pub use shared::SharedTable;
+pub use state::TableState;
 pub use take::RowId;
 pub use version::{Projection, Version};

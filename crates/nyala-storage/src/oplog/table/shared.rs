@@ -15,27 +15,27 @@ const FEW_KEYS: usize = 16;
 
 /// A table. Scans load a pointer; lookups and the writer pass the gate, which no thread holds across a disk access.
 #[derive(Debug)]
-pub(crate) struct SharedTable {
+pub struct SharedTable {
     gate: RwLock<TableState>,
     published: ArcSwap<Version>,
 }
 
 impl SharedTable {
-    pub(crate) fn new(mut state: TableState) -> Self {
+    pub fn new(mut state: TableState) -> Self {
         let published = ArcSwap::from_pointee(state.version());
         Self { gate: RwLock::new(state), published }
     }
 
     /// The newest version.
-    pub(crate) fn version(&self) -> Arc<Version> {
+    pub fn version(&self) -> Arc<Version> {
         self.published.load_full()
     }
 
-    pub(crate) fn meta(&self) -> Arc<TableMeta> {
+    pub fn meta(&self) -> Arc<TableMeta> {
         self.published.load().meta().clone()
     }
 
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, TableState> {
+    pub fn read(&self) -> RwLockReadGuard<'_, TableState> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -44,13 +44,13 @@ impl SharedTable {
     }
 
     /// Approximate size in memory.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         let units: u64 = self.version().units().iter().map(|unit| unit.memory_bytes()).sum();
         units + self.read().index.bytes()
     }
 
     /// Changes the table and shows the change to readers, in one step.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut TableState) -> T) -> T {
+    pub fn change<T>(&self, change: impl FnOnce(&mut TableState) -> T) -> T {
         let mut state = self.write();
         let result = change(&mut state);
         self.published.store(Arc::new(state.version()));
@@ -60,7 +60,7 @@ impl SharedTable {
     /// Reads the keys needed to tell whether keys with these hashes are the same, outside of the gate: keys of single
     /// rows, or, if these are many or one is a different key, the keys of their units. Afterwards, keys with one hash
     /// are in memory or the same.
-    pub(crate) fn settle_keys(&self, rows: &HashedRows) -> Result<()> {
+    pub fn settle_keys(&self, rows: &HashedRows) -> Result<()> {
         let mut cold = ColdKeys::default();
         loop {
             let unknown = cold.unknown(&self.read(), &rows.hashes);

@@ -10,29 +10,29 @@ use crate::oplog::unit::{Base, Keys, Unit, UnitView};
 
 /// A table's units and index.
 #[derive(Debug)]
-pub(crate) struct TableState {
-    pub(crate) meta: Arc<TableMeta>,
+pub struct TableState {
+    pub meta: Arc<TableMeta>,
     /// Units by slot; locations in the index name slots. A slot is not used again.
-    pub(crate) units: Vec<Option<Unit>>,
+    pub units: Vec<Option<Unit>>,
     /// Slot of the unit that grows.
-    pub(crate) open: Option<u32>,
-    pub(crate) index: Index,
+    pub open: Option<u32>,
+    pub index: Index,
     /// Damaged places. A table with damage takes no writes and gives no scans.
-    pub(crate) damage: Vec<Damage>,
+    pub damage: Vec<Damage>,
     /// Whether damage also hides which rows are dead.
-    pub(crate) incomplete: bool,
+    pub incomplete: bool,
     /// LSN of the last change.
-    pub(crate) lsn: u64,
+    pub lsn: u64,
     /// Rows that were last written at or before this LSN are known to be dead.
-    pub(crate) expired: u64,
+    pub expired: u64,
     /// Whether the keys of all units are in memory.
-    pub(crate) keys_loaded: bool,
+    pub keys_loaded: bool,
     /// Labels of finished loads. Deleting rows does not remove them.
-    pub(crate) labels: Labels,
+    pub labels: Labels,
 }
 
 impl TableState {
-    pub(crate) fn new(meta: Arc<TableMeta>, lsn: u64) -> Self {
+    pub fn new(meta: Arc<TableMeta>, lsn: u64) -> Self {
         let index = Index::default();
         Self {
             meta,
@@ -48,34 +48,34 @@ impl TableState {
         }
     }
 
-    pub(crate) fn units(&self) -> impl Iterator<Item = &Unit> {
+    pub fn units(&self) -> impl Iterator<Item = &Unit> {
         self.units.iter().flatten()
     }
 
-    pub(crate) fn unit(&self, at: Location) -> Option<&Unit> {
+    pub fn unit(&self, at: Location) -> Option<&Unit> {
         self.units.get(at.slot as usize)?.as_ref()
     }
 
     /// Rows of the unit that grows.
-    pub(crate) fn growing_rows(&self) -> u64 {
+    pub fn growing_rows(&self) -> u64 {
         let open = self.open.and_then(|slot| self.unit(Location { slot, row: 0 }));
         open.map_or(0, |unit| unit.rows().into())
     }
 
     /// Adds a unit; gives its slot.
-    pub(crate) fn add(&mut self, unit: Unit) -> u32 {
+    pub fn add(&mut self, unit: Unit) -> u32 {
         self.units.push(Some(unit));
         self.units.len() as u32 - 1
     }
 
     /// Notes damage, once for each place.
-    pub(crate) fn note(&mut self, damage: Damage) {
+    pub fn note(&mut self, damage: Damage) {
         if !self.damage.iter().any(|known| known.is_at(&damage)) {
             self.damage.push(damage);
         }
     }
 
-    pub(crate) fn check_whole(&self) -> Result<()> {
+    pub fn check_whole(&self) -> Result<()> {
         match self.damage.first() {
             Some(damage) => Err(OplogError::Damaged(damage.clone())),
             None => Ok(()),
@@ -84,22 +84,22 @@ impl TableState {
 
     /// Whether the row at `at` has this hash and this key. A key that is not in memory counts as the same, since all
     /// 64 bits of the hash are; callers read it first, or know from the log that it was.
-    pub(crate) fn same(&self, at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
+    pub fn same(&self, at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
         same(&self.units, at, hash, keys, row)
     }
 
     /// The live row with this key.
-    pub(crate) fn find(&self, hash: u64, keys: &Keys, row: usize) -> Option<Location> {
+    pub fn find(&self, hash: u64, keys: &Keys, row: usize) -> Option<Location> {
         self.index.find(hash, |at| self.same(*at, hash, keys, row))
     }
 
     /// LSN of a row.
-    pub(crate) fn version_at(&self, at: Location) -> u64 {
+    pub fn version_at(&self, at: Location) -> u64 {
         self.unit(at).map_or(0, |unit| unit.data.lsn(at.row))
     }
 
     /// Units with rows of these hashes, and without keys in memory.
-    pub(crate) fn keys_needed<'a>(&self, hashes: impl Iterator<Item = &'a u64>) -> Vec<Arc<Base>> {
+    pub fn keys_needed<'a>(&self, hashes: impl Iterator<Item = &'a u64>) -> Vec<Arc<Base>> {
         let mut needed: Vec<Arc<Base>> = Vec::new();
         if self.keys_loaded {
             return needed;
@@ -121,13 +121,13 @@ impl TableState {
     }
 
     /// The table as it is now, for readers.
-    pub(crate) fn version(&mut self) -> Version {
+    pub fn version(&mut self) -> Version {
         let units: Vec<Arc<UnitView>> = self.units.iter_mut().flatten().map(Unit::view).collect();
         Version::new(self.meta.clone(), self.lsn, units, self.damage.clone())
     }
 
     /// No more rows come to the growing unit: its frames end at `log_end`.
-    pub(crate) fn freeze(&mut self, log_end: u64) {
+    pub fn freeze(&mut self, log_end: u64) {
         let open = self.open.take().and_then(|slot| self.units.get_mut(slot as usize)?.as_mut());
         if let Some((_, _, end)) = open.and_then(|unit| unit.log.as_mut()) {
             *end = Some(log_end);
@@ -135,13 +135,13 @@ impl TableState {
     }
 }
 
-pub(super) fn same(units: &[Option<Unit>], at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
+pub fn same(units: &[Option<Unit>], at: Location, hash: u64, keys: &Keys, row: usize) -> bool {
     let unit = units.get(at.slot as usize).and_then(Option::as_ref);
     unit.filter(|unit| unit.hash(at.row) == hash)
         .is_some_and(|unit| unit.key(at.row).is_none_or(|(own, own_row)| own.same(own_row, keys, row)))
 }
 
-pub(super) fn hash_of(units: &[Option<Unit>], at: &Location) -> u64 {
+pub fn hash_of(units: &[Option<Unit>], at: &Location) -> u64 {
     let unit = units.get(at.slot as usize).and_then(Option::as_ref);
     unit.map_or(0, |unit| unit.hash(at.row))
 }

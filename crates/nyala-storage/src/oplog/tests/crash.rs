@@ -15,7 +15,7 @@ use crate::oplog::vfs::sim::{Faults, Image, Rng, SimDisk};
 
 const STEPS: u64 = 40;
 
-pub(super) fn from_environment(name: &str, default: u64) -> u64 {
+pub fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().unwrap())
 }
 

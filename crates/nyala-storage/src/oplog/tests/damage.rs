@@ -12,7 +12,7 @@ use crate::oplog::vfs::sim::{Faults, Image, Rng, SimDisk};
 use crate::oplog::*;
 
 /// A store with units, dead rows, kept logs and a log that is being written, stopped without a checkpoint.
-pub(super) fn damaged_store() -> (Image, Rows) {
+pub fn damaged_store() -> (Image, Rows) {
     let disk = SimDisk::new(1);
     let store = open(&disk);
     let table = store.create_table(spec("t")).unwrap();

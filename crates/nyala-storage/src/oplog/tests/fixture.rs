@@ -11,11 +11,11 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use crate::oplog::vfs::sim::SimDisk;
 use crate::oplog::*;
 
-pub(super) const FOLDER: &str = "/store";
+pub const FOLDER: &str = "/store";
 
 /// A clock that the test moves.
 #[derive(Debug, Default, Clone)]
-pub(super) struct ManualClock(pub(super) Arc<AtomicU64>);
+pub struct ManualClock(pub Arc<AtomicU64>);
 
 impl Clock for ManualClock {
     fn now_ms(&self) -> u64 {
@@ -23,7 +23,7 @@ impl Clock for ManualClock {
     }
 }
 
-pub(super) fn small_options() -> StoreOptions {
+pub fn small_options() -> StoreOptions {
     StoreOptions {
         seal_bytes: 4096,
         checkpoint_bytes: 1024,
@@ -39,7 +39,7 @@ pub(super) fn small_options() -> StoreOptions {
     }
 }
 
-pub(super) fn environment(disk: &SimDisk, clock: &ManualClock) -> Environment {
+pub fn environment(disk: &SimDisk, clock: &ManualClock) -> Environment {
     Environment {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(clock.clone()),
@@ -48,37 +48,37 @@ pub(super) fn environment(disk: &SimDisk, clock: &ManualClock) -> Environment {
     }
 }
 
-pub(super) fn open(disk: &SimDisk) -> DiskStore {
+pub fn open(disk: &SimDisk) -> DiskStore {
     try_open(disk).unwrap()
 }
 
-pub(super) fn try_open(disk: &SimDisk) -> Result<DiskStore> {
+pub fn try_open(disk: &SimDisk) -> Result<DiskStore> {
     DiskStore::open(Path::new(FOLDER), small_options(), environment(disk, &ManualClock::default()))
 }
 
 /// A text key and a number.
-pub(super) fn schema() -> SchemaRef {
+pub fn schema() -> SchemaRef {
     let key = Field::new("key", DataType::Utf8, false);
     Arc::new(Schema::new(vec![key, Field::new("value", DataType::Int64, true)]))
 }
 
-pub(super) fn spec(name: &str) -> TableSpec {
+pub fn spec(name: &str) -> TableSpec {
     TableSpec { buckets: 4, ..TableSpec::new(name, schema(), &["key"]) }
 }
 
-pub(super) fn rows(rows: &[(&str, i64)]) -> RecordBatch {
+pub fn rows(rows: &[(&str, i64)]) -> RecordBatch {
     let keys: StringArray = rows.iter().map(|(key, _)| Some(*key)).collect();
     let values: Int64Array = rows.iter().map(|(_, value)| Some(*value)).collect();
     RecordBatch::try_new(schema(), vec![Arc::new(keys), Arc::new(values)]).unwrap()
 }
 
-pub(super) fn keys(keys: &[&str]) -> RecordBatch {
+pub fn keys(keys: &[&str]) -> RecordBatch {
     let schema = Arc::new(schema().project(&[0]).unwrap());
     RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(keys.to_vec()))]).unwrap()
 }
 
 /// All rows of a table by key.
-pub(super) fn content(table: &LiveTable) -> Result<BTreeMap<String, i64>> {
+pub fn content(table: &LiveTable) -> Result<BTreeMap<String, i64>> {
     let version = table.version();
     let projection = version.projection(&[0, 1], false)?;
     let mut found = BTreeMap::new();
@@ -95,6 +95,6 @@ pub(super) fn content(table: &LiveTable) -> Result<BTreeMap<String, i64>> {
     Ok(found)
 }
 
-pub(super) fn map(rows: &[(&str, i64)]) -> BTreeMap<String, i64> {
+pub fn map(rows: &[(&str, i64)]) -> BTreeMap<String, i64> {
     rows.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
 }

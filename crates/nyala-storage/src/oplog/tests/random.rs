@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit};
 use crate::oplog::vfs::sim::Rng;
 
 /// Every type of a column without nested types.
-pub(in crate::oplog) fn leaf_types() -> Vec<DataType> {
+pub fn leaf_types() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![
         Null,
@@ -51,7 +51,7 @@ pub(in crate::oplog) fn leaf_types() -> Vec<DataType> {
 }
 
 /// A nested type.
-pub(in crate::oplog) fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
+pub fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
     let leaves = leaf_types();
     let inner = |rng: &mut Rng| match rng.one_in(depth + 1) {
         true => leaves[rng.below(leaves.len() as u64) as usize].clone(),
@@ -81,7 +81,7 @@ pub(in crate::oplog) fn nested_type(rng: &mut Rng, depth: u64) -> DataType {
 }
 
 /// So many values, some of them null if `nullable`.
-pub(in crate::oplog) fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nullable: bool) -> ArrayRef {
+pub fn array(rng: &mut Rng, data_type: &DataType, rows: usize, nullable: bool) -> ArrayRef {
     let nulls =
         (nullable && rng.one_in(2)).then(|| (0..rows).map(|_| !rng.one_in(4)).collect::<NullBuffer>());
     match data_type {

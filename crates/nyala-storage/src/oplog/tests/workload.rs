@@ -9,15 +9,15 @@ use crate::oplog::vfs::sim::{Rng, SimDisk};
 use crate::oplog::*;
 
 /// Rows by key.
-pub(super) type Rows = BTreeMap<String, i64>;
+pub type Rows = BTreeMap<String, i64>;
 /// Content of a table: its rows, and of its newest labels how many rows each wrote.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Content {
+pub struct Content {
     rows: Rows,
     labels: Vec<(String, u64)>,
 }
 /// Tables by store and name.
-pub(super) type Model = BTreeMap<(usize, String), Content>;
+pub type Model = BTreeMap<(usize, String), Content>;
 
 const STORES: usize = 2;
 const TABLES: &[&str] = &["t", "u", "v"];
@@ -26,20 +26,20 @@ const KEYS: u64 = 12;
 const LABELS: u64 = 6;
 const STEP_MS: u64 = 10_000;
 
-pub(super) fn folder(store: usize) -> PathBuf {
+pub fn folder(store: usize) -> PathBuf {
     PathBuf::from(format!("/store{store}"))
 }
 
 /// Stores on one disk, with their clock.
-pub(super) struct World {
-    pub(super) disk: SimDisk,
-    pub(super) clock: ManualClock,
-    pub(super) stores: Vec<DiskStore>,
+pub struct World {
+    pub disk: SimDisk,
+    pub clock: ManualClock,
+    pub stores: Vec<DiskStore>,
 }
 
 impl World {
     /// Opens all stores of a disk.
-    pub(super) fn open(disk: &SimDisk) -> Result<Self> {
+    pub fn open(disk: &SimDisk) -> Result<Self> {
         let mut world = Self { disk: disk.clone(), clock: ManualClock::default(), stores: Vec::new() };
         for store in 0..STORES {
             world.stores.push(world.open_store(store)?);
@@ -51,7 +51,7 @@ impl World {
         DiskStore::open(&folder(store), small_options(), environment(&self.disk, &self.clock))
     }
 
-    pub(super) fn contents(&self) -> Result<Model> {
+    pub fn contents(&self) -> Result<Model> {
         contents(&self.stores)
     }
 }
@@ -77,16 +77,16 @@ fn contents(stores: &[DiskStore]) -> Result<Model> {
 
 /// One action, and its store and table.
 #[derive(Debug, Clone)]
-pub(super) struct Step {
+pub struct Step {
     /// Steps are ten seconds apart, and values say in which they were written.
-    pub(super) number: u64,
-    pub(super) action: Action,
-    pub(super) store: usize,
-    pub(super) table: String,
+    pub number: u64,
+    pub action: Action,
+    pub store: usize,
+    pub table: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Action {
+pub enum Action {
     Create,
     Drop,
     Truncate,
@@ -110,7 +110,7 @@ pub(super) enum Action {
 
 impl Step {
     /// A possible action on the tables of `model`.
-    pub(super) fn random(rng: &mut Rng, model: &Model, number: u64) -> Self {
+    pub fn random(rng: &mut Rng, model: &Model, number: u64) -> Self {
         let store = rng.below(STORES as u64) as usize;
         let table = TABLES[rng.below(TABLES.len() as u64) as usize].to_owned();
         let exists = model.contains_key(&(store, table.clone()));
@@ -130,7 +130,7 @@ impl Step {
     }
 
     /// The content if the step succeeds.
-    pub(super) fn expected(&self, model: &Model) -> Model {
+    pub fn expected(&self, model: &Model) -> Model {
         let mut model = model.clone();
         let place = (self.store, self.table.clone());
         match &self.action {
@@ -158,7 +158,7 @@ impl Step {
     }
 
     /// Does it.
-    pub(super) fn run(&self, world: &mut World) -> Result<()> {
+    pub fn run(&self, world: &mut World) -> Result<()> {
         world.clock.0.store(self.number * STEP_MS, Relaxed);
         let store = &world.stores[self.store];
         let table = || store.table(&self.table);

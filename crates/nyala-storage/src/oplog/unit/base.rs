@@ -22,18 +22,18 @@ enum Origin {
 
 /// A column in memory that can be dropped, since it can be read again.
 #[derive(Debug)]
-pub(crate) struct Resident {
-    pub(crate) base: Arc<Base>,
-    pub(crate) position: usize,
-    pub(crate) read: u64,
-    pub(crate) bytes: u64,
+pub struct Resident {
+    pub base: Arc<Base>,
+    pub position: usize,
+    pub read: u64,
+    pub bytes: u64,
 }
 
 /// An array, and the requested rows' positions in it.
 #[derive(Debug)]
-pub(crate) struct Gathered {
-    pub(crate) array: ArrayRef,
-    pub(crate) at: Vec<usize>,
+pub struct Gathered {
+    pub array: ArrayRef,
+    pub at: Vec<usize>,
 }
 
 /// Approximate bytes that are read for one row of a column: a block of nulls, of offsets and of bytes.
@@ -41,25 +41,25 @@ const ROW_BYTES: u64 = 3 * (64 << 10);
 
 /// The rows in a unit's files.
 #[derive(Debug)]
-pub(crate) struct Rows {
-    pub(crate) table: u32,
-    pub(crate) rows: u32,
-    pub(crate) schema: Arc<SchemaVersion>,
-    pub(crate) lsns: Lsns,
-    pub(crate) facts: Facts,
+pub struct Rows {
+    pub table: u32,
+    pub rows: u32,
+    pub schema: Arc<SchemaVersion>,
+    pub lsns: Lsns,
+    pub facts: Facts,
     /// As they are stored; none for rows in a log.
-    pub(crate) zones: ZoneMap,
+    pub zones: ZoneMap,
 }
 
 /// Rows in files, with the columns that are in memory.
 #[derive(Debug)]
-pub(crate) struct Base {
+pub struct Base {
     table: u32,
     rows: u32,
-    pub(crate) schema: Arc<SchemaVersion>,
-    pub(crate) lsns: Lsns,
-    pub(crate) lsn_span: LsnSpan,
-    pub(crate) facts: Facts,
+    pub schema: Arc<SchemaVersion>,
+    pub lsns: Lsns,
+    pub lsn_span: LsnSpan,
+    pub facts: Facts,
     columns: Vec<Slot>,
     zones: Vec<OnceLock<Zones>>,
     keys: OnceLock<Arc<Keys>>,
@@ -74,12 +74,12 @@ pub(crate) struct Base {
 
 impl Base {
     /// Rows in `.key` and `.seg`.
-    pub(crate) fn sealed(rows: Rows, key: BlockFile, seg: BlockFile) -> Self {
+    pub fn sealed(rows: Rows, key: BlockFile, seg: BlockFile) -> Self {
         Self::new(rows, Origin::Files { key, seg })
     }
 
     /// Rows in a log.
-    pub(crate) fn logged(rows: Rows, range: LogRange) -> Self {
+    pub fn logged(rows: Rows, range: LogRange) -> Self {
         Self::new(rows, Origin::Log(range))
     }
 
@@ -125,20 +125,20 @@ impl Base {
         Some(())
     }
 
-    pub(crate) fn rows(&self) -> u32 {
+    pub fn rows(&self) -> u32 {
         self.rows
     }
 
     /// Notes rows that are dead before the table is visible: columns that are read later come without their texts, if
     /// that saves enough.
-    pub(crate) fn forget(&self, dead: &DeadRows) {
+    pub fn forget(&self, dead: &DeadRows) {
         if self.is_sealed() && is_worth_it(dead, self.rows) {
             self.dead.get_or_init(|| dead.clone());
         }
     }
 
     /// A column by position, read if it is not in memory. Only readers of the same column wait.
-    pub(crate) fn column(&self, position: usize) -> Result<ArrayRef> {
+    pub fn column(&self, position: usize) -> Result<ArrayRef> {
         let slot = self.slot(position)?;
         slot.get_or_read(|| match &self.origin {
             Origin::Files { .. } => self.read_column(position),
@@ -154,7 +154,7 @@ impl Base {
     }
 
     /// Positions of columns that together bring all of them into memory, each with its bytes to read.
-    pub(crate) fn reads(&self) -> Vec<(usize, u64)> {
+    pub fn reads(&self) -> Vec<(usize, u64)> {
         let columns = (0..self.columns.len()).map(|position| (position, self.column_bytes(position)));
         match &self.origin {
             Origin::Files { .. } => columns.collect(),
@@ -164,7 +164,7 @@ impl Base {
 
     /// Brings a column into memory before a statement needs it; of rows in a log all columns. No statement waits for
     /// this thread, which may be slow: a statement that needs the column meanwhile reads it too.
-    pub(crate) fn preload(&self, position: usize) -> Result<()> {
+    pub fn preload(&self, position: usize) -> Result<()> {
         let slot = self.slot(position)?;
         if slot.is_resident() || slot.is_being_read() {
             return Ok(());
@@ -188,7 +188,7 @@ impl Base {
 
     /// The values of some rows of a column. If the column is not in memory and the rows are few, only they are read,
     /// without waiting for a reader of the whole column.
-    pub(crate) fn gather(&self, position: usize, rows: &[u32]) -> Result<Gathered> {
+    pub fn gather(&self, position: usize, rows: &[u32]) -> Result<Gathered> {
         let few = (rows.len() as u64).saturating_mul(ROW_BYTES) < self.column_bytes(position);
         if !few || !self.is_sealed() || self.is_resident(position) {
             let at = rows.iter().map(|row| *row as usize).collect();
@@ -212,12 +212,12 @@ impl Base {
     }
 
     /// The damage a reader found.
-    pub(crate) fn damage(&self) -> Option<&Damage> {
+    pub fn damage(&self) -> Option<&Damage> {
         self.damage.get()
     }
 
     /// Bounds of a column, if they are stored or it is in memory.
-    pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
+    pub fn zones(&self, position: usize) -> Option<&Zones> {
         let zones = self.zones.get(position)?;
         if zones.get().is_none() && !self.is_sealed() && self.is_resident(position) {
             let found = Zones::of(&self.column(position).ok()?)?;
@@ -232,14 +232,14 @@ impl Base {
     }
 
     /// Puts a column that was just written to the files into memory.
-    pub(crate) fn fill(&self, position: usize, array: ArrayRef) {
+    pub fn fill(&self, position: usize, array: ArrayRef) {
         if let Some(slot) = self.columns.get(position) {
             slot.put(array);
         }
     }
 
     /// Columns in memory that are neither part of the key nor read from a log, which gives all columns at once.
-    pub(crate) fn resident(self: &Arc<Self>) -> Vec<Resident> {
+    pub fn resident(self: &Arc<Self>) -> Vec<Resident> {
         let sealed = self.is_sealed();
         let values = self.columns.iter().enumerate();
         let values = values.filter(|(position, _)| sealed && !self.schema.key.contains(position));
@@ -251,40 +251,40 @@ impl Base {
     }
 
     /// Bytes of all columns in memory; columns being read do not count yet.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         let arrays = self.columns.iter().filter_map(Slot::get);
         arrays.map(|array| array.get_array_memory_size() as u64).sum()
     }
 
     /// Bytes of the columns that can be dropped from memory, as they are in files.
-    pub(crate) fn value_bytes(&self) -> u64 {
+    pub fn value_bytes(&self) -> u64 {
         let values = (0..self.columns.len()).filter(|at| self.is_sealed() && !self.schema.key.contains(at));
         values.map(|at| self.column_bytes(at)).sum()
     }
 
     /// Drops a column from memory.
-    pub(crate) fn evict(&self, position: usize) {
+    pub fn evict(&self, position: usize) {
         if let Some(slot) = self.columns.get(position) {
             slot.clear();
         }
     }
 
-    pub(crate) fn is_sealed(&self) -> bool {
+    pub fn is_sealed(&self) -> bool {
         matches!(self.origin, Origin::Files { .. })
     }
 
     /// Whether all columns are in memory.
-    pub(crate) fn is_loaded(&self) -> bool {
+    pub fn is_loaded(&self) -> bool {
         self.columns.iter().all(Slot::is_resident)
     }
 
     /// The keys, if they are in memory.
-    pub(crate) fn keys(&self) -> Option<&Arc<Keys>> {
+    pub fn keys(&self) -> Option<&Arc<Keys>> {
         self.keys.get()
     }
 
     /// The keys, read if they are not in memory.
-    pub(crate) fn load_keys(&self) -> Result<&Arc<Keys>> {
+    pub fn load_keys(&self) -> Result<&Arc<Keys>> {
         if let Some(keys) = self.keys.get() {
             return Ok(keys);
         }
@@ -295,7 +295,7 @@ impl Base {
     }
 
     /// Bytes in files of a column; for a log, a fair share of it.
-    pub(crate) fn column_bytes(&self, position: usize) -> u64 {
+    pub fn column_bytes(&self, position: usize) -> u64 {
         let id = self.schema.columns.get(position).map_or(0, |column| column.id);
         match &self.origin {
             Origin::Files { key, seg } => key.column_bytes(id) + seg.column_bytes(id),
@@ -329,7 +329,7 @@ impl Base {
 }
 
 /// Joins arrays to one; none if they do not fit.
-pub(super) fn join(pieces: &[ArrayRef]) -> Option<ArrayRef> {
+pub fn join(pieces: &[ArrayRef]) -> Option<ArrayRef> {
     let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
     concat(&pieces).ok()
 }

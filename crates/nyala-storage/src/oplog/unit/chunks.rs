@@ -15,23 +15,23 @@ const FAN_IN: usize = 8;
 
 /// Some rows, in memory.
 #[derive(Debug)]
-pub(crate) struct Chunk {
-    pub(crate) rows: u32,
-    pub(crate) columns: Vec<ArrayRef>,
-    pub(crate) keys: Keys,
-    pub(crate) lsns: Lsns,
-    pub(crate) lsn_span: LsnSpan,
+pub struct Chunk {
+    pub rows: u32,
+    pub columns: Vec<ArrayRef>,
+    pub keys: Keys,
+    pub lsns: Lsns,
+    pub lsn_span: LsnSpan,
     /// Of each column, found at first use: most chunks are small and merged before.
     zones: OnceLock<Vec<OnceLock<Option<Zones>>>>,
 }
 
 impl Chunk {
-    pub(crate) fn new(columns: Vec<ArrayRef>, keys: Keys, lsns: Lsns) -> Self {
+    pub fn new(columns: Vec<ArrayRef>, keys: Keys, lsns: Lsns) -> Self {
         let rows = columns.first().map_or(0, |column| column.len()) as u32;
         Self { rows, columns, keys, lsns, lsn_span: LsnSpan::default(), zones: OnceLock::new() }
     }
 
-    pub(crate) fn zones(&self, position: usize) -> Option<&Zones> {
+    pub fn zones(&self, position: usize) -> Option<&Zones> {
         let column = self.columns.get(position)?;
         let zones = self.zones.get_or_init(|| self.columns.iter().map(|_| OnceLock::new()).collect());
         zones.get(position)?.get_or_init(|| Zones::of(column)).as_ref()
@@ -61,18 +61,18 @@ impl Chunk {
 
 /// All rows of a unit: those in files, then those in memory, each with the position of its first row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Data {
-    pub(crate) base: Option<Arc<Base>>,
-    pub(crate) chunks: Vec<(u32, Arc<Chunk>)>,
+pub struct Data {
+    pub base: Option<Arc<Base>>,
+    pub chunks: Vec<(u32, Arc<Chunk>)>,
 }
 
 impl Data {
-    pub(crate) fn of_base(base: Base) -> Self {
+    pub fn of_base(base: Base) -> Self {
         Self { base: Some(Arc::new(base)), chunks: Vec::new() }
     }
 
     /// Appends rows; small chunks are merged, so that there are few.
-    pub(crate) fn push(&mut self, start: u32, chunk: Chunk, key: &[usize]) {
+    pub fn push(&mut self, start: u32, chunk: Chunk, key: &[usize]) {
         self.chunks.push((start, Arc::new(chunk)));
         while let Some(split) = self.chunks.len().checked_sub(FAN_IN) {
             let Some((_, tail)) = self.chunks.split_at_checked(split) else { return };
@@ -100,14 +100,14 @@ impl Data {
     }
 
     /// The keys that include a row's key, and its position in them; none if they are not in memory.
-    pub(crate) fn key(&self, row: u32) -> Option<(&Keys, usize)> {
+    pub fn key(&self, row: u32) -> Option<(&Keys, usize)> {
         match self.base_at(row) {
             Some(base) => Some((base.keys()?, row as usize)),
             None => self.chunk(row).map(|(chunk, at)| (&chunk.keys, at as usize)),
         }
     }
 
-    pub(crate) fn lsn(&self, row: u32) -> u64 {
+    pub fn lsn(&self, row: u32) -> u64 {
         match self.base_at(row) {
             Some(base) => base.lsns.at(row),
             None => self.chunk(row).map_or(0, |(chunk, at)| chunk.lsns.at(at)),
@@ -115,7 +115,7 @@ impl Data {
     }
 
     /// Ranges of rows with one LSN, each with the LSN.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (Range<u32>, u64)> + '_ {
+    pub fn ranges(&self) -> impl Iterator<Item = (Range<u32>, u64)> + '_ {
         let base = self.base.iter().flat_map(|base| base.lsns.ranges(base.rows()));
         let chunks = self.chunks.iter().flat_map(|(start, chunk)| {
             let ranges = chunk.lsns.ranges(chunk.rows);
@@ -125,7 +125,7 @@ impl Data {
     }
 
     /// The LSNs of all rows.
-    pub(crate) fn lsns(&self) -> Lsns {
+    pub fn lsns(&self) -> Lsns {
         let mut lsns = self.base.as_ref().map_or_else(Lsns::default, |base| base.lsns.clone());
         self.chunks.iter().for_each(|(start, chunk)| lsns.append(*start, &chunk.lsns));
         lsns

@@ -10,17 +10,17 @@ const PIECE_WORDS: usize = PIECE_ROWS / 64;
 
 /// One bit a row.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DeadRows {
+pub struct DeadRows {
     pieces: Vec<Option<Arc<Vec<u64>>>>,
     count: u32,
 }
 
 impl DeadRows {
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.count
     }
 
-    pub(crate) fn contains(&self, row: u32) -> bool {
+    pub fn contains(&self, row: u32) -> bool {
         let row = row as usize;
         let piece = self.pieces.get(row / PIECE_ROWS).and_then(Option::as_ref);
         let word = piece.and_then(|piece| piece.get(row % PIECE_ROWS / 64));
@@ -28,7 +28,7 @@ impl DeadRows {
     }
 
     /// Marks a row; false if it was dead.
-    pub(crate) fn insert(&mut self, row: u32) -> bool {
+    pub fn insert(&mut self, row: u32) -> bool {
         let row = row as usize;
         if self.pieces.len() <= row / PIECE_ROWS {
             self.pieces.resize(row / PIECE_ROWS + 1, None);
@@ -52,12 +52,12 @@ impl DeadRows {
         })
     }
 
-    pub(crate) fn to_bytes(&self, rows: u32) -> Vec<u8> {
+    pub fn to_bytes(&self, rows: u32) -> Vec<u8> {
         self.words(rows).flat_map(u64::to_le_bytes).collect()
     }
 
     /// Reads the output of [`Self::to_bytes`]; none if it does not fit so many rows.
-    pub(crate) fn from_bytes(bytes: &[u8], rows: u32) -> Option<Self> {
+    pub fn from_bytes(bytes: &[u8], rows: u32) -> Option<Self> {
         let (words, rest) = bytes.as_chunks();
         if !rest.is_empty() || words.len() != (rows as usize).div_ceil(64) {
             return None;
@@ -74,7 +74,7 @@ impl DeadRows {
     }
 
     /// How many of `rows` are marked.
-    pub(crate) fn count_among(&self, rows: std::ops::Range<u32>) -> u32 {
+    pub fn count_among(&self, rows: std::ops::Range<u32>) -> u32 {
         if self.count == 0 || rows.is_empty() {
             return 0;
         }
@@ -90,7 +90,7 @@ impl DeadRows {
     }
 
     /// Bit 1 for every live row of `from..from + rows`; none if all live.
-    pub(crate) fn live_mask(&self, from: u32, rows: usize) -> Option<BooleanBuffer> {
+    pub fn live_mask(&self, from: u32, rows: usize) -> Option<BooleanBuffer> {
         if self.count == 0 || self.untouched(from as usize, rows) {
             return None;
         }

@@ -12,23 +12,23 @@ const KEY_CHARS: usize = 64;
 
 /// LSNs and keys of a unit's rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// The lowest and the highest.
-    pub(crate) lsns: (u64, u64),
+    pub lsns: (u64, u64),
     /// Bounds of the values of the first key column, if they are known.
-    pub(crate) keys: Option<(String, String)>,
+    pub keys: Option<(String, String)>,
 }
 
 impl Facts {
     /// Of rows with these LSNs, and with these bounds of the first key column.
-    pub(crate) fn new(lsns: &Lsns, first_key: &[&Zones]) -> Self {
+    pub fn new(lsns: &Lsns, first_key: &[&Zones]) -> Self {
         let lowest = lsns.lsns.iter().min().copied().unwrap_or_default();
         let highest = lsns.lsns.iter().max().copied().unwrap_or_default();
         Self { lsns: (lowest, highest), keys: key_range(first_key) }
     }
 
     /// Of rows in a log. Their keys are known if they are in memory.
-    pub(crate) fn of_data(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
+    pub fn of_data(lsns: &Lsns, data: &Data, key: &[usize]) -> Self {
         let base = data.base.iter().map(|base| base.zones(*key.first()?));
         let zones = base.chain(data.chunks.iter().map(|(_, chunk)| chunk.zones(*key.first()?)));
         let zones: Option<Vec<&Zones>> = zones.collect();

@@ -10,19 +10,19 @@ use super::DeadRows;
 const WORTH_ONE_IN: u32 = 32;
 
 /// Whether a good part of the rows is dead.
-pub(super) fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
+pub fn is_worth_it(dead: &DeadRows, rows: u32) -> bool {
     dead.count().saturating_mul(WORTH_ONE_IN) >= rows
 }
 
 /// Ranges of the rows' texts: offsets of all rows in a number of bytes.
-pub(super) struct Texts<'a, O> {
+pub struct Texts<'a, O> {
     ends: &'a [O],
     live: &'a BooleanBuffer,
 }
 
 impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
     /// None if the offsets make no sense, which Arrow's check of the column reports.
-    pub(super) fn new(ends: &'a [O], live: &'a BooleanBuffer, bytes: usize) -> Option<Self> {
+    pub fn new(ends: &'a [O], live: &'a BooleanBuffer, bytes: usize) -> Option<Self> {
         let sensible = ends.len() == live.len() + 1
             && ends.is_sorted()
             && ends.first().is_some_and(|first| *first == O::default())
@@ -31,14 +31,14 @@ impl<'a, O: ArrowNativeType + PartialOrd> Texts<'a, O> {
     }
 
     /// Ranges of the texts of live rows.
-    pub(super) fn live_ranges(&self) -> impl Iterator<Item = Range<usize>> {
+    pub fn live_ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let end = |row: usize| self.ends.get(row).map_or(0, |end| end.as_usize());
         let runs = self.live.set_slices().map(move |(first, last)| end(first)..end(last));
         runs.filter(|range| !range.is_empty())
     }
 
     /// Offsets of all rows after the texts of dead rows are left out.
-    pub(super) fn live_ends(&self) -> Buffer {
+    pub fn live_ends(&self) -> Buffer {
         let mut kept_ends = Vec::with_capacity(self.ends.len());
         let mut kept = 0;
         kept_ends.push(O::default());

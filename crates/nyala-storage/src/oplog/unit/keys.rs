@@ -8,13 +8,13 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::oplog::codec::Part;
 
 /// The seed of the hashes of a store's keys.
-pub(crate) fn hash_seed(store: &[u8; 16]) -> u64 {
+pub fn hash_seed(store: &[u8; 16]) -> u64 {
     crc32c::crc32c(store).into()
 }
 
 /// The key columns of some rows.
 #[derive(Debug, Clone)]
-pub(crate) struct Keys {
+pub struct Keys {
     rows: usize,
     columns: Vec<KeyColumn>,
 }
@@ -30,14 +30,14 @@ enum KeyColumn {
 
 impl Keys {
     /// Of columns of types that a key can have, without nulls.
-    pub(crate) fn of(columns: &[ArrayRef]) -> Option<Self> {
+    pub fn of(columns: &[ArrayRef]) -> Option<Self> {
         let rows = columns.first()?.len();
         let columns = columns.iter().map(KeyColumn::of).collect::<Option<_>>()?;
         Some(Self { rows, columns })
     }
 
     /// The hash of every row's key.
-    pub(crate) fn hashes(&self, seed: u64) -> Vec<u64> {
+    pub fn hashes(&self, seed: u64) -> Vec<u64> {
         if let [column] = self.columns.as_slice() {
             return (0..self.rows).map(|row| hash(column.bytes(row), seed)).collect();
         }
@@ -54,7 +54,7 @@ impl Keys {
         (0..self.rows).map(hash_of).collect()
     }
 
-    pub(crate) fn same(&self, row: usize, other: &Self, other_row: usize) -> bool {
+    pub fn same(&self, row: usize, other: &Self, other_row: usize) -> bool {
         let pairs = self.columns.iter().zip(&other.columns);
         pairs.into_iter().all(|(own, other)| own.bytes(row) == other.bytes(other_row))
     }

@@ -17,11 +17,11 @@ const SAMPLE_ROWS: usize = 4096;
 
 /// A part of a log that holds a unit's rows.
 #[derive(Debug, Clone)]
-pub(crate) struct LogRange {
-    pub(crate) file: FileHandle,
-    pub(crate) seed: u32,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
+pub struct LogRange {
+    pub file: FileHandle,
+    pub seed: u32,
+    pub from: u64,
+    pub to: u64,
 }
 
 impl LogRange {

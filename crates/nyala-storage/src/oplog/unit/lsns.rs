@@ -2,24 +2,24 @@
 
 /// Run `i` begins at row `starts[i]` and has LSN `lsns[i]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Lsns {
-    pub(crate) starts: Vec<u32>,
-    pub(crate) lsns: Vec<u64>,
+pub struct Lsns {
+    pub starts: Vec<u32>,
+    pub lsns: Vec<u64>,
 }
 
 impl Lsns {
-    pub(crate) fn one(lsn: u64) -> Self {
+    pub fn one(lsn: u64) -> Self {
         Self { starts: vec![0], lsns: vec![lsn] }
     }
 
     /// The LSN of a row; 0 before the first run.
-    pub(crate) fn at(&self, row: u32) -> u64 {
+    pub fn at(&self, row: u32) -> u64 {
         let run = self.starts.partition_point(|start| *start <= row);
         run.checked_sub(1).and_then(|run| self.lsns.get(run)).copied().unwrap_or_default()
     }
 
     /// Rows from `row` on have `lsn`.
-    pub(crate) fn push(&mut self, row: u32, lsn: u64) {
+    pub fn push(&mut self, row: u32, lsn: u64) {
         if self.lsns.last() != Some(&lsn) {
             self.starts.push(row);
             self.lsns.push(lsn);
@@ -27,23 +27,23 @@ impl Lsns {
     }
 
     /// Appends the runs of rows that follow the first `rows`.
-    pub(crate) fn append(&mut self, rows: u32, other: &Self) {
+    pub fn append(&mut self, rows: u32, other: &Self) {
         other.runs().for_each(|(start, lsn)| self.push(rows + start, lsn));
     }
 
     /// First row and LSN of each run.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    pub fn runs(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.starts.iter().copied().zip(self.lsns.iter().copied())
     }
 
     /// Runs with their ends, of `rows` rows.
-    pub(crate) fn ranges(&self, rows: u32) -> impl Iterator<Item = (std::ops::Range<u32>, u64)> + '_ {
+    pub fn ranges(&self, rows: u32) -> impl Iterator<Item = (std::ops::Range<u32>, u64)> + '_ {
         let ends = self.starts.iter().skip(1).copied().chain([rows]);
         self.runs().zip(ends).map(|((start, lsn), end)| (start..end, lsn))
     }
 
     /// Whether these can be the runs of `rows` rows.
-    pub(crate) fn fit(&self, rows: u32) -> bool {
+    pub fn fit(&self, rows: u32) -> bool {
         let ordered = self.starts.windows(2).all(|pair| pair.first() < pair.last());
         let first = self.starts.first() == Some(&0) || rows == 0;
         ordered

@@ -9,13 +9,13 @@ use crate::oplog::meta::SchemaVersion;
 
 /// The hash of every row's key.
 #[derive(Debug)]
-pub(crate) enum Hashes {
+pub enum Hashes {
     Growing(Vec<u64>),
     Read(ScalarBuffer<u64>),
 }
 
 impl Hashes {
-    pub(crate) fn as_slice(&self) -> &[u64] {
+    pub fn as_slice(&self) -> &[u64] {
         match self {
             Self::Growing(hashes) => hashes,
             Self::Read(hashes) => hashes,
@@ -25,22 +25,22 @@ impl Hashes {
 
 /// Rows at fixed positions, with the set of rows that died since.
 #[derive(Debug)]
-pub(crate) struct Unit {
-    pub(crate) id: u64,
-    pub(crate) schema: Arc<SchemaVersion>,
-    pub(crate) hashes: Hashes,
-    pub(crate) dead: DeadRows,
-    pub(crate) data: Data,
+pub struct Unit {
+    pub id: u64,
+    pub schema: Arc<SchemaVersion>,
+    pub hashes: Hashes,
+    pub dead: DeadRows,
+    pub data: Data,
     /// Keys of rows read from a log without their values, each with the position of its first row.
     replayed: Vec<(u32, Keys)>,
     /// Log, first byte and, when no more rows come, end of the frames with its rows; none once sealed.
-    pub(crate) log: Option<(u64, u64, Option<u64>)>,
+    pub log: Option<(u64, u64, Option<u64>)>,
     /// As published, until the unit changes.
     view: Option<Arc<UnitView>>,
 }
 
 impl Unit {
-    pub(crate) fn growing(id: u64, schema: Arc<SchemaVersion>, log: (u64, u64)) -> Self {
+    pub fn growing(id: u64, schema: Arc<SchemaVersion>, log: (u64, u64)) -> Self {
         Self {
             id,
             schema,
@@ -53,26 +53,26 @@ impl Unit {
         }
     }
 
-    pub(crate) fn of_base(id: u64, base: Base, hashes: Hashes, dead: DeadRows) -> Self {
+    pub fn of_base(id: u64, base: Base, hashes: Hashes, dead: DeadRows) -> Self {
         let schema = base.schema.clone();
         let (data, replayed) = (Data::of_base(base), Vec::new());
         Self { id, schema, hashes, dead, data, replayed, log: None, view: None }
     }
 
-    pub(crate) fn rows(&self) -> u32 {
+    pub fn rows(&self) -> u32 {
         self.hashes.as_slice().len() as u32
     }
 
-    pub(crate) fn live(&self) -> u32 {
+    pub fn live(&self) -> u32 {
         self.rows() - self.dead.count()
     }
 
-    pub(crate) fn hash(&self, row: u32) -> u64 {
+    pub fn hash(&self, row: u32) -> u64 {
         self.hashes.as_slice().get(row as usize).copied().unwrap_or_default()
     }
 
     /// Appends rows with their hashes; gives the position of the first.
-    pub(crate) fn append(&mut self, chunk: Chunk, hashes: &[u64]) -> u32 {
+    pub fn append(&mut self, chunk: Chunk, hashes: &[u64]) -> u32 {
         let start = self.rows();
         if let Hashes::Growing(own) = &mut self.hashes {
             own.extend_from_slice(hashes);
@@ -84,7 +84,7 @@ impl Unit {
 
     /// Appends rows with values that stay in a log, as all values of the unit do; gives the position of the first.
     /// None if the rows cannot be appended to the present ones.
-    pub(crate) fn append_logged(
+    pub fn append_logged(
         &mut self,
         table: u32,
         (keys, hashes): (&Keys, &[u64]),
@@ -110,7 +110,7 @@ impl Unit {
     }
 
     /// The keys that include a row's key, and its position in them; none if they are not in memory.
-    pub(crate) fn key(&self, row: u32) -> Option<(&Keys, usize)> {
+    pub fn key(&self, row: u32) -> Option<(&Keys, usize)> {
         self.data.key(row).or_else(|| {
             let at = self.replayed.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
             let (start, keys) = self.replayed.get(at)?;
@@ -119,27 +119,27 @@ impl Unit {
     }
 
     /// Keeps texts of rows that are dead now out of memory. Only before the first read of the unit.
-    pub(crate) fn forget_dead(&self) {
+    pub fn forget_dead(&self) {
         if let Some(base) = &self.data.base {
             base.forget(&self.dead);
         }
     }
 
     /// Forgets keys that are in memory twice.
-    pub(crate) fn forget_replayed(&mut self) {
+    pub fn forget_replayed(&mut self) {
         if self.data.base.as_ref().is_some_and(|base| base.keys().is_some()) {
             self.replayed = Vec::new();
         }
     }
 
     /// Marks a row dead; false if it was dead.
-    pub(crate) fn kill(&mut self, row: u32) -> bool {
+    pub fn kill(&mut self, row: u32) -> bool {
         self.view = None;
         self.dead.insert(row)
     }
 
     /// Replaces the rows by the same rows, from files.
-    pub(crate) fn sealed(&mut self, base: Base) {
+    pub fn sealed(&mut self, base: Base) {
         self.data = Data::of_base(base);
         self.replayed = Vec::new();
         self.log = None;
@@ -147,12 +147,12 @@ impl Unit {
     }
 
     /// Whether one of its live rows was written at `wanted`. A unit in a log must be read to its end first.
-    pub(crate) fn has_live(&self, wanted: &LsnSet) -> bool {
+    pub fn has_live(&self, wanted: &LsnSet) -> bool {
         self.data.written(wanted).any(|rows| rows.end - rows.start > self.dead.count_among(rows))
     }
 
     /// The unit as it is now, for readers.
-    pub(crate) fn view(&mut self) -> Arc<UnitView> {
+    pub fn view(&mut self) -> Arc<UnitView> {
         let rows = self.rows();
         let make = || {
             Arc::new(UnitView {

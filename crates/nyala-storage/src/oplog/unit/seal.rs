@@ -18,13 +18,13 @@ const LSNS: (u32, u32, u32) = (0, 1, 1);
 const ZONES: (u32, u32, u32) = (0, 2, 0);
 const DEAD: (u32, u32, u32) = (0, 0, 0);
 
-pub(crate) fn key_header(store: [u8; 16], table: u32, unit: u64, version: u64) -> BlockHeader {
+pub fn key_header(store: [u8; 16], table: u32, unit: u64, version: u64) -> BlockHeader {
     BlockHeader { kind: BlockKind::Keys, store, table, unit, version }
 }
 
 /// Writes `.seg` and `.key` of a unit with the given `columns`, and opens them with all columns in memory. `between`
 /// is called now and then meanwhile.
-pub(crate) fn seal(
+pub fn seal(
     folder: &Folder,
     key_header: BlockHeader,
     schema: &Arc<SchemaVersion>,
@@ -62,12 +62,7 @@ pub(crate) fn seal(
 }
 
 /// Writes a `.key` file with hashes and LSNs only: a checkpoint of the keys of rows that are in a log.
-pub(crate) fn write_hashes(
-    folder: &Folder,
-    header: BlockHeader,
-    hashes: &[u64],
-    lsns: &Lsns,
-) -> Result<FileRef> {
+pub fn write_hashes(folder: &Folder, header: BlockHeader, hashes: &[u64], lsns: &Lsns) -> Result<FileRef> {
     start_key(folder, header, hashes, lsns)?.finish()
 }
 
@@ -80,7 +75,7 @@ fn start_key(folder: &Folder, header: BlockHeader, hashes: &[u64], lsns: &Lsns) 
 }
 
 /// Hashes and LSNs in a `.key` file.
-pub(crate) fn read_hashes(file: &BlockFile, rows: u32) -> Result<(Hashes, Lsns)> {
+pub fn read_hashes(file: &BlockFile, rows: u32) -> Result<(Hashes, Lsns)> {
     let (hashes, starts, lsns) =
         (file.require(HASHES)?, file.require_briefly(LSN_STARTS)?, file.require_briefly(LSNS)?);
     let bad = || file.file().damaged(0, "hashes and LSNs do not fit the rows");
@@ -93,25 +88,20 @@ pub(crate) fn read_hashes(file: &BlockFile, rows: u32) -> Result<(Hashes, Lsns)>
 }
 
 /// Bounds of columns in a `.key` file; empty if it has none.
-pub(crate) fn read_bounds(file: &BlockFile, schema: &SchemaVersion, rows: u32) -> Result<ZoneMap> {
+pub fn read_bounds(file: &BlockFile, schema: &SchemaVersion, rows: u32) -> Result<ZoneMap> {
     let Some(bytes) = file.read(ZONES)? else { return Ok(ZoneMap::new()) };
     read_zones(&bytes, schema, rows)
         .ok_or_else(|| file.file().damaged(0, "bounds of columns do not fit the rows"))
 }
 
 /// Writes the dead rows of a unit.
-pub(crate) fn write_dead(
-    folder: &Folder,
-    header: BlockHeader,
-    dead: &DeadRows,
-    rows: u32,
-) -> Result<FileRef> {
+pub fn write_dead(folder: &Folder, header: BlockHeader, dead: &DeadRows, rows: u32) -> Result<FileRef> {
     let mut writer = BlockWriter::create(folder, header, rows.into())?;
     writer.section(DEAD, &dead.to_bytes(rows))?;
     writer.finish()
 }
 
-pub(crate) fn read_dead(file: &BlockFile, rows: u32) -> Result<DeadRows> {
+pub fn read_dead(file: &BlockFile, rows: u32) -> Result<DeadRows> {
     let bytes = file.require_briefly(DEAD)?;
     DeadRows::from_bytes(&bytes, rows).ok_or_else(|| file.file().damaged(0, "dead rows do not fit the rows"))
 }

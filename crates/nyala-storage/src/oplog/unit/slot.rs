@@ -12,7 +12,7 @@ static READS: AtomicU64 = AtomicU64::new(0);
 
 /// A column that may be in memory. Checking that does not wait for its readers.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub struct Slot {
     array: Mutex<Option<ArrayRef>>,
     /// Held by the statement that reads the column, so that other statements that need it wait.
     reading: Mutex<()>,
@@ -22,16 +22,16 @@ pub(super) struct Slot {
 
 impl Slot {
     /// The column, if it is in memory.
-    pub(super) fn get(&self) -> Option<ArrayRef> {
+    pub fn get(&self) -> Option<ArrayRef> {
         lock(&self.array).clone()
     }
 
-    pub(super) fn is_resident(&self) -> bool {
+    pub fn is_resident(&self) -> bool {
         lock(&self.array).is_some()
     }
 
     /// Puts the column into memory, unless it is there; gives the array in memory.
-    pub(super) fn put(&self, array: ArrayRef) -> ArrayRef {
+    pub fn put(&self, array: ArrayRef) -> ArrayRef {
         let mut held = lock(&self.array);
         let known = held.clone();
         if known.is_none() {
@@ -43,13 +43,13 @@ impl Slot {
     }
 
     /// Drops the column from memory.
-    pub(super) fn clear(&self) {
+    pub fn clear(&self) {
         let array = lock(&self.array).take();
         drop(array);
     }
 
     /// The column for a waiting statement: read by `read` if it is not in memory.
-    pub(super) fn get_or_read(&self, read: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
+    pub fn get_or_read(&self, read: impl FnOnce() -> Result<ArrayRef>) -> Result<ArrayRef> {
         self.read.store(READS.fetch_add(1, Relaxed), Relaxed);
         if let Some(array) = self.get() {
             return Ok(array);
@@ -62,17 +62,17 @@ impl Slot {
     }
 
     /// Whether a waiting statement is reading it.
-    pub(super) fn is_being_read(&self) -> bool {
+    pub fn is_being_read(&self) -> bool {
         matches!(self.reading.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     /// The number of its last read, counted over all columns.
-    pub(super) fn last_read(&self) -> u64 {
+    pub fn last_read(&self) -> u64 {
         self.read.load(Relaxed)
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

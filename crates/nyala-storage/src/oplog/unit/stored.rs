@@ -12,16 +12,16 @@ use crate::oplog::error::{OplogError, Result};
 use crate::oplog::files::{BlockFile, SparseReader};
 
 /// A column in a file.
-pub(super) struct StoredColumn<'a> {
-    pub(super) file: &'a BlockFile,
+pub struct StoredColumn<'a> {
+    pub file: &'a BlockFile,
     /// Its id plus 1, as in tags.
-    pub(super) tag: u32,
-    pub(super) data_type: &'a DataType,
+    pub tag: u32,
+    pub data_type: &'a DataType,
 }
 
 impl StoredColumn<'_> {
     /// All values; rows that are `dead` come without their texts. None if the stored bytes make no sense.
-    pub(super) fn read_all(&self, rows: usize, dead: Option<&DeadRows>) -> Result<Option<ArrayRef>> {
+    pub fn read_all(&self, rows: usize, dead: Option<&DeadRows>) -> Result<Option<ArrayRef>> {
         let live = dead.and_then(|dead| dead.live_mask(0, rows));
         let without_texts = live.map(|live| self.read_live_texts(&live)).transpose()?.flatten();
         let flat = match without_texts {
@@ -59,7 +59,7 @@ impl StoredColumn<'_> {
     }
 
     /// The values of `rows`, which ascend. None if the stored bytes make no sense.
-    pub(super) fn read_rows(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
+    pub fn read_rows(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
         let mut walk = Walk { reader: SparseReader::new(self.file), column: self.tag, node: 0 };
         let mut pieces = Vec::new();
         for run in rows.chunk_by(|row, next| row + 1 == *next) {

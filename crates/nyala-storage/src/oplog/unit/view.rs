@@ -108,7 +108,7 @@ impl UnitView {
 
 /// The known bounds of a column in a part.
 #[derive(Debug)]
-pub(crate) enum PartBounds {
+pub enum PartBounds {
     Unknown,
     /// All values are null.
     Nulls,

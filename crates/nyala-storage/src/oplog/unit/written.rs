@@ -51,7 +51,7 @@ enum Share {
 
 /// The lowest and the highest of some LSNs, and whether they ascend. Found at first use.
 #[derive(Debug, Default)]
-pub(crate) struct LsnSpan(OnceLock<(u64, u64, bool)>);
+pub struct LsnSpan(OnceLock<(u64, u64, bool)>);
 
 impl LsnSpan {
     fn of(&self, lsns: &Lsns) -> (u64, u64, bool) {
@@ -154,7 +154,7 @@ impl UnitView {
 }
 
 /// Bit 1 for each of `rows` rows, from row `from` of a chunk or base, that was written at `wanted`; none if all were.
-pub(super) fn written_mask(
+pub fn written_mask(
     (lsns, span): (&Lsns, &LsnSpan),
     (from, rows, all): (u32, u32, u32),
     wanted: &LsnSet,

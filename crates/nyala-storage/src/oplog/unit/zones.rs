@@ -13,18 +13,18 @@ use crate::oplog::codec::{In, Out, read_rows, write_rows};
 use crate::oplog::meta::SchemaVersion;
 
 /// Rows of one zone, and of one part of a scan.
-pub(crate) const ZONE_ROWS: u32 = 1 << 16;
+pub const ZONE_ROWS: u32 = 1 << 16;
 /// Longer texts and bytes are cut.
 const KEPT_BYTES: usize = 64;
 
 /// Bounds of the values of a column, zone by zone. Dead rows count.
 #[derive(Debug, Clone)]
-pub(crate) struct Zones {
+pub struct Zones {
     /// No value is lower; null if all are null or it is not known.
-    pub(crate) lows: ArrayRef,
+    pub lows: ArrayRef,
     /// No value is higher; null if all are null or it is not known.
-    pub(crate) highs: ArrayRef,
-    pub(crate) nulls: UInt64Array,
+    pub highs: ArrayRef,
+    pub nulls: UInt64Array,
 }
 
 impl PartialEq for Zones {
@@ -34,11 +34,11 @@ impl PartialEq for Zones {
 }
 
 /// Zones of columns by their ids.
-pub(crate) type ZoneMap = BTreeMap<u32, Zones>;
+pub type ZoneMap = BTreeMap<u32, Zones>;
 
 impl Zones {
     /// None if values of this type are not compared, or there are none.
-    pub(crate) fn of(column: &ArrayRef) -> Option<Self> {
+    pub fn of(column: &ArrayRef) -> Option<Self> {
         let starts = (0..column.len()).step_by(ZONE_ROWS as usize);
         let zones = starts.map(|from| column.slice(from, (ZONE_ROWS as usize).min(column.len() - from)));
         let zones: Vec<ArrayRef> = zones.collect();
@@ -49,14 +49,14 @@ impl Zones {
     }
 
     /// The zones of all columns that have some.
-    pub(crate) fn of_columns(schema: &SchemaVersion, columns: &[ArrayRef]) -> ZoneMap {
+    pub fn of_columns(schema: &SchemaVersion, columns: &[ArrayRef]) -> ZoneMap {
         let columns = schema.columns.iter().zip(columns);
         columns.filter_map(|(column, array)| Some((column.id, Self::of(array)?))).collect()
     }
 }
 
 /// Zones as bytes. None if there are none.
-pub(crate) fn write_zones(zones: &ZoneMap) -> Option<Vec<u8>> {
+pub fn write_zones(zones: &ZoneMap) -> Option<Vec<u8>> {
     let mut out = Out::default();
     for (id, zones) in zones {
         out.var((*id).into());
@@ -67,7 +67,7 @@ pub(crate) fn write_zones(zones: &ZoneMap) -> Option<Vec<u8>> {
 }
 
 /// Reads the output of [`write_zones`]; none if it does not fit so many rows.
-pub(crate) fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Option<ZoneMap> {
+pub fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Option<ZoneMap> {
     let (mut input, mut map) = (In(bytes), ZoneMap::new());
     while !input.is_empty() {
         let id = input.small()?;
@@ -83,7 +83,7 @@ pub(crate) fn read_zones(bytes: &[u8], schema: &SchemaVersion, rows: u32) -> Opt
 }
 
 /// The lowest and the highest value of an array, each as an array of one.
-pub(super) fn bounds(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
+pub fn bounds(array: &ArrayRef) -> Option<(ArrayRef, ArrayRef)> {
     let any = array.as_ref();
     match array.data_type() {
         DataType::Interval(_) => None,

@@ -9,34 +9,34 @@ use crate::oplog::error::{OplogError, Result};
 
 /// A store's folder.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder {
+pub struct Folder {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
 }
 
 impl Folder {
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, path: &Path) -> Self {
+    pub fn new(vfs: Arc<dyn Vfs>, path: &Path) -> Self {
         Self { vfs, path: path.to_owned() }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Makes the folder if it is missing.
-    pub(crate) fn create(&self) -> Result<()> {
+    pub fn create(&self) -> Result<()> {
         self.vfs.create_folder(&self.path).map_err(failed("create folder", &self.path))
     }
 
-    pub(crate) fn open(&self, name: &str) -> Result<FileHandle> {
+    pub fn open(&self, name: &str) -> Result<FileHandle> {
         self.handle(name, OpenMode::Read, "open")
     }
 
-    pub(crate) fn open_to_write(&self, name: &str) -> Result<FileHandle> {
+    pub fn open_to_write(&self, name: &str) -> Result<FileHandle> {
         self.handle(name, OpenMode::Write, "open")
     }
 
-    pub(crate) fn create_file(&self, name: &str) -> Result<FileHandle> {
+    pub fn create_file(&self, name: &str) -> Result<FileHandle> {
         self.handle(name, OpenMode::Create, "create")
     }
 
@@ -46,13 +46,13 @@ impl Folder {
         Ok(FileHandle { file, path: Arc::new(path) })
     }
 
-    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let to = self.path.join(to);
         self.vfs.rename(&self.path.join(from), &to).map_err(failed("rename to", &to))
     }
 
     /// Removes a file; a missing file is no error.
-    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+    pub fn remove(&self, name: &str) -> Result<()> {
         let path = self.path.join(name);
         match self.vfs.remove(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &path)(error)),
@@ -60,15 +60,15 @@ impl Folder {
         }
     }
 
-    pub(crate) fn list(&self) -> Result<Vec<String>> {
+    pub fn list(&self) -> Result<Vec<String>> {
         self.vfs.list(&self.path).map_err(failed("list", &self.path))
     }
 
-    pub(crate) fn sync(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         self.vfs.sync_dir(&self.path).map_err(failed("sync folder", &self.path))
     }
 
-    pub(crate) fn lock(&self, holder: &str) -> Result<Box<dyn VfsLock>> {
+    pub fn lock(&self, holder: &str) -> Result<Box<dyn VfsLock>> {
         let path = self.path.join("lock");
         let taken = self.vfs.lock(&path, holder).map_err(failed("lock", &path))?;
         taken.map_err(|holder| OplogError::InUse { folder: self.path.clone(), holder })
@@ -77,26 +77,26 @@ impl Folder {
 
 /// An open file that knows its path.
 #[derive(Debug, Clone)]
-pub(crate) struct FileHandle {
+pub struct FileHandle {
     file: Arc<dyn VfsFile>,
     path: Arc<PathBuf>,
 }
 
 impl FileHandle {
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn bytes(&self) -> Result<u64> {
+    pub fn bytes(&self) -> Result<u64> {
         self.file.bytes().map_err(failed("measure", &self.path))
     }
 
-    pub(crate) fn expect_reads(&self, reads: Reads) {
+    pub fn expect_reads(&self, reads: Reads) {
         self.file.expect_reads(reads);
     }
 
     /// Reads until `buffer` is full or the file ends; says how much was read.
-    pub(crate) fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    pub fn read_up_to(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             match self.file.read_at(rest, offset + done as u64) {
@@ -110,7 +110,7 @@ impl FileHandle {
     }
 
     /// Fills `buffer`; a file that ends before is damaged.
-    pub(crate) fn read_exact(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+    pub fn read_exact(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let read = self.read_up_to(buffer, offset)?;
         if read < buffer.len() {
             let missing = buffer.len() - read;
@@ -119,7 +119,7 @@ impl FileHandle {
         Ok(())
     }
 
-    pub(crate) fn write_all(&self, buffer: &[u8], offset: u64) -> Result<()> {
+    pub fn write_all(&self, buffer: &[u8], offset: u64) -> Result<()> {
         let mut done = 0;
         while let Some(rest) = buffer.get(done..).filter(|rest| !rest.is_empty()) {
             match self.file.write_at(rest, offset + done as u64) {
@@ -132,15 +132,15 @@ impl FileHandle {
         Ok(())
     }
 
-    pub(crate) fn sync(&self) -> Result<()> {
+    pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(failed("sync", &self.path))
     }
 
-    pub(crate) fn truncate(&self, bytes: u64) -> Result<()> {
+    pub fn truncate(&self, bytes: u64) -> Result<()> {
         self.file.truncate(bytes).map_err(failed("truncate", &self.path))
     }
 
-    pub(crate) fn damaged(&self, offset: u64, reason: impl Into<String>) -> OplogError {
+    pub fn damaged(&self, offset: u64, reason: impl Into<String>) -> OplogError {
         OplogError::damaged(&self.path, offset, reason)
     }
 }

@@ -27,7 +27,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 const MOST_VALUES: u64 = 1 << 22;
 
 /// The dictionaries of one pass over the rows.
-pub(in crate::cube::build) struct Coding {
+pub struct Coding {
     /// By position of the dimension; none for a dimension that keeps its values.
     dictionaries: Vec<Option<Arc<Dictionary>>>,
     /// Positions of the dimensions, fewest values first.
@@ -43,11 +43,7 @@ const SEGMENT: &str = "@segment";
 
 impl Coding {
     /// Codes for the dimensions with few values by this `order`.
-    pub(in crate::cube::build) fn new(
-        cube: &CompiledCube,
-        order: &Order,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Result<Self> {
+    pub fn new(cube: &CompiledCube, order: &Order, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let mut dictionaries = Vec::new();
         for (dimension, values) in cube.dimensions.iter().zip(&order.values) {
             let (name, data_type) = (dimension.field.name(), dimension.field.data_type());
@@ -67,14 +63,14 @@ impl Coding {
     }
 
     /// The same for several segments, told apart by this column of the joined rows.
-    pub(in crate::cube::build) fn by_segment(mut self, codes: &Arc<SegmentCodes>, key: Column) -> Self {
+    pub fn by_segment(mut self, codes: &Arc<SegmentCodes>, key: Column) -> Self {
         self.rows = with_segment(&self.rows);
         self.segments = Some((Arc::clone(codes), key));
         self
     }
 
     /// The flat rows with codes. Dimensions are their first columns, the segment is the last.
-    pub(in crate::cube::build) fn flat(&self, cube: &CompiledCube) -> Result<LogicalPlan> {
+    pub fn flat(&self, cube: &CompiledCube) -> Result<LogicalPlan> {
         let LogicalPlan::Projection(flat) = &cube.flat else {
             return Err(QueryError::internal("the flat rows of a cube are not a projection"));
         };
@@ -97,7 +93,7 @@ impl Coding {
     /// Plans the cuboid over `set` from rows with codes, as
     /// [`cuboid_plan`](crate::cube::build::pipeline::cuboid_plan) does from others. The set is not empty, or
     /// there are segments; then each cell has the code of its segment, and cells are ordered by it.
-    pub(in crate::cube::build) fn cuboid_plan(
+    pub fn cuboid_plan(
         &self,
         cube: &CompiledCube,
         set: DimensionSet,

@@ -14,7 +14,7 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 
 /// Numbers values in the order they come in, from 1 on; null is 0. After the last row it is closed, and gives
 /// the rank of each value.
-pub(super) struct Dictionary {
+pub struct Dictionary {
     name: String,
     /// Number of bits of a code.
     bits: u32,
@@ -35,20 +35,15 @@ enum State {
 }
 
 /// The values of a closed dictionary in ascending order.
-pub(super) struct Ranks {
+pub struct Ranks {
     /// For each code the rank of its value, both from 1 on.
-    pub(super) of_codes: Vec<u32>,
+    pub of_codes: Vec<u32>,
     /// The value of rank 1, and so on.
     values: ArrayRef,
 }
 
 impl Dictionary {
-    pub(super) fn new(
-        name: &str,
-        data_type: &DataType,
-        bits: u32,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Result<Self> {
+    pub fn new(name: &str, data_type: &DataType, bits: u32, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let schema = Arc::new(Schema::new(vec![Field::new(name, data_type.clone(), true)]));
         let state = State::Open {
             values: new_group_values(schema, &GroupOrdering::None)?,
@@ -58,7 +53,7 @@ impl Dictionary {
         Ok(Self { name: name.to_owned(), bits, state: Mutex::new(state) })
     }
 
-    pub(super) fn bits(&self) -> u32 {
+    pub fn bits(&self) -> u32 {
         self.bits
     }
 
@@ -66,7 +61,7 @@ impl Dictionary {
     ///
     /// # Errors
     /// `ResourcesExhausted` if there are more values than codes, or memory is short.
-    pub(super) fn codes(&self, column: &ArrayRef) -> Result<UInt32Array> {
+    pub fn codes(&self, column: &ArrayRef) -> Result<UInt32Array> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Open { values, groups, memory } = &mut *state else {
             return Err(self.internal("is given values after it was closed"));
@@ -85,7 +80,7 @@ impl Dictionary {
     }
 
     /// The ranks of all values. No further value can come.
-    pub(super) fn ranks(&self) -> Result<Arc<Ranks>> {
+    pub fn ranks(&self) -> Result<Arc<Ranks>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (ranks, memory) = match std::mem::replace(&mut *state, State::Broken) {
             State::Open { mut values, memory, .. } => {
@@ -118,7 +113,7 @@ impl Ranks {
     }
 
     /// The values of these ranks; rank 0 is null.
-    pub(super) fn values(&self, ranks: Vec<u32>) -> Result<ArrayRef> {
+    pub fn values(&self, ranks: Vec<u32>) -> Result<ArrayRef> {
         let nulls = ranks.contains(&0);
         let positions: UInt32Array = if nulls {
             ranks.into_iter().map(|rank| rank.checked_sub(1)).collect()
@@ -130,7 +125,7 @@ impl Ranks {
 }
 
 /// The numbers in a column of codes; rows added by an outer join have null, which counts as 0.
-pub(super) fn numbers(column: &ArrayRef) -> Result<std::borrow::Cow<'_, [u32]>> {
+pub fn numbers(column: &ArrayRef) -> Result<std::borrow::Cow<'_, [u32]>> {
     let codes = column.as_primitive_opt::<UInt32Type>();
     let codes = codes.ok_or_else(|| exec_datafusion_err!("a column of codes has no codes"))?;
     Ok(if codes.null_count() == 0 {

@@ -16,7 +16,7 @@ use super::dictionary::numbers;
 
 /// An expression over codes, or over a word of codes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum KeyExpr {
+pub enum KeyExpr {
     /// A word of a key, from the columns that have the codes.
     Word(Vec<KeyField>),
     /// The codes in this field of a column of words.
@@ -94,7 +94,7 @@ impl Hash for KeyExpr {
 }
 
 /// The words of a column of a key.
-pub(super) fn words(column: &ArrayRef) -> Result<&[u64]> {
+pub fn words(column: &ArrayRef) -> Result<&[u64]> {
     let words = column.as_primitive_opt::<UInt64Type>();
     Ok(words.ok_or_else(|| exec_datafusion_err!("a key has no words"))?.values())
 }

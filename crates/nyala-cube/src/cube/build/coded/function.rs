@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use super::dictionary::Dictionary;
 
 /// The codes of `values`; where they are a column, taken as `early` as possible or once rows are joined.
-pub(super) fn code_of(values: Expr, dictionary: &Arc<Dictionary>, early: bool) -> Expr {
+pub fn code_of(values: Expr, dictionary: &Arc<Dictionary>, early: bool) -> Expr {
     // Within the life of its dictionary it always gives the same code for the same value.
     let signature = Signature::any(1, Volatility::Immutable);
     ScalarUDF::from(Code { dictionary: Arc::clone(dictionary), early, signature }).call(vec![values])

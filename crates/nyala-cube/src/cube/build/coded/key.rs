@@ -15,24 +15,24 @@ use super::expressions::{KeyExpr, words};
 use crate::cube::build::batches::own_column;
 
 /// The key of one cuboid.
-pub(super) struct Key {
-    pub(super) parts: Vec<Part>,
+pub struct Key {
+    pub parts: Vec<Part>,
     /// Position of the segment's code among the columns of rows, if the key begins with it.
-    pub(super) segment: Option<usize>,
+    pub segment: Option<usize>,
 }
 
 /// One column of it.
-pub(super) enum Part {
+pub enum Part {
     Word(Vec<CodedField>),
     Plain(usize),
 }
 
 /// A field of a word, and the dictionary of its codes; the field of segments has none.
-pub(super) type CodedField = (KeyField, Option<Arc<Dictionary>>);
+pub type CodedField = (KeyField, Option<Arc<Dictionary>>);
 
 impl Key {
     /// The group expressions over flat rows with codes.
-    pub(super) fn expressions(&self, rows: &SchemaRef) -> Vec<(Arc<dyn PhysicalExpr>, String)> {
+    pub fn expressions(&self, rows: &SchemaRef) -> Vec<(Arc<dyn PhysicalExpr>, String)> {
         let expressions = self.parts.iter().enumerate().map(|(i, part)| {
             let expr: Arc<dyn PhysicalExpr> = match part {
                 Part::Plain(dimension) => Arc::new(Column::new(rows.field(*dimension).name(), *dimension)),
@@ -46,7 +46,7 @@ impl Key {
     }
 
     /// The segment of a key, computed from its columns.
-    pub(super) fn segment_expression(&self) -> Option<Arc<dyn PhysicalExpr>> {
+    pub fn segment_expression(&self) -> Option<Arc<dyn PhysicalExpr>> {
         let (position, (field, _)) = self.segment_field()?;
         Some(Arc::new(KeyExpr::Codes(*field, position)))
     }
@@ -60,7 +60,7 @@ impl Key {
     }
 
     /// Merged cells in batches of their own, with ranks.
-    pub(super) fn ranked(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    pub fn ranked(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let columns = batch.columns().iter().enumerate().map(|(i, column)| match self.parts.get(i) {
             Some(Part::Word(fields)) => ranked(column, fields),
             _ => own_column(column),
@@ -71,12 +71,7 @@ impl Key {
 
     /// The cells of the cuboid over `set`: dimensions as they are defined, then states; last the segment, if
     /// the key has it.
-    pub(super) fn values(
-        &self,
-        batch: &RecordBatch,
-        set: DimensionSet,
-        schema: &SchemaRef,
-    ) -> Result<RecordBatch> {
+    pub fn values(&self, batch: &RecordBatch, set: DimensionSet, schema: &SchemaRef) -> Result<RecordBatch> {
         let mut columns = Vec::with_capacity(schema.fields().len());
         for dimension in set.iter() {
             for (part, column) in self.parts.iter().zip(batch.columns()) {

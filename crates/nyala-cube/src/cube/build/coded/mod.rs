@@ -23,5 +23,5 @@ mod function;
 mod key;
 mod segments;
 
-pub(super) use coding::Coding;
-pub(super) use segments::{SegmentCodes, segment_of};
+pub use coding::Coding;
+pub use segments::{SegmentCodes, segment_of};

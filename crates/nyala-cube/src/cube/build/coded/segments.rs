@@ -13,7 +13,7 @@ use nyala_model::{KeyRange, SegmentRange, bits_of, range_codes};
 
 /// For each row the position of its segment, from 1 on; 0 for rows of no segment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(in crate::cube::build) struct SegmentCodes {
+pub struct SegmentCodes {
     ranges: Vec<KeyRange>,
     /// Whether the last segment has the rows without a key.
     nulls: bool,
@@ -21,7 +21,7 @@ pub(in crate::cube::build) struct SegmentCodes {
 
 impl SegmentCodes {
     /// None unless the ranges are ascending and do not overlap, the rows without a key last.
-    pub(in crate::cube::build) fn of(ranges: &[SegmentRange]) -> Option<Self> {
+    pub fn of(ranges: &[SegmentRange]) -> Option<Self> {
         let (nulls, keyed) = match ranges.split_last() {
             Some((SegmentRange::Nulls, keyed)) => (true, keyed),
             _ => (false, ranges),
@@ -39,7 +39,7 @@ impl SegmentCodes {
     }
 
     /// How many segments there are.
-    pub(in crate::cube::build) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.ranges.len() + usize::from(self.nulls)
     }
 
@@ -66,7 +66,7 @@ impl SegmentCodes {
 }
 
 /// The codes of the segments that rows with these `keys` belong to.
-pub(in crate::cube::build) fn segment_of(keys: Expr, codes: &Arc<SegmentCodes>) -> Expr {
+pub fn segment_of(keys: Expr, codes: &Arc<SegmentCodes>) -> Expr {
     let signature = Signature::any(1, Volatility::Immutable);
     ScalarUDF::from(SegmentOf { codes: Arc::clone(codes), signature }).call(vec![keys])
 }

@@ -17,7 +17,7 @@ use crate::scan::hot::cuboid::HotCuboid;
 use crate::scan::hot::picked::Picked;
 
 /// The answer of this shape from some rows of a cuboid.
-pub(super) fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Picked) -> Result<RecordBatch> {
+pub fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Picked) -> Result<RecordBatch> {
     let (merged, rows) = match &shape.merging {
         None => (Vec::new(), Rows::Cells(cuboid, rows)),
         Some(merging) if merging.groups.is_empty() => (merging.in_one(cuboid, rows)?, Rows::One),
@@ -27,7 +27,7 @@ pub(super) fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Picked) -> Result
 }
 
 /// The answer over no rows.
-pub(super) fn of_nothing(shape: &Shape) -> Result<RecordBatch> {
+pub fn of_nothing(shape: &Shape) -> Result<RecordBatch> {
     match &shape.merging {
         Some(merging) if merging.groups.is_empty() => {
             let merged = merging.calls.iter().map(|call| call.merge_all(&[])).collect::<Result<_>>()?;

@@ -7,14 +7,14 @@ use crate::scan::hot::picked::Picked;
 
 /// How the keys of some columns fit into one number.
 #[derive(Debug)]
-pub(super) struct Packing {
+pub struct Packing {
     /// Position of each column in the schema of the cuboid, and the bits its keys take.
     columns: Vec<(usize, u32)>,
 }
 
 /// Which rows are of one group.
 #[derive(Debug, PartialEq)]
-pub(super) struct Groups {
+pub struct Groups {
     /// The group of each row.
     pub(super) of_row: Vec<usize>,
     /// The packed keys of each group.
@@ -23,7 +23,7 @@ pub(super) struct Groups {
 
 impl Packing {
     /// None if a column is not kept as keys, or if they do not fit.
-    pub(super) fn of(positions: &[usize], cuboid: &HotCuboid) -> Option<Self> {
+    pub fn of(positions: &[usize], cuboid: &HotCuboid) -> Option<Self> {
         let columns = positions.iter().map(|at| {
             let (_, values) = cuboid.column(*at)?.stored.folds()?;
             Some((*at, bits(values.len())))
@@ -34,7 +34,7 @@ impl Packing {
     }
 
     /// The groups of some rows, in the order in which they come first.
-    pub(super) fn groups(&self, cuboid: &HotCuboid, rows: &Picked) -> Groups {
+    pub fn groups(&self, cuboid: &HotCuboid, rows: &Picked) -> Groups {
         let mut packed = vec![0_u64; rows.rows()];
         for (position, bits) in &self.columns {
             if let Some(column) = cuboid.column(*position) {
@@ -49,7 +49,7 @@ impl Packing {
     }
 
     /// The keys that one of the columns has in each group.
-    pub(super) fn unpack(&self, position: usize, groups: &[u64]) -> Option<Vec<u32>> {
+    pub fn unpack(&self, position: usize, groups: &[u64]) -> Option<Vec<u32>> {
         let at = self.columns.iter().position(|(column, _)| *column == position)?;
         let (_, bits) = self.columns.get(at)?;
         let below: u32 = self.columns.get(at + 1..)?.iter().map(|(_, bits)| bits).sum();
@@ -60,7 +60,7 @@ impl Packing {
 }
 
 /// Bits that keys below `count` take.
-pub(super) fn bits(count: usize) -> u32 {
+pub fn bits(count: usize) -> u32 {
     usize::BITS - count.saturating_sub(1).leading_zeros()
 }
 

@@ -11,7 +11,7 @@ use datafusion::error::Result;
 use super::keys::bits;
 
 /// A sort key of groups.
-pub(super) enum Criterion {
+pub enum Criterion {
     /// Keys below `count`, in the order of their values. That of NULL, if there is one, is the last.
     Keys {
         keys: Vec<u32>,
@@ -23,7 +23,7 @@ pub(super) enum Criterion {
 
 /// Places of `rows` groups in the order of these criteria, the first before the others, at most `fetch` of them.
 /// Groups that are equal in all of them come in the order in which they are, unless the criteria do not fit into a number.
-pub(super) fn order(
+pub fn order(
     criteria: Vec<(Criterion, SortOptions)>,
     rows: usize,
     fetch: Option<usize>,

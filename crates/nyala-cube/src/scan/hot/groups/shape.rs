@@ -18,27 +18,27 @@ use crate::scan::hot::exec::HotCuboidExec;
 
 /// How the columns of an answer come of the rows of a scan.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
+pub struct Shape {
     /// None if rows are given as they stand.
-    pub(super) merging: Option<Merging>,
-    pub(super) columns: Vec<Column>,
-    pub(super) computed: Vec<Computed>,
-    pub(super) order: Vec<(Column, SortOptions)>,
+    pub merging: Option<Merging>,
+    pub columns: Vec<Column>,
+    pub computed: Vec<Computed>,
+    pub order: Vec<(Column, SortOptions)>,
     /// Most rows that are given.
-    pub(super) fetch: Option<usize>,
-    pub(super) schema: SchemaRef,
+    pub fetch: Option<usize>,
+    pub schema: SchemaRef,
 }
 
 /// Merging of the states of each group.
 #[derive(Debug, Clone)]
-pub(super) struct Merging {
+pub struct Merging {
     /// Positions of the dimensions in the schema of the cuboid. Without any there is one group, even without rows.
-    pub(super) groups: Vec<usize>,
-    pub(super) calls: Vec<Call>,
+    pub groups: Vec<usize>,
+    pub calls: Vec<Call>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub struct Call {
     pub(super) function: Arc<AggregateFunctionExpr>,
     /// Positions of its states in the schema of the cuboid.
     pub(super) states: Vec<usize>,
@@ -46,16 +46,16 @@ pub(super) struct Call {
 
 /// An expression over other columns.
 #[derive(Debug, Clone)]
-pub(super) struct Computed {
-    pub(super) expr: Arc<dyn PhysicalExpr>,
-    pub(super) inputs: Vec<Column>,
+pub struct Computed {
+    pub expr: Arc<dyn PhysicalExpr>,
+    pub inputs: Vec<Column>,
     /// Of the inputs.
-    pub(super) schema: SchemaRef,
+    pub schema: SchemaRef,
 }
 
 /// Where the values of a column come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub enum Column {
     /// A column of the cuboid, by position.
     Stored(usize),
     /// A call of the merging, by number.
@@ -67,7 +67,7 @@ pub(super) enum Column {
 impl Shape {
     /// The shape of `plan` over the scan below it; none if it does other work than to merge, order and choose
     /// columns.
-    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Self, Arc<dyn ExecutionPlan>)> {
+    pub fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<(Self, Arc<dyn ExecutionPlan>)> {
         if let Some(scan) = plan.downcast_ref::<HotCuboidExec>() {
             return (scan.cuboids() == 1).then(|| (Self::over(scan), Arc::clone(plan)));
         }

@@ -24,7 +24,7 @@ struct State {
 
 /// The simulated disk. Copies share it.
 #[derive(Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<State>>);
+pub struct SimDisk(Arc<Mutex<State>>);
 
 impl std::fmt::Debug for SimDisk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -33,13 +33,13 @@ impl std::fmt::Debug for SimDisk {
 }
 
 impl SimDisk {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let disk = Self::default();
         disk.state().rng = Some(Rng(seed));
         disk
     }
 
-    pub(crate) fn from_image(image: Image, seed: u64) -> Self {
+    pub fn from_image(image: Image, seed: u64) -> Self {
         let disk = Self::new(seed);
         disk.state().image = image;
         disk
@@ -49,47 +49,47 @@ impl SimDisk {
         self.0.lock().unwrap()
     }
 
-    pub(crate) fn set_faults(&self, faults: Faults) {
+    pub fn set_faults(&self, faults: Faults) {
         self.state().faults = faults;
     }
 
     /// Calls `hook` with the disk image after every mutating call, with the change pending.
-    pub(crate) fn set_hook(&self, hook: Option<Hook>) {
+    pub fn set_hook(&self, hook: Option<Hook>) {
         self.state().hook = hook;
     }
 
-    pub(crate) fn image(&self) -> Image {
+    pub fn image(&self) -> Image {
         self.state().image.clone()
     }
 
     /// Goes on from another image, as after a power cut.
-    pub(crate) fn set_image(&self, image: Image) {
+    pub fn set_image(&self, image: Image) {
         self.state().image = image;
     }
 
     /// The next call of `sync_data` fails, others do not.
-    pub(crate) fn fail_next_sync(&self) {
+    pub fn fail_next_sync(&self) {
         self.state().fail_next_sync = true;
     }
 
     /// Bytes that were read so far.
-    pub(crate) fn read_bytes(&self) -> u64 {
+    pub fn read_bytes(&self) -> u64 {
         self.state().read_bytes
     }
 
     /// Every file, by path, as programs see it.
-    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.state();
         let content = |ino: &u64| state.image.inodes[ino].seen.to_vec();
         state.image.names.iter().map(|(path, ino)| (path.clone(), content(ino))).collect()
     }
 
     /// Replaces or adds a file, durably.
-    pub(crate) fn put(&self, path: &Path, content: Vec<u8>) {
+    pub fn put(&self, path: &Path, content: Vec<u8>) {
         self.state().image.put(path, content);
     }
 
-    pub(crate) fn delete(&self, path: &Path) {
+    pub fn delete(&self, path: &Path) {
         let mut state = self.state();
         state.image.names.remove(path);
         state.image.durable_names.remove(path);

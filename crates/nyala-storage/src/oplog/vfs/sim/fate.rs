@@ -2,10 +2,10 @@
 
 /// A small generator of random numbers (SplitMix64), the same on every machine.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(pub(crate) u64);
+pub struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -14,24 +14,24 @@ impl Rng {
     }
 
     /// Below `bound`, which is above 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// True in one of `n` cases.
-    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
 
 /// Faults, each in one of so many calls; 0 is never.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Faults {
-    pub(crate) short_read: u64,
-    pub(crate) short_write: u64,
-    pub(crate) write_error: u64,
-    pub(crate) sync_error: u64,
-    pub(crate) read_error: u64,
+pub struct Faults {
+    pub short_read: u64,
+    pub short_write: u64,
+    pub write_error: u64,
+    pub sync_error: u64,
+    pub read_error: u64,
     /// Bytes that all files together may have.
-    pub(crate) space: Option<u64>,
+    pub space: Option<u64>,
 }

@@ -9,22 +9,22 @@ use super::Rng;
 const SECTOR: usize = 512;
 
 #[derive(Debug, Clone)]
-pub(super) enum Pending {
+pub enum Pending {
     Write { offset: usize, data: Arc<Vec<u8>> },
     Truncate(usize),
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Inode {
-    pub(super) seen: Arc<Vec<u8>>,
-    pub(super) durable: Arc<Vec<u8>>,
-    pub(super) pending: Vec<Pending>,
+pub struct Inode {
+    pub seen: Arc<Vec<u8>>,
+    pub durable: Arc<Vec<u8>>,
+    pub pending: Vec<Pending>,
     /// Whether programs see content that is neither durable nor pending, and never will be.
     lost: bool,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Naming {
+pub enum Naming {
     Link(PathBuf, u64),
     Rename(PathBuf, PathBuf),
     Unlink(PathBuf),
@@ -32,7 +32,7 @@ pub(super) enum Naming {
 
 /// The whole disk at one moment; cheap to copy.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Image {
+pub struct Image {
     pub(super) inodes: BTreeMap<u64, Inode>,
     pub(super) names: BTreeMap<PathBuf, u64>,
     pub(super) durable_names: BTreeMap<PathBuf, u64>,
@@ -50,7 +50,7 @@ impl Image {
     }
 
     /// The disk after a power cut at this moment; each seed gives one of the possible outcomes.
-    pub(crate) fn after_crash(&self, seed: u64) -> Image {
+    pub fn after_crash(&self, seed: u64) -> Image {
         let mut rng = Rng(seed);
         let style = rng.below(4);
         let mut kept = |rng: &mut Rng| match style {
@@ -78,7 +78,7 @@ impl Image {
 }
 
 impl Naming {
-    pub(super) fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
+    pub fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
         match self {
             Self::Link(path, ino) => drop(names.insert(path.clone(), *ino)),
             Self::Rename(from, to) => {
@@ -130,14 +130,14 @@ impl Inode {
         Self { seen: content.clone(), durable: content, pending: Vec::new(), lost: false }
     }
 
-    pub(super) fn add(&mut self, pending: Pending) {
+    pub fn add(&mut self, pending: Pending) {
         pending.apply(Arc::make_mut(&mut self.seen));
         self.pending.push(pending);
     }
 
     /// Makes the writes since the last sync durable, even if that sync failed: the writes that a failed sync left out
     /// are not tried again.
-    pub(super) fn sync(&mut self) {
+    pub fn sync(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         if self.lost {
             let content = Arc::make_mut(&mut self.durable);
@@ -148,7 +148,7 @@ impl Inode {
     }
 
     /// As Linux does it: some pages made it, the others are clean and gone with the next crash.
-    pub(super) fn fail_sync(&mut self, rng: &mut Rng) {
+    pub fn fail_sync(&mut self, rng: &mut Rng) {
         let mut content = self.durable.to_vec();
         let mut kept = |rng: &mut Rng| rng.one_in(2);
         for pending in std::mem::take(&mut self.pending) {

@@ -9,6 +9,6 @@ mod disk;
 mod fate;
 mod image;
 
-pub(crate) use disk::SimDisk;
-pub(crate) use fate::{Faults, Rng};
-pub(crate) use image::Image;
+pub use disk::SimDisk;
+pub use fate::{Faults, Rng};
+pub use image::Image;

@@ -1,0 +1,123 @@
+//! Parts that other crates add to an engine: where queries run, and how sessions plan.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt;
+use nyala_engine::{Answer, CostClass, Extensions, Placement, PlannedQuery, SessionExtension};
+
+use crate::harness::TestEngine;
+
+/// Notes the class of each query, and runs each elsewhere: here, but behind a stream that never ends.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    classes: Mutex<Vec<CostClass>>,
+    open: Arc<AtomicUsize>,
+}
+
+/// One open stream of [`Elsewhere`].
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Placement for Elsewhere {
+    fn place(&self, query: PlannedQuery) -> Result<SendableRecordBatchStream> {
+        self.classes.lock().unwrap().push(query.class);
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let (open, schema) = (Open(Arc::clone(&self.open)), query.plan.schema());
+        let ends = schema.field(0).name() != "endless";
+        let rows = query.run_here()?.inspect(move |_| assert!(open.0.load(Ordering::SeqCst) > 0));
+        Ok(match ends {
+            true => Box::pin(RecordBatchStreamAdapter::new(schema, rows)),
+            false => Box::pin(RecordBatchStreamAdapter::new(schema, rows.chain(futures::stream::pending()))),
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_run_where_the_placement_decides_and_end_there() {
+    let elsewhere = Arc::new(Elsewhere::default());
+    let extensions = Extensions { placement: Arc::clone(&elsewhere) as _, ..Extensions::default() };
+    let test = TestEngine::with_extensions(extensions).await;
+    assert_eq!(test.run("SELECT count(*) FROM generate_series(1, 10)").await, [["10"]]);
+    assert_eq!(elsewhere.classes.lock().unwrap().len(), 1);
+    assert_eq!(elsewhere.open.load(Ordering::SeqCst), 0, "it has ended");
+
+    let Answer::Rows(mut rows) =
+        test.session.query("SELECT value AS endless FROM generate_series(1, 3)").await.unwrap()
+    else {
+        panic!("a query gives rows")
+    };
+    assert_eq!(rows.next().await.unwrap().unwrap().num_rows(), 3);
+    assert_eq!(elsewhere.open.load(Ordering::SeqCst), 1);
+    test.session.cancel();
+    assert!(rows.next().await.unwrap().is_err(), "it was cancelled");
+    drop(rows);
+    while elsewhere.open.load(Ordering::SeqCst) > 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// Counts the plans of sessions, around the planner that they have.
+#[derive(Debug, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+#[derive(Debug)]
+struct CountingPlanner {
+    inner: Arc<dyn QueryPlanner + Send + Sync>,
+    plans: Arc<AtomicUsize>,
+}
+
+#[async_trait::async_trait]
+impl QueryPlanner for CountingPlanner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        state: &SessionState,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plans.fetch_add(1, Ordering::SeqCst);
+        self.inner.create_physical_plan(plan, state).await
+    }
+}
+
+impl SessionExtension for Counting {
+    fn configure(&self, mut builder: SessionStateBuilder) -> Result<SessionStateBuilder> {
+        let inner = builder.query_planner().take().expect("the engine has a planner");
+        let plans = Arc::clone(&self.0);
+        Ok(builder.with_query_planner(Arc::new(CountingPlanner { inner, plans })))
+    }
+
+    fn install(&self, _: &SessionContext) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_and_workers_are_set_up_by_one_registration() {
+    let plans = Arc::new(AtomicUsize::new(0));
+    let sessions: Vec<Arc<dyn SessionExtension>> = vec![Arc::new(Counting(Arc::clone(&plans)))];
+    let test = TestEngine::with_extensions(Extensions::from(sessions)).await;
+    let sql = "SELECT sum(value) AS total FROM generate_series(1, 10)";
+    assert_eq!(test.run(sql).await, [["55"]]);
+    assert_eq!(plans.load(Ordering::SeqCst), 1);
+
+    // As a worker would: the state of the engine, without a session.
+    let context = SessionContext::new_with_state(test.engine.session_state().build());
+    let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
+    assert_eq!(crate::harness::rows_of(&rows), [["55"]]);
+    assert!(plans.load(Ordering::SeqCst) > 1, "the same planner");
+    let bits = context.sql("SELECT bitmap_distinct(value) FROM generate_series(1, 10)").await;
+    assert!(bits.is_ok(), "{:?}", bits.map(drop));
+}
