@@ -40,7 +40,7 @@ const EVENTS_WHEN_BUSY: usize = 16;
 const STACK_BYTES: usize = 16 << 20;
 
 fn main() -> ExitCode {
-    nyala_server::tls::install_provider();
+    nyala_server::install_provider();
     allocator::count();
     let args = Args::parse();
     log::init(&args.command);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nyala_catalog::Catalog;
-use nyala_engine::Engine;
+use nyala_engine::{Engine, Extensions};
 use nyala_model::config::Config;
 use nyala_server::pgwire::PgCatalog;
 use nyala_storage::data_dir::DataDir;
@@ -48,6 +48,7 @@ pub async fn open(config: &Config, command: &str) -> anyhow::Result<Opened> {
     let catalog = Catalog::open_sqlite(&data_dir.catalog_file())
         .await
         .with_context(|| format!("cannot open the catalog of data folder `{}`", data_dir.path().display()))?;
-    let engine = Engine::open(&config, Arc::new(catalog), vec![Arc::new(PgCatalog::default())]).await?;
+    let extensions = Extensions::of_sessions(vec![Arc::new(PgCatalog::default())]);
+    let engine = Engine::open(&config, Arc::new(catalog), extensions).await?;
     Ok(Opened { engine, data_dir })
 }

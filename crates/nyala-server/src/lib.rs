@@ -5,6 +5,9 @@
 //! query is planned or run, of files, or of where the configuration came from.
 
 pub mod auth;
+mod door;
+mod error;
+mod http;
 pub mod metrics;
 mod net;
 pub mod pgwire;
@@ -13,7 +16,7 @@ pub mod rest;
 mod rows;
 pub mod serve;
 
-pub use net::tls;
+pub use net::tls::install_provider;
 
 /// Counts the allocations of the decoders, for the tests that fuzz them.
 #[cfg(test)]

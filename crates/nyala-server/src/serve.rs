@@ -7,108 +7,27 @@
 //!                                                  cancel the rest ─▶ let answers leave ─▶ stopped
 //! ```
 
-use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use metrics_exporter_prometheus::BuildError;
 use nyala_engine::Engine;
 use nyala_model::config::{Authentication, Config, ServerConfig};
-use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Authenticator;
+use crate::door::{Common, Door, Listen};
+pub use crate::error::ServeError;
+use crate::http::{Phase, Readiness};
 use crate::metrics::Metrics;
-use crate::net::tls::{Tls, TlsError};
-use crate::pgwire::{self, Listener, LocalSocket};
-use crate::rest::{self, Connections, Phase, Readiness, Shared};
-
-/// Why a server could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// An address cannot be listened on.
-    #[error("cannot listen on `{address}`, the value of `{key}`: {source}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// The configuration key it came from.
-        key: &'static str,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// There can be no socket for clients of this machine.
-    #[error("cannot make a socket in `{folder}`, the value of `server.postgres_socket`: {source}")]
-    Socket {
-        /// The folder.
-        folder: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// Other machines would reach a server that does not ask for a password.
-    #[error("`{key}` is `{address}`, which other machines reach, and whoever reaches it could do everything")]
-    Unprotected {
-        /// The address.
-        address: SocketAddr,
-        /// The configuration key it came from.
-        key: &'static str,
-    },
-    /// Encryption is configured and cannot be had.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The metrics recorder cannot be set up.
-    #[error("cannot set up metrics: {0}")]
-    Metrics(#[from] BuildError),
-}
-
-impl ServeError {
-    /// Advice for the next step.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Bind { address, key, source } => Some(bind_hint(*address, key, source.kind())),
-            Self::Socket { source, .. } => Some(socket_hint(source.kind()).to_owned()),
-            Self::Unprotected { .. } => Some(
-                "set `server.authentication = \"password\"`, listen on 127.0.0.1, or start with \
-                 `--allow-unauthenticated` if something else protects the address"
-                    .to_owned(),
-            ),
-            Self::Tls(_) => Some("name PEM files of a certificate and its key".to_owned()),
-            Self::Metrics(_) => None,
-        }
-    }
-}
-
-fn bind_hint(address: SocketAddr, key: &str, kind: io::ErrorKind) -> String {
-    match kind {
-        io::ErrorKind::AddrInUse => {
-            format!("stop the process that uses port {}, or set `{key}` to another address", address.port())
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!("ports below 1024 need privileges; set `{key}` to a higher port")
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            format!("set `{key}` to an address of this machine, `0.0.0.0` for all of them")
-        }
-        _ => format!("set `{key}` to another address"),
-    }
-}
-
-fn socket_hint(kind: io::ErrorKind) -> &'static str {
-    match kind {
-        io::ErrorKind::AddrInUse => "stop the server that listens there, or name another folder",
-        io::ErrorKind::AlreadyExists => "remove the file, or name another folder",
-        io::ErrorKind::NotFound => "make the folder, or name another one",
-        io::ErrorKind::InvalidInput => {
-            "name a folder with a shorter path: with the file's name it has to fit in about a hundred bytes"
-        }
-        _ => "name a folder in which this user may make files",
-    }
-}
+use crate::net::tls::Tls;
+use crate::pgwire::{PostgresDoor, socket_folder};
+use crate::rest::HttpDoor;
 
 /// A server with both doors open.
 #[derive(Debug)]
@@ -153,24 +72,25 @@ async fn open_doors(
 ) -> Result<Running, ServeError> {
     let server = &config.server;
     check_protected(server)?;
-    let tls = Tls::load(&server.tls)?;
-    let postgres = bind(server.postgres_listen, "server.postgres_listen").await?;
-    let postgres_address = postgres.local_addr().unwrap_or(server.postgres_listen);
-    let postgres_socket = absolute(&server.postgres_socket);
-    let local = bind_local(postgres_socket.as_deref(), postgres_address.port()).await?;
-    let postgres = Listener::new(postgres, local);
-    let http = bind(server.http_listen, "server.http_listen").await?;
-    let metrics = Metrics::install()?;
-    let http_address = http.local_addr().unwrap_or(server.http_listen);
-    let authenticator = Arc::new(Authenticator::new(Arc::clone(&engine), server.authentication));
-    let shared = Shared::new(Arc::clone(&engine), Arc::clone(&authenticator), metrics.clone(), server);
-    let readiness = shared.readiness.clone();
+    let common = Common {
+        authenticator: Arc::new(Authenticator::new(Arc::clone(&engine), server.authentication)),
+        engine: Arc::clone(&engine),
+        config: server.clone(),
+        tls: Tls::load(&server.tls)?,
+        metrics: Metrics::install()?,
+        readiness: Readiness::default(),
+    };
+    let postgres = PostgresDoor::bind(&common).await?;
+    let http = HttpDoor::bind(&common).await?;
+    let (postgres_address, http_address) = (postgres.address(), http.address());
+    let postgres_socket = socket_folder(&server.postgres_socket);
 
     let mut doors = JoinSet::new();
-    let connections = Connections::new(http, server, tls.clone());
-    let limits = server.clone();
-    doors.spawn(pgwire::serve(Arc::clone(&engine), authenticator, postgres, limits, tls, shutdown.clone()));
-    doors.spawn(rest::serve(connections, rest::router(shared), shutdown.clone()));
+    let bound: [Box<dyn Door>; 2] = [Box::new(postgres), Box::new(http)];
+    for door in bound {
+        doors.spawn(door.serve(shutdown.clone()));
+    }
+    let Common { metrics, readiness, .. } = common;
     readiness.set(Phase::Ready);
 
     let grace = Duration::from_millis(server.shutdown_grace_ms);
@@ -180,32 +100,14 @@ async fn open_doors(
 
 /// Refuses addresses that more than this machine reaches, unless they were asked for expressly.
 fn check_protected(server: &ServerConfig) -> Result<(), ServeError> {
-    let addresses =
-        [(server.postgres_listen, "server.postgres_listen"), (server.http_listen, "server.http_listen")];
-    match addresses.into_iter().find(|(address, _)| !address.ip().is_loopback()) {
-        Some((address, key))
+    match Listen::all(server).into_iter().find(|listen| !listen.address.ip().is_loopback()) {
+        Some(Listen { address, key })
             if !server.allow_unauthenticated && server.authentication == Authentication::None =>
         {
             Err(ServeError::Unprotected { address, key })
         }
         _ => Ok(()),
     }
-}
-
-async fn bind(address: SocketAddr, key: &'static str) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, key, source })
-}
-
-/// The folder, if one is named, as clients must name it: they take other paths for names of machines.
-fn absolute(folder: &Path) -> Option<PathBuf> {
-    let named = Some(folder).filter(|folder| !folder.as_os_str().is_empty());
-    named.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()))
-}
-
-async fn bind_local(folder: Option<&Path>, port: u16) -> Result<Option<LocalSocket>, ServeError> {
-    let Some(folder) = folder else { return Ok(None) };
-    let socket = LocalSocket::bind(folder, port).await;
-    socket.map(Some).map_err(|source| ServeError::Socket { folder: folder.to_owned(), source })
 }
 
 /// How often recorded request times are moved into the histogram.
@@ -256,9 +158,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_taken_port_names_address_key_and_next_step() {
-        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = taken.local_addr().unwrap();
-        let error = bind(address, "server.http_listen").await.unwrap_err();
+        let error = Listen { address, key: "server.http_listen" }.bind().await.unwrap_err();
         assert!(
             error
                 .to_string()

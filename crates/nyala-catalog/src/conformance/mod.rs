@@ -92,4 +92,4 @@ macro_rules! conformance_tests {
     };
 }
 
-pub use conformance_tests;
+pub(crate) use conformance_tests;

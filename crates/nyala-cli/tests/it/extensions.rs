@@ -4,9 +4,10 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use datafusion::catalog::Session;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
-use datafusion::execution::{SendableRecordBatchStream, SessionState, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -85,7 +86,7 @@ impl QueryPlanner for CountingPlanner {
     async fn create_physical_plan(
         &self,
         plan: &LogicalPlan,
-        state: &SessionState,
+        state: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         self.plans.fetch_add(1, Ordering::SeqCst);
         self.inner.create_physical_plan(plan, state).await
@@ -108,7 +109,7 @@ impl SessionExtension for Counting {
 async fn sessions_and_workers_are_set_up_by_one_registration() {
     let plans = Arc::new(AtomicUsize::new(0));
     let sessions: Vec<Arc<dyn SessionExtension>> = vec![Arc::new(Counting(Arc::clone(&plans)))];
-    let test = TestEngine::with_extensions(Extensions::from(sessions)).await;
+    let test = TestEngine::with_extensions(Extensions::of_sessions(sessions)).await;
     let sql = "SELECT sum(value) AS total FROM generate_series(1, 10)";
     assert_eq!(test.run(sql).await, [["55"]]);
     assert_eq!(plans.load(Ordering::SeqCst), 1);

@@ -47,8 +47,9 @@ impl Default for Extensions {
     }
 }
 
-impl From<Vec<Arc<dyn SessionExtension>>> for Extensions {
-    fn from(sessions: Vec<Arc<dyn SessionExtension>>) -> Self {
+impl Extensions {
+    /// Additions to sessions only.
+    pub fn of_sessions(sessions: Vec<Arc<dyn SessionExtension>>) -> Self {
         Self { sessions, ..Self::default() }
     }
 }
@@ -59,9 +60,9 @@ impl Engine {
     pub fn open(
         config: &Config,
         catalog: Arc<Catalog>,
-        extensions: impl Into<Extensions>,
+        extensions: Extensions,
     ) -> BoxFuture<'_, Result<Arc<Self>>> {
-        open(config, catalog, extensions.into()).boxed()
+        open(config, catalog, extensions).boxed()
     }
 }
 

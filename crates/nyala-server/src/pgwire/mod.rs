@@ -11,6 +11,7 @@
 //! be noticed while its statement is still silent.
 
 mod commands;
+mod door;
 mod errors;
 mod protocol;
 mod values;
@@ -19,5 +20,5 @@ mod values;
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod fuzz;
 
+pub use door::{PostgresDoor, socket_folder};
 pub use nyala_pg::PgCatalog;
-pub use protocol::{Listener, LocalSocket, serve};

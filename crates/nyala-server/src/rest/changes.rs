@@ -23,8 +23,7 @@ use futures::{Stream, StreamExt, stream};
 use nyala_engine::{Follower, QueryError};
 use serde::Deserialize;
 
-use super::caller::Caller;
-use super::{ApiError, Shared};
+use crate::http::{ApiError, Caller, Shared};
 
 /// The query parameters of the request.
 #[derive(Debug, Deserialize)]

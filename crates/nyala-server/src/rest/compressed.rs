@@ -19,7 +19,7 @@ use futures::StreamExt;
 use tokio::io::AsyncRead;
 use tokio_util::io::{ReaderStream, StreamReader};
 
-use super::{ApiError, Shared};
+use crate::http::{ApiError, Shared};
 
 /// Good compression makes rows fifty times shorter.
 const MAX_RATIO: u64 = 250;

@@ -1,7 +1,5 @@
 //! Whether the process lives, and whether it should be sent queries.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use axum::Json;
@@ -9,44 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{ApiError, Shared};
-
-/// Where a server is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Listening, but not all doors are open.
-    Starting,
-    /// Taking queries.
-    Ready,
-    /// Finishing running queries.
-    Stopping,
-}
-
-/// The phase, shared by the supervisor that sets it and the handlers that read it.
-#[derive(Debug, Clone)]
-pub struct Readiness(Arc<AtomicU8>);
-
-impl Default for Readiness {
-    fn default() -> Self {
-        Self(Arc::new(AtomicU8::new(Phase::Starting as u8)))
-    }
-}
-
-impl Readiness {
-    /// Enters a phase.
-    pub fn set(&self, phase: Phase) {
-        self.0.store(phase as u8, Ordering::Release);
-    }
-
-    /// The current phase.
-    pub fn phase(&self) -> Phase {
-        match self.0.load(Ordering::Acquire) {
-            phase if phase == Phase::Ready as u8 => Phase::Ready,
-            phase if phase == Phase::Starting as u8 => Phase::Starting,
-            _ => Phase::Stopping,
-        }
-    }
-}
+use crate::http::{ApiError, Phase, Shared};
 
 /// How long the catalog may take to answer before the node counts as not ready.
 const CATALOG_DEADLINE: Duration = Duration::from_secs(2);

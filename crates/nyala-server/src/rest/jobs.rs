@@ -9,8 +9,7 @@ use nyala_engine::{ErrorKind, QueryError};
 use nyala_model::{JobEntry, JobId};
 use serde_json::{Value, json};
 
-use super::caller::Caller;
-use super::{ApiError, Shared};
+use crate::http::{ApiError, Caller, Shared};
 
 /// All jobs, newest first.
 pub async fn list(State(shared): State<Shared>) -> Result<Json<Value>, ApiError> {

@@ -11,7 +11,7 @@ use nyala_engine::{ErrorKind, Identity, QueryError};
 use nyala_model::access::is_superuser;
 use serde::Deserialize;
 
-use super::{ApiError, Shared};
+use crate::http::{ApiError, Shared};
 use crate::profile::{CpuRequest, Format, Profile, ProfileError, cpu, heap};
 
 /// Longer ones would hold up the next profile.

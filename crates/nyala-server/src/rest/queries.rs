@@ -7,9 +7,8 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use nyala_engine::{ErrorKind, SessionOptions};
 
-use super::caller::Caller;
 use super::query::{requested_format, respond};
-use super::{ApiError, Shared};
+use crate::http::{ApiError, Caller, Shared};
 
 /// The running queries.
 const RUNNING: &str = "SELECT * FROM system.queries ORDER BY query_id";

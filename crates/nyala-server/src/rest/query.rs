@@ -9,10 +9,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use nyala_engine::{Answer, QueryError, Session, Statement, Text};
 
-use super::caller::Caller;
+use super::body;
 use super::formats::Format;
 use super::request::{QueryRequest, require_json, unreadable_body};
-use super::{ApiError, Shared, body};
+use crate::http::{ApiError, Caller, Shared};
 
 /// Answers one statement in a session of its own.
 ///

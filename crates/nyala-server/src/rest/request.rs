@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ApiError;
+use crate::http::ApiError;
 
 /// The body of `POST /api/v1/query`. Unknown fields are refused, so that a misspelt one is not
 /// silently without effect.

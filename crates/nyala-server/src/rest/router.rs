@@ -1,6 +1,5 @@
 //! The routes from paths to handlers.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -9,52 +8,10 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
-use nyala_engine::Engine;
-use nyala_model::config::ServerConfig;
 use serde_json::{Value, json};
 
-use super::{
-    ApiError, Readiness, changes, compressed, health, jobs, login, origin, profiles, queries, query, rows,
-    whole,
-};
-use crate::auth::Authenticator;
-use crate::metrics::Metrics;
-
-/// State that all handlers share.
-#[derive(Debug, Clone)]
-pub struct Shared {
-    /// Answers the queries.
-    pub engine: Arc<Engine>,
-    /// Authenticates clients.
-    pub authenticator: Arc<Authenticator>,
-    /// Renders `/metrics`.
-    pub metrics: Metrics,
-    /// Drives `/readyz`.
-    pub readiness: Readiness,
-    /// Largest request body, in bytes.
-    pub max_body_bytes: usize,
-    /// Whether the server listens on a loopback address.
-    pub loopback_only: bool,
-}
-
-impl Shared {
-    /// State of a server with this configuration, in phase [`Phase::Starting`](super::Phase).
-    pub fn new(
-        engine: Arc<Engine>,
-        authenticator: Arc<Authenticator>,
-        metrics: Metrics,
-        config: &ServerConfig,
-    ) -> Self {
-        Self {
-            engine,
-            authenticator,
-            metrics,
-            readiness: Readiness::default(),
-            max_body_bytes: config.max_body_bytes,
-            loopback_only: config.http_listen.ip().is_loopback(),
-        }
-    }
-}
+use super::{changes, compressed, health, jobs, profiles, queries, query, rows, whole};
+use crate::http::{ApiError, Shared, login, origin};
 
 /// All routes of the HTTP door.
 pub fn router(shared: Shared) -> Router {

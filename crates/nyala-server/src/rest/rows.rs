@@ -8,8 +8,8 @@ use futures::StreamExt;
 use nyala_engine::Ingested;
 use serde::{Deserialize, Serialize};
 
-use super::caller::Caller;
-use super::{ApiError, Shared, compressed};
+use super::compressed;
+use crate::http::{ApiError, Caller, Shared};
 use crate::rows::{Dialect, Load, LoadRequest, Reject, RowFormat};
 
 /// Formats by their media types.

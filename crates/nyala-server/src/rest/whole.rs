@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::LengthLimitError;
 use nyala_engine::QueryError;
 
-use super::ApiError;
+use crate::http::ApiError;
 
 /// Largest answer that is gathered. Each request may hold this much memory.
 const WHOLE_BYTES: usize = 64 << 20;
