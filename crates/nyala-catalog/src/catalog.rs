@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SnapshotVersion,
 };
 use tokio::sync::{Mutex, watch};
 use tracing::Instrument;
@@ -95,9 +95,10 @@ impl Catalog {
         kind: JobKind,
         cube: &QualifiedName,
         cuboids_total: u32,
+        node: &NodeId,
         now_ms: u64,
     ) -> Result<JobId, CatalogError> {
-        self.shared.store.create_job(kind, cube, cuboids_total, now_ms).await
+        self.shared.store.create_job(kind, cube, cuboids_total, node, now_ms).await
     }
 
     /// Stores the state, progress, end and error of a job; its kind, cube and start stay.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nyala_model::access::{Grant, PasswordEntry, RoleEntry};
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, DiskStoreEntry, QualifiedName,
-    SegmentDamage, SegmentId, SegmentRange, SourceFiles, TableEntry, TableId, TableSource,
+    CatalogSnapshot, CubeDefinition, CubeId, CuboidEntry, DimensionMoves, DiskStoreEntry, NodeId,
+    QualifiedName, SegmentDamage, SegmentId, SegmentRange, SourceFiles, TableEntry, TableId, TableSource,
 };
 
 /// One change of the catalog: made in one transaction, as a whole or not at all.
@@ -120,6 +120,8 @@ pub enum Change {
         range: SegmentRange,
         /// The files it is made from.
         sources: Vec<SourceFiles>,
+        /// The node that makes it.
+        node: NodeId,
     },
     /// Records a finished cuboid of a segment that is still `Building`. An entry with equal dimensions
     /// is replaced where it stands.

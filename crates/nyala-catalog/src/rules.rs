@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use nyala_model::suggest::nearest;
 use nyala_model::{
-    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionMoves, QualifiedName,
-    SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, SourceFiles, TableEntry, TableId,
-    TableSource,
+    CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionMoves, NodeId, QualifiedName,
+    SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, TableEntry, TableId, TableSource,
 };
 
 use crate::DEFAULT_SCHEMA;
@@ -72,8 +71,13 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
             alter_cube(base, *cube, definition, statement, moves)
         }
         Change::DropCube { name, if_exists } => drop_cube(base, name, *if_exists),
-        Change::BeginSegment { cube, revision, location, range, sources } => {
-            begin_segment(base, *cube, *revision, new_segment(SegmentId(id), location, *range, sources))
+        Change::BeginSegment { cube, revision, location, range, sources, node } => {
+            let segment = SegmentEntry {
+                sources: sources.clone(),
+                node: node.clone(),
+                ..new_segment(SegmentId(id), location, *range)
+            };
+            begin_segment(base, *cube, *revision, segment)
         }
         Change::AddCuboid { segment, cuboid } => add_cuboid(base, *segment, cuboid),
         Change::ExtendSegment { segment, revision, cuboid } => {
@@ -243,12 +247,12 @@ fn carry_cuboids(
     edits.extend(moves.map(|(before, after)| Edit::MoveCuboid(Arc::clone(cube), segment.id, before, after)));
 }
 
-fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[SourceFiles]) -> SegmentEntry {
+fn new_segment(id: SegmentId, location: &str, range: SegmentRange) -> SegmentEntry {
     SegmentEntry {
         id,
         state: SegmentState::Building,
         range,
-        sources: sources.to_vec(),
+        sources: Vec::new(),
         location: location.to_owned(),
         source_rows: 0,
         built_at_ms: 0,
@@ -256,6 +260,7 @@ fn new_segment(id: SegmentId, location: &str, range: SegmentRange, sources: &[So
         key_bounds: None,
         cuboids: Vec::new(),
         damage: None,
+        node: NodeId::default(),
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SegmentId, SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SegmentId,
+    SnapshotVersion,
 };
 
 use crate::change::Change;
@@ -37,6 +38,7 @@ pub trait CatalogStore: Send + Sync + Debug {
         kind: JobKind,
         cube: &QualifiedName,
         cuboids_total: u32,
+        node: &NodeId,
         now_ms: u64,
     ) -> Result<JobId, CatalogError>;
 

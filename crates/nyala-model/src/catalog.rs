@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Roles;
 use crate::cube::CubeEntry;
-use crate::ids::{SegmentId, SnapshotVersion, TableId};
+use crate::ids::{NodeId, SegmentId, SnapshotVersion, TableId};
 use crate::lattice::DimensionSet;
 use crate::name::QualifiedName;
 use crate::range::KeyRange;
@@ -87,6 +87,9 @@ pub struct DiskStoreEntry {
     pub options: BTreeMap<String, String>,
     /// Names, in the store, of dropped tables that may still have rows there.
     pub leftovers: BTreeSet<String>,
+    /// The node that opens it.
+    #[serde(default)]
+    pub node: NodeId,
 }
 
 impl TableEntry {
@@ -221,6 +224,8 @@ pub struct SegmentEntry {
     pub cuboids: Vec<CuboidEntry>,
     /// The damage, if the state is [`SegmentState::Damaged`].
     pub damage: Option<SegmentDamage>,
+    /// The node that made it, or makes it.
+    pub node: NodeId,
 }
 
 /// One grouping set of one segment, on disk.

@@ -46,3 +46,22 @@ id!(
     /// Counts catalog transactions: two snapshots with one version hold the same contents.
     SnapshotVersion
 );
+
+/// A node: one data folder. Its name is made when the folder is, and goes where the folder goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NodeId(pub String);
+
+impl NodeId {
+    /// Whether the node `self` owns what was recorded with `owner`. Entries of versions without nodes have no owner:
+    /// they are of the only node there was.
+    pub fn owns(&self, owner: &Self) -> bool {
+        owner.0.is_empty() || owner == self
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

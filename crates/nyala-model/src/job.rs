@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::JobId;
+use crate::ids::{JobId, NodeId};
 use crate::name::QualifiedName;
 
 /// The kind of a job.
@@ -87,6 +87,8 @@ pub struct JobEntry {
     pub retries: u32,
     /// Why it failed, or why a part of it is retried.
     pub error: Option<String>,
+    /// The node that runs it.
+    pub node: NodeId,
 }
 
 impl JobEntry {
@@ -135,6 +137,7 @@ mod tests {
             ended_at_ms: None,
             retries: 0,
             error: None,
+            node: NodeId::default(),
         };
         assert_eq!(job(0, 100, 0, JobState::Running).percent(), 0);
         assert_eq!(job(50, 100, 1, JobState::Running).percent(), 37);

@@ -33,7 +33,7 @@ pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes}
 pub use coverage::KeySet;
 pub use cube::{CubeDefinition, CubeEntry, CubeOptions, Dimension, DimensionMoves, Measure, StateColumn};
 pub use history::{CuboidUse, QueryHistoryEntry, QueryShape, ShapeCondition, ShapeTable};
-pub use ids::{CubeId, JobId, SegmentId, SnapshotVersion, TableId};
+pub use ids::{CubeId, JobId, NodeId, SegmentId, SnapshotVersion, TableId};
 pub use job::{JobEntry, JobKind, JobState};
 pub use lattice::{DimensionSet, Lattice};
 pub use name::QualifiedName;

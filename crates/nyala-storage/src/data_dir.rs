@@ -5,6 +5,9 @@ use std::io;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use nyala_model::NodeId;
+use uuid::Uuid;
+
 use crate::StorageError;
 
 /// Folder of cuboids, within the data folder.
@@ -15,6 +18,32 @@ pub const STORES: &str = "stores";
 pub const CATALOG_BACKUPS: &str = "catalog-backups";
 /// Folder of files that a restoration replaced or does not know, within the data folder.
 pub const SET_ASIDE: &str = "set-aside";
+
+/// File with the name of the node, within the data folder.
+pub const NODE: &str = "node";
+
+/// The node of a data folder, named on first use. The caller holds the folder's lock.
+///
+/// # Errors
+/// The file cannot be read or made.
+pub fn node_id(data_dir: &Path) -> Result<NodeId, StorageError> {
+    let file = data_dir.join(NODE);
+    let failed = |source| StorageError::DataDir { path: file.clone(), source };
+    match std::fs::read_to_string(&file) {
+        Ok(text) if !text.trim().is_empty() => Ok(NodeId(text.trim().to_owned())),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        // An empty file is of a crash while it was made.
+        _ => {
+            let node = NodeId(Uuid::now_v7().simple().to_string());
+            let fresh = data_dir.join("node.new");
+            let mut made = File::create(&fresh).map_err(failed)?;
+            made.write_all(node.0.as_bytes()).and_then(|()| made.sync_all()).map_err(failed)?;
+            std::fs::rename(&fresh, &file).map_err(failed)?;
+            File::open(data_dir).and_then(|folder| folder.sync_all()).map_err(failed)?;
+            Ok(node)
+        }
+    }
+}
 
 /// Deletes a folder with all its contents, half-written files included. A missing folder is no error.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
@@ -48,6 +77,7 @@ fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// ```text
 /// data-dir/
+///   node              the node's name, which entries of the catalog have as their owner
 ///   nyala.lock        locked while a process works here; names the process
 ///   catalog.sqlite    the catalog, with files of SQLite and a mark that counts its transactions
 ///   catalog-backups/  copies of the catalog

@@ -55,6 +55,7 @@ pub async fn builds_of_another_revision_are_refused(backend: &dyn Backend) {
         location: String::new(),
         range: nyala_model::SegmentRange::Whole,
         sources: vec![],
+        node: node(),
     };
     subject.refuse(begin, refusal).await;
 }

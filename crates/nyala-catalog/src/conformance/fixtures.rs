@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet,
-    DiskStoreEntry, ExternalSource, FileFormat, KeyKind, LiveSource, Measure, QualifiedName, RangePartition,
-    SegmentId, SegmentRange, SourceFiles, StateColumn, Step, TableSource,
+    DiskStoreEntry, ExternalSource, FileFormat, KeyKind, LiveSource, Measure, NodeId, QualifiedName,
+    RangePartition, SegmentId, SegmentRange, SourceFiles, StateColumn, Step, TableSource,
 };
 
 use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
@@ -86,6 +86,7 @@ impl Subject {
             location: "file:///segments/".to_owned(),
             range,
             sources: sources(),
+            node: node(),
         };
         self.make(change).await.segment.unwrap()
     }
@@ -181,6 +182,7 @@ pub fn create_store(store: &str) -> Change {
         folder: format!("stores/{store}"),
         options: BTreeMap::from([("seal_bytes".to_owned(), "4096".to_owned())]),
         leftovers: BTreeSet::new(),
+        node: node(),
     };
     Change::CreateDiskStore { store, if_not_exists: false }
 }
@@ -261,4 +263,9 @@ pub fn cuboid(bits: u64, rows: u64) -> CuboidEntry {
 /// The table entries' names, for short comparisons.
 pub fn table_names(snapshot: &CatalogSnapshot) -> Vec<String> {
     snapshot.tables.keys().map(ToString::to_string).collect()
+}
+
+/// The node that makes segments and runs jobs.
+pub fn node() -> NodeId {
+    NodeId("here".to_owned())
 }

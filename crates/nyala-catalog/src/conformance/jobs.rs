@@ -9,7 +9,9 @@ pub async fn jobs_are_listed_newest_first(backend: &dyn Backend) {
     let version = subject.catalog.snapshot().version;
     let mut ids = Vec::new();
     for started in [300, 100, 200] {
-        ids.push(subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, started).await.unwrap());
+        ids.push(
+            subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, &node(), started).await.unwrap(),
+        );
     }
     let mut second = running(ids[1], 100);
     second.state = JobState::Failed;
@@ -39,7 +41,8 @@ pub async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Backend) {
     let subject = Subject::open(backend).await;
     let mut ids = Vec::new();
     for started in 0..6 {
-        let id = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, started).await.unwrap();
+        let id =
+            subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, &node(), started).await.unwrap();
         // The first and the fourth job are still running.
         if started % 3 != 0 {
             let state = if started == 1 { JobState::Failed } else { JobState::Done };
@@ -52,7 +55,7 @@ pub async fn jobs_that_ended_are_forgotten_oldest_first(backend: &dyn Backend) {
     assert_eq!(listed(subject.catalog.jobs().await.unwrap()), [ids[5], ids[4], ids[3], ids[0]]);
     subject.catalog.forget_jobs(0).await.unwrap();
     assert_eq!(listed(subject.catalog.jobs().await.unwrap()), [ids[3], ids[0]]);
-    let next = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, 9).await.unwrap();
+    let next = subject.catalog.create_job(JobKind::Build, &name("revenue"), 4, &node(), 9).await.unwrap();
     assert!(next > ids[5], "an id is given again");
 }
 
@@ -71,5 +74,6 @@ fn running(id: JobId, started_at_ms: u64) -> JobEntry {
         error: None,
         rows_total: 0,
         retries: 0,
+        node: node(),
     }
 }

@@ -20,6 +20,7 @@ pub async fn a_segment_is_built_then_published(backend: &dyn Backend) {
         key_bounds: None,
         cuboids: vec![],
         damage: None,
+        node: node(),
     };
     assert_eq!(subject.cube("revenue").segments, std::slice::from_ref(&building));
     subject.make(add(segment, 1, 10)).await;
@@ -156,6 +157,7 @@ pub async fn missing_ids_are_refused(backend: &dyn Backend) {
         location: String::new(),
         range: SegmentRange::Whole,
         sources: vec![],
+        node: node(),
     };
     subject.refuse(begin, "cube `999` does not exist; SHOW CUBES lists what does").await;
     let segment = SegmentId(999);

@@ -173,7 +173,7 @@ fn add_cube(cube: &CubeEntry) -> Result<Statement<'_>, Error> {
 
 fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statement<'q>, Error> {
     let insert = "INSERT INTO segments (id, cube_id, state, location, source_rows, built_at_ms, \
-                  droppable_joins, range, sources, key_bounds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+                  droppable_joins, range, sources, key_bounds, node) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     Ok(by_id(insert, segment.id.0)
         .bind(cube.id.0.cast_signed())
         .bind(to_word(&segment.state)?)
@@ -183,7 +183,8 @@ fn add_segment<'q>(cube: &CubeEntry, segment: &'q SegmentEntry) -> Result<Statem
         .bind(to_json(&segment.droppable_joins)?)
         .bind(to_json(&segment.range)?)
         .bind(to_json(&segment.sources)?)
-        .bind(to_json(&segment.key_bounds)?))
+        .bind(to_json(&segment.key_bounds)?)
+        .bind(&segment.node.0))
 }
 
 /// The upsert keeps the row's id and with it the cuboid's place among the others.

@@ -1,6 +1,6 @@
 //! Background jobs: rows that change often and that no snapshot holds.
 
-use nyala_model::{JobEntry, JobId, JobKind, JobState, QualifiedName};
+use nyala_model::{JobEntry, JobId, JobKind, JobState, NodeId, QualifiedName};
 use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{Connection, Error, Row, SqlitePool, Transaction};
 
@@ -14,10 +14,10 @@ pub async fn create(
     kind: JobKind,
     cube: &QualifiedName,
     cuboids_total: u32,
-    now_ms: u64,
+    (node, now_ms): (&NodeId, u64),
 ) -> Result<(JobId, u64), Error> {
     let mut connection = writer.acquire().await?;
-    let created = insert(&mut connection, kind, cube, cuboids_total, now_ms).await;
+    let created = insert(&mut connection, kind, cube, cuboids_total, (node, now_ms)).await;
     give_back(connection, created)
 }
 
@@ -26,10 +26,10 @@ async fn insert(
     kind: JobKind,
     cube: &QualifiedName,
     cuboids_total: u32,
-    now_ms: u64,
+    (node, now_ms): (&NodeId, u64),
 ) -> Result<(JobId, u64), Error> {
     let insert = "INSERT INTO jobs (kind, cube_schema, cube_name, state, rows_read, cuboids_done, \
-                  cuboids_total, bytes_written, started_at_ms) VALUES (?, ?, ?, ?, 0, 0, ?, 0, ?)";
+                  cuboids_total, bytes_written, started_at_ms, node) VALUES (?, ?, ?, ?, 0, 0, ?, 0, ?, ?)";
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     let done = sqlx::query(insert)
         .bind(to_word(&kind)?)
@@ -38,6 +38,7 @@ async fn insert(
         .bind(to_word(&JobState::Running)?)
         .bind(cuboids_total)
         .bind(now_ms.cast_signed())
+        .bind(&node.0)
         .execute(&mut *transaction)
         .await?;
     let id = done.last_insert_rowid().cast_unsigned();
@@ -119,5 +120,6 @@ fn job(row: &SqliteRow) -> Result<JobEntry, Error> {
         error: row.try_get("error")?,
         rows_total: unsigned(row, "rows_total")?,
         retries: number(row, "retries")?,
+        node: NodeId(row.try_get("node")?),
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nyala_model::access::{RoleEntry, Roles};
 use nyala_model::{
-    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry, QualifiedName,
+    CatalogSnapshot, CubeEntry, CubeId, CuboidEntry, DimensionSet, DiskStoreEntry, NodeId, QualifiedName,
     SegmentEntry, SegmentId, SnapshotVersion, TableEntry, TableId,
 };
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -137,6 +137,7 @@ fn segment(row: &SqliteRow, cuboids: &mut BTreeMap<u64, Vec<CuboidEntry>>) -> Re
         droppable_joins: json(row, "droppable_joins")?,
         cuboids: cuboids.remove(&id).unwrap_or_default(),
         damage: json(row, "damage")?,
+        node: NodeId(row.try_get("node")?),
     })
 }
 

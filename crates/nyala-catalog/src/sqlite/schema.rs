@@ -9,8 +9,8 @@ use crate::error::CatalogError;
 
 /// Step `n` leads from format `n` to format `n + 1`; format 0 is an empty file. A published step is
 /// never edited: files that already took it would miss the edit.
-const STEPS: [&str; 9] =
-    [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7, FORMAT_8, FORMAT_9];
+const STEPS: [&str; 10] =
+    [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_5, FORMAT_6, FORMAT_7, FORMAT_8, FORMAT_9, FORMAT_10];
 
 /// Numbers that are unsigned in memory are stored as signed integers of the same 64 bits. Nested
 /// structures that no statement inspects are JSON.
@@ -184,6 +184,12 @@ ALTER TABLE roles ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
 ALTER TABLE jobs ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
 ALTER TABLE query_history ADD COLUMN checksum INTEGER NOT NULL DEFAULT -1;
 INSERT INTO nyala_meta (key, value) VALUES ('writes', 0), ('restored_at_ms', 0);
+";
+
+/// Jobs and segments record the node that runs or makes them. Older ones are of the only node there was.
+const FORMAT_10: &str = "
+ALTER TABLE jobs ADD COLUMN node TEXT NOT NULL DEFAULT '';
+ALTER TABLE segments ADD COLUMN node TEXT NOT NULL DEFAULT '';
 ";
 
 /// Damage that SQLite finds in the file, or the tables of another program.

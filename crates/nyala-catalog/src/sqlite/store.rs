@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nyala_model::{
-    CatalogSnapshot, JobEntry, JobId, JobKind, QualifiedName, QueryHistoryEntry, SnapshotVersion,
+    CatalogSnapshot, JobEntry, JobId, JobKind, NodeId, QualifiedName, QueryHistoryEntry, SnapshotVersion,
 };
 use sqlx::SqlitePool;
 use sqlx::pool::{PoolConnection, PoolOptions};
@@ -210,9 +210,10 @@ impl CatalogStore for SqliteStore {
         kind: JobKind,
         cube: &QualifiedName,
         cuboids_total: u32,
+        node: &NodeId,
         now_ms: u64,
     ) -> Result<JobId, CatalogError> {
-        let created = jobs::create(&self.writer, kind, cube, cuboids_total, now_ms).await;
+        let created = jobs::create(&self.writer, kind, cube, cuboids_total, (node, now_ms)).await;
         let (job, writes) = created.map_err(|error| self.explain(error.into()))?;
         self.record(writes).await;
         Ok(job)

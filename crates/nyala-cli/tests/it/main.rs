@@ -46,6 +46,7 @@ mod mutants;
 mod oracle;
 mod overflow;
 mod own_files;
+mod owners;
 mod plans;
 mod plans_random;
 mod process;

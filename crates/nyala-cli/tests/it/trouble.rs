@@ -88,6 +88,7 @@ async fn a_state_of_an_unknown_layout_ends_in_an_error_that_names_it() {
         location: segment.location.clone(),
         range: segment.range,
         sources: segment.sources.clone(),
+        node: segment.node.clone(),
     };
     let catalog = test.engine.catalog();
     let copy = catalog.commit(begin).await.unwrap().segment.unwrap();

@@ -244,6 +244,7 @@ mod tests {
             key_bounds: None,
             cuboids: Vec::new(),
             damage: None,
+            node: nyala_model::NodeId::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nyala_model::DiskStoreEntry;
+use nyala_model::{DiskStoreEntry, NodeId};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{DiskStore, Environment, MemoryBudget, Progress, StoreOptions};
 use tokio::sync::watch;
@@ -56,14 +56,7 @@ impl OpenStore {
         data_dir: &Path,
         budget: Option<Arc<MemoryBudget>>,
     ) -> Arc<Self> {
-        let store = Arc::new(Self {
-            folder: data_dir.join(&entry.folder),
-            progress: Arc::default(),
-            state: watch::Sender::new(StoreState::Opening),
-            begun: Instant::now(),
-            opened: OnceLock::new(),
-            entry,
-        });
+        let store = Arc::new(Self::new(entry, data_dir));
         let opening = Arc::clone(&store);
         let thread = std::thread::Builder::new().name("nyala-recover".to_owned());
         let spawned = thread.spawn(move || opening.open(budget));
@@ -75,6 +68,32 @@ impl OpenStore {
             store.state.send_replace(StoreState::Failed(error));
         }
         store
+    }
+
+    /// A store of another node. It is not opened here, where its folder would be an empty one.
+    pub fn elsewhere(entry: Arc<DiskStoreEntry>, data_dir: &Path, here: &NodeId) -> Arc<Self> {
+        let message =
+            format!("disk store `{}` is of node `{}`, and this is node `{here}`", entry.name, entry.node);
+        let error = QueryError::new(ErrorKind::Unreadable, message)
+            .hint("ask that node; if this data folder took its place, restore the file `node` there");
+        let state = StoreState::Failed(error);
+        Arc::new(Self { state: watch::Sender::new(state), ..Self::new(entry, data_dir) })
+    }
+
+    fn new(entry: Arc<DiskStoreEntry>, data_dir: &Path) -> Self {
+        Self {
+            folder: data_dir.join(&entry.folder),
+            progress: Arc::default(),
+            state: watch::Sender::new(StoreState::Opening),
+            begun: Instant::now(),
+            opened: OnceLock::new(),
+            entry,
+        }
+    }
+
+    /// The node that opens it.
+    pub fn node(&self) -> &NodeId {
+        &self.entry.node
     }
 
     /// Runs on a thread of its own, since it blocks until all keys are known.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use nyala_model::{CatalogSnapshot, DiskStoreEntry};
+use nyala_model::{CatalogSnapshot, DiskStoreEntry, NodeId};
 use nyala_storage::oplog::MemoryBudget;
 
 use super::store::OpenStore;
@@ -16,6 +16,7 @@ type ByName = BTreeMap<String, Arc<OpenStore>>;
 #[derive(Debug)]
 pub struct LiveStores {
     data_dir: PathBuf,
+    node: NodeId,
     /// Memory that they share, if it is limited.
     budget: Option<Arc<MemoryBudget>>,
     stores: ArcSwap<ByName>,
@@ -23,15 +24,20 @@ pub struct LiveStores {
 }
 
 impl LiveStores {
-    /// Begins to open every store of the catalog, all at once. Together they may hold so much in memory; 0 for no limit.
-    pub fn start(data_dir: &Path, snapshot: &CatalogSnapshot, limit_bytes: u64) -> Self {
+    /// Begins to open every store of this node, all at once. Together they may hold so much in memory; 0 for no limit.
+    pub fn start(data_dir: &Path, node: &NodeId, snapshot: &CatalogSnapshot, limit_bytes: u64) -> Self {
         let budget = (limit_bytes > 0).then(|| Arc::new(MemoryBudget::new(limit_bytes)));
         let start = |(name, entry): (&String, &Arc<DiskStoreEntry>)| {
-            (name.clone(), OpenStore::start(Arc::clone(entry), data_dir, budget.clone()))
+            let store = match node.owns(&entry.node) {
+                true => OpenStore::start(Arc::clone(entry), data_dir, budget.clone()),
+                false => OpenStore::elsewhere(Arc::clone(entry), data_dir, node),
+            };
+            (name.clone(), store)
         };
         let stores: ByName = snapshot.disk_stores.iter().map(start).collect();
         Self {
             data_dir: data_dir.to_owned(),
+            node: node.clone(),
             budget,
             stores: ArcSwap::from_pointee(stores),
             changing: Mutex::new(()),
@@ -46,6 +52,25 @@ impl LiveStores {
     /// All of them, by name.
     pub fn all(&self) -> Vec<Arc<OpenStore>> {
         self.stores.load().values().cloned().collect()
+    }
+
+    /// Takes notice of stores that other nodes made or dropped.
+    pub fn follow(&self, snapshot: &CatalogSnapshot) {
+        let is_elsewhere = |store: &Arc<OpenStore>| !self.node.owns(store.node());
+        let known = self.stores.load();
+        let others = || snapshot.disk_stores.values().filter(|entry| !self.node.owns(&entry.node));
+        let is_same = others().all(|entry| known.contains_key(&entry.name))
+            && known.values().filter(|store| is_elsewhere(store)).count() == others().count();
+        if is_same {
+            return;
+        }
+        self.change(|stores| {
+            stores.retain(|_, store| !is_elsewhere(store));
+            stores.extend(others().map(|entry| {
+                let store = OpenStore::elsewhere(Arc::clone(entry), &self.data_dir, &self.node);
+                (entry.name.clone(), store)
+            }));
+        });
     }
 
     /// Opens one that is not in the list yet.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use datafusion::execution::runtime_env::RuntimeEnv;
 use nyala_catalog::Catalog;
-use nyala_cube::cube::build::{Background, Builds};
+use nyala_cube::cube::build::{Background, Builds, SegmentHome};
 use nyala_cube::scan::DamageReports;
-use nyala_model::JobEntry;
 use nyala_model::config::{BuildConfig, QueryConfig};
+use nyala_model::{JobEntry, NodeId};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +46,7 @@ pub struct Engine {
     pub(crate) building: Building,
     pub(crate) store_changes: StoreChanges,
     pub(crate) results: Arc<ResultCache>,
+    pub(crate) node: NodeId,
     pub(crate) data_dir: PathBuf,
     pub(crate) query_config: QueryConfig,
 }
@@ -148,6 +149,16 @@ impl Engine {
     /// Records a login, or a refused login with its reason.
     pub fn audit_login(&self, options: &SessionOptions, refused: Option<&str>) {
         self.observed.audit.login(options, refused);
+    }
+
+    /// Where this node records and keeps segments.
+    pub(crate) fn segment_home(&self) -> SegmentHome {
+        SegmentHome {
+            catalog: Arc::clone(self.catalog()),
+            data_dir: self.data_dir.clone(),
+            background: self.runtime.background.clone(),
+            node: self.node.clone(),
+        }
     }
 
     /// Lists the files of `only` these tables, or of all that a built cube reads. Statements that begin afterwards are

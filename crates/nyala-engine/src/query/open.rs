@@ -12,10 +12,11 @@ use nyala_catalog::Catalog;
 use nyala_cube::cube::build::remove_leftovers;
 use nyala_cube::live::LiveStores;
 use nyala_cube::scan::{DamageReports, HotCuboids, Stores};
-use nyala_model::JobState;
 use nyala_model::config::Config;
+use nyala_model::{JobState, NodeId};
 use nyala_sql::error::Result;
 use nyala_sql::statement::{PlanBudget, StatementLimits};
+use nyala_storage::data_dir::node_id;
 
 use super::activity::{self, Registry};
 use super::answer::ResultCache;
@@ -70,15 +71,16 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
     let Extensions { mut sessions, placement } = extensions;
     let system = Arc::new(SystemSchema::default());
     sessions.insert(0, Arc::clone(&system) as _);
-    remove_leftovers(&catalog, &config.data_dir).await?;
-    end_lost_jobs(&catalog).await?;
+    let node = node_id(&config.data_dir)?;
+    remove_leftovers(&catalog, &config.data_dir, &node).await?;
+    end_lost_jobs(&catalog, &node).await?;
     let partitions = thread_count(&config.query);
     let threads = Threads::start(partitions)?;
     let guard = MemoryGuard::start(process_limit_bytes(&config.query), threads.works());
     let memory = Memory::divide(config);
     let (reports, found_damage) = DamageReports::new();
     let damage = Arc::new(reports);
-    let source = source(config, &catalog, sessions, (&memory, &threads, &damage))?;
+    let source = source(config, (&catalog, &node), sessions, (&memory, &threads, &damage))?;
     let snapshots = Snapshots::open(Arc::clone(&catalog), source, config.cache.plans_bytes).await?;
     let with_memory = |pool: Arc<dyn MemoryPool>| -> Result<Arc<RuntimeEnv>> {
         let builder = RuntimeEnvBuilder::from_runtime_env(&snapshots.source().runtime);
@@ -108,6 +110,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         building,
         store_changes: StoreChanges::default(),
         results: Arc::new(ResultCache::new(config.cache.results_bytes)),
+        node,
         data_dir: config.data_dir.clone(),
         query_config: config.query.clone(),
     });
@@ -131,12 +134,12 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
 /// The runtime, caches and stores that every session is made with.
 fn source(
     config: &Config,
-    catalog: &Catalog,
+    (catalog, node): (&Catalog, &NodeId),
     extensions: Vec<Arc<dyn SessionExtension>>,
     (memory, threads, damage): (&Memory, &Threads, &Arc<DamageReports>),
 ) -> Result<ContextSource> {
     let stores = Arc::new(Stores::new(&config.data_dir, config.storage.clone(), own_files(config))?);
-    let live = LiveStores::start(&config.data_dir, &catalog.snapshot(), config.live.memory_limit_bytes);
+    let live = LiveStores::start(&config.data_dir, node, &catalog.snapshot(), config.live.memory_limit_bytes);
     let runtime = runtime(&config.data_dir, &config.query, memory, &stores)?;
     let partitions = thread_count(&config.query);
     let hot = HotCuboids::new(memory.hot_cuboids, partitions, threads.loading().clone());
@@ -156,10 +159,10 @@ fn millis(ms: u64) -> Option<Duration> {
     (ms > 0).then(|| Duration::from_millis(ms))
 }
 
-/// Jobs that were running when the last process died have failed.
-async fn end_lost_jobs(catalog: &Catalog) -> Result<()> {
+/// Jobs of this node that were running when its last process died have failed.
+async fn end_lost_jobs(catalog: &Catalog, node: &NodeId) -> Result<()> {
     for mut job in catalog.jobs().await? {
-        if job.state == JobState::Running {
+        if job.state == JobState::Running && node.owns(&job.node) {
             job.state = JobState::Failed;
             job.ended_at_ms = Some(job.started_at_ms);
             job.error = Some("the server stopped while it ran; run it again".to_owned());

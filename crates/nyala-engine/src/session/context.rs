@@ -68,6 +68,7 @@ impl SnapshotContext {
         before: Option<&SnapshotContext>,
     ) -> Result<Self> {
         source.stores.know_disk_stores(&snapshot);
+        source.live.follow(&snapshot);
         let tables = Arc::new(open_tables(&snapshot, source, source.base.state(), before));
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
         let schema = |name: &String| (name.clone(), Arc::new(schema_of(name, &tables)));

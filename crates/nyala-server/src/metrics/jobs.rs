@@ -65,6 +65,7 @@ mod tests {
             ended_at_ms: None,
             retries: 2,
             error: None,
+            node: nyala_model::NodeId::default(),
         };
         let text = render(&[job]);
         let labels = r#"{job="7",cube="public.a\"b\\c\nd",kind="refresh"}"#;

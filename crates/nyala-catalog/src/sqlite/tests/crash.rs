@@ -118,6 +118,7 @@ fn change_after(snapshot: &CatalogSnapshot) -> Change {
             location: format!("file:///{version}/"),
             range: SegmentRange::Whole,
             sources: vec![],
+            node: nyala_model::NodeId::default(),
         },
         (Some(segment), 2..=4) => {
             Change::AddCuboid { segment: segment.id, cuboid: cuboid(version % 5, version) }

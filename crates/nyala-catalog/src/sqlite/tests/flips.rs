@@ -39,6 +39,7 @@ async fn fill(catalog: &Catalog) {
         location: "cubes/1/2/".to_owned(),
         range: nyala_model::SegmentRange::Whole,
         sources: vec![],
+        node: nyala_model::NodeId::default(),
     };
     let segment = catalog.commit(begin).await.unwrap().segment.unwrap();
     for bits in 0..20 {

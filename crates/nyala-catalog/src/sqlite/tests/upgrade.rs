@@ -37,6 +37,7 @@ async fn measures_get_their_positions_as_numbers() {
         location: String::new(),
         range: nyala_model::SegmentRange::Whole,
         sources: vec![],
+        node: nyala_model::NodeId::default(),
     };
     let segment = catalog.commit(begin).await.unwrap().segment.unwrap();
     let whole = nyala_model::CuboidEntry { measures: 12, ..cuboid(1, 10) };

@@ -11,7 +11,6 @@
 //! next build makes the others.
 
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nyala_catalog::{Catalog, Change};
@@ -19,13 +18,12 @@ use nyala_model::{CubeDefinition, CuboidEntry, DimensionSet, Lattice, SegmentEnt
 use nyala_sql::error::Result;
 use uuid::Uuid;
 
-use super::background::Background;
 use super::durable::make_durable;
 use super::home::Home;
 use super::leftovers::{remove_file, retire_files};
 use super::order::{cell_order, sort_order};
 use super::run::{BuildContext, compiled};
-use super::segment::STRAGGLERS;
+use super::segment::{STRAGGLERS, SegmentHome};
 use super::work::{Root, Work};
 use crate::cube::rewrite::ReadyCube;
 
@@ -95,9 +93,7 @@ impl Outstanding {
 
 /// A ready segment that is given further cuboids.
 pub struct ReadySegment {
-    catalog: Arc<Catalog>,
-    data_dir: PathBuf,
-    background: Background,
+    home: SegmentHome,
     before: SegmentEntry,
     revision: u32,
     mark: String,
@@ -110,9 +106,7 @@ pub struct ReadySegment {
 impl ReadySegment {
     fn new(definition: &CubeDefinition, segment: &SegmentEntry, context: &BuildContext, hold: bool) -> Self {
         Self {
-            catalog: Arc::clone(&context.catalog),
-            data_dir: context.data_dir.clone(),
-            background: context.background.clone(),
+            home: context.home.clone(),
             before: segment.clone(),
             revision: definition.revision,
             mark: format!("-{}", Uuid::now_v7().simple()),
@@ -155,8 +149,8 @@ impl ReadySegment {
         let replaced: Vec<CuboidEntry> =
             self.before.cuboids.iter().filter(|old| old.dimensions == cuboid.dimensions).cloned().collect();
         let (segment, revision) = (self.before.id, self.revision);
-        let (catalog, background) = (Arc::clone(&self.catalog), self.background.clone());
-        let folder = self.data_dir.join(self.folder());
+        let (catalog, background) = (Arc::clone(&self.home.catalog), self.home.background.clone());
+        let folder = self.home.data_dir.join(self.folder());
         let held = Arc::clone(&self.publishing).lock_owned().await;
         let publishing = async move {
             let _held = held;
@@ -165,17 +159,17 @@ impl ReadySegment {
             retire_files(folder, &replaced, &background);
             Ok(())
         };
-        self.background.complete(publishing).await
+        self.home.background.complete(publishing).await
     }
 }
 
 impl Drop for ReadySegment {
     /// Deletes the files of failed attempts; files that the catalog names stay.
     fn drop(&mut self) {
-        let (catalog, folder) = (Arc::clone(&self.catalog), self.data_dir.join(self.folder()));
+        let (catalog, folder) = (Arc::clone(&self.home.catalog), self.home.data_dir.join(self.folder()));
         let (segment, mark) = (self.before.id, std::mem::take(&mut self.mark));
         let publishing = Arc::clone(&self.publishing);
-        self.background.finish(async move {
+        self.home.background.finish(async move {
             for _ in 0..2 {
                 tokio::time::sleep(STRAGGLERS).await;
                 let _over = publishing.lock().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use datafusion::common::DataFusionError;
 use nyala_catalog::Catalog;
-use nyala_model::{CatalogSnapshot, CuboidEntry, SegmentState};
+use nyala_model::{CatalogSnapshot, CuboidEntry, NodeId, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::data_dir::{CUBES, SET_ASIDE, folders_below, remove_folder};
 use object_store::ObjectStore;
@@ -55,12 +55,12 @@ fn unfinished(folder: &Path, whole: &[CuboidEntry]) -> Vec<PathBuf> {
 ///
 /// Files that a restored catalog does not know may belong to the lost newer catalog: they are moved to a folder
 /// where the user finds them.
-pub async fn remove_leftovers(catalog: &Catalog, data_dir: &Path) -> Result<()> {
+pub async fn remove_leftovers(catalog: &Catalog, data_dir: &Path, node: &NodeId) -> Result<()> {
     let unreadable = |error: std::io::Error| {
         let message = format!("cannot tidy `{}`: {error}", data_dir.display());
         QueryError::new(ErrorKind::Unreadable, message)
     };
-    let leftovers = leftovers(&catalog.snapshot(), data_dir).map_err(unreadable)?;
+    let leftovers = leftovers(&catalog.snapshot(), data_dir, node).map_err(unreadable)?;
     if !catalog.restored().await? {
         leftovers.iter().for_each(|path| if path.is_dir() { remove(path) } else { remove_file(path) });
         return Ok(());
@@ -85,7 +85,7 @@ fn set_aside(path: &Path, data_dir: &Path, aside: &Path) -> std::io::Result<()> 
 }
 
 /// Folders of segments that the catalog does not know, and unknown files in folders of ready segments.
-fn leftovers(snapshot: &CatalogSnapshot, data_dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn leftovers(snapshot: &CatalogSnapshot, data_dir: &Path, node: &NodeId) -> std::io::Result<Vec<PathBuf>> {
     let owned: BTreeSet<PathBuf> =
         snapshot.cubes.values().flat_map(|cube| &cube.segments).map(|s| data_dir.join(&s.location)).collect();
     // Comparing components leaves out the slash at the end of locations.
@@ -93,7 +93,8 @@ fn leftovers(snapshot: &CatalogSnapshot, data_dir: &Path) -> std::io::Result<Vec
     leftovers.retain(|folder| !owned.iter().any(|segment| segment.components().eq(folder.components())));
     // Cuboids may have been replaced or dropped, or been on their way into a segment that was ready.
     let segments = snapshot.cubes.values().flat_map(|cube| &cube.segments);
-    for segment in segments.filter(|segment| segment.state == SegmentState::Ready) {
+    // Another node may be adding files to a segment that it made.
+    for segment in segments.filter(|s| s.state == SegmentState::Ready && node.owns(&s.node)) {
         leftovers.extend(unfinished(&data_dir.join(&segment.location), &segment.cuboids));
     }
     Ok(leftovers)

@@ -48,6 +48,6 @@ pub use leftovers::{remove_leftovers, retire, retire_files};
 pub use progress::BuildStats;
 pub use progress::{Builds, Progress};
 pub use run::{BuildContext, RangeFacts, Survey, build, merge, survey};
-pub use segment::{LeftSegments, WantedSegment, now_ms};
+pub use segment::{LeftSegments, SegmentHome, WantedSegment, now_ms};
 pub use together::build_roots_together;
 pub use wanted::{Work, is_due, kept_from, wanted};

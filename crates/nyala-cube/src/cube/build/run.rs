@@ -1,6 +1,5 @@
 //! The steps of a build.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::AsArray;
@@ -9,20 +8,18 @@ use datafusion::execution::SessionState;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
-use nyala_catalog::Catalog;
 use nyala_model::config::BuildConfig;
 use nyala_model::{CuboidEntry, DimensionSet, QualifiedName, SegmentEntry, SegmentRange, SourceFiles};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use object_store::ObjectStore;
 use tokio::sync::OnceCell;
 
-use super::background::Background;
 use super::home::Home;
 use super::joins::{if_none_is_lost, keeping_joins, none_doubles, unique_joins};
 use super::keys::{FactRows, fact_rows};
 use super::order::{Order, cell_order, sort_order};
 use super::progress::Progress;
-use super::segment::{NewSegment, SegmentFacts, WantedSegment};
+use super::segment::{NewSegment, SegmentFacts, SegmentHome, WantedSegment};
 use super::work::{Root, Work};
 use crate::cube::compile::CompiledCube;
 use crate::cube::rewrite::ReadyCube;
@@ -34,16 +31,12 @@ pub struct BuildContext {
     /// The same with memory in fair shares, for retries when memory ran out: large operators then spill before
     /// others starve. Slower, since every one has little.
     pub frugal: SessionState,
-    /// Where segments are recorded.
-    pub catalog: Arc<Catalog>,
+    /// Where segments are recorded and cuboids are kept.
+    pub home: SegmentHome,
     /// Where cuboids are written.
     pub store: Arc<dyn ObjectStore>,
-    /// The folder of that store.
-    pub data_dir: PathBuf,
     /// Limits of a build.
     pub config: BuildConfig,
-    /// Runs tasks that outlive the statement.
-    pub background: Background,
     /// Counters for `system.jobs`.
     pub progress: Arc<Progress>,
 }
@@ -239,9 +232,8 @@ pub async fn begin(
     wanted: &WantedSegment,
     context: &BuildContext,
 ) -> Result<(NewSegment, Vec<CuboidEntry>)> {
-    let (name, catalog) = (&cube.entry.name, &context.catalog);
     let (segment, mut finished) =
-        NewSegment::begin_or_resume(name, wanted, catalog, &context.data_dir, &context.background).await?;
+        NewSegment::begin_or_resume(&cube.entry.name, wanted, &context.home).await?;
     finished.retain(|cuboid| cube.entry.definition.grouping_sets.contains(&cuboid.dimensions));
     Ok((segment, finished))
 }

@@ -1,12 +1,12 @@
 //! A segment from its record in the catalog to the published files, and the removal of failed ones.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nyala_catalog::{Catalog, Change};
 use nyala_model::{
-    CatalogSnapshot, CuboidEntry, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
+    CatalogSnapshot, CuboidEntry, NodeId, QualifiedName, SegmentId, SegmentRange, SegmentState, SourceFiles,
 };
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use uuid::Uuid;
@@ -45,11 +45,22 @@ pub struct SegmentFacts {
     pub key_bounds: Option<(i64, i64)>,
 }
 
+/// Where the segments of this node are recorded, kept and deleted.
+#[derive(Debug, Clone)]
+pub struct SegmentHome {
+    /// Where they are recorded.
+    pub catalog: Arc<Catalog>,
+    /// The folder of their files.
+    pub data_dir: PathBuf,
+    /// Runs work that outlives its statement, such as the deletion of files.
+    pub background: Background,
+    /// This node.
+    pub node: NodeId,
+}
+
 /// A segment being written. Unless it is published, dropping it gives its space back.
 pub struct NewSegment {
-    catalog: Arc<Catalog>,
-    data_dir: PathBuf,
-    background: Background,
+    home: SegmentHome,
     id: SegmentId,
     folder: String,
     mark: String,
@@ -58,14 +69,16 @@ pub struct NewSegment {
 
 impl NewSegment {
     /// Takes up a segment of an interrupted build, or records a new one. Returns the finished cuboids. Other
-    /// unfinished segments with such rows are dropped.
+    /// unfinished segments of this node with such rows are dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InUse`] if another node makes a segment with some of the rows.
     pub async fn begin_or_resume(
         cube: &QualifiedName,
         wanted: &WantedSegment,
-        catalog: &Arc<Catalog>,
-        data_dir: &Path,
-        background: &Background,
+        home: &SegmentHome,
     ) -> Result<(Self, Vec<CuboidEntry>)> {
+        let SegmentHome { catalog, data_dir, background, node } = home;
         let abandoned = background.abandoned();
         let snapshot = catalog.snapshot();
         let left = snapshot.cubes.get(cube).map(|entry| entry.segments.clone()).unwrap_or_default();
@@ -73,6 +86,12 @@ impl NewSegment {
         let left = left.into_iter().filter(|s| s.state == SegmentState::Building);
         for segment in left.filter(|segment| !abandoned.contains(&segment.id)) {
             let same = segment.range == wanted.range && segment.sources == wanted.sources;
+            if !node.owns(&segment.node) {
+                if segment.range.overlaps(wanted.range) {
+                    return Err(made_elsewhere(cube, &segment.node));
+                }
+                continue;
+            }
             if same && resumed.is_none() {
                 resumed = Some(segment);
             } else if same || segment.range.overlaps(wanted.range) {
@@ -81,7 +100,7 @@ impl NewSegment {
             }
         }
         let Some(segment) = resumed else {
-            return Ok((Self::begin(cube, wanted, catalog, data_dir, background).await?, Vec::new()));
+            return Ok((Self::begin(cube, wanted, home).await?, Vec::new()));
         };
         background.take_up(segment.id);
         let folder = data_dir.join(&segment.location);
@@ -94,9 +113,7 @@ impl NewSegment {
         remove_unfinished(&folder, &whole);
         tracing::info!(cube = %cube, finished = whole.len(), "a build goes on where it stopped");
         let resumed = Self {
-            catalog: Arc::clone(catalog),
-            data_dir: data_dir.to_owned(),
-            background: background.clone(),
+            home: home.clone(),
             id: segment.id,
             folder: segment.location,
             mark: mark_of(wanted),
@@ -106,14 +123,8 @@ impl NewSegment {
     }
 
     /// Records a new segment of `cube`.
-    async fn begin(
-        cube: &QualifiedName,
-        wanted: &WantedSegment,
-        catalog: &Arc<Catalog>,
-        data_dir: &Path,
-        background: &Background,
-    ) -> Result<Self> {
-        let snapshot = catalog.snapshot();
+    async fn begin(cube: &QualifiedName, wanted: &WantedSegment, home: &SegmentHome) -> Result<Self> {
+        let snapshot = home.catalog.snapshot();
         let id = snapshot.cubes.get(cube).map(|entry| entry.id).ok_or_else(|| {
             QueryError::new(ErrorKind::UndefinedTable, format!("cube `{cube}` does not exist"))
         })?;
@@ -124,18 +135,11 @@ impl NewSegment {
             location: folder.clone(),
             range: wanted.range,
             sources: wanted.sources.clone(),
+            node: home.node.clone(),
         };
-        let segment = catalog.commit(change).await?.segment;
+        let segment = home.catalog.commit(change).await?.segment;
         let id = segment.ok_or_else(|| QueryError::internal("the catalog gave a segment no id"))?;
-        Ok(Self {
-            catalog: Arc::clone(catalog),
-            data_dir: data_dir.to_owned(),
-            background: background.clone(),
-            id,
-            folder,
-            mark: mark_of(wanted),
-            published: false,
-        })
+        Ok(Self { home: home.clone(), id, folder, mark: mark_of(wanted), published: false })
     }
 
     /// Part of the file names of this attempt. A straggler of the attempt before may still put its file in
@@ -147,7 +151,7 @@ impl NewSegment {
     /// Lets the segment stay as it is, to be taken up by the next attempt.
     pub fn leave(mut self) {
         self.published = true;
-        self.background.leave(self.id);
+        self.home.background.leave(self.id);
     }
 
     /// Folder of its files within the data store, with a trailing slash.
@@ -158,7 +162,7 @@ impl NewSegment {
     /// Records a finished cuboid.
     pub async fn add(&self, cuboid: &CuboidEntry) -> Result<()> {
         let change = Change::AddCuboid { segment: self.id, cuboid: cuboid.clone() };
-        self.catalog.commit(change).await?;
+        self.home.catalog.commit(change).await?;
         Ok(())
     }
 
@@ -168,18 +172,18 @@ impl NewSegment {
     /// The transaction goes on if the build is stopped meanwhile: it cannot be taken back, and the files of a
     /// segment that became visible must not be deleted. Nor may the next build take it up.
     pub async fn publish(self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
-        self.background.abandon(self.id);
-        let (background, cube) = (self.background.clone(), cube.clone());
+        self.home.background.abandon(self.id);
+        let (background, cube) = (self.home.background.clone(), cube.clone());
         background.complete(async move { self.make_visible(&cube, facts).await }).await
     }
 
     async fn make_visible(mut self, cube: &QualifiedName, facts: SegmentFacts) -> Result<()> {
-        let before = self.catalog.snapshot();
+        let before = self.home.catalog.snapshot();
         let own = before.cubes.get(cube).and_then(|cube| cube.segments.iter().find(|s| s.id == self.id));
         let cuboids = own.map(|segment| segment.cuboids.as_slice()).unwrap_or_default();
-        make_durable(self.data_dir.join(&self.folder), cuboids).await?;
+        make_durable(self.home.data_dir.join(&self.folder), cuboids).await?;
         // Another build may have published meanwhile.
-        let before = self.catalog.snapshot();
+        let before = self.home.catalog.snapshot();
         let SegmentFacts { source_rows, droppable_joins, key_bounds } = facts;
         let change = Change::PublishSegment {
             segment: self.id,
@@ -188,9 +192,9 @@ impl NewSegment {
             droppable_joins,
             key_bounds,
         };
-        let after = self.catalog.commit(change).await?.snapshot;
+        let after = self.home.catalog.commit(change).await?.snapshot;
         self.published = true;
-        self.background.settle(self.id);
+        self.home.background.settle(self.id);
         let ready = |snapshot: &CatalogSnapshot| {
             let entry = snapshot.cubes.get(cube);
             entry.map(|entry| entry.segments.clone()).unwrap_or_default()
@@ -198,7 +202,7 @@ impl NewSegment {
         let kept = ready(&after);
         for old in ready(&before).into_iter().filter(|s| s.state != SegmentState::Building) {
             if !kept.iter().any(|segment| segment.id == old.id) {
-                retire(self.data_dir.join(&old.location), &self.background);
+                retire(self.home.data_dir.join(&old.location), &self.home.background);
             }
         }
         Ok(())
@@ -210,15 +214,16 @@ impl Drop for NewSegment {
         if self.published {
             return;
         }
-        give_back(&self.catalog, &self.background, self.id, self.data_dir.join(&self.folder));
+        give_back(&self.home, self.id, &self.folder);
     }
 }
 
 /// Deletes the files of an abandoned segment, and then its record in the catalog.
-fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, folder: PathBuf) {
-    let (catalog, settled) = (Arc::clone(catalog), background.clone());
-    background.abandon(id);
-    background.finish(async move {
+fn give_back(home: &SegmentHome, id: SegmentId, folder: &str) {
+    let (catalog, settled) = (Arc::clone(&home.catalog), home.background.clone());
+    let folder = home.data_dir.join(folder);
+    home.background.abandon(id);
+    home.background.finish(async move {
         for _ in 0..2 {
             tokio::time::sleep(STRAGGLERS).await;
             remove(&folder);
@@ -236,23 +241,24 @@ fn give_back(catalog: &Arc<Catalog>, background: &Background, id: SegmentId, fol
 pub struct LeftSegments {
     /// The cube that it belongs to.
     pub cube: QualifiedName,
-    /// Where the segment is recorded.
-    pub catalog: Arc<Catalog>,
-    /// Where its files are.
-    pub data_dir: PathBuf,
-    /// Where its files are deleted.
-    pub background: Background,
+    /// Where the segment is recorded and kept.
+    pub home: SegmentHome,
 }
 
 impl Drop for LeftSegments {
     fn drop(&mut self) {
-        let snapshot = self.catalog.snapshot();
+        let snapshot = self.home.catalog.snapshot();
         let segments = snapshot.cubes.get(&self.cube).into_iter().flat_map(|cube| &cube.segments);
-        for segment in segments.filter(|segment| self.background.take_up(segment.id)) {
-            let folder = self.data_dir.join(&segment.location);
-            give_back(&self.catalog, &self.background, segment.id, folder);
+        for segment in segments.filter(|segment| self.home.background.take_up(segment.id)) {
+            give_back(&self.home, segment.id, &segment.location);
         }
     }
+}
+
+fn made_elsewhere(cube: &QualifiedName, node: &NodeId) -> QueryError {
+    let message = format!("node `{node}` makes a segment of cube `{cube}` with some of these rows");
+    QueryError::new(ErrorKind::InUse, message)
+        .hint("wait until that build has ended; SHOW SEGMENTS lists them")
 }
 
 fn mark_of(wanted: &WantedSegment) -> String {
@@ -314,8 +320,8 @@ mod tests {
             let (range, sources) = (SegmentRange::Whole, Vec::new());
             let wanted = WantedSegment { range, sources, revision: 0, attempt: 0, again: false };
             let data = self.folder.path();
-            let begun =
-                NewSegment::begin_or_resume(&self.cube, &wanted, &self.catalog, data, &self.background);
+            let home = self.home();
+            let begun = NewSegment::begin_or_resume(&self.cube, &wanted, &home);
             let (segment, _) = begun.await.unwrap();
             let folder = data.join(segment.folder());
             std::fs::create_dir_all(&folder).unwrap();
@@ -339,13 +345,17 @@ mod tests {
             segment
         }
 
-        fn left(&self) -> LeftSegments {
-            LeftSegments {
-                cube: self.cube.clone(),
+        fn home(&self) -> SegmentHome {
+            SegmentHome {
                 catalog: Arc::clone(&self.catalog),
                 data_dir: self.folder.path().to_owned(),
                 background: self.background.clone(),
+                node: NodeId("here".to_owned()),
             }
+        }
+
+        fn left(&self) -> LeftSegments {
+            LeftSegments { cube: self.cube.clone(), home: self.home() }
         }
 
         fn states(&self) -> Vec<SegmentState> {

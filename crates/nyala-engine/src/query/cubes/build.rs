@@ -121,19 +121,12 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
             &usual,
         ),
         frugal: frugal_state(engine, &pins, &usual),
-        catalog: Arc::clone(engine.snapshots.catalog()),
+        home: engine.segment_home(),
         store: engine.snapshots.stores().data()?,
-        data_dir: engine.data_dir.clone(),
         config: engine.building.config.clone(),
-        background: engine.runtime.background.clone(),
         progress: Arc::clone(&progress),
     };
-    let left = LeftSegments {
-        cube: name.clone(),
-        catalog: Arc::clone(engine.snapshots.catalog()),
-        data_dir: engine.data_dir.clone(),
-        background: engine.runtime.background.clone(),
-    };
+    let left = LeftSegments { cube: name.clone(), home: engine.segment_home() };
     let range = range_of_all(&works);
     let maker =
         Maker { engine: Arc::clone(engine), name: wish.name, context, pins, range, survey: Mutex::default() };

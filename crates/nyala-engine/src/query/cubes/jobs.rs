@@ -51,7 +51,8 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
         }
     });
     let cuboids_total = u32::try_from(cuboids.sum::<usize>()).unwrap_or(u32::MAX);
-    let id = engine.snapshots.catalog().create_job(kind, name, cuboids_total, started_at_ms).await?;
+    let id =
+        engine.snapshots.catalog().create_job(kind, name, cuboids_total, &engine.node, started_at_ms).await?;
     Ok(JobEntry {
         id,
         kind,
@@ -66,6 +67,7 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
         ended_at_ms: None,
         retries: 0,
         error: None,
+        node: engine.node.clone(),
     })
 }
 

@@ -89,7 +89,8 @@ async fn create(statement: &CreateStore<'_>, execution: Execution<'_>) -> Result
         Some(folder) => check_folder(engine, folder)?,
         None => default_folder(&name),
     };
-    let entry = DiskStoreEntry { name, folder, options: given, leftovers: BTreeSet::new() };
+    let node = engine.node.clone();
+    let entry = DiskStoreEntry { name, folder, options: given, leftovers: BTreeSet::new(), node };
     add(&execution, entry, if_not_exists).await?;
     Ok(Completion::of("CREATE DISK STORE"))
 }
@@ -113,6 +114,7 @@ pub async fn find_or_make(execution: &Execution<'_>, name: Option<&str>) -> Resu
         folder: default_folder(wanted),
         options: BTreeMap::new(),
         leftovers: BTreeSet::new(),
+        node: engine.node.clone(),
     };
     add(execution, entry, true).await?;
     let found = engine.snapshots.live().find(wanted);

@@ -17,7 +17,7 @@ use nyala_cube::cube::build::now_ms;
 use nyala_model::{CatalogSnapshot, SegmentState};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::Backup;
-use nyala_storage::data_dir::STORES;
+use nyala_storage::data_dir::{NODE, STORES};
 use nyala_storage::folder_backup::NewBackup;
 
 use crate::query::answer::{Answer, Completion};
@@ -51,6 +51,7 @@ async fn run(engine: &Arc<Engine>, statement: &Backup) -> Result<Answer> {
     let (data_dir, version) = (engine.data_dir.clone(), copied.version.0);
     let manifest = blocking(move || {
         backup.add("catalog.sqlite")?;
+        backup.link(&data_dir.join(NODE), NODE)?;
         save_cubes(&data_dir, &copied, &mut backup)?;
         Ok(backup.finish(version)?)
     })

@@ -1,0 +1,86 @@
+//! Entries of the catalog that belong to another node: this one leaves them alone.
+
+use nyala_catalog::{Change, NewTable};
+use nyala_model::{DiskStoreEntry, JobKind, JobState, LiveSource, NodeId, QualifiedName, TableSource};
+
+use crate::harness::TestEngine;
+
+fn elsewhere() -> NodeId {
+    NodeId("elsewhere".to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_fails_the_jobs_of_its_own_node_only() {
+    let test = TestEngine::new().await;
+    let (catalog, cube) = (test.engine.catalog(), QualifiedName::new("public", "c"));
+    for node in [elsewhere(), NodeId::default()] {
+        catalog.create_job(JobKind::Build, &cube, 1, &node, 1).await.unwrap();
+    }
+    let test = test.reopen().await;
+    let jobs = test.engine.catalog().jobs().await.unwrap();
+    let states: Vec<(&str, JobState)> = jobs.iter().map(|job| (job.node.0.as_str(), job.state)).collect();
+    assert_eq!(states, [("", JobState::Failed), ("elsewhere", JobState::Running)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_takes_up_no_segment_of_another_node() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE f (id BIGINT PRIMARY KEY, a BIGINT)").await;
+    test.run("INSERT INTO f VALUES (1, 2)").await;
+    test.run("CREATE CUBE c AS SELECT sum(a) FROM f GROUP BY id").await;
+    let catalog = test.engine.catalog();
+    let cube = catalog.snapshot().cubes.values().next().unwrap().clone();
+    let begin = Change::BeginSegment {
+        cube: cube.id,
+        revision: cube.definition.revision,
+        location: format!("cubes/{}/far/", cube.id),
+        range: nyala_model::SegmentRange::Whole,
+        sources: Vec::new(),
+        node: elsewhere(),
+    };
+    let segment = catalog.commit(begin).await.unwrap().segment.unwrap();
+    let error = test.try_run("BUILD CUBE c").await.unwrap_err();
+    assert!(error.to_string().contains("node `elsewhere` makes a segment of cube `public.c`"), "{error}");
+    let left = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
+    assert_eq!(left.iter().map(|segment| segment.id).collect::<Vec<_>>(), [segment]);
+    catalog.commit(Change::DropSegment { segment }).await.unwrap();
+    test.run("BUILD CUBE c").await;
+    let made = catalog.snapshot().cubes.values().next().unwrap().segments.clone();
+    let node = std::fs::read_to_string(test.path("data").join("node")).unwrap();
+    assert!(made.iter().all(|segment| segment.node.0 == node && !node.is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_store_of_another_node_is_not_made_here() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE near (id BIGINT PRIMARY KEY)").await;
+    let catalog = test.engine.catalog();
+    let near = catalog.snapshot().tables.values().next().unwrap().clone();
+    let store = DiskStoreEntry {
+        name: "far".to_owned(),
+        folder: "stores/far".to_owned(),
+        options: Default::default(),
+        leftovers: Default::default(),
+        node: elsewhere(),
+    };
+    let table = NewTable {
+        name: QualifiedName::new("public", "far"),
+        source: TableSource::Live(LiveSource { store: "far".to_owned(), ..near.live().unwrap().clone() }),
+        schema_ipc: near.schema_ipc.clone(),
+        definition: String::new(),
+    };
+    catalog.commit(Change::CreateDiskStore { store, if_not_exists: false }).await.unwrap();
+    catalog.commit(Change::CreateTable { table, if_not_exists: false }).await.unwrap();
+    // Seen while it runs, and by a new start.
+    let check = async |test: &TestEngine| {
+        for sql in ["SELECT count(*) FROM far", "INSERT INTO far VALUES (1)"] {
+            let error = test.try_run(sql).await.unwrap_err();
+            assert!(error.to_string().contains("disk store `far` is of node `elsewhere`"), "{sql}: {error}");
+        }
+        assert_eq!(test.run("SELECT count(*) FROM near").await, [["0"]]);
+        assert!(!test.path("data").join("stores/far").exists());
+    };
+    test.run("CREATE SCHEMA other").await;
+    check(&test).await;
+    check(&test.reopen().await).await;
+}
