@@ -1,0 +1,101 @@
+//! The newest snapshot of the catalog, open for statements.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use nyala_catalog::Catalog;
+use nyala_cube::live::LiveStores;
+use nyala_cube::scan::Stores;
+use nyala_sql::error::Result;
+use nyala_sql::statement::StatementLimits;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::query::plans::PlanCache;
+use crate::session::{ContextSource, SnapshotContext};
+
+/// The newest snapshot of the catalog, open for statements.
+#[derive(Debug)]
+pub struct Snapshots {
+    catalog: Arc<Catalog>,
+    source: ContextSource,
+    current: ArcSwap<SnapshotContext>,
+    /// Serialises the opening of new snapshots; statements never take it.
+    opening: Mutex<()>,
+    /// Plans over the current snapshot.
+    pub plans: PlanCache,
+}
+
+/// The right to replace the current snapshot.
+pub struct Opening<'a> {
+    snapshots: &'a Snapshots,
+    _one_at_a_time: MutexGuard<'a, ()>,
+}
+
+impl Snapshots {
+    /// Opens the catalog's newest snapshot. `plans_bytes` is the budget of the plan cache.
+    pub async fn open(catalog: Arc<Catalog>, source: ContextSource, plans_bytes: usize) -> Result<Self> {
+        let context = SnapshotContext::open(catalog.snapshot(), &source, None).await?;
+        Ok(Self {
+            catalog,
+            source,
+            current: ArcSwap::from_pointee(context),
+            opening: Mutex::new(()),
+            plans: PlanCache::new(plans_bytes),
+        })
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The snapshot that a statement beginning now reads.
+    pub fn current(&self) -> Arc<SnapshotContext> {
+        self.current.load_full()
+    }
+
+    /// Limits of texts, plans and cubes.
+    pub fn limits(&self) -> &StatementLimits {
+        &self.source.limits
+    }
+
+    /// The stores of files.
+    pub fn stores(&self) -> &Arc<Stores> {
+        &self.source.stores
+    }
+
+    /// The disk stores of live tables.
+    pub fn live(&self) -> &Arc<LiveStores> {
+        &self.source.live
+    }
+
+    /// The runtime, memory and caches that sessions are made with.
+    pub fn source(&self) -> &ContextSource {
+        &self.source
+    }
+
+    /// Opens the catalog's newest snapshot for statements that begin from now on.
+    pub async fn refresh(&self) -> Result<()> {
+        let opening = self.opening().await;
+        let before = self.current();
+        let snapshot = self.catalog.snapshot();
+        if snapshot.version != before.snapshot().version {
+            opening.publish(SnapshotContext::open(snapshot, &self.source, Some(&before)).await?);
+        }
+        Ok(())
+    }
+
+    /// Waits for the right to replace the current snapshot.
+    pub async fn opening(&self) -> Opening<'_> {
+        Opening { snapshots: self, _one_at_a_time: self.opening.lock().await }
+    }
+}
+
+impl Opening<'_> {
+    /// Makes `context` the snapshot of statements that begin from now on. Cached plans of the old snapshot are dropped
+    /// at once: each keeps all of it in memory.
+    pub fn publish(&self, context: SnapshotContext) {
+        self.snapshots.current.store(Arc::new(context));
+        self.snapshots.plans.forget();
+    }
+}
