@@ -28,7 +28,7 @@ use crate::args::{Args, Command};
 
 /// Fewest threads for sockets and signals. There is one for each processor, because they also run the cached plans that
 /// answer from memory; other queries have threads of their own.
-const FEWEST_THREADS: usize = 2;
+const MIN_THREADS: usize = 2;
 /// Most ready sockets that an idle thread takes at once. Its queue holds 256 tasks, and those may wake others: tasks
 /// that do not fit go to a queue of all threads, and wait behind later tasks.
 const EVENTS: usize = 128;
@@ -56,9 +56,9 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
-    let processors = std::thread::available_parallelism().map_or(FEWEST_THREADS, Into::into);
+    let processors = std::thread::available_parallelism().map_or(MIN_THREADS, Into::into);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(processors.max(FEWEST_THREADS))
+        .worker_threads(processors.max(MIN_THREADS))
         .thread_stack_size(STACK_BYTES)
         .max_io_events_per_tick(EVENTS)
         .max_io_events_per_busy_tick(EVENTS_WHEN_BUSY)

@@ -121,6 +121,7 @@ pub struct QueryConfig {
     pub memory_limit_bytes: usize,
     /// Memory limit of the process, in bytes; 0 means the memory of the machine, or of its control group if
     /// that is less. Near the limit, the statement that holds the most is ended. Default 0.
+    #[serde(deserialize_with = "size")]
     pub process_limit_bytes: usize,
     /// Disk that spilling may use, in bytes. Default 100 GiB.
     #[serde(deserialize_with = "size")]
@@ -525,5 +526,26 @@ mod tests {
             error,
             Err("configuration key `build.zstd_level` must be between 1 and 22, but is `40`".to_owned())
         );
+    }
+
+    #[test]
+    fn every_key_in_bytes_takes_a_size_as_text() -> Result<(), serde_json::Error> {
+        fn in_text(value: &mut serde_json::Value) -> usize {
+            let Some(keys) = value.as_object_mut() else { return 0 };
+            let sizes = keys.iter_mut().map(|(key, value)| match value.is_object() {
+                true => in_text(value),
+                false if key.ends_with("_bytes") => {
+                    *value = "3GiB".into();
+                    1
+                }
+                false => 0,
+            });
+            sizes.sum()
+        }
+        let mut config = serde_json::to_value(Config::default())?;
+        assert!(in_text(&mut config) >= 8);
+        let config: Config = serde_json::from_value(config)?;
+        assert_eq!(config.query.process_limit_bytes, 3 << 30);
+        Ok(())
     }
 }

@@ -53,7 +53,7 @@ id!(
 pub struct NodeId(pub String);
 
 impl NodeId {
-    /// Whether the node `self` owns what was recorded with `owner`. Entries of versions without nodes have no owner:
+    /// Whether the node `self` owns an entry with this owner. Entries of versions without nodes have no owner:
     /// they are of the only node there was.
     pub fn owns(&self, owner: &Self) -> bool {
         owner.0.is_empty() || owner == self

@@ -3,7 +3,7 @@
 //! Statements of Nyala and of PostgreSQL as values, the functions that a query may call, the effect of casts, and the
 //! errors that a client sees. This crate deliberately knows nothing of cubes, of stored data, or of sessions.
 
-pub mod conversion;
+pub mod cast_facts;
 pub mod error;
 pub mod functions;
 pub mod pruning;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Longer ones are typing errors, and a time so far off can hardly be reckoned with.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_SPAN: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads a span. A bare number is refused, because its unit would be unknown.
 pub fn parse(text: &str) -> Result<Duration, String> {
@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| format!("`{text}` does not begin with a number"))?;
     match Duration::try_from_secs_f64(number * seconds) {
-        Ok(span) if span <= LONGEST => Ok(span),
+        Ok(span) if span <= MAX_SPAN => Ok(span),
         Ok(_) => Err(format!("`{text}` is longer than a year")),
         Err(error) => Err(format!("`{text}`: {error}")),
     }

@@ -8,7 +8,7 @@ use arrow::datatypes::SchemaRef;
 /// Rows a file has at least, unless the table is smaller.
 const SMALLEST_FILE_ROWS: u64 = 1_000_000;
 /// Rows a file has at most, give or take the last source row.
-const LARGEST_FILE_ROWS: u64 = 8_000_000;
+const MAX_FILE_ROWS: u64 = 8_000_000;
 /// Between these limits a table gets this many files: enough to keep the cores of one machine busy.
 const FILES_WANTED: u64 = 16;
 
@@ -38,7 +38,7 @@ pub struct Part {
 /// scale always gives the same files.
 pub fn cut(units: u64, rows_per_unit: u64) -> Vec<Range<u64>> {
     let rows = units.saturating_mul(rows_per_unit);
-    let file_rows = (rows / FILES_WANTED).clamp(SMALLEST_FILE_ROWS, LARGEST_FILE_ROWS);
+    let file_rows = (rows / FILES_WANTED).clamp(SMALLEST_FILE_ROWS, MAX_FILE_ROWS);
     let file_units = (file_rows / rows_per_unit.max(1)).max(1);
     let files = units.div_ceil(file_units).max(1);
     let border = |file: u64| file * (units / files) + file.min(units % files);

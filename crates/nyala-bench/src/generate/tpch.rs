@@ -19,13 +19,13 @@ pub const TABLES: [&str; 8] =
 /// Below this there are too few customers and suppliers to draw from.
 const SMALLEST_SCALE: f64 = 0.001;
 /// The largest scale the specification knows.
-const LARGEST_SCALE: f64 = 100_000.0;
+const MAX_SCALE: f64 = 100_000.0;
 
 /// The tables of a scale, in the order of [`TABLES`]. The scale must be 0.001 to 100,000.
 pub fn plan(scale: f64) -> anyhow::Result<Vec<TablePlan>> {
     ensure!(
-        (SMALLEST_SCALE..=LARGEST_SCALE).contains(&scale),
-        "scale of `tpch` must be between {SMALLEST_SCALE} and {LARGEST_SCALE}, but is `{scale}`"
+        (SMALLEST_SCALE..=MAX_SCALE).contains(&scale),
+        "scale of `tpch` must be between {SMALLEST_SCALE} and {MAX_SCALE}, but is `{scale}`"
     );
     let rows = |at_one: f64| (at_one * scale) as u64;
     let orders = rows(1_500_000.0);

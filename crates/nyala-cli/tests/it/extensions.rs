@@ -38,12 +38,14 @@ impl Placement for Elsewhere {
         self.classes.lock().unwrap().push(query.class);
         self.open.fetch_add(1, Ordering::SeqCst);
         let (open, schema) = (Open(Arc::clone(&self.open)), query.plan.schema());
-        let ends = schema.field(0).name() != "endless";
-        let rows = query.run_here()?.inspect(move |_| assert!(open.0.load(Ordering::SeqCst) > 0));
-        Ok(match ends {
-            true => Box::pin(RecordBatchStreamAdapter::new(schema, rows)),
-            false => Box::pin(RecordBatchStreamAdapter::new(schema, rows.chain(futures::stream::pending()))),
-        })
+        let endless = schema.field(0).name() == "endless";
+        let rest = if endless {
+            futures::stream::pending().left_stream()
+        } else {
+            futures::stream::empty().right_stream()
+        };
+        let rows = query.run_here()?.chain(rest).inspect(move |_| assert!(open.0.load(Ordering::SeqCst) > 0));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 }
 

@@ -28,7 +28,7 @@ use crate::scan::{CuboidPart, CuboidTable};
 /// A cell is chosen among this many rows: skipping more would take longer than comparing.
 const CELLS_SKIPPED: u64 = 1 << 20;
 /// Dimensions that are grouped by at most, so that answers stay small.
-const MOST_GROUPS: usize = 2;
+const MAX_GROUPS: usize = 2;
 
 /// Random numbers, good enough to choose with.
 #[derive(Debug)]
@@ -146,10 +146,10 @@ impl Trials {
     ) -> Result<Trial> {
         let mut dimensions: Vec<usize> = cuboid.dimensions.iter().collect();
         dice.shuffle(&mut dimensions);
-        let grouped = dice.below(dimensions.len().min(MOST_GROUPS + 1) as u64);
+        let grouped = dice.below(dimensions.len().min(MAX_GROUPS + 1) as u64);
         let grouped = usize::try_from(grouped).unwrap_or_default();
         // A cuboid without cells has no values for conditions.
-        let grouped = if cell.is_empty() { dimensions.len().min(MOST_GROUPS) } else { grouped };
+        let grouped = if cell.is_empty() { dimensions.len().min(MAX_GROUPS) } else { grouped };
         let (groups, filtered) = dimensions.split_at(grouped);
         let filtered = if cell.is_empty() { &[] } else { filtered };
         let definition = &self.cube.entry.definition;

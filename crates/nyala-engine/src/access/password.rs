@@ -19,7 +19,7 @@ const ITERATIONS: NonZeroU32 = NonZeroU32::MIN.saturating_add(4095);
 /// Bytes of a salt.
 const SALT_BYTES: usize = 16;
 /// Most rounds of a verifier: with more, its role could keep the server busy at every login.
-const MOST_ITERATIONS: u32 = 1_000_000;
+const MAX_ITERATIONS: u32 = 1_000_000;
 const MECHANISM: &str = "SCRAM-SHA-256";
 
 /// The SCRAM-SHA-256 verifier of a password; the password cannot be computed from it.
@@ -62,7 +62,7 @@ impl ScramVerifier {
         let ((iterations, salt), (stored, server)) = (head.split_once(':')?, keys.split_once(':')?);
         let key = |text| <[u8; 32]>::try_from(STANDARD.decode(text).ok()?).ok();
         Some(Self {
-            iterations: iterations.parse().ok().filter(|count| (1..=MOST_ITERATIONS).contains(count))?,
+            iterations: iterations.parse().ok().filter(|count| (1..=MAX_ITERATIONS).contains(count))?,
             salt: STANDARD.decode(salt).ok().filter(|salt| !salt.is_empty())?,
             stored_key: key(stored)?,
             server_key: key(server)?,

@@ -32,7 +32,7 @@ pub struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// The caller of a statement; none for a superuser, who may run every statement.
+    /// The caller of a statement; none for a superuser, because superusers may run every statement.
     pub fn of(session: &'a Session, settings: &'a Settings) -> Option<Self> {
         let (engine, identity) = (session.engine.as_ref(), &session.options().identity);
         let catalog = engine.snapshots.catalog().snapshot();
@@ -44,7 +44,7 @@ impl<'a> Caller<'a> {
         name_of(name, self.settings.schema())
     }
 
-    /// Fails: only superusers may do `what`.
+    /// Fails, because the caller is no superuser. The error names the forbidden action.
     pub fn require_superuser(&self, what: &str) -> Result<()> {
         self.identity.require_superuser(&self.catalog, what)
     }

@@ -6,15 +6,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Folders, of each of which one piece of work opens or closes the store at a time. That may take long, if the store is large:
-/// nobody else waits for it.
+/// Folders of disk stores. One task at a time opens or closes the store of a folder. That may take long for a
+/// large store, so only tasks for the same folder wait.
 #[derive(Debug, Default)]
 pub struct Folders {
     taken: Mutex<BTreeSet<PathBuf>>,
     given_back: Notify,
 }
 
-/// A folder that nobody else opens or closes.
+/// A folder reserved for one task.
 #[derive(Debug)]
 pub struct Taken<'a> {
     folders: &'a Folders,
@@ -22,10 +22,10 @@ pub struct Taken<'a> {
 }
 
 impl Folders {
-    /// Waits until nobody else has the folder.
+    /// Waits until no other task has the folder.
     pub async fn take<'a>(&'a self, folder: &'a Path) -> Taken<'a> {
         loop {
-            // Made before it is looked, so that a folder that is given back in between is not missed.
+            // Made before the check, so that a folder given back in between is not missed.
             let given_back = self.given_back.notified();
             if self.taken().insert(folder.to_owned()) {
                 return Taken { folders: self, folder };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use nyala_sql::error::{QueryError, Result};
-use nyala_sql::statement::{Kind, StatementLimits, error_of, lift, parse, without_secrets};
+use nyala_sql::statement::{Kind, StatementLimits, error_of, parameterise, parse, without_secrets};
 
 use super::plan::logical::logical_plan;
 use super::plan::parts::Parts;
@@ -26,10 +26,10 @@ impl Session {
     pub(crate) fn learn_plan(&self, text: &Arc<str>, planned: Planned) {
         let basis = PlanBasis::of(&planned.settings, &planned.context, self.options().dialect);
         let plans = &self.engine.snapshots.plans;
-        if let Some(lifted) = lift(text) {
-            match plans.find(&lifted.shape, &basis) {
+        if let Some(parameterised) = parameterise(text) {
+            match plans.find(&parameterised.shape, &basis) {
                 Some(Known::Unfit) => {}
-                known => return self.learn_text(&lifted.shape, known, basis, planned),
+                known => return self.learn_text(&parameterised.shape, known, basis, planned),
             }
         }
         let known = plans.find(text, &basis);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use datafusion::common::ScalarValue;
 use datafusion::physical_plan::ExecutionPlan;
 use nyala_sql::error::Result;
-use nyala_sql::statement::lift;
+use nyala_sql::statement::parameterise;
 
 use super::answer::Answer;
 use super::answer::Start;
@@ -33,11 +33,11 @@ impl Session {
         snapshots.limits().check_bytes(sql).ok()?;
         let basis = self.plan_basis(&settings);
         let find = |text: &str| snapshots.plans.find(text, &basis);
-        if let Some(lifted) = lift(sql) {
-            match find(&lifted.shape) {
+        if let Some(parameterised) = parameterise(sql) {
+            match find(&parameterised.shape) {
                 Some(Known::Ready(template)) => {
                     self.may_run(&template, &settings).ok()?;
-                    let values = template.values_of(lifted.values)?;
+                    let values = template.values_of(parameterised.values)?;
                     return Some(Prepared::of_shape(sql, values, &template));
                 }
                 Some(Known::Unfit) => {}
@@ -58,7 +58,7 @@ impl Session {
         PlanBasis::of(settings, &self.engine.snapshots.current(), self.options().dialect)
     }
 
-    /// Whether this session may read what a template reads, which another session may have made.
+    /// Whether this session may read the tables of a template, which another session may have made.
     fn may_run(&self, template: &Template, settings: &Settings) -> Result<()> {
         Caller::of(self, settings).map_or(Ok(()), |caller| caller.may_read(template.reads()))
     }

@@ -23,7 +23,7 @@ pub enum Form {
     Command(Arc<Described>),
     /// Its names and types are resolved.
     Planned(Arc<Parts>),
-    /// A text whose shape has a cached plan.
+    /// A text of a shape that has a cached plan.
     OfShape(Arc<OfShape>),
 }
 

@@ -22,7 +22,7 @@ use super::plans::{answers_of, check_constant, is_fit};
 use super::resources::memory;
 use crate::session::Settings;
 
-/// A query whose names are resolved.
+/// A query with resolved names.
 pub struct Query<'a> {
     pub plan: &'a Unoptimized,
     /// The text it was parsed from, if a cached plan may answer it again.

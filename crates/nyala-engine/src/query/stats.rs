@@ -47,7 +47,7 @@ pub struct EngineStats {
 /// A resource group at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupStats {
-    /// Its name.
+    /// Name of the schema.
     pub name: String,
     /// Slots it has.
     pub slots: usize,

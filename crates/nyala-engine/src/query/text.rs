@@ -12,7 +12,7 @@ use super::session::Session;
 /// A text that was read.
 #[derive(Debug)]
 pub enum Text {
-    /// One query whose cached plan may run at once.
+    /// One query with a cached plan, which may run at once.
     Ready(Prepared),
     /// Its statements, to be prepared; none if it is empty.
     Statements(Vec<Statement>),

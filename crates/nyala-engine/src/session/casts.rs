@@ -19,7 +19,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_sql::conversion::can_be_undone;
+use nyala_sql::cast_facts::can_be_undone;
 use nyala_sql::pruning::misleads;
 
 use super::overflow::input_schema;

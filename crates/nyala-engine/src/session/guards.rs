@@ -24,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::{ProjectionExec, try_embed_projection};
-use nyala_sql::conversion::always_fits;
+use nyala_sql::cast_facts::always_fits;
 
 use super::overflow::input_schema;
 use super::yielding::YieldExec;

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Filter, LogicalPlan, Oper
 use datafusion::optimizer::AnalyzerRule;
 
 /// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
-const DEEPEST: usize = 128;
+const MAX_DEPTH: usize = 128;
 
 /// Rewrites lists that exclude each other to their meaning, NULL included.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ struct Listed<'a> {
 
 impl<'a> Listed<'a> {
     fn of(expr: &'a Expr, depth: usize) -> Option<Self> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return None;
         }
         match expr {
@@ -185,7 +185,7 @@ fn alternatives(expr: &Expr, depth: usize) -> Option<&Expr> {
                 _ => None,
             }
         }
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) if depth <= DEEPEST => {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) if depth <= MAX_DEPTH => {
             let of = alternatives(left, depth + 1)?;
             (alternatives(right, depth + 1)? == of).then_some(of)
         }

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
-use nyala_sql::conversion::cast_value;
+use nyala_sql::cast_facts::cast_value;
 
 /// The same plan with [`Checked`] sums, differences and products of whole numbers; those of decimals are checked
 /// anyway. It comes last before physical planning: rules and cubes know operators, and not functions.

@@ -9,7 +9,7 @@ use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, cast};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
-use nyala_sql::conversion::{Nearest, nearest};
+use nyala_sql::cast_facts::{Nearest, nearest};
 use nyala_sql::functions::Rint;
 
 use super::casts::{has_casts, is_constant};

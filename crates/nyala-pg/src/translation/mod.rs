@@ -8,7 +8,7 @@
 //!
 //! `walk` visits a statement with rules; `snippets` parses the pieces that rules put in.
 
-/// Name of the dialect, for sessions whose texts are translated.
+/// Name of the dialect, for sessions with translated texts.
 pub const DIALECT: &str = "postgresql";
 
 pub mod dialect;

@@ -15,9 +15,9 @@ use ring::rand::{SecureRandom, SystemRandom};
 /// How long a token is good for.
 pub const LIFETIME: Duration = Duration::from_secs(3600);
 /// Most tokens at a time; those nearest their end make room.
-const MOST: usize = 10_000;
+const MAX_TOKENS: usize = 10_000;
 /// Most tokens of one role.
-const MOST_OF_ROLE: usize = 100;
+const MAX_OF_ROLE: usize = 100;
 
 type Digest = Vec<u8>;
 
@@ -45,11 +45,11 @@ impl Tokens {
             Given { role: role.to_owned(), password: password.to_owned(), until: Instant::now() + LIFETIME };
         let mut tokens = self.lock();
         // Makes room among the role's own tokens first, so that a role that asks often evicts no token of another.
-        if tokens.values().filter(|given| given.role == role).count() >= MOST_OF_ROLE {
-            make_room(&mut tokens, |given| given.role == role, MOST_OF_ROLE);
+        if tokens.values().filter(|given| given.role == role).count() >= MAX_OF_ROLE {
+            make_room(&mut tokens, |given| given.role == role, MAX_OF_ROLE);
         }
-        if tokens.len() >= MOST {
-            make_room(&mut tokens, |_| true, MOST);
+        if tokens.len() >= MAX_TOKENS {
+            make_room(&mut tokens, |_| true, MAX_TOKENS);
         }
         tokens.insert(key(&token), given);
         Some(token)
@@ -103,7 +103,7 @@ mod tests {
         let tokens = Tokens::default();
         let other = tokens.give("other", "hash").unwrap();
         let first = tokens.give("ann", "hash").unwrap();
-        let given: Vec<String> = (0..MOST_OF_ROLE).map(|_| tokens.give("ann", "hash").unwrap()).collect();
+        let given: Vec<String> = (0..MAX_OF_ROLE).map(|_| tokens.give("ann", "hash").unwrap()).collect();
         assert!(tokens.find(&first).is_none());
         assert!(given.iter().chain([&other]).all(|token| tokens.find(token).is_some()));
     }

@@ -5,7 +5,7 @@ mod algebra;
 mod bitmap;
 mod bounded;
 mod distinct;
-mod mended;
+mod overrides;
 mod register;
 mod rint;
 mod sketch;
@@ -18,7 +18,7 @@ pub use algebra::{
     share_states,
 };
 pub use bounded::bound_calls;
-pub use mended::adding;
+pub use overrides::adding;
 pub use register::register;
 pub use rint::{Rint, nearest_whole};
 pub use state::{StateVersion, state_version};

@@ -8,7 +8,7 @@ use super::aggregate::aggregate;
 use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
 use super::bounded::bounded;
 use super::distinct::BitmapDistinct;
-use super::mended::mended;
+use super::overrides::overrides;
 use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 
@@ -28,6 +28,6 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         aggregate(ApproxDistinct),
         aggregate(ApproxTopK),
     ]);
-    builder.aggregate_functions().get_or_insert_default().extend(mended());
+    builder.aggregate_functions().get_or_insert_default().extend(overrides());
     builder
 }

@@ -3,7 +3,7 @@
 use nyala_fuzz::{Target, corpus};
 use nyala_model::config::QueryConfig;
 
-use super::{StatementLimits, lift, parse};
+use super::{StatementLimits, parameterise, parse};
 use crate::MEMORY;
 
 #[test]
@@ -11,7 +11,7 @@ fn statements() {
     let limits = StatementLimits::from(&QueryConfig::default());
     Target { name: "sql", memory: &MEMORY }.run(&corpus::statements(), |text| {
         let text = String::from_utf8_lossy(text);
-        let _ = lift(&text);
+        let _ = parameterise(&text);
         for statement in parse(&text, &limits).unwrap_or_default() {
             // Parsed statements are also displayed, in lists and in the audit log.
             let _ = statement.to_string();

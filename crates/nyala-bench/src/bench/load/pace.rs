@@ -46,7 +46,7 @@ struct Clock {
 /// Permits that wake every client after the last arrival.
 const FINAL_PERMITS: usize = 1 << 20;
 /// Longest sleep of the clock, so that it notices when it is to stop.
-const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+const MAX_SLEEP: Duration = Duration::from_millis(50);
 
 impl Pace {
     /// Arrivals from `start` until `end`, `per_second` of them.
@@ -116,7 +116,7 @@ fn sleep_until(time: Instant, stopped: &AtomicBool) -> bool {
         if left.is_zero() {
             return true;
         }
-        thread::sleep(left.min(LONGEST_SLEEP));
+        thread::sleep(left.min(MAX_SLEEP));
     }
     false
 }

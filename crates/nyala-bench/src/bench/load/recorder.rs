@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use crate::bench::door::Answer;
 
 /// Times above it are counted as it.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_LATENCY: Duration = Duration::from_secs(3600);
 /// Digits of a time that are kept.
 const DIGITS: u8 = 3;
 /// Different messages that are kept; the rest is only counted.
@@ -22,7 +22,7 @@ pub struct Latencies(Histogram<u64>);
 
 impl Latencies {
     fn new() -> Result<Self> {
-        Ok(Self(Histogram::new_with_max(LONGEST.as_micros() as u64, DIGITS)?))
+        Ok(Self(Histogram::new_with_max(MAX_LATENCY.as_micros() as u64, DIGITS)?))
     }
 
     fn record(&mut self, time: Duration) {

@@ -92,7 +92,7 @@ const LONG_RUN: Duration = Duration::from_secs(30);
 /// Looks at a run of less than twenty minutes.
 const LOOKS: u32 = 120;
 /// Longest time between two looks: a peak shorter than a minute must be seen in a run of hours, too.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// A moment.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +163,7 @@ async fn follow(
 
 /// The time between two looks at a run of this length, if it is looked at.
 fn pause(duration: Duration) -> Option<Duration> {
-    (duration >= LONG_RUN).then(|| (duration / LOOKS).min(LONGEST_PAUSE))
+    (duration >= LONG_RUN).then(|| (duration / LOOKS).min(MAX_PAUSE))
 }
 
 impl Held {

@@ -3,7 +3,7 @@
 use anyhow::ensure;
 
 /// Up to here every key but the order's fits 32 bits.
-const LARGEST_SCALE: f64 = 10_000.0;
+const MAX_SCALE: f64 = 10_000.0;
 
 /// Rows (for `lineorder`: orders) of a scale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Sizes {
     /// The sizes of a scale above 0 and up to 10,000. Every table has at least one row.
     pub fn at(scale: f64) -> anyhow::Result<Self> {
         ensure!(
-            scale > 0.0 && scale <= LARGEST_SCALE,
-            "scale of `ssb` must be above 0 and at most {LARGEST_SCALE}, but is `{scale}`"
+            scale > 0.0 && scale <= MAX_SCALE,
+            "scale of `ssb` must be above 0 and at most {MAX_SCALE}, but is `{scale}`"
         );
         let rows = |at_one: f64| (at_one * scale).round().max(1.0);
         // The paper's logarithm is negative below scale 1: there parts shrink like the other tables.

@@ -40,13 +40,13 @@ pub const TABLES: [&str; 24] = [
 ];
 
 /// The largest scale the specification knows.
-const LARGEST_SCALE: f64 = 100_000.0;
+const MAX_SCALE: f64 = 100_000.0;
 
 /// The tables of a scale, in the order of [`TABLES`]. The scale must be above 0 and at most 100,000.
 pub fn plan(scale: f64) -> anyhow::Result<Vec<TablePlan>> {
     ensure!(
-        scale > 0.0 && scale <= LARGEST_SCALE,
-        "scale of `tpcds` must be above 0 and at most {LARGEST_SCALE}, but is `{scale}`"
+        scale > 0.0 && scale <= MAX_SCALE,
+        "scale of `tpcds` must be above 0 and at most {MAX_SCALE}, but is `{scale}`"
     );
     let session = SessionBuilder::new().with_scale_factor(scale).build()?;
     TABLES.iter().map(|name| table(name, &session)).collect()

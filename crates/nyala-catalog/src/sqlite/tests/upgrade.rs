@@ -55,6 +55,8 @@ async fn measures_get_their_positions_as_numbers() {
          json_group_array(json_remove(value, '$.number')) FROM json_each(definition, '$.measures')))",
         "ALTER TABLE jobs DROP COLUMN rows_total",
         "ALTER TABLE jobs DROP COLUMN retries",
+        "ALTER TABLE jobs DROP COLUMN node",
+        "ALTER TABLE segments DROP COLUMN node",
         "DROP TABLE roles",
         "ALTER TABLE tables ADD COLUMN format TEXT NOT NULL DEFAULT 'parquet'",
         "ALTER TABLE tables ADD COLUMN location TEXT NOT NULL DEFAULT ''",

@@ -78,14 +78,14 @@ fn a_room_cannot_use_what_comes_after_it() {
             "use crate::query::answer::Answer; use super::values;",
         ),
         ("crates/nyala-engine/src/query/mod.rs", "pub use live::Ingest;"),
-        ("crates/nyala-engine/src/query/text.rs", "use super::execute;"),
+        ("crates/nyala-engine/src/query/text.rs", "use super::prepare;"),
         ("crates/nyala-engine/src/session/base.rs", ""),
     ];
     let path = "crates/nyala-engine/src/query/answer/rows.rs";
     check(rule, &good, &[(path, "\nuse crate::query::engine::Engine;")], &format!("{path}:2:"));
     check(rule, &good, &[(path, "use super::super::live;")], path);
     let path = "crates/nyala-engine/src/query/deadline.rs";
-    check(rule, &good, &[(path, "use super::{names, session::Session};")], path);
+    check(rule, &good, &[(path, "use super::{session::Session, Deadline};")], path);
     let path = "crates/nyala-engine/src/query/odd.rs";
     check(rule, &good, &[(path, "")], &format!("{path}:1: module `odd`"));
 }

@@ -23,7 +23,7 @@ const DIMENSION_BYTES: u64 = 2;
 /// Bytes of a state in a cell.
 const STATE_BYTES: u64 = 8;
 /// Dimensions of one proposal at most.
-const MOST_DIMENSIONS: usize = DimensionSet::MAX;
+const MAX_DIMENSIONS: usize = DimensionSet::MAX;
 
 /// A proposed cube.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Planner<'_> {
             let own: BTreeSet<&str> = wanted(entry).collect();
             let together = dimensions.union(&own).count();
             match possible {
-                Ok(()) if together <= MOST_DIMENSIONS => {
+                Ok(()) if together <= MAX_DIMENSIONS => {
                     dimensions.extend(own);
                     usable.push(entry.clone());
                 }

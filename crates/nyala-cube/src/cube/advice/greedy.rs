@@ -6,9 +6,9 @@
 use nyala_model::DimensionSet;
 
 /// Most cuboids of one proposal.
-const MOST_CUBOIDS: usize = 32;
+const MAX_CUBOIDS: usize = 32;
 /// Most sets that are tried in pairs.
-const MOST_PAIRED: usize = 40;
+const MAX_PAIRED: usize = 40;
 /// A further cuboid for demands that are already served must save this share of the total time.
 const WORTHWHILE: f64 = 0.01;
 
@@ -45,7 +45,7 @@ pub fn choose(demands: &[Demand], measure: impl Fn(DimensionSet) -> Cuboid) -> V
     let total: f64 = demands.iter().map(|demand| demand.weight).sum();
     let mut costs: Vec<f64> = demands.iter().map(|demand| demand.raw).collect();
     let mut chosen: Vec<Cuboid> = Vec::new();
-    while chosen.len() < MOST_CUBOIDS {
+    while chosen.len() < MAX_CUBOIDS {
         let best = candidates
             .iter()
             .filter(|candidate| !chosen.contains(candidate))
@@ -82,7 +82,7 @@ fn candidates(demands: &[Demand]) -> Vec<DimensionSet> {
     let mut sets: Vec<DimensionSet> = demands.iter().map(|demand| demand.needed).collect();
     sets.sort();
     sets.dedup();
-    let paired: Vec<DimensionSet> = sets.iter().copied().take(MOST_PAIRED).collect();
+    let paired: Vec<DimensionSet> = sets.iter().copied().take(MAX_PAIRED).collect();
     sets.extend(paired.iter().flat_map(|one| paired.iter().map(|other| one.union(*other))));
     sets.sort();
     sets.dedup();

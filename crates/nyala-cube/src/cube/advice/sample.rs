@@ -17,7 +17,7 @@ use crate::cube::compile::CompiledCube;
 /// Rows that are looked at.
 const SAMPLE_ROWS: u64 = 100_000;
 /// Rows at most, if joins multiply them.
-const MOST_ROWS: usize = 400_000;
+const MAX_ROWS: usize = 400_000;
 
 /// A hash of every dimension of every sampled row.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Sample {
         let batches = if dimensions == 0 {
             Vec::new()
         } else {
-            let plan = builder.project(columns.collect::<Vec<_>>())?.limit(0, Some(MOST_ROWS))?.build()?;
+            let plan = builder.project(columns.collect::<Vec<_>>())?.limit(0, Some(MAX_ROWS))?.build()?;
             collect(state.create_physical_plan(&plan).await?, state.task_ctx()).await?
         };
         let rows = batches.iter().map(RecordBatch::num_rows).sum();

@@ -7,16 +7,16 @@ use crate::cube::rewrite::ReadyCube;
 
 /// Rows that one pass reads at most, unless the segments lie in the same files: no segment of a pass can be
 /// used before it has ended.
-const MOST_ROWS: u64 = 100_000_000;
+const MAX_ROWS: u64 = 100_000_000;
 /// Segments that one pass makes at most.
-const MOST_SEGMENTS: usize = 1_000;
+const MAX_SEGMENTS: usize = 1_000;
 
 /// Groups of work for one pass each, in the order of execution.
 pub fn groups(cube: &ReadyCube, works: Vec<Work>) -> Vec<Vec<Work>> {
     let mut groups: Vec<Vec<Work>> = Vec::new();
     for work in works {
         match groups.last_mut() {
-            Some(group) if group.len() < MOST_SEGMENTS && fits(cube, group, &work) => group.push(work),
+            Some(group) if group.len() < MAX_SEGMENTS && fits(cube, group, &work) => group.push(work),
             _ => groups.push(vec![work]),
         }
     }
@@ -42,5 +42,5 @@ fn fits(cube: &ReadyCube, group: &[Work], next: &Work) -> bool {
     let before: Vec<&Work> = group.iter().collect();
     let with: Vec<&Work> = group.iter().chain([next]).collect();
     let (before, with) = (rows(&before), rows(&with));
-    with <= MOST_ROWS || with - before <= rows(&[next]) / 2
+    with <= MAX_ROWS || with - before <= rows(&[next]) / 2
 }

@@ -166,15 +166,15 @@ impl Cells<'_> {
     }
 
     fn lift_all(&mut self, exprs: &[Expr]) -> std::result::Result<Vec<Expr>, Miss> {
-        exprs.iter().map(|expr| self.lift(expr)).collect()
+        exprs.iter().map(|expr| self.parameterise(expr)).collect()
     }
 
     /// `expr` with every largest part that reads no late table replaced by a column of the cells.
-    fn lift(&mut self, expr: &Expr) -> std::result::Result<Expr, Miss> {
+    fn parameterise(&mut self, expr: &Expr) -> std::result::Result<Expr, Miss> {
         if expr.is_volatile() {
             return Err(Miss::new("a condition or group gives another value each time"));
         }
-        let lifted = expr.clone().transform_down(|expr| {
+        let parameterised = expr.clone().transform_down(|expr| {
             let instances = instances_of(&expr);
             if instances.is_empty() || !instances.is_disjoint(self.away) {
                 return Ok(Transformed::no(expr));
@@ -187,7 +187,7 @@ impl Cells<'_> {
             let column = Column::new(Some(CELLS), group_name(position));
             Ok(Transformed::new(Expr::Column(column), true, TreeNodeRecursion::Jump))
         });
-        lifted.map(|done| done.data).map_err(|error| Miss::new(error.to_string()))
+        parameterised.map(|done| done.data).map_err(|error| Miss::new(error.to_string()))
     }
 }
 

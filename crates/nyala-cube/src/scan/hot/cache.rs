@@ -20,7 +20,7 @@ use super::load::Request;
 /// Unit of weight in the cache, which counts in 32 bits.
 const WEIGHT_BYTES: usize = 1024;
 /// One cuboid may take this part of the budget: one dashboard must not push out all others.
-const LARGEST_PART: usize = 4;
+const MAX_PART: usize = 4;
 /// Once this share of the budget is used, in per cent, a load will push something out.
 const ROOMY_PERCENT: u64 = 90;
 /// A cuboid that did not get in, or could not be read, is not tried again for this long; one for which
@@ -133,7 +133,7 @@ impl HotCuboids {
             asked: notes(),
             loading: Mutex::default(),
             most_loads: (threads / THREADS_PER_LOAD).max(1),
-            most_bytes: budget_bytes / LARGEST_PART,
+            most_bytes: budget_bytes / MAX_PART,
             runtime,
             counts,
         }))

@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use datafusion::functions_aggregate::min_max::{MaxAccumulator, MinAccumulator};
 use datafusion::logical_expr::Accumulator;
 
-use super::fold::{Folder, is_repeating};
+use super::dictionary::{DictionaryBuilder, is_repeating};
 use super::sorted::Sorted;
 use super::stored::{Stored, compact};
 
@@ -54,7 +54,7 @@ pub struct ColumnBuilder {
 
 /// As they are kept in the end; a few may look as if they repeat, and all together do not.
 enum Values {
-    Folded(Folder),
+    Folded(DictionaryBuilder),
     Plain(Vec<ArrayRef>),
 }
 
@@ -69,7 +69,7 @@ impl ColumnBuilder {
     /// Of a column that has `rows` values in the end.
     pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Self {
         let extremes = (dimension && is_repeating(data_type)).then(Extremes::default);
-        let folder = Folder::new(data_type, dimension, rows);
+        let folder = DictionaryBuilder::new(data_type, dimension, rows);
         let values = folder.map_or_else(|| Values::Plain(Vec::new()), Values::Folded);
         Self { data_type: data_type.clone(), values, extremes }
     }
@@ -174,8 +174,8 @@ mod tests {
     use arrow::compute::take;
     use arrow::datatypes::Int64Type;
 
-    use super::super::picked::Picked;
     use super::super::search::Keys;
+    use super::super::selection::Selection;
     use super::*;
 
     const PART_ROWS: usize = 8 * BLOCK_ROWS;
@@ -198,13 +198,13 @@ mod tests {
             let column = column(&values);
             for range in [0..1, 1000..3000, PART_ROWS - 7..PART_ROWS, PART_ROWS..rows, rows - 1..rows] {
                 let expected = values.slice(range.start, range.len());
-                let found = column.stored.values(&Picked::ranges(std::slice::from_ref(&range))).unwrap();
+                let found = column.stored.values(&Selection::ranges(std::slice::from_ref(&range))).unwrap();
                 assert_eq!(&found, &expected, "{} {range:?}", values.data_type());
             }
             let apart = [3..5, 1000..1001, PART_ROWS - 1..PART_ROWS, PART_ROWS + 1..PART_ROWS + 3];
             let expected: Vec<_> = apart.iter().map(|range| values.slice(range.start, range.len())).collect();
             let expected = concat(&expected.iter().map(AsRef::as_ref).collect::<Vec<_>>()).unwrap();
-            let found = column.stored.values(&Picked::ranges(&apart)).unwrap();
+            let found = column.stored.values(&Selection::ranges(&apart)).unwrap();
             assert_eq!(&found, &expected, "{}", values.data_type());
             assert!(column.bytes <= most_bytes_per_row * rows, "{} {}", values.data_type(), column.bytes);
         };
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_column_may_be_empty() {
         let column = column(&new_empty_array(&DataType::Utf8View));
-        assert_eq!(column.stored.values(&Picked::ranges(&[])).unwrap().len(), 0);
+        assert_eq!(column.stored.values(&Selection::ranges(&[])).unwrap().len(), 0);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![1..2, 3..4, 8_000..8_100]] {
             let expected =
                 ranges.iter().cloned().flatten().map(|row| value(row).is_some_and(|value| value < 30));
-            let held = column.stored.holds(&Picked::ranges(&ranges), |_| None, decide).unwrap();
+            let held = column.stored.holds(&Selection::ranges(&ranges), |_| None, decide).unwrap();
             assert_eq!(held, expected.map(Some).collect::<BooleanArray>());
         }
     }
@@ -275,7 +275,7 @@ mod tests {
         // Of many rows in a table of the 301 keys, of few one by one.
         for ranges in [vec![0..9_000], vec![5..700, 800..1900], vec![3..40], vec![37..38, 54..55]] {
             let expected = ranges.iter().cloned().flatten().map(|row| wanted(value(row)));
-            let held = column.stored.holds(&Picked::ranges(&ranges), found, |_| None).unwrap();
+            let held = column.stored.holds(&Selection::ranges(&ranges), found, |_| None).unwrap();
             assert_eq!(held, expected.map(Some).collect::<BooleanArray>(), "{ranges:?}");
         }
     }

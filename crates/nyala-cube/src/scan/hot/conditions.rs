@@ -22,10 +22,10 @@ use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 
 use super::cuboid::HotCuboid;
-use super::picked::Picked;
 use super::prune::BlockFilter;
 use super::ranges::{common, split};
 use super::search::{Keys, search};
+use super::selection::Selection;
 use super::sorted::Sorted;
 use super::values::{NoValues, Values};
 
@@ -104,7 +104,7 @@ impl Conditions {
                 Some(kept) => kept,
                 // Few rows are evaluated sooner than many values, and a condition without a search seldom keeps few
                 // ranges of keys.
-                None if rows < values.len() || matches!(sorted, Sorted::Stretches(_)) => continue,
+                None if rows < values.len() || matches!(sorted, Sorted::SortedRanges(_)) => continue,
                 // A condition that cannot be decided by value is evaluated on the rows.
                 None => match condition.with(given)?.decide(values) {
                     Some(kept) => Keys::of(kept.values()),
@@ -148,7 +148,7 @@ impl Conditions {
     }
 
     /// The part of `rows` that fulfils all conditions.
-    pub(super) fn keep(&self, cuboid: &HotCuboid, mut rows: Picked) -> Result<Picked> {
+    pub(super) fn keep(&self, cuboid: &HotCuboid, mut rows: Selection) -> Result<Selection> {
         for condition in &self.all {
             if rows.rows() == 0 {
                 break;
@@ -209,7 +209,7 @@ impl Condition {
     }
 
     /// For which of `rows` it holds.
-    fn holds(&self, cuboid: &HotCuboid, columns: &[usize], rows: &Picked) -> Result<BooleanArray> {
+    fn holds(&self, cuboid: &HotCuboid, columns: &[usize], rows: &Selection) -> Result<BooleanArray> {
         let positions = self.places.iter().filter_map(|place| columns.get(*place).copied());
         let positions: Vec<usize> = positions.collect();
         if let [position] = positions[..] {

@@ -10,8 +10,8 @@ use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 
 use super::column::{BLOCK_ROWS, HotColumn};
-use super::picked::Picked;
 use super::ranges::split;
+use super::selection::Selection;
 
 /// Some columns of a cuboid. Immutable: further columns make another value, which shares these.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl HotCuboid {
     }
 
     /// The columns at `positions` of some rows, with the fields of `schema`.
-    pub fn batch(&self, schema: &SchemaRef, positions: &[usize], rows: &Picked) -> Result<RecordBatch> {
+    pub fn batch(&self, schema: &SchemaRef, positions: &[usize], rows: &Selection) -> Result<RecordBatch> {
         let columns = positions.iter().map(|at| self.stored(*at)?.stored.values(rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.rows()));

@@ -26,8 +26,8 @@ use futures::StreamExt;
 use super::cache::{CuboidKey, HotCuboids};
 use super::conditions::Conditions;
 use super::cuboid::HotCuboid;
-use super::measured::Measured;
-use super::picked::Picked;
+use super::metrics::OperatorMetrics;
+use super::selection::Selection;
 use super::values::Values;
 
 /// Up to this many rows one partition is faster than any division of work.
@@ -185,15 +185,15 @@ impl HotCuboidExec {
     }
 
     /// The rows of that cuboid that it gives, all at once.
-    pub(super) fn kept(&self) -> Result<Picked> {
-        let measured = Measured::new(&self.metrics, 0);
+    pub(super) fn kept(&self) -> Result<Selection> {
+        let measured = OperatorMetrics::new(&self.metrics, 0);
         let _timer = measured.elapsed.timer();
         let pieces = self.partitions.iter().flatten();
         let kept = match &self.filter {
             None => {
-                Picked::ranges(&pieces.flat_map(|piece| piece.ranges.iter().cloned()).collect::<Vec<_>>())
+                Selection::ranges(&pieces.flat_map(|piece| piece.ranges.iter().cloned()).collect::<Vec<_>>())
             }
-            filter => Picked::all(pieces.map(|piece| piece.kept(filter.as_ref())).collect::<Result<_>>()?),
+            filter => Selection::all(pieces.map(|piece| piece.kept(filter.as_ref())).collect::<Result<_>>()?),
         };
         measured.output_rows.add(kept.rows());
         Ok(kept)
@@ -228,8 +228,8 @@ fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<Pla
 
 impl Piece {
     /// The rows of the piece that `filter` keeps.
-    fn kept(&self, filter: Option<&Conditions>) -> Result<Picked> {
-        let rows = Picked::ranges(&self.ranges);
+    fn kept(&self, filter: Option<&Conditions>) -> Result<Selection> {
+        let rows = Selection::ranges(&self.ranges);
         match filter {
             Some(filter) => filter.keep(&self.cuboid, rows),
             None => Ok(rows),
@@ -355,7 +355,7 @@ impl ExecutionPlan for HotCuboidExec {
         let pieces = pieces.ok_or_else(|| internal_datafusion_err!("there is no partition {partition}"))?;
         let (schema, output, filter) =
             (Arc::clone(&self.schema), Arc::clone(&self.output), self.filter.clone());
-        let measured = Measured::new(&self.metrics, partition);
+        let measured = OperatorMetrics::new(&self.metrics, partition);
         let read = move |piece: Piece| {
             let _timer = measured.elapsed.timer();
             let batch = piece.read(filter.as_ref(), &output, &schema).transpose();

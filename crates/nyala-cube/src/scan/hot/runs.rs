@@ -13,7 +13,7 @@ use super::ranges::extend;
 use super::search::Keys;
 
 /// Runs must be this long on average to be remembered: shorter ones take more memory than the values do.
-const SHORTEST: usize = 4;
+const MIN_LENGTH: usize = 4;
 /// Finding a run by its value costs as much as passing this many.
 const COST_OF_SEARCH: usize = 4;
 
@@ -36,7 +36,7 @@ impl Runs {
     pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = || keys.chunk_by(|a, b| a == b);
         let count = runs().count();
-        if count.saturating_mul(SHORTEST) > keys.len() + SHORTEST {
+        if count.saturating_mul(MIN_LENGTH) > keys.len() + MIN_LENGTH {
             return None;
         }
         let (mut ends, mut of_runs) = (Vec::with_capacity(count), Vec::with_capacity(count));

@@ -6,7 +6,7 @@ use arrow::array::ArrayRef;
 
 use super::runs::Runs;
 use super::search::Keys;
-use super::stretches::Stretches;
+use super::sorted_ranges::SortedRanges;
 
 /// How a column is sorted.
 #[derive(Debug)]
@@ -14,20 +14,20 @@ pub enum Sorted {
     /// Equal values stand together.
     Runs(Runs),
     /// Values ascend for long.
-    Stretches(Stretches),
+    SortedRanges(SortedRanges),
 }
 
 impl Sorted {
     /// Of rows that have the values with these `keys`, of which there are `values`. None if they are not sorted well enough.
     pub fn of(keys: &[u32], values: usize) -> Option<Self> {
         let runs = Runs::of(keys, values).map(Self::Runs);
-        runs.or_else(|| Stretches::of(keys).map(Self::Stretches))
+        runs.or_else(|| SortedRanges::of(keys).map(Self::SortedRanges))
     }
 
     pub fn bytes(&self) -> usize {
         match self {
             Self::Runs(runs) => runs.bytes(),
-            Self::Stretches(stretches) => stretches.bytes(),
+            Self::SortedRanges(stretches) => stretches.bytes(),
         }
     }
 
@@ -36,7 +36,7 @@ impl Sorted {
     pub fn turn(&self) -> (bool, usize) {
         match self {
             Self::Runs(runs) => (false, runs.len()),
-            Self::Stretches(stretches) => (true, stretches.len()),
+            Self::SortedRanges(stretches) => (true, stretches.len()),
         }
     }
 
@@ -45,7 +45,7 @@ impl Sorted {
     pub fn narrow(&self, keys: &ArrayRef, ranges: &[Range<usize>], kept: &Keys) -> Option<Vec<Range<usize>>> {
         match self {
             Self::Runs(runs) => Some(runs.narrow(ranges, kept)),
-            Self::Stretches(stretches) => stretches.narrow(keys, ranges, kept),
+            Self::SortedRanges(stretches) => stretches.narrow(keys, ranges, kept),
         }
     }
 }

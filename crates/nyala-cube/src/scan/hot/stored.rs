@@ -11,15 +11,15 @@ use arrow::compute::take;
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type};
 use datafusion::error::Result;
 
-use super::near::Near;
-use super::picked::Picked;
+use super::frame_of_reference::FrameOfReference;
 use super::search::Keys;
+use super::selection::Selection;
 
 /// All values of a column.
 #[derive(Debug)]
 pub enum Stored {
     Plain(ArrayRef),
-    Near(Near),
+    FrameOfReference(FrameOfReference),
     /// Keys of one, two or four bytes into values in ascending order, of which the last may be NULL: keys compare as
     /// their values do. Not as one dictionary array, because slicing that costs a good part of the time to read a
     /// block.
@@ -44,13 +44,13 @@ impl Stored {
 
     /// Values of which few are the same.
     pub fn various(values: &ArrayRef) -> Self {
-        Near::of(values).map_or_else(|| Self::Plain(compact(values)), Self::Near)
+        FrameOfReference::of(values).map_or_else(|| Self::Plain(compact(values)), Self::FrameOfReference)
     }
 
     pub fn bytes(&self) -> usize {
         match self {
             Self::Plain(values) => values.get_array_memory_size(),
-            Self::Near(values) => values.bytes(),
+            Self::FrameOfReference(values) => values.bytes(),
             Self::Folded { keys, values } => keys.get_array_memory_size() + values.get_array_memory_size(),
         }
     }
@@ -64,7 +64,7 @@ impl Stored {
     }
 
     /// Tells the key of each of some rows, if the column is kept as keys.
-    pub fn each_key(&self, rows: &Picked, tell: impl FnMut(usize, u32)) {
+    pub fn each_key(&self, rows: &Selection, tell: impl FnMut(usize, u32)) {
         let Some((keys, _)) = self.folds() else { return };
         match keys.data_type() {
             DataType::UInt8 => tell_keys(keys.as_primitive::<UInt8Type>(), rows, tell),
@@ -74,10 +74,10 @@ impl Stored {
     }
 
     /// The values of some rows.
-    pub fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+    pub fn values(&self, rows: &Selection) -> Result<ArrayRef> {
         Ok(match self {
             Self::Plain(values) => picked(values, rows)?,
-            Self::Near(values) => values.values(rows)?,
+            Self::FrameOfReference(values) => values.values(rows)?,
             Self::Folded { keys, values } => take(values, &picked(keys, rows)?, None)?,
         })
     }
@@ -87,7 +87,7 @@ impl Stored {
     /// answer; if it cannot, there is no answer.
     pub fn holds(
         &self,
-        rows: &Picked,
+        rows: &Selection,
         search: impl Fn(&ArrayRef) -> Option<Keys>,
         decide: impl Fn(&ArrayRef) -> Option<BooleanArray>,
     ) -> Option<BooleanArray> {
@@ -107,24 +107,24 @@ impl Stored {
 }
 
 /// The values in the selected rows.
-pub fn picked(values: &ArrayRef, rows: &Picked) -> Result<ArrayRef> {
+pub fn picked(values: &ArrayRef, rows: &Selection) -> Result<ArrayRef> {
     match rows {
-        Picked::Range(range) => Ok(values.slice(range.start, range.len())),
-        Picked::Places(places) => Ok(take(values, places, None)?),
+        Selection::Range(range) => Ok(values.slice(range.start, range.len())),
+        Selection::Places(places) => Ok(take(values, places, None)?),
     }
 }
 
-fn tell_keys<T>(keys: &PrimitiveArray<T>, rows: &Picked, mut tell: impl FnMut(usize, u32))
+fn tell_keys<T>(keys: &PrimitiveArray<T>, rows: &Selection, mut tell: impl FnMut(usize, u32))
 where
     T: ArrowPrimitiveType,
     T::Native: Into<u32>,
 {
     match rows {
-        Picked::Range(range) => {
+        Selection::Range(range) => {
             let keys = keys.values().get(range.clone()).unwrap_or_default();
             keys.iter().enumerate().for_each(|(row, key)| tell(row, (*key).into()));
         }
-        Picked::Places(places) => {
+        Selection::Places(places) => {
             for (row, place) in places.values().iter().enumerate() {
                 if let Some(key) = keys.values().get(*place as usize) {
                     tell(row, (*key).into());
@@ -139,7 +139,7 @@ where
 const ENTRIES_PER_ROW: usize = 8;
 
 /// Which rows have a kept key, of `values` keys.
-fn look_up<T>(keys: &PrimitiveArray<T>, values: usize, kept: &Keys, rows: &Picked) -> BooleanArray
+fn look_up<T>(keys: &PrimitiveArray<T>, values: usize, kept: &Keys, rows: &Selection) -> BooleanArray
 where
     T: ArrowPrimitiveType,
     T::Native: Into<u32>,
@@ -157,15 +157,15 @@ where
     }
 }
 
-fn collect<T>(keys: &PrimitiveArray<T>, rows: &Picked, kept: impl Fn(usize) -> bool) -> BooleanArray
+fn collect<T>(keys: &PrimitiveArray<T>, rows: &Selection, kept: impl Fn(usize) -> bool) -> BooleanArray
 where
     T: ArrowPrimitiveType,
     T::Native: Into<u32>,
 {
     let of = |row: usize| keys.values().get(row).is_some_and(|key| kept((*key).into() as usize));
     let held = match rows {
-        Picked::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
-        Picked::Places(places) => {
+        Selection::Range(range) => BooleanBuffer::collect_bool(range.len(), |at| of(range.start + at)),
+        Selection::Places(places) => {
             let places = places.values();
             BooleanBuffer::collect_bool(places.len(), |at| {
                 places.get(at).is_some_and(|row| of(*row as usize))

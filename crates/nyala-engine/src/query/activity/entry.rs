@@ -1,4 +1,4 @@
-//! One statement, for those who look on.
+//! One statement, as lists, logs and the watchdog see it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,10 +15,10 @@ use crate::query::options::SessionOptions;
 /// Longest text that is kept of a statement, in bytes.
 pub const TEXT_BYTES: usize = 4096;
 
-/// What a statement is doing.
+/// The phase that a statement is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Names, types, cubes, operators; or work of a statement that is no query.
+    /// Resolves names, types, cubes and operators; or runs a statement that is no query.
     Planning,
     /// Waits for a slot.
     Queued,
@@ -44,7 +44,7 @@ impl Phase {
 /// How a statement ended.
 #[derive(Debug, Clone)]
 pub enum Status {
-    /// Nothing but its preparation was listed, which did what it should.
+    /// Only its preparation was listed, and it succeeded.
     Prepared,
     Finished,
     /// The client went away, or did not want the rest.
@@ -59,11 +59,11 @@ pub struct End {
     pub took: Duration,
 }
 
-/// Parts of a statement that exist only while it runs: operators hold memory for as long as their plan exists.
+/// Parts of a statement that exist only while it runs: operators hold memory as long as their plan exists.
 #[derive(Debug, Default)]
 struct Live {
     plan: Option<Arc<dyn ExecutionPlan>>,
-    /// Ends this statement and nothing else of its session.
+    /// Cancels this statement and nothing else of its session.
     cancel: Option<CancellationToken>,
 }
 
@@ -78,9 +78,9 @@ pub struct Entry {
     pub begun_ms: u64,
     killed: AtomicBool,
     phase: AtomicU8,
-    /// When it entered that phase, in nanoseconds from its begin.
+    /// Start of the present phase, in nanoseconds from its begin.
     since: AtomicU64,
-    /// How long it was in each, in nanoseconds, without the one it is in.
+    /// Time spent in each phase, in nanoseconds, without the present stay.
     spent: [AtomicU64; Phase::ALL.len()],
     rows: AtomicU64,
     peak_memory_bytes: AtomicUsize,
@@ -134,7 +134,7 @@ impl Entry {
         }
     }
 
-    /// How long it has been in a phase, without the time since it entered the one it is in.
+    /// Time spent in a phase, without the present stay.
     pub fn spent(&self, phase: Phase) -> Duration {
         let nanos = self.spent.get(phase as usize).map_or(0, |spent| spent.load(Ordering::Relaxed));
         Duration::from_nanos(nanos)
@@ -152,45 +152,45 @@ impl Entry {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Takes note of memory that is held now.
+    /// Records the memory that is held now, for the peak.
     pub fn holds(&self, bytes: usize) {
         self.peak_memory_bytes.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Most memory that it held: what its operators reserved, or what its threads allocated if that was more.
+    /// Peak memory: the bytes that its operators reserved, or that its threads allocated if more.
     pub fn peak_memory_bytes(&self) -> usize {
         let allocated = self.account.get().map_or(0, |account| account.peak_bytes());
         self.peak_memory_bytes.load(Ordering::Relaxed).max(usize::try_from(allocated).unwrap_or(usize::MAX))
     }
 
-    /// What its threads use, from the first that computes it.
+    /// The resource account of its threads, made by the first of them.
     pub fn account(&self) -> &Arc<Work> {
         self.account.get_or_init(Arc::default)
     }
 
-    /// Has what computes it end. It is listed until that has.
+    /// Makes its threads end. It is listed until they have.
     pub fn end_work(&self) {
         if let Some(account) = self.account.get() {
             self.ending.store(true, Ordering::Relaxed);
             account.end(Reason::Cancelled);
         }
-        // Operators keep the tasks that they spawned, and those keep the statement listed.
+        // Operators keep the tasks that they spawned, and these tasks keep the statement listed.
         self.forget_plan();
     }
 
-    /// Whether its client is gone or has its answer, and something computes it still.
+    /// Whether its client is gone or has its answer, while threads still compute.
     pub fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// What computes it, for the watchdog.
+    /// Records the plan that computes it, for the watchdog.
     pub fn follows(&self, plan: &Arc<dyn ExecutionPlan>, ready: bool, from: Option<Arc<str>>) {
         self.ready_plan.store(ready, Ordering::Relaxed);
         self.live().plan = Some(Arc::clone(plan));
         self.comes_from(from);
     }
 
-    /// The cubes that answer.
+    /// Records the cubes that answer.
     pub fn comes_from(&self, cubes: Option<Arc<str>>) {
         if let Some(cubes) = cubes {
             // Set once for each statement.
@@ -202,7 +202,7 @@ impl Entry {
         self.live().plan.clone()
     }
 
-    /// A job does its work, and is watched too.
+    /// A build job does its work; the watchdog watches the job too.
     pub fn waits_for_build(&self) {
         self.builds.store(true, Ordering::Relaxed);
     }
@@ -211,17 +211,17 @@ impl Entry {
         self.builds.load(Ordering::Relaxed)
     }
 
-    /// Its answer is one of before.
+    /// Records that the answer comes from the result cache.
     pub fn is_given_again(&self) {
         self.given_again.store(true, Ordering::Relaxed);
     }
 
-    /// Whether no work was planned for it: by a ready plan, or by an answer of before.
+    /// Whether no work was planned for it: a ready plan or the result cache answered it.
     pub fn was_known(&self) -> bool {
         self.ready_plan() || self.given_again.load(Ordering::Relaxed)
     }
 
-    /// Whether its rows are for the statement itself, which writes them and ends later than they do, and not for the client.
+    /// Whether its rows go to the statement itself, which writes them and ends later, and not to the client.
     pub fn set_goes_on(&self, goes_on: bool) {
         self.goes_on.store(goes_on, Ordering::Relaxed);
     }
@@ -230,7 +230,8 @@ impl Entry {
         self.goes_on.load(Ordering::Relaxed)
     }
 
-    /// The client, or who writes the rows, has yet to take the last of them, or an error.
+    /// All rows are computed. The client, or the statement that writes them, has yet to take the last, or an
+    /// error.
     pub fn has_computed(&self) {
         if !self.goes_on() {
             self.enter(Phase::Sending);
@@ -240,7 +241,7 @@ impl Entry {
 
     fn forget_plan(&self) {
         let plan = self.live().plan.take();
-        // After the lock.
+        // Dropped outside of the lock.
         drop(plan);
     }
 
@@ -248,10 +249,10 @@ impl Entry {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It does not run any more.
+    /// Drops plan and cancel token after the end.
     pub fn forget_work(&self) {
         let work = std::mem::take(&mut *self.live());
-        // After the lock.
+        // Dropped outside of the lock.
         drop(work);
     }
 
@@ -263,7 +264,7 @@ impl Entry {
         self.answered_from.get().map(AsRef::as_ref)
     }
 
-    /// Ends it from outside; false if it has ended.
+    /// Cancels it from outside; false if it has ended.
     pub fn kill(&self) -> bool {
         let Some(cancel) = self.live().cancel.clone() else { return false };
         self.killed.store(true, Ordering::Relaxed);
@@ -275,14 +276,14 @@ impl Entry {
         self.killed.load(Ordering::Relaxed)
     }
 
-    /// The first end counts.
+    /// Records the end. Only the first end counts.
     pub fn end_with(&self, status: Status) {
         if self.end.set(End { status, took: self.begun.elapsed() }).is_ok() {
             self.enter(self.phase());
         }
     }
 
-    /// Whether it is for others to log it.
+    /// Whether it was only prepared: its executions are logged instead.
     pub fn is_prepared(&self) -> bool {
         self.end().is_some_and(|end| matches!(end.status, Status::Prepared))
     }

@@ -1,12 +1,12 @@
-//! What runs now, what ran before, and what makes no progress.
+//! Running statements, the log of ended statements, and work that makes no progress.
 //!
 //! ```text
-//! statement ──▶ Running ──▶ Entry, in the list of what runs ──ends──▶ in the log of what ran
+//! statement ──▶ Running ──▶ Entry, in the list of running statements ──ends──▶ in the query log
 //!                             ▲ reads: system.queries, KILL QUERY, watchdog
 //! ```
 //!
-//! A statement writes into its own entry only, with atomics. The lists are touched when it begins and when it
-//! ends, under locks that nobody holds for longer than that takes.
+//! A statement writes into its own entry only, with atomics or the entry's own lock. The lists change when it
+//! begins and when it ends, under locks held no longer than that takes.
 
 mod entry;
 mod phases;

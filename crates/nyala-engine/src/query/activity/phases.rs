@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::entry::{Entry, Phase};
 
-/// Upper bounds of the times that are counted together, in microseconds. The last count has none.
+/// Upper bounds of the buckets, in microseconds. The last bucket has none.
 const BOUNDS_US: [u64; 19] = [
     25,
     50,
@@ -63,14 +63,14 @@ pub struct Phases {
 pub struct PhaseTimes {
     /// `parsing`, `planning`, `queued`, `running` or `sending`.
     pub phase: &'static str,
-    /// How many took at most the bound at the same place, and more than the one before; the last more than all.
+    /// Times in each bucket: at most its bound, above the one before. The last bucket is above all bounds.
     counts: Vec<u64>,
-    /// All their times together, in microseconds.
+    /// Sum of all times, in microseconds.
     pub sum_us: u64,
 }
 
 impl PhaseTimes {
-    /// Upper bounds in seconds, each with how many took no longer.
+    /// Upper bounds in seconds, each with the number of times up to it.
     pub fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let counts = self.counts.iter().scan(0_u64, |sum, count| {
             *sum += count;
@@ -79,19 +79,19 @@ impl PhaseTimes {
         BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6).zip(counts)
     }
 
-    /// How many there were.
+    /// Number of times.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
 impl Phases {
-    /// Takes note of a text that was parsed.
+    /// Records the parsing of a text.
     pub fn parsed(&self, took: Duration) {
         self.parsing.observe(took);
     }
 
-    /// Takes note of a statement that ended.
+    /// Records the phases of an ended statement.
     pub fn ended(&self, entry: &Entry) {
         for (phase, histogram) in Phase::ALL.into_iter().zip(&self.of_statements) {
             let time = entry.spent(phase);

@@ -1,4 +1,4 @@
-//! The list of what runs, and the log of what ran.
+//! The list of running statements, and the log of ended ones.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,13 @@ use super::phases::Phases;
 use super::watchdog::Stuck;
 use crate::query::options::SessionOptions;
 
-/// Parts of list and log, so that statements that begin or end at once seldom meet.
+/// Parts of list and log, so that statements that begin or end at once seldom meet at a lock.
 const PARTS: usize = 16;
-/// Statements that each part of the log keeps, but for what is usual.
+/// Ended statements that each part of the log keeps, besides the usual ones.
 const LOGGED: usize = 2_000 / PARTS;
-/// Statements that ready plans answered, and soon: dashboards ask thousands of them in a second, which would leave no room for
-/// others. And what is given up early is still in the processor's cache when the next statement gets its memory.
+/// Usual statements that each part keeps: answered by a ready plan or the result cache, and not slow.
+/// Dashboards send thousands a second, which would leave no room for others. Memory that is freed this soon
+/// is still in the processor's cache for the next statement.
 const USUAL: usize = 256 / PARTS;
 
 /// Every statement of this process.
@@ -28,21 +29,21 @@ pub struct Registry {
     parts: [Mutex<Part>; PARTS],
     stuck: Mutex<Vec<Stuck>>,
     phases: Phases,
-    /// Statements that take longer are logged; none if they never are.
+    /// Statements that take this long are logged as slow; none if no statement is.
     slow: Option<Duration>,
 }
 
-/// Statements whose numbers have the same remainder.
+/// Statements with the same id modulo [`PARTS`].
 #[derive(Debug, Default)]
 struct Part {
     running: HashMap<u64, Arc<Entry>>,
-    /// What ran, the last to end last: what is usual, and all else.
+    /// Ended statements, the last to end at the back: usual ones here, all others in `log`.
     usual: VecDeque<Arc<Entry>>,
     log: VecDeque<Arc<Entry>>,
 }
 
 impl Part {
-    /// Puts a statement that has ended into the log; gives what had to leave it.
+    /// Moves an ended statement to the log; returns the entry that had to leave the log.
     fn end(&mut self, entry: &Arc<Entry>, usual: bool) -> Option<Arc<Entry>> {
         self.running.remove(&entry.id);
         let (log, most) = if usual { (&mut self.usual, USUAL) } else { (&mut self.log, LOGGED) };
@@ -77,12 +78,12 @@ impl Registry {
         }
         self.log_slow(entry);
         self.phases.ended(entry);
-        // The memory of the oldest is given back after the lock.
+        // The oldest entry is dropped outside of the lock.
         let usual = self.is_usual(entry);
         drop(self.with_part(entry.id, |part| part.end(entry, usual)));
     }
 
-    /// Whether a ready plan, or an answer of before, answered it as it should, and it was not slow.
+    /// Whether a ready plan or the result cache answered it without error, and it was not slow.
     fn is_usual(&self, entry: &Entry) -> bool {
         let quick = |took: Duration| self.slow.is_none_or(|slow| took < slow);
         let finished =
@@ -104,12 +105,12 @@ impl Registry {
         Some(change(&mut part.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// How long statements were in each phase.
+    /// The time of statements in each phase.
     pub fn phases(&self) -> &Phases {
         &self.phases
     }
 
-    /// What runs, in the order it began.
+    /// Running statements, in the order they began.
     pub fn running(&self) -> Vec<Arc<Entry>> {
         let mut all = self.gather(|part| part.running.values().cloned().collect());
         all.sort_by_key(|entry| entry.id);
@@ -121,19 +122,19 @@ impl Registry {
         self.parts.iter().flat_map(of).collect()
     }
 
-    /// One that runs.
+    /// A running statement.
     pub fn find(&self, id: u64) -> Option<Arc<Entry>> {
         self.with_part(id, |part| part.running.get(&id).cloned()).flatten()
     }
 
-    /// What ran, the last to end first.
+    /// Ended statements, the last to end first.
     pub fn log(&self) -> Vec<Arc<Entry>> {
         let mut all = self.gather(|part| part.log.iter().chain(&part.usual).cloned().collect());
         all.sort_by_key(|entry| std::cmp::Reverse(entry.end().map(|end| entry.begun + end.took)));
         all
     }
 
-    /// What made no progress when the watchdog looked last.
+    /// Work without progress at the watchdog's last look.
     pub fn stuck(&self) -> Vec<Stuck> {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -20,7 +20,8 @@ pub struct Running {
     task: Option<JoinHandle<()>>,
 }
 
-/// The place of a statement among those that run. Who answers it may keep this until it is known how it ended.
+/// The place of a statement in the list of running ones. The task that answers may hold it until the end is
+/// known.
 #[derive(Debug)]
 pub struct Listed {
     counters: Arc<Counters>,
@@ -41,7 +42,7 @@ impl Running {
         Self { listed: Arc::new(listed), task: None }
     }
 
-    /// Its place among the statements that run.
+    /// Its place in the list of running statements.
     pub fn listed(&self) -> &Arc<Listed> {
         &self.listed
     }
@@ -54,7 +55,7 @@ impl Running {
         &self.listed.counters
     }
 
-    /// Takes note of an answer that nobody computes.
+    /// Records an answer from the result cache.
     pub fn gives_again(&self, rows: usize, from: Option<Arc<str>>) {
         self.counters().rows.fetch_add(rows as u64, Ordering::Relaxed);
         let entry = self.entry();
@@ -64,12 +65,12 @@ impl Running {
         entry.enter(Phase::Sending);
     }
 
-    /// Where its tasks compute. It is listed until the last of them is gone.
+    /// The scope of its tasks. It is listed until the last of them is gone.
     pub fn scope(&self) -> Scope {
         Scope::new(Arc::clone(self.entry().account())).holding(Arc::clone(&self.listed))
     }
 
-    /// Is aborted when this is dropped.
+    /// The task is aborted when this is dropped.
     pub fn compute(&mut self, task: JoinHandle<()>) {
         self.task = Some(task);
     }
@@ -82,7 +83,7 @@ impl Running {
         self.listed.finish();
     }
 
-    /// Stops the work at its next point of rest.
+    /// Stops the work at its next await or check.
     pub fn stop(&self) {
         if let Some(task) = &self.task {
             task.abort();
@@ -107,19 +108,19 @@ impl Listed {
         }
     }
 
-    /// Takes note of the error that ends the statement.
+    /// Records the error that ends the statement.
     pub fn fail(&self, error: &QueryError) {
         fail(&self.counters, &self.entry, error);
     }
 
-    /// Takes note that the statement did what it should.
+    /// Records that the statement succeeded.
     pub fn finish(&self) {
         self.entry.end_with(Status::Finished);
     }
 }
 
-/// A statement while it is prepared: it runs, but is counted and logged only if it ends with that. Else that is for who executes
-/// it, as often as that is.
+/// A statement while it is prepared. It is listed, but counted and logged only if preparation ends it. If
+/// not, each execution is counted and logged.
 #[derive(Debug)]
 pub struct Preparing {
     listed: Listed,
@@ -140,7 +141,7 @@ impl Preparing {
         self.listed.fail(error);
     }
 
-    /// It can be executed.
+    /// Records that it can be executed.
     pub fn finish(self) {
         self.listed.entry.end_with(Status::Prepared);
     }
@@ -154,8 +155,8 @@ impl Drop for Preparing {
     }
 }
 
-/// Takes note of the error that ends a statement. It may repeat a value of many megabytes, of which the log of what ran keeps as
-/// little as of the statement.
+/// Records the error that ends a statement. The error may repeat a value of many megabytes; the log keeps at
+/// most [`TEXT_BYTES`] of it, as of the statement.
 pub fn fail(counters: &Counters, entry: &Entry, error: &QueryError) {
     if entry.end().is_none() {
         counters.failed.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What makes no progress: statements, builds and recoveries of disk stores are looked at now and then, and those that look the same for
-//! too long are named, with the operator that is at work and what it waits for.
+//! The watchdog looks at statements, builds and recoveries of disk stores at intervals. Work that looks the
+//! same for too long is named, with the operator at work and the cause of its wait.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,28 +15,28 @@ use tokio::runtime::Handle;
 use super::entry::{Entry, Phase};
 use super::registry::Registry;
 
-/// Looks for each time that something may make no progress.
+/// Looks within the time that work may make no progress.
 const LOOKS: u32 = 10;
-/// A look takes longer than its use if it comes more often.
-const SHORTEST: Duration = Duration::from_millis(10);
+/// Shortest time between looks: more would cost more than they are worth.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Something that runs, and what it is at.
+/// Work that is running, and its present step.
 #[derive(Debug, Clone)]
 pub struct Stuck {
     /// `query`, `build`, `recovery`, or `runtime` for the threads of this process.
     pub kind: &'static str,
-    /// Of the query or job; of a recovery, the place of its store among all by name.
+    /// Id of the query or job; of a recovery, the place of its store among all by name.
     pub id: u64,
     /// Its text, the cube that is built, or the disk store that is opened.
     pub what: String,
     /// The operator that is at work, or the phase of a recovery, if that is known.
     pub operator: Option<String>,
     pub waits_for: Cow<'static, str>,
-    /// For how long it looked the same; how long it has run, if that was not watched.
+    /// For how long it looked the same; the time it has run, if it was not watched.
     pub still: Duration,
 }
 
-/// What something looked like, and since when.
+/// The look of some work, and since when.
 struct Look {
     sign: u64,
     since: Instant,
@@ -52,7 +52,7 @@ pub struct Watched {
 
 /// Looks for as long as there are statements to look at. Nothing is stuck before it looked the same for `after`.
 pub async fn watch(watched: Watched, after: Duration) {
-    let every = (after / LOOKS).max(SHORTEST);
+    let every = (after / LOOKS).max(MIN_INTERVAL);
     let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();
     loop {
         tokio::time::sleep(every).await;
@@ -89,7 +89,7 @@ pub async fn watch(watched: Watched, after: Duration) {
     }
 }
 
-/// Everything that runs at this moment: statements, builds, and how busy the threads for them are.
+/// All work at this moment: statements, builds, recoveries, and how busy the threads are.
 pub fn tasks(watched: &Watched, runtimes: &[(&'static str, &Handle)]) -> Vec<Stuck> {
     let runtimes = runtimes.iter().enumerate().map(|(id, (name, handle))| {
         let metrics = handle.metrics();
@@ -122,7 +122,7 @@ fn report(stuck: &Stuck) {
     tracing::warn!(kind, id, what, operator, %waits_for, seconds, "no progress");
 }
 
-/// The looks of those that are still there.
+/// The looks of the work that is still there.
 fn look(
     mut before: HashMap<(&'static str, u64), Look>,
     signs: impl Iterator<Item = ((&'static str, u64), u64)>,
@@ -135,7 +135,8 @@ fn look(
     looks.collect()
 }
 
-/// Differs when something was done in between, of `built` by all builds: a statement that waits for one counts nothing itself.
+/// Changes with the work done. `built`, the work of all builds, counts for a statement that waits for a
+/// build.
 fn sign_of(entry: &Entry, built: u64) -> u64 {
     let computed = entry.plan().map_or(0, |plan| work_of(plan.as_ref()));
     let computed = computed.wrapping_add(if entry.builds() { built } else { 0 });
@@ -147,7 +148,7 @@ fn sign_of_build(job: &JobEntry) -> u64 {
     counts.iter().fold(0, |sign, count| sign.wrapping_mul(31).wrapping_add(*count))
 }
 
-/// Grows with everything that operators count.
+/// Grows with all counters of the operators.
 fn work_of(plan: &dyn ExecutionPlan) -> u64 {
     let own = plan.metrics().map_or(0, |metrics| {
         metrics.iter().fold(0_u64, |sum, metric| sum.wrapping_add(metric.value().as_usize() as u64))
@@ -196,7 +197,7 @@ fn describe_recovery(store: &Recovery, still: Duration) -> Stuck {
     }
 }
 
-/// The operator that gave nothing yet while all below it did.
+/// The operator at work: it has returned no rows yet, but all its inputs have.
 fn at_work(plan: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     let gave = |plan: &Arc<dyn ExecutionPlan>| {
         plan.metrics().and_then(|metrics| metrics.output_rows()).is_some_and(|rows| rows > 0)

@@ -21,7 +21,7 @@ use crate::session::{Settings, SnapshotContext};
 /// Answers that no query used for this long are dropped.
 const IDLE: Duration = Duration::from_secs(3600);
 /// One answer may take at most the budget divided by this.
-const LARGEST_PART: usize = 16;
+const MAX_PART: usize = 16;
 /// Estimated bytes of an entry beside its rows, and further bytes for each byte of its text: it has a plan, a tree of
 /// small objects that are not counted one by one.
 const ENTRY_BYTES: usize = 8 << 10;
@@ -106,7 +106,7 @@ impl ResultCache {
             .weigher(|key: &ResultKey, known: &Arc<Known>| weight(key, known))
             .time_to_idle(IDLE)
             .build();
-        let most_bytes = budget_bytes / LARGEST_PART;
+        let most_bytes = budget_bytes / MAX_PART;
         Self { answers, most_bytes, hits: AtomicU64::new(0), misses: AtomicU64::new(0) }
     }
 

@@ -346,9 +346,13 @@ fn list(group: &[ScalarValue]) -> String {
 
 /// A value, shortened: the set of a bitmap may have millions of members.
 fn show_value(value: &ScalarValue) -> String {
-    const MOST: usize = 60;
+    const MAX_CHARS: usize = 60;
     let text = value.to_string();
-    if text.chars().count() <= MOST { text } else { text.chars().take(MOST).chain("…".chars()).collect() }
+    if text.chars().count() <= MAX_CHARS {
+        text
+    } else {
+        text.chars().take(MAX_CHARS).chain("…".chars()).collect()
+    }
 }
 
 fn same(ours: &ScalarValue, right: &ScalarValue) -> bool {

@@ -22,7 +22,7 @@ use crate::query::execution::Execution;
 
 /// First wait before the end of a job is recorded again; it doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(60);
+const MAX_RETRY: Duration = Duration::from_secs(60);
 
 /// Adds a running job to the catalog. Its end is recorded in any case, also if the statement is dropped
 /// while the job is being added.
@@ -165,7 +165,7 @@ async fn record_later(engine: Weak<Engine>, job: JobEntry) {
             Ok(()) => return engine.building.jobs.release(job.id),
             Err(error) => tracing::warn!(job = job.id.0, %error, "the end of a job is not recorded yet"),
         }
-        delay = (delay * 2).min(LONGEST_RETRY);
+        delay = (delay * 2).min(MAX_RETRY);
     }
 }
 

@@ -21,7 +21,7 @@ use crate::session::SnapshotContext;
 
 /// Wait before the second attempt; before each further one five times as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(125);
+const MAX_WAIT: Duration = Duration::from_secs(125);
 
 /// Makes the segments of one job.
 pub struct Maker {
@@ -227,7 +227,7 @@ impl Maker {
 
 /// Waits grow, and vary at random by 20 %: jobs that failed together do not retry together.
 fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
-    let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(LONGEST_WAIT);
+    let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(MAX_WAIT);
     let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
     wait * percent / 100
 }

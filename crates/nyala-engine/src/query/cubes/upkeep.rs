@@ -17,7 +17,7 @@ use crate::query::engine::Engine;
 
 /// Pause after a failed refresh of a cube; after each further failure twice as long.
 const FIRST_REST: Duration = Duration::from_secs(10);
-const LONGEST_REST: Duration = Duration::from_secs(3600);
+const MAX_REST: Duration = Duration::from_secs(3600);
 /// Pause after a refresh of a cube over live tables, as a multiple of its duration: rows that change all
 /// the time must not keep the machine busy.
 const REST_AFTER_WORK: u32 = 9;
@@ -152,14 +152,11 @@ impl Default for Rest {
 impl Rest {
     /// After a refresh that took so long.
     fn after(took: Duration) -> Self {
-        Self {
-            until: Instant::now() + took.saturating_mul(REST_AFTER_WORK).min(LONGEST_REST),
-            next: FIRST_REST,
-        }
+        Self { until: Instant::now() + took.saturating_mul(REST_AFTER_WORK).min(MAX_REST), next: FIRST_REST }
     }
 
     fn longer(&mut self) {
         self.until = Instant::now() + self.next;
-        self.next = (self.next * 2).min(LONGEST_REST);
+        self.next = (self.next * 2).min(MAX_REST);
     }
 }

@@ -8,21 +8,21 @@ use nyala_model::{CubeId, CuboidUse, QualifiedName, QueryHistoryEntry, QueryShap
 
 use super::recording::Event;
 
-/// Shapes that are kept; those asked longest ago are forgotten.
+/// Shapes that are kept; the ones asked longest ago are forgotten.
 pub const KEPT: u32 = 1000;
-/// Longest shape that is kept, in bytes. Values that are aggregated belong to it, and may be long lists.
+/// Longest shape that is kept, in bytes. It includes aggregated values, which may be long lists.
 const SHAPE_BYTES: usize = 32 << 10;
-/// Cuboids that are kept of one shape.
+/// Cuboids that are kept for one shape.
 const CUBOIDS_KEPT: usize = 32;
 
-/// Entries by id, and which of them the catalog does not have.
+/// Entries by id, and the ids that the catalog does not have in this state.
 #[derive(Debug, Default)]
 pub struct Book {
     entries: HashMap<String, QueryHistoryEntry>,
     changed: HashSet<String>,
 }
 
-/// One aggregation, and what answers it.
+/// One aggregation, and the cube that answers it.
 #[derive(Debug)]
 pub struct Answered {
     id: String,
@@ -40,7 +40,7 @@ pub struct Shaped {
 }
 
 impl Answered {
-    /// None if it has no shape, or too long a one.
+    /// None if it has no shape, or too long a shape.
     pub fn of(asked: &Asked) -> Option<Self> {
         let shape = shape_of(&asked.block)?;
         let text = serde_json::to_vec(&shape).ok().filter(|text| text.len() <= SHAPE_BYTES)?;
@@ -50,7 +50,7 @@ impl Answered {
 }
 
 impl Book {
-    /// The aggregations of a query; those without a shape are left out.
+    /// The aggregations of a query; aggregations without a shape are left out.
     pub fn shape(event: &Event) -> Vec<Shaped> {
         let took_us = u64::try_from(event.took.as_micros()).unwrap_or(u64::MAX);
         let took_us = took_us / event.asked.len().max(1) as u64;
@@ -64,7 +64,7 @@ impl Book {
         shaped.collect()
     }
 
-    /// What an earlier process left.
+    /// Adds the entries that an earlier process stored.
     pub fn load(&mut self, entries: Vec<QueryHistoryEntry>) {
         self.entries.extend(entries.into_iter().map(|entry| (entry.id.clone(), entry)));
     }
@@ -108,7 +108,7 @@ impl Book {
         changed.iter().filter_map(|id| self.entries.get(id)).cloned().collect()
     }
 
-    /// Storing them has failed.
+    /// Marks entries that could not be stored.
     pub fn not_stored(&mut self, entries: &[QueryHistoryEntry]) {
         let known = entries.iter().filter(|entry| self.entries.contains_key(&entry.id));
         self.changed.extend(known.map(|entry| entry.id.clone()));

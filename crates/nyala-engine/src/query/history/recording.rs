@@ -1,4 +1,4 @@
-//! From queries to the book, and from the book to the catalog.
+//! Moves ended queries to the book, and the book to the catalog.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::book::{Answered, Book, KEPT};
 
-/// Queries that wait to be written down; more are not recorded.
+/// Ended queries that may wait for the book; further ones are not recorded.
 const WAITING: usize = 1 << 16;
-/// How often they are written down. Not at once: to wake a task for each would cost a small query a good part of what
-/// it costs itself.
+/// How often ended queries enter the book. Not at once: waking a task for each would cost a good part of a
+/// small query's own time.
 const TAKEN_EVERY: Duration = Duration::from_millis(200);
-/// Who asks for what has ended may have to wait for this many others.
+/// Readers that may wait for the book to catch up; further ones wait to be queued.
 const ASKING: usize = 16;
-/// How often the catalog gets what is new.
+/// How often changed entries are stored in the catalog.
 const STORED_EVERY: Duration = Duration::from_secs(10);
 
-/// The aggregations of a query, shared by all its runs that follow one plan.
+/// The aggregations of a query, shared by all runs of one plan.
 #[derive(Debug)]
 pub struct Recorded {
     asked: Vec<Asked>,
@@ -37,7 +37,7 @@ impl Recorded {
         Self { asked, answered: OnceLock::new() }
     }
 
-    /// How many there are.
+    /// Number of aggregations.
     pub fn len(&self) -> usize {
         self.asked.len()
     }
@@ -56,7 +56,7 @@ pub struct Event {
     pub at_ms: u64,
 }
 
-/// Queries that ended and are not in the book yet. A lock would be one that every query takes.
+/// Queries that ended and are not in the book yet. Without lock, since every query would take it.
 #[derive(Debug, Default)]
 struct Ended {
     queue: SegQueue<Event>,
@@ -64,7 +64,7 @@ struct Ended {
 
 impl Ended {
     fn push(&self, event: Event) {
-        // When nobody can keep up, a query less in the history is better than memory without end.
+        // If the task cannot keep up, it is better to lose a query than to use memory without limit.
         if self.queue.len() < WAITING {
             self.queue.push(event);
         }
@@ -75,14 +75,13 @@ impl Ended {
 #[derive(Debug)]
 pub struct History {
     ended: Arc<Ended>,
-    /// Who is heard wants everything that ended before to be in the book.
+    /// Readers that wait until every query that ended before is in the book.
     asking: Sender<oneshot::Sender<()>>,
     book: Arc<Mutex<Book>>,
 }
 
 impl History {
-    /// Starts the task that keeps the book. It ends, and stores what is left, when the engine stops or is
-    /// dropped.
+    /// Starts the task that keeps the book. When the engine stops or is dropped, it stores the rest and ends.
     pub fn start(catalog: &Arc<Catalog>, background: &Background, stopping: CancellationToken) -> Self {
         let (asking, receiver) = channel(ASKING);
         let (book, ended) = (Arc::new(Mutex::new(Book::default())), Arc::new(Ended::default()));
@@ -97,7 +96,7 @@ impl History {
         Recording { asked, begun, left_out: Duration::ZERO, rows: 0, ended: Arc::clone(&self.ended) }
     }
 
-    /// Everything that ended before this was called, the query asked last first.
+    /// All entries, with every query that ended before this call; the query asked last comes first.
     pub async fn entries(&self) -> Vec<QueryHistoryEntry> {
         let (sender, caught_up) = oneshot::channel();
         if self.asking.send(sender).await.is_ok() {
@@ -108,7 +107,7 @@ impl History {
     }
 }
 
-/// A running query, recorded when it ends in whatever way.
+/// A running query, recorded at its end, however it ends.
 #[derive(Debug)]
 pub struct Recording {
     asked: Arc<Recorded>,
@@ -124,7 +123,7 @@ impl Recording {
         self.rows = self.rows.saturating_add(rows as u64);
     }
 
-    /// Time that the client took, and not the query.
+    /// Leaves out time that the client took, and not the query.
     pub fn leave_out(&mut self, time: Duration) {
         self.left_out += time;
     }
@@ -174,10 +173,10 @@ impl Keeper {
     }
 
     fn take(&self) {
-        // No more than there are now: others end meanwhile.
+        // No more than there are now: more queries end meanwhile.
         for _ in 0..self.ended.queue.len() {
             let Some(event) = self.ended.queue.pop() else { return };
-            // Outside of the lock: making SQL takes longer than writing it down.
+            // Outside of the lock: making SQL takes longer than adding it.
             let shaped = Book::shape(&event);
             self.with_book(|book| book.add(shaped));
         }

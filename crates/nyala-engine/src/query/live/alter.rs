@@ -44,7 +44,7 @@ impl Command for AlterTable<'_> {
     }
 }
 
-/// Changes columns, one after the other: first in the store, then in the catalog.
+/// Changes columns: one by one in the store, then all together in the catalog.
 async fn run(alter: &Alter, execution: Execution<'_>) -> Result<Answer> {
     let (engine, name) = (execution.engine(), execution.name(&alter.name)?);
     if alter.if_exists && !engine.snapshots.current().snapshot().tables.contains_key(&name) {
@@ -71,7 +71,7 @@ async fn change(
     if alter.if_exists && !engine.snapshots.current().snapshot().tables.contains_key(name) {
         return Ok(());
     }
-    // Before it is decided that there is nothing to do: an alteration that was cut off may be given again.
+    // Before the check for nothing to do: a client may repeat an ALTER that was cut off.
     let mut table = super::find(engine, name)?;
     let live = table.opened().await?;
     if reconcile(engine, &table, &live).await? {
@@ -89,7 +89,7 @@ async fn change(
     let altered = live.clone();
     let (made, outcome) = blocking(move || Ok(make(&altered, changes))).await?;
     if !made.is_empty() {
-        // Also when one of several failed: the catalog says what the table is.
+        // Also after a failure: the catalog must list the columns that the table now has.
         let mut defaults = table.source().defaults.clone();
         made.iter().for_each(|change| follow(&mut defaults, change));
         let definition = format!("{}; {alter}", table.entry().definition);
@@ -98,7 +98,7 @@ async fn change(
     outcome
 }
 
-/// Makes changes until one fails: those that were made, and the failure.
+/// Makes changes until one fails. Returns the changes made, and the outcome.
 fn make(table: &LiveTable, changes: Vec<Alteration>) -> (Vec<Alteration>, Result<()>) {
     let mut made = Vec::new();
     for change in changes {
@@ -110,7 +110,7 @@ fn make(table: &LiveTable, changes: Vec<Alteration>) -> (Vec<Alteration>, Result
     (made, Ok(()))
 }
 
-/// A default goes where its column goes. A new column has none, whatever there was of its name before.
+/// A default follows its column. A new column has none, even if an older column of its name had one.
 fn follow(defaults: &mut BTreeMap<String, String>, change: &Alteration) {
     match change {
         Alteration::AddColumn(field) => {
@@ -127,7 +127,7 @@ fn follow(defaults: &mut BTreeMap<String, String>, change: &Alteration) {
     }
 }
 
-/// Does for all tables of an open store what [`reconcile`] does for one.
+/// Runs [`reconcile`] for all tables of an open store.
 pub async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
     let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
     engine.snapshots.refresh().await?;
@@ -140,18 +140,19 @@ pub async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
     }
     for name in names {
         let Some(Ok(table)) = context.live_table(&name) else { continue };
-        // Who asks for a table that its store does not have is told so.
+        // Skips a table that its store does not have: statements on it get the error.
         let Ok(live) = table.opened().await else { continue };
         reconcile(engine, &table, &live).await?;
     }
     Ok(())
 }
 
-/// Tells the catalog what columns a table has, if it does not know: then an alteration was cut off behind the store, by
-/// the end of the process or by a catalog that could not be written. Whether it did not know.
+/// Writes the columns of a table to the catalog if they differ there: then an ALTER was cut off after its
+/// change of the store, by the end of the process or by a failed write of the catalog. Returns whether it
+/// wrote.
 async fn reconcile(engine: &Engine, table: &LiveRef, live: &LiveTable) -> Result<bool> {
     let (known, there) = (decode_schema(table.entry())?, live.schema());
-    // What is damaged may be an alteration.
+    // The damage may be in an alteration of the table.
     if known.fields() == there.fields() || !live.version().damage().is_empty() {
         return Ok(false);
     }
@@ -164,7 +165,7 @@ async fn reconcile(engine: &Engine, table: &LiveRef, live: &LiveTable) -> Result
     Ok(true)
 }
 
-/// The columns that were renamed between two schemas, as far as these tell: a column keeps its place and its type.
+/// The columns renamed between two schemas, as far as these show it: a column keeps its place and its type.
 fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
     if after.fields().len() < before.fields().len() {
         return Vec::new();
@@ -179,8 +180,8 @@ fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
     renamed
 }
 
-/// A cube names the columns it reads, so that further ones make no difference to it; but a natural join is by all
-/// columns of one name.
+/// Fails if a cube reads the table. A cube names the columns it reads, so added columns do not affect it,
+/// except in a natural join: that joins by all columns of one name.
 fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Result<()> {
     let snapshot = engine.snapshots.current();
     let mut cubes = snapshot.snapshot().cubes.values().map(|cube| (cube, &cube.definition));
@@ -269,7 +270,7 @@ fn column_name(name: &Ident) -> String {
     folded(name)
 }
 
-/// The type of a new column, which DataFusion works out as that of a table with nothing else.
+/// The type of a new column, as DataFusion plans it for a table with this column only.
 async fn column_type(engine: &Engine, column: &ColumnDef, settings: &Settings) -> Result<DataType> {
     let refused = column.options.iter().find(|option| !matches!(option.option, ColumnOption::Null));
     if let Some(option) = refused {

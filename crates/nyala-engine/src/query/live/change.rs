@@ -1,5 +1,5 @@
-//! UPDATE and DELETE: a query reads the rows as they shall be, or those that shall go, each with its version. They are
-//! written on condition that these versions are still there; if not, the query is run again.
+//! UPDATE and DELETE: a query reads the new rows, or the rows to delete, each with its version. The write is
+//! committed only if the rows still have these versions; if not, the query runs again.
 
 use std::sync::Arc;
 
@@ -16,25 +16,25 @@ use crate::query::execution::Execution;
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::returning::GivenBack;
 
-/// A query whose rows say what to write.
+/// The query of an UPDATE or DELETE.
 pub struct Reading {
     query: LogicalPlan,
-    /// Whether they are rows that shall go, and not rows as they shall be.
+    /// Whether its rows are to be deleted. If not, they are the new rows.
     deletes: bool,
-    /// If it may give a row of the table several times, because it met several rows of other tables: how many of its
-    /// columns are of the table.
+    /// Set if it may return a row of the table several times, once for each joined row of other tables: the
+    /// number of columns that belong to the table.
     repeats: Option<usize>,
 }
 
-/// What a reading gave, ready to be written.
+/// The outcome of one run of the query, ready to be written.
 struct Step {
     write: Write,
     count: u64,
     given: Option<RecordBatch>,
 }
 
-/// The projection that the planner makes of an UPDATE: the columns of the table, over the rows of it and of the tables
-/// in FROM.
+/// The projection that the planner makes of an UPDATE: the columns of the table, over the rows of the table
+/// and of the tables in FROM.
 pub fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
     match input {
         LogicalPlan::Projection(projection) => Ok(projection),
@@ -43,15 +43,16 @@ pub fn projection_of(input: &LogicalPlan) -> Result<&Projection> {
 }
 
 impl Work<'_> {
-    /// The rows as an UPDATE leaves them, with the versions they had; if something of them is given back, also the columns
-    /// of the other tables.
+    /// The query of an UPDATE: the new rows with their old versions; with RETURNING also the columns of the
+    /// other tables.
     pub fn updated(&self, input: &Unoptimized) -> Result<Reading> {
         let projection = projection_of(input.logical())?;
         self.check_assignments(projection)?;
         self.joined(projection, projection.expr.clone(), false)
     }
 
-    /// The rows that a DELETE takes away, with their versions: all of them if something of it is given back, or the key.
+    /// The query of a DELETE: the rows to delete, with their versions. RETURNING needs all columns, else the
+    /// key is enough.
     pub fn deleted(&self, input: &Unoptimized, dml: &DmlStatement) -> Result<Reading> {
         let needs = |name: &str| {
             self.back.is_some() || name == ROW_VERSION || self.provider.key().index_of(name).is_ok()
@@ -68,7 +69,7 @@ impl Work<'_> {
         Ok(Reading { query, deletes: true, repeats: None })
     }
 
-    /// `own` columns of the table, and those of the tables that were joined to it if something is given back.
+    /// `own` columns of the table; with RETURNING also the columns of the tables joined to it.
     fn joined(&self, projection: &Projection, own: Vec<Expr>, deletes: bool) -> Result<Reading> {
         let (all, width) = (projection.input.schema(), projection.expr.len());
         let repeats = (all.fields().len() > width).then_some(own.len());
@@ -80,7 +81,7 @@ impl Work<'_> {
         Ok(Reading { query, deletes, repeats })
     }
 
-    /// The target is the first table of the query.
+    /// Fails if a key column or version is set. The target is the first table of the query.
     fn check_assignments(&self, projection: &Projection) -> Result<()> {
         let (key, input) = (self.provider.key(), projection.input.schema());
         let target = input.iter().next().and_then(|(table, _)| table);

@@ -1,4 +1,4 @@
-//! The rows that a statement is about to write, all of them: it writes all or nothing.
+//! Collects all rows that a statement is about to write: it writes all or nothing.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::query::run_query::{self, Query};
 
 /// Rows of one statement are held in memory up to this size. No store takes larger statements.
 const MAX_BYTES: usize = 1 << 30;
-/// A column may keep so much more memory than twice what its values need: less is not worth a copy.
+/// Bytes that a column may hold beyond twice the size of its values: saving less is not worth a copy.
 const SLACK_BYTES: usize = 4096;
 
 /// Runs a query to its end. The statement goes on.
@@ -50,9 +50,9 @@ pub async fn run(query: Unoptimized, execution: Execution<'_>) -> Result<(Vec<Re
     Ok((batches, Execution { session, settings, deadline, running }))
 }
 
-/// The rows, and their bytes. What scans give are often slices of columns that are much larger, or the few texts that a filter
-/// left of many: counted by their buffers they would seem to be those columns again and again, and held they would keep them
-/// in memory. So columns that need less than half of their buffers are copied.
+/// The rows, and their bytes. Scans often return slices of much larger columns, or the few texts that a
+/// filter left of many. Counted by its buffers, each slice would count the whole column again; kept as it is,
+/// it would hold the column in memory. So columns that need less than half of their buffers are copied.
 pub fn compact(batch: &RecordBatch) -> Result<(RecordBatch, usize)> {
     let (mut columns, mut bytes) = (Vec::with_capacity(batch.num_columns()), 0_usize);
     for column in batch.columns() {
@@ -65,11 +65,11 @@ pub fn compact(batch: &RecordBatch) -> Result<(RecordBatch, usize)> {
 }
 
 fn compact_column(column: &ArrayRef) -> Result<(ArrayRef, usize)> {
-    // What nested values need is known when they are copied.
+    // The size of nested values is known after the copy.
     let content = if column.data_type().is_nested() { 0 } else { content_bytes(column) };
     let held = column.get_array_memory_size();
     if held <= content.saturating_mul(2).saturating_add(SLACK_BYTES) {
-        // Views of the same bytes hold less than is written of them.
+        // Views may share bytes, and each view writes its own copy of them.
         return Ok((Arc::clone(column), held.max(content)));
     }
     let all = UInt64Array::from_iter_values(0..column.len() as u64);
@@ -79,7 +79,7 @@ fn compact_column(column: &ArrayRef) -> Result<(ArrayRef, usize)> {
     Ok((copy, held.max(content)))
 }
 
-/// Copies the texts that views are of, which copying the views leaves where they are.
+/// Copies the texts behind views. A copy of the views alone leaves the texts where they are.
 fn own_views(data: ArrayData) -> std::result::Result<ArrayData, ArrowError> {
     match data.data_type().clone() {
         DataType::Utf8View => Ok(own(StringViewArray::from(data)).into_data()),
@@ -95,7 +95,7 @@ fn own_views(data: ArrayData) -> std::result::Result<ArrayData, ArrowError> {
 
 fn own<T: ByteViewType + ?Sized>(views: GenericByteViewArray<T>) -> GenericByteViewArray<T> {
     let held: usize = views.data_buffers().iter().map(|buffer| buffer.len()).sum();
-    // Where several views are of the same bytes, copies would take more.
+    // If several views share bytes, copies would take more.
     if views.total_buffer_bytes_used() < held { views.gc() } else { views }
 }
 
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes that a slice of so many rows is counted with, and held in.
+    /// A slice of so many rows must be counted and held in `at_most` bytes.
     fn check(column: ArrayRef, rows: usize, at_most: usize) {
         let all = RecordBatch::try_from_iter([("c", column)]).unwrap();
         let slice = all.slice(all.num_rows() / 2, rows);

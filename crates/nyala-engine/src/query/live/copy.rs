@@ -44,7 +44,7 @@ impl Command for CopyFrom<'_> {
     }
 }
 
-/// Loads the rows of files, which are read like those of an external table.
+/// Loads the rows of files, which are read like an external table.
 async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     let Some(location) = &copy.location else {
         return Err(QueryError::new(
@@ -124,7 +124,7 @@ fn column_name(name: &Ident) -> String {
     folded(name)
 }
 
-/// The format, from the options or from the name of the file, and what its reader is told.
+/// The format, from the options or the file name, and the options of its reader.
 fn options(location: &str, given: &[CopyOption]) -> Result<(String, HashMap<String, String>)> {
     let name = location.to_ascii_lowercase();
     let mut format = match () {

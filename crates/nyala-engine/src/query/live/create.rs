@@ -34,10 +34,10 @@ use crate::query::plan::logical::{Unoptimized, logical_plan};
 use crate::session::Settings;
 
 const TAG: &str = "CREATE TABLE";
-/// Buckets of a table whose statement does not say how many.
+/// Default number of buckets of a table.
 const BUCKETS: u32 = 16;
 
-/// What stands in `WITH (…)`.
+/// The options in `WITH (…)`.
 struct Options {
     store: Option<String>,
     buckets: u32,
@@ -93,7 +93,7 @@ async fn run(create: &Create, options: &[StatementOption], execution: Execution<
     };
     let store = stores::find_or_make(&execution, parts.options.store.as_deref()).await?;
     store.opened().await?;
-    // The rows come first: a query that fails or is given up leaves no table.
+    // The query runs first: if it fails or is cancelled, it leaves no table.
     let (rows, execution) = match first_rows {
         Some(input) => {
             check_free(engine, &parts.name)?;
@@ -111,7 +111,7 @@ async fn run(create: &Create, options: &[StatementOption], execution: Execution<
     })
 }
 
-/// Says early what the catalog would say when the rows are there.
+/// Fails before the query if the name is taken. The catalog would fail only after it.
 fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
     let context = engine.snapshots.current();
     let snapshot = context.snapshot();
@@ -123,7 +123,7 @@ fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
     Err(CatalogError::AlreadyExists { what, name: name.to_string() }.into())
 }
 
-/// Lets DataFusion understand types, constraints and the SELECT.
+/// Has DataFusion plan types, constraints and the SELECT.
 async fn plan(engine: &Engine, create: &Create, settings: &Settings) -> Result<CreateMemoryTable> {
     let context = engine.snapshots.current();
     let statement = DfStatement::Statement(Box::new(SqlStatement::CreateTable(create.clone())));
@@ -135,7 +135,7 @@ async fn plan(engine: &Engine, create: &Create, settings: &Settings) -> Result<C
     }
 }
 
-/// Columns without what a query knew of them besides. Those of the key are never null.
+/// The columns without the metadata of a query. Key columns are never null.
 fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Schema> {
     if let Some(missing) = key.iter().find(|name| schema.index_of(name).is_err()) {
         let message = format!("key column `{missing}` is not a column of table `{table}`");
@@ -152,7 +152,7 @@ fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Sch
             let message = format!("column `{name}` is there twice");
             return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
         }
-        // A column that nothing is known of takes texts, as in PostgreSQL.
+        // A column of unknown type takes texts, as in PostgreSQL.
         let data_type = match field.data_type() {
             DataType::Null => DataType::Utf8View,
             other => other.clone(),
@@ -162,7 +162,8 @@ fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Sch
     Ok(Schema::new(fields))
 }
 
-/// The statement without its primary key, which DataFusion does not find in the columns of a query; and its columns.
+/// The statement without its primary key, which DataFusion does not find in the columns of a query; and the
+/// key columns.
 fn without_key(create: &Create, name: &QualifiedName) -> Result<(Create, Vec<String>)> {
     let mut plain = create.clone();
     let mut keys: Vec<Vec<String>> = Vec::new();
@@ -213,7 +214,7 @@ fn identifier(name: &Ident) -> String {
     folded(name)
 }
 
-/// What is known of the table before it exists.
+/// The parts of a table that does not exist yet.
 struct Parts {
     name: QualifiedName,
     schema: Schema,
@@ -225,8 +226,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Makes the table and writes its first rows; how many, if it is made of a query and was not there before. Without
-    /// them there shall be no table.
+    /// Makes the table and writes its first rows. Returns their number, if the table comes from a query and
+    /// is new. If the write fails the table is dropped.
     async fn make_filled(
         &self,
         engine: &Engine,
@@ -245,10 +246,10 @@ impl Parts {
         filled.map(Some)
     }
 
-    /// Makes the table in its store, then in the catalog. Whether it was not there before.
+    /// Makes the table in its store, then in the catalog. Returns whether it is new.
     async fn make(&self, engine: &Engine, store: &OpenStore, asked: Asked) -> Result<bool> {
         let open = store.opened().await?;
-        // Until the catalog knows the table it must not be taken for one that a crash left behind.
+        // Until the catalog has the table, clean-up must not take it for one that a crash left behind.
         let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
         asked.begin().await?;
         let snapshot = engine.snapshots.catalog().snapshot();
@@ -273,14 +274,14 @@ impl Parts {
         let table = NewTable {
             name: self.name.clone(),
             source: TableSource::Live(source),
-            // As the store has it, which knows fewer types.
+            // The columns as the store has them: it supports fewer types.
             schema_ipc: encode_schema(&made.schema()),
             definition: self.definition.clone(),
         };
         let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
         let committed = engine.snapshots.catalog().commit(change).await;
         if !committed.as_ref().is_ok_and(|done| done.changed) {
-            // Nobody has seen the table, which is empty.
+            // No statement has seen the table, and it is empty.
             blocking(move || Ok(made.drop_table()?)).await?;
         }
         let changed = committed?.changed;
@@ -302,8 +303,8 @@ impl Parts {
     }
 }
 
-/// Makes a table under a name that the store does not know. Names of dropped tables may still be there; those that are
-/// left over are not taken either, or else the rows of this table would be removed as theirs.
+/// Makes a table under a name that the store does not have. Dropped tables may still have their names there.
+/// Names of leftovers are not used either, or else clean-up would remove the rows of this table.
 fn make_in(
     store: &DiskStore,
     wanted: &str,

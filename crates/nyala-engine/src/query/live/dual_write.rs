@@ -14,28 +14,28 @@ use tokio::sync::oneshot;
 use crate::query::deadline::Changes;
 use crate::query::execution::Execution;
 
-/// A statement that waits for work which outlives it.
+/// The statement that asked for work, as the work sees it: the work may outlive it.
 pub struct Asked {
     begins: oneshot::Sender<()>,
     may_begin: oneshot::Receiver<()>,
 }
 
 impl Asked {
-    /// Refuses to go on with what the statement has given up.
+    /// Fails if the statement no longer waits.
     pub fn check(&self) -> Result<()> {
         if self.begins.is_closed() { Err(QueryError::cancelled()) } else { Ok(()) }
     }
 
-    /// Called before the first change. Refuses what the statement has given up; otherwise it waits for what becomes of the
-    /// work from now on, also if it has to end.
+    /// Called before the first change. Fails if the statement no longer waits; otherwise it waits from now on
+    /// for the outcome of the work, also if it has to end.
     pub async fn begin(self) -> Result<()> {
         self.begins.send(()).map_err(|()| QueryError::cancelled())?;
         self.may_begin.await.map_err(|_| QueryError::cancelled())
     }
 }
 
-/// Runs work that changes a store and the catalog. A statement that is given up before a change was made ends at once; what has
-/// begun is brought to its end, since half of it would leave them different.
+/// Runs work that changes a store and the catalog. A statement cancelled before the first change ends at
+/// once. Work that has begun is completed, since half of it would leave store and catalog different.
 pub async fn dual_write<T, F>(execution: &Execution<'_>, work: impl FnOnce(Asked) -> F) -> Result<T>
 where
     T: Send + 'static,
@@ -58,11 +58,11 @@ where
     let work = work(Asked { begins, may_begin });
     let (sender, outcome) = oneshot::channel();
     background.finish(async move {
-        // Fails if nobody waits any more.
+        // Fails if the statement no longer waits.
         let _ = sender.send(work.await);
     });
     let done = match begun.await {
-        // Allowed in the same turn in which it begins to be waited for: a statement that ends before has allowed nothing.
+        // Sent by the first poll of the wait itself: a statement that ends before has allowed nothing.
         Ok(()) => {
             let changing = async move {
                 // Fails if the work has ended already, and then there is an outcome.
@@ -71,7 +71,7 @@ where
             };
             changes.hand_over(changing).await
         }
-        // It ends without a change.
+        // The work ends without a change.
         Err(_) => outcome.await,
     };
     done.map_err(|_| QueryError::internal("work on a disk store ended early"))?

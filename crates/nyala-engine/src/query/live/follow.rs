@@ -19,9 +19,9 @@ use crate::query::names::table_name;
 use crate::query::options::SessionOptions;
 use crate::query::session::Session;
 
-/// How often a table that stands still is looked at. It costs two atomic loads.
+/// How often an idle table, and the privilege to read it, are checked. A check takes no lock.
 const LOOK: Duration = Duration::from_millis(20);
-/// So much log is read at a time.
+/// Bytes of log read at a time.
 const STEP_BYTES: u64 = 1 << 20;
 
 /// Follows one live table.
@@ -35,7 +35,7 @@ pub struct Follower {
 }
 
 impl Session {
-    /// Follows the changes of a live table after an LSN; without one, those that happen from now on.
+    /// Follows the changes of a live table after an LSN; without an LSN, the changes from now on.
     pub async fn follow(&self, table: &str, after_lsn: Option<u64>) -> Result<Follower> {
         let settings = self.settings();
         let name = table_name(&TableReference::from(table), settings.schema())?;
@@ -50,13 +50,13 @@ impl Session {
         let schema = change_schema(&columns);
         let table = found.opened().await?;
         let after = after_lsn.unwrap_or_else(|| table.version().lsn());
-        // Whatever becomes of the table's columns: who follows goes on with those there were, under their names.
+        // An ALTER TABLE does not affect the feed: it keeps the present columns and their names.
         let feed = Some(table.changes(after).with_columns(&columns)?);
         Ok(Follower { reader, table, feed, schema, stopping: self.engine.runtime.stopping.clone() })
     }
 }
 
-/// Who follows.
+/// A session that follows a table.
 #[derive(Debug)]
 struct Reader {
     engine: Arc<Engine>,
@@ -65,25 +65,25 @@ struct Reader {
 }
 
 impl Reader {
-    /// Whether they may still read the table: nobody may for ever what was once allowed.
+    /// Fails if the session may no longer read the table: its privilege may be revoked meanwhile.
     fn check(&self) -> Result<()> {
         self.who.identity.require(&self.engine.snapshots.catalog().snapshot(), Privilege::Select, &self.table)
     }
 }
 
 impl Follower {
-    /// Columns of the changes: `_lsn`, `_op`, and those that the table had when this began.
+    /// Columns of the changes: `_lsn`, `_op`, and the columns that the table had at the beginning.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Everything up to this LSN was given; none if reading was broken off.
+    /// All changes up to this LSN were returned; none if a read failed or was dropped.
     pub fn lsn(&self) -> Option<u64> {
         self.feed.as_ref().map(ChangeFeed::lsn)
     }
 
-    /// The next changes, as soon as there are some, all those of a statement together; none when the server stops.
-    /// Dropping the future loses nothing but the place: begin again after the last LSN that was seen.
+    /// The next changes, as soon as there are some, with all changes of a statement together; none when the
+    /// server stops. Dropping the future loses only the position: follow again after the last LSN received.
     pub async fn next(&mut self) -> Result<Option<Vec<RecordBatch>>> {
         while let Some(mut feed) = self.feed.take() {
             let schema = Arc::clone(&self.schema);
@@ -99,7 +99,7 @@ impl Follower {
             if !batches.is_empty() {
                 return Ok(Some(batches));
             }
-            // What is visible and not yet on disk is not given.
+            // A change that is visible but not yet on disk is not returned.
             while self.table.version().lsn().min(self.table.durable_lsn()) <= seen {
                 tokio::select! {
                     () = self.stopping.cancelled() => return Ok(None),

@@ -1,7 +1,8 @@
-//! Many rows on their way into a live table, for COPY and for doors.
+//! Loads of many rows into a live table, for COPY and for doors.
 //!
-//! Rows are written in statements of some megabytes, each whole or not at all, while more are being read. A load that
-//! fails half-way leaves the statements before; since rows are replaced by key, doing it again is harmless.
+//! Rows are written in statements of some megabytes, each whole or not at all, while more rows are read. A
+//! load that fails half-way leaves the statements before; since rows are replaced by key, repeating it is
+//! harmless.
 //!
 //! A load with a label is one statement: it is gathered whole, and the store keeps the label with the rows.
 
@@ -44,9 +45,9 @@ pub struct Ingest {
     live: Option<LiveTable>,
     /// All columns of the table.
     whole: SchemaRef,
-    /// The columns that rows are given with.
+    /// The columns of pushed rows.
     given: SchemaRef,
-    /// What some of the others get in each row, instead of null.
+    /// The defaults of missing columns; without a default they are null.
     defaults: HashMap<String, Arc<dyn PhysicalExpr>>,
     gathered: Vec<RecordBatch>,
     bytes: usize,
@@ -57,7 +58,7 @@ pub struct Ingest {
     label: Option<Label>,
 }
 
-/// What a load did.
+/// The outcome of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ingested {
     /// Rows that were written.
@@ -66,12 +67,12 @@ pub struct Ingested {
     pub rejected: u64,
     /// LSN of its last statement; none if there was none.
     pub lsn: Option<u64>,
-    /// Whether a load of the same label had done it before, and this one did nothing.
+    /// Whether an earlier load of the same label did the work, and this load did nothing.
     pub before: bool,
 }
 
 impl Ingested {
-    /// What the client of a door should know besides the number of rows.
+    /// A notice for the client, besides the number of rows.
     pub fn notice(&self) -> Option<String> {
         let lsn = self.lsn.unwrap_or_default();
         self.before.then(|| format!("this load was done before, at LSN {lsn}, and was not done again"))
@@ -117,12 +118,12 @@ impl Ingest {
         })
     }
 
-    /// The columns that rows are to have.
+    /// The columns that pushed rows must have.
     pub fn schema(&self) -> &SchemaRef {
         &self.given
     }
 
-    /// What a load of the same label did, if there was one.
+    /// The outcome of an earlier load of the same label, if there was one.
     pub async fn known(&mut self) -> Result<Option<Ingested>> {
         let Some(label) = self.label.clone() else { return Ok(None) };
         Ok(self.opened().await?.label(label.name()).map(Ingested::before))
@@ -135,7 +136,8 @@ impl Ingest {
         })
     }
 
-    /// Adds rows with the columns of [`Self::schema`], in order. Waits while too much is on its way.
+    /// Adds rows with the columns of [`Self::schema`], in order. Waits while too many statements are under
+    /// way.
     pub async fn push(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         let (batch, bytes) = collect::compact(&self.widen(&batch)?)?;
@@ -152,7 +154,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Writes what is left, and waits until all is as durable as the table wants it. So many rows were left out.
+    /// Writes the rest, and waits until all is as durable as the table requires. `rejected` rows were left
+    /// out.
     pub async fn finish(mut self, rejected: u64, changes: &Changes) -> Result<Ingested> {
         if let Some(label) = self.label.take() {
             return self.write_labelled(label, rejected, changes).await;
@@ -183,7 +186,7 @@ impl Ingest {
     fn widen(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        // A default names no columns, but may have a value of its own in each row: uuid() has.
+        // A default reads no columns, but may have another value in each row, as uuid() has.
         let nothing = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
         let column = |field: &Arc<Field>| -> Result<ArrayRef> {
             if let Some(column) =
@@ -200,7 +203,7 @@ impl Ingest {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.whole), columns, &options)?)
     }
 
-    /// What was gathered, as one batch.
+    /// The gathered rows as one batch.
     fn take_gathered(&mut self) -> Result<Option<RecordBatch>> {
         let batches = std::mem::take(&mut self.gathered);
         self.bytes = 0;
@@ -223,8 +226,8 @@ impl Ingest {
     }
 }
 
-/// The DEFAULTs of the columns that rows are not given with. What does not change within a statement, such as now(), is
-/// computed here: a load is one, however many it writes.
+/// The DEFAULTs of the missing columns. A value that is constant within a statement, such as now(), is
+/// computed here: a load counts as one statement, however many it writes.
 fn defaults(
     session: &Session,
     table: &LiveRef,

@@ -1,4 +1,4 @@
-//! INSERT: rows that take the place of those with the same keys, or are left out where there are some.
+//! INSERT: rows that replace the rows with the same keys, or are left out where there are some.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::query::deadline::Changes;
 use crate::query::plan::returning::GivenBack;
 use crate::query::session::Session;
 
-/// Refuses an ON CONFLICT that means something else than rows of this table being replaced or kept. Who may not write
-/// to the table is told nothing of its columns.
+/// Fails for an ON CONFLICT that does anything but replace or keep rows of this table. Privileges are checked
+/// first: a role without them learns nothing of its columns.
 pub fn check_conflict(session: &Session, insert: &LogicalPlan, conflict: &Conflict) -> Result<()> {
     let LogicalPlan::Dml(dml) = insert else { return Ok(()) };
     let provider = source_as_provider(&dml.target)?;
-    // Others take no rows, which is said when it is run.
+    // Other tables take no rows; running the statement reports that.
     let Some(provider) = provider.downcast_ref::<LiveProvider>() else { return Ok(()) };
     authorize(session, provider, &dml.op)?;
     let schema = provider.schema();
@@ -36,7 +36,7 @@ pub fn check_conflict(session: &Session, insert: &LogicalPlan, conflict: &Confli
     conflict.check(&key, &columns)
 }
 
-/// Writes rows with all columns of the table and perhaps the versions they replace.
+/// Writes rows with all columns of the table, and optionally the versions they replace.
 pub async fn insert(
     table: &LiveRef,
     batches: Vec<RecordBatch>,
@@ -66,7 +66,7 @@ async fn write(
     Written::new(count, given, back, &done)
 }
 
-/// Writes those rows whose keys are not there, the first of each key.
+/// Writes the rows with new keys, the first row of each key.
 async fn insert_new(
     table: LiveTable,
     rows: RecordBatch,

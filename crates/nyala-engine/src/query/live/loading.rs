@@ -1,5 +1,5 @@
-//! A load that a door feeds, as a statement among others: listed while it runs, ended by KILL QUERY, by its client and
-//! by its timeout, in the log of what ran, and in the audit log.
+//! A load that a door feeds, run like any statement: listed while it runs; ended by KILL QUERY, its client or
+//! its timeout; then in the query log and the audit log.
 
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::query::engine::Engine;
 use crate::query::options::SessionOptions;
 use crate::query::session::Session;
 
-/// A load that runs. Dropping it before it is told its end counts as the client having gone.
+/// A running load. A drop before `finish` or `fail` means that the client has gone.
 #[derive(Debug)]
 pub struct Loading {
     engine: Arc<Engine>,
@@ -33,21 +33,21 @@ impl Session {
 }
 
 impl Loading {
-    /// `work`, unless the load must end before it is done.
+    /// Runs `work`, unless the load must end first.
     pub async fn within<T>(&mut self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.running.entry().enter(Phase::Running);
         let outcome = self.deadline.within(work).await;
         self.pass(outcome)
     }
 
-    /// What the client sends next, unless the load must end before.
+    /// The next input of the client, unless the load must end first.
     pub async fn client<T>(&mut self, next: impl Future<Output = T>) -> Result<T> {
         self.running.entry().enter(Phase::Sending);
         let outcome = self.deadline.within(async { Ok(next.await) }).await;
         self.pass(outcome)
     }
 
-    /// The same outcome; if it is an error the load has ended with it.
+    /// Passes the outcome on; an error ends the load.
     fn pass<T>(&mut self, outcome: Result<T>) -> Result<T> {
         if let Err(error) = &outcome {
             self.fail(error);
@@ -60,7 +60,7 @@ impl Loading {
         self.deadline.changes.clone()
     }
 
-    /// Rows that were read.
+    /// Counts rows that were read.
     pub fn add_rows(&self, rows: usize) {
         self.running.entry().add_rows(rows);
     }

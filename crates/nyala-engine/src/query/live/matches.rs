@@ -1,6 +1,7 @@
-//! Rows of an UPDATE … FROM or a DELETE … USING that several rows of other tables were joined to.
+//! Rows of an UPDATE … FROM or a DELETE … USING that were joined to several rows of other tables.
 //!
-//! What becomes of such a row must not depend on chance: if they agree it is written once, otherwise the statement fails.
+//! The outcome must not depend on chance: if the copies agree the row is written once, otherwise the
+//! statement fails.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +16,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::blocking;
 
-/// Each row of the table once, with what is given back for it.
+/// Each row of the table once, with its row of RETURNING.
 pub async fn once_each(
     rows: RecordBatch,
     given: Option<RecordBatch>,

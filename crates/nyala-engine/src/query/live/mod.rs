@@ -33,7 +33,7 @@ pub use write::run as write;
 
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-/// Work that may touch the disk, on a thread that may wait for it.
+/// Runs work that may touch the disk on a thread that may block.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| QueryError::internal(format!("work on a disk store ended early: {error}")))?
@@ -47,7 +47,7 @@ fn not_live(name: &str) -> QueryError {
     .hint("external tables change with their files; CREATE LIVE TABLE makes one that takes rows")
 }
 
-/// The engine's way to a live table by its name.
+/// The live table of this name, or the reason why there is none.
 fn find(
     engine: &super::engine::Engine,
     name: &nyala_model::QualifiedName,

@@ -1,4 +1,4 @@
-//! Segments of rows that their disk store does not have any more.
+//! Segments built from rows that their disk store has lost.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use nyala_sql::error::Result;
 
 use crate::query::engine::Engine;
 
-/// Drops them. A store that was restored from a copy is older than segments that were made since, and gives the LSNs
-/// of the rows it lacks to other rows. Statements use no such segment while this process runs; the next one could not
-/// tell any more.
+/// Drops lost segments. A store restored from a copy is older than segments built since, and gives the LSNs
+/// of its lost rows to other rows. Statements use no such segment while this process runs; the next process
+/// could not detect it any more.
 pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
     let mut dropped = false;
     for store in engine.snapshots.live().all() {
@@ -31,7 +31,7 @@ pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
             for segment in lost {
                 tracing::warn!(cube = %cube.name, store = %store.name(), "a disk store is older than a segment, which is dropped");
                 match engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await {
-                    // A build has put another in its place.
+                    // A build has replaced it.
                     Err(CatalogError::NotFound { .. }) => continue,
                     done => done?,
                 };
@@ -43,7 +43,7 @@ pub async fn drop_lost_segments(engine: &Arc<Engine>) -> Result<()> {
     if dropped { engine.snapshots.refresh().await } else { Ok(()) }
 }
 
-/// Whether a segment was made from what the store does not have.
+/// Whether a segment was built from rows that the store does not have.
 fn is_lost(
     segment: &SegmentEntry,
     snapshot: &CatalogSnapshot,

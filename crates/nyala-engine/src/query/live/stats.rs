@@ -1,4 +1,4 @@
-//! What metrics tell of disk stores.
+//! Figures of disk stores for metrics.
 
 use nyala_cube::live::{OpenStore, StoreState};
 use nyala_storage::oplog::{Phase, TableStats};
@@ -8,25 +8,25 @@ use crate::query::engine::Engine;
 /// A disk store at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskStoreStats {
-    /// Its name.
+    /// Name of the store.
     pub name: String,
     /// Whether it takes writes.
     pub writable: bool,
     /// Whether it serves reads.
     pub open: bool,
-    /// Milliseconds until its keys were known; none as long as they are not.
+    /// Milliseconds from the start until its keys were known; none before.
     pub keys_ready_ms: Option<u64>,
-    /// Bytes of values that a start reads, and has read.
+    /// Bytes of values that a start has to read, and bytes that it has read.
     pub value_bytes: (u64, u64),
-    /// Whether everything is in memory that shall be.
+    /// Whether all values are in memory, as far as configured.
     pub ready: bool,
     /// Rows of its tables.
     pub rows: u64,
-    /// What they hold in memory, about, in bytes.
+    /// Approximate size of these tables in memory, in bytes.
     pub memory_bytes: u64,
 }
 
-/// What is known of a store without waiting for it.
+/// The figures of a store, without waiting for it to open.
 pub fn stats(engine: &Engine, store: &OpenStore) -> DiskStoreStats {
     let progress = store.progress().report();
     let (open, writable, took) = match store.state() {

@@ -1,4 +1,4 @@
-//! `CREATE DISK STORE`, `DROP DISK STORE`, and what dropped tables leave behind.
+//! `CREATE DISK STORE`, `DROP DISK STORE`, and removal of the rows of dropped tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use crate::query::execution::Execution;
 /// The store of tables that name none. It is made when it is first needed.
 const DEFAULT_STORE: &str = "main";
 
-/// How long a DROP waits for the rows of its tables to be removed. It is done before: then they are removed without it.
+/// How long a DROP waits for the rows of its tables to be removed. The tables are gone already, so the
+/// removal goes on without it.
 const REMOVAL: Duration = Duration::from_secs(5);
 
 /// `CREATE DISK STORE`.
@@ -95,7 +96,7 @@ async fn create(statement: &CreateStore<'_>, execution: Execution<'_>) -> Result
     Ok(Completion::of("CREATE DISK STORE"))
 }
 
-/// The store of this name, made with all defaults if it is the one of tables that name none.
+/// The store of this name. Without a name the default store, made with default options if it is missing.
 pub async fn find_or_make(execution: &Execution<'_>, name: Option<&str>) -> Result<Arc<OpenStore>> {
     let engine = execution.engine();
     let wanted = name.unwrap_or(DEFAULT_STORE);
@@ -121,7 +122,7 @@ pub async fn find_or_make(execution: &Execution<'_>, name: Option<&str>) -> Resu
     found.ok_or_else(|| QueryError::internal(format!("disk store `{wanted}` was not added")))
 }
 
-/// Whether there is a store of this name, if that is no error.
+/// Whether there is a store of this name; without `if_not_exists` that is an error.
 fn is_there(engine: &Engine, name: &str, if_not_exists: bool) -> Result<bool> {
     let is_there = engine.snapshots.catalog().snapshot().disk_stores.contains_key(name);
     if is_there && !if_not_exists {
@@ -130,8 +131,8 @@ fn is_there(engine: &Engine, name: &str, if_not_exists: bool) -> Result<bool> {
     Ok(is_there)
 }
 
-/// Opens a store, which makes its folder, and records it. To open it may take long: meanwhile only those wait who want the same
-/// folder.
+/// Opens a store, which makes its folder, and records it. Opening may take long: meanwhile only statements on
+/// the same folder wait.
 async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bool) -> Result<()> {
     let own = Arc::clone(execution.engine());
     let work = move |asked: Asked| async move {
@@ -139,7 +140,7 @@ async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bo
         let _alone = own.store_changes.folders.take(&folder).await;
         asked.check()?;
         let is_there = {
-            // Who is recording it lets others find it, too.
+            // A store is recorded and listed under this lock: a recorded store can be found.
             let _one_at_a_time = own.store_changes.one_at_a_time.lock().await;
             is_there(&own, &entry.name, if_not_exists)?
         };
@@ -150,7 +151,7 @@ async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bo
         let recorded = record(&own, &store, entry, if_not_exists, asked).await;
         match recorded {
             Ok(true) => own.snapshots.refresh().await,
-            // It was given up, or another one has got its name.
+            // It was cancelled, or another store has got its name.
             not_recorded => {
                 close(store).await?;
                 not_recorded.map(|_| ())
@@ -160,7 +161,7 @@ async fn add(execution: &Execution<'_>, entry: DiskStoreEntry, if_not_exists: bo
     dual_write(execution, work).await
 }
 
-/// Makes an open store one that everybody finds; whether none of its name was there.
+/// Records an open store in the catalog and lists it. Returns whether its name was free.
 async fn record(
     engine: &Engine,
     store: &Arc<OpenStore>,
@@ -181,7 +182,7 @@ async fn record(
 async fn remove(engine: &Engine, name: String, if_exists: bool, asked: Asked) -> Result<()> {
     let entry = engine.snapshots.catalog().snapshot().disk_stores.get(&name).cloned();
     let folder = entry.map(|entry| engine.data_dir.join(&entry.folder));
-    // Who makes a store of it again waits until it is closed.
+    // A CREATE on the same folder waits until the store is closed.
     let _alone = match &folder {
         Some(folder) => Some(engine.store_changes.folders.take(folder).await),
         None => None,
@@ -214,12 +215,12 @@ fn default_folder(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     match plain && !name.is_empty() {
         true => format!("stores/{name}"),
-        // Other names are no names of folders everywhere.
+        // Other names are not valid folder names on every system.
         false => format!("stores/{}", blake3::hash(name.as_bytes()).to_hex()),
     }
 }
 
-/// A folder as it is recorded: absolute, and one that may be used.
+/// A folder in the form that is recorded: absolute, and allowed.
 fn check_folder(engine: &Engine, text: &str) -> Result<String> {
     let location = engine.snapshots.stores().check_store(text)?;
     let path = location.local_path().ok_or_else(|| {
@@ -231,11 +232,11 @@ fn check_folder(engine: &Engine, text: &str) -> Result<String> {
     })
 }
 
-/// Removes the rows of tables that were dropped from the catalog and lived in `stores`, as far as these are open: the
-/// others do it when they are.
+/// Removes the rows of tables that were dropped from the catalog, in the `stores` that are open. The others
+/// do it once they are open.
 ///
-/// The tables are gone already, so no error is one of the statement. What fails is done again after the next DROP of a table
-/// in the same store, and at the next start.
+/// The tables are gone already, so an error here is no error of the statement. A failed removal is repeated
+/// after the next DROP of a table in the same store, and at the next start.
 pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String>) {
     if stores.is_empty() {
         return;
@@ -251,7 +252,7 @@ pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String
         }
         Ok(())
     };
-    // No statement that has dropped its tables shall say that it has not.
+    // A DROP that has dropped its tables must not report that it has not.
     let removing = tokio::time::timeout(REMOVAL, dual_write(execution, work));
     let removed = execution.deadline.changes.hand_over(removing).await;
     if let Ok(Err(error)) = removed {
@@ -259,7 +260,7 @@ pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String
     }
 }
 
-/// Removes what is left over in one store.
+/// Removes the leftovers of one store.
 pub async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<DiskStore>) {
     let snapshot = engine.snapshots.catalog().snapshot();
     let entry = snapshot.disk_stores.get(store.name());
@@ -272,7 +273,7 @@ pub async fn forget_in(engine: &Engine, store: &OpenStore, open: &Arc<DiskStore>
 }
 
 async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: &str) -> Result<()> {
-    // Nobody makes a table of this name meanwhile.
+    // The lock keeps a new table from taking this name.
     let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
     let snapshot = engine.snapshots.catalog().snapshot();
     let entry = snapshot.disk_stores.get(store);
@@ -282,7 +283,7 @@ async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: 
     }
     let mut known = snapshot.tables.values().filter_map(|table| table.live());
     let is_known = known.any(|live| live.store == store && live.stored_as == stored_as);
-    // The rows of a table that the catalog knows are not left over, whatever their name.
+    // A table in the catalog keeps its rows, even under the name of a leftover.
     if !is_known {
         let (open, name) = (Arc::clone(open), stored_as.to_owned());
         blocking(move || match open.table(&name).and_then(|table| table.drop_table()) {
@@ -296,8 +297,8 @@ async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: 
     Ok(())
 }
 
-/// Completes in each store, as soon as it is open, what the last process did not, without anybody waiting for it. What is
-/// not done when the engine stops is done at its next start.
+/// Completes in each store, once it is open, the work that the last process left. Nothing waits for it. Work
+/// that is left when the engine stops is done at its next start.
 pub fn forget_leftovers_later(engine: &Arc<Engine>) {
     for store in engine.snapshots.live().all() {
         let own = Arc::clone(engine);
@@ -316,7 +317,7 @@ fn later(engine: &Engine, work: impl Future<Output = ()> + Send + 'static) {
 }
 
 async fn complete(engine: &Engine, store: &OpenStore) {
-    // One that cannot be opened keeps its leftovers until it can.
+    // A store that cannot be opened keeps its leftovers until it can.
     let Ok(open) = store.opened().await else { return };
     if let Err(error) = alter::reconcile_all(engine, store.name()).await {
         tracing::warn!(store = %store.name(), %error, "tables may have other columns than the catalog says");
@@ -327,8 +328,8 @@ async fn complete(engine: &Engine, store: &OpenStore) {
     }
 }
 
-/// Removes tables that a crash kept from getting into the catalog. Nobody was told of them, so they have no rows;
-/// one that has is of another catalog, and stays.
+/// Removes tables that a crash kept out of the catalog. Their statements were never confirmed, so they have
+/// no rows; a table with rows belongs to another catalog, and stays.
 async fn forget_unborn(engine: &Engine, store: &OpenStore, open: &DiskStore) -> Result<()> {
     let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
     let snapshot = engine.snapshots.catalog().snapshot();

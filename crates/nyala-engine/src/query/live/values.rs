@@ -1,5 +1,5 @@
-//! Rows that stand in the statement or in its parameters: `INSERT INTO t VALUES (1, $1)`. They need no plan, which would
-//! take longer than the write, and no parameters put in their place, which builds the whole plan anew.
+//! Rows given as literals or parameters: `INSERT INTO t VALUES (1, $1)`. They need no plan, which would take
+//! longer than the write, and no substitution of parameters, which builds the whole plan anew.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
-use nyala_sql::conversion::{cast_column, cast_value};
+use nyala_sql::cast_facts::{cast_column, cast_value};
 use nyala_sql::error::Result;
 
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::parameters::{bind_input, cast_values};
 use crate::session::bytes_of_text;
 
-/// What an INSERT writes.
+/// The rows of an INSERT.
 pub enum Rows {
-    /// It stands in the statement or in its parameters.
+    /// Given as literals or parameters.
     Given(RecordBatch),
-    /// It comes from a query.
+    /// Returned by a query.
     Planned(Unoptimized),
 }
 
 impl Rows {
-    /// Of an INSERT of `input`, with values for its parameters and the types that were inferred of these.
+    /// The rows of an INSERT of `input`, with the values and the inferred types of its parameters.
     pub fn of(input: &LogicalPlan, types: &[Option<DataType>], parameters: &[ScalarValue]) -> Result<Self> {
         if let Some(rows) = literal_rows(input, &cast_values(types, parameters)?)? {
             return Ok(Self::Given(rows));
@@ -38,8 +38,8 @@ impl Rows {
     }
 }
 
-/// The rows of an INSERT of literals and of `parameters`, which have the types that were inferred. None if it must be
-/// planned, or if it has a parameter whose type is left to what is around it: that has to be put in its place first.
+/// The rows of an INSERT of literals and of `parameters`, which have the inferred types. None if it must be
+/// planned, or if the type of a parameter depends on its context: then its value must be substituted first.
 fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Option<RecordBatch>> {
     let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = input else { return Ok(None) };
     let LogicalPlan::Values(values) = input.as_ref() else { return Ok(None) };
@@ -100,7 +100,7 @@ fn cast(value: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
     bytes_of_text(value, data_type).unwrap_or_else(|| cast_value(value, data_type))
 }
 
-/// A column of the table: one of the values, as it is or cast, or the same literal in every row.
+/// A column of the table: one of the columns of VALUES, as it is or cast, or one literal for every row.
 fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Option<ArrayRef>> {
     match expression {
         Expr::Alias(alias) => column(&alias.expr, values, given),

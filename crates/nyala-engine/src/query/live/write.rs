@@ -1,8 +1,8 @@
 //! INSERT, UPDATE, DELETE and TRUNCATE.
 //!
-//! The rows come from a query: what to insert, or the rows as they shall be, or those that shall go. UPDATE and DELETE
-//! are committed on condition that the rows still are what the query saw; if not, they are done again. So no change
-//! of another statement is lost, and readers wait for nobody.
+//! The rows come from a query: rows to insert, new rows, or rows to delete. UPDATE and DELETE are committed
+//! only if the rows still are as the query read them; if not, they run again. So no change of another
+//! statement is lost, and readers never wait.
 
 use std::sync::Arc;
 
@@ -32,11 +32,11 @@ use crate::query::plan::parts::Parts;
 use crate::query::plan::returning::GivenBack;
 use crate::query::session::Session;
 
-/// So often a statement is done again because others changed its rows. With its turn taken it meets only
-/// statements that write without reading.
+/// Attempts of a statement while others change its rows. After the first, an UPDATE or DELETE takes its turn,
+/// and then meets only statements that write without reading.
 pub const ATTEMPTS: usize = 1000;
 
-/// A statement of so many rows at most, and of so many bytes, is small: encoding it delays no other connection.
+/// Limits of a small statement, in rows and bytes: encoding it delays no other connection.
 const SMALL_ROWS: usize = 16;
 /// See [`SMALL_ROWS`].
 const SMALL_BYTES: usize = 16 << 10;
@@ -101,7 +101,7 @@ pub fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Re
     session.options().identity.require(&catalog, privilege, &Securable::Object(table))
 }
 
-/// The columns of the rows that something may be given back of, and whether these are rows that are written.
+/// The columns of the rows that RETURNING reads, and whether these rows are written and not deleted.
 fn layout(dml: &DmlStatement, provider: &LiveProvider) -> Result<(DFSchema, bool)> {
     Ok(match &dml.op {
         WriteOp::Update => (projection_of(&dml.input)?.input.schema().as_ref().clone(), true),
@@ -121,11 +121,11 @@ pub struct Work<'a> {
     pub changes: Changes,
 }
 
-/// What a statement did.
+/// The outcome of a statement.
 pub struct Written {
-    /// How many rows it concerned.
+    /// Number of rows affected.
     pub rows: u64,
-    /// What it gives back of them, if that was asked for.
+    /// The rows of RETURNING, if there is one.
     pub given: Option<RecordBatch>,
 }
 
@@ -134,7 +134,7 @@ impl Written {
         Self { rows: 0, given: back.map(|back| back.nothing()) }
     }
 
-    /// `rows` were written, and `given` was computed of them before.
+    /// `rows` were written; `given` was computed from them before.
     pub fn new(
         rows: u64,
         given: Option<RecordBatch>,
@@ -166,7 +166,7 @@ impl Work<'_> {
     }
 }
 
-/// Hands a statement to the store and waits until it is as durable as the table wants it.
+/// Hands a statement to the store and waits until it is as durable as its table requires.
 pub async fn commit(table: &LiveTable, write: Write, changes: &Changes) -> Result<Committed> {
     if is_small(&write)
         && let Some(ticket) = table.try_submit(write.clone())?
@@ -181,7 +181,7 @@ pub async fn commit(table: &LiveTable, write: Write, changes: &Changes) -> Resul
     changes.hand_over(submitted).await
 }
 
-/// Whether checking and encoding it takes a thread that serves connections no longer than handing it to another does.
+/// Whether checking and encoding it takes a connection's thread no longer than handing it to another thread.
 fn is_small(write: &Write) -> bool {
     let batches = || write.upserts.iter().chain(&write.deletes);
     let columns = || batches().flat_map(RecordBatch::columns);
@@ -189,8 +189,8 @@ fn is_small(write: &Write) -> bool {
         && columns().fold(0, |sum: usize, column| sum.saturating_add(content_bytes(column))) <= SMALL_BYTES
 }
 
-/// Bytes of the values, without what else their buffers hold: rows that a query found lie in room for many more. Those of
-/// nested values are not counted, but taken for many.
+/// Bytes of the values alone: rows from a query often lie in buffers with room for many more. Nested values
+/// are not measured, but taken as too large.
 pub fn content_bytes(column: &ArrayRef) -> usize {
     let beside = match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
@@ -220,7 +220,7 @@ pub fn without_versions(rows: &RecordBatch) -> Result<(RecordBatch, Option<Vec<u
     };
     let mut rest = rows.clone();
     let versions = rest.remove_column(at);
-    // Which columns allow nulls is the table's business, which says so by their names.
+    // The table itself checks for nulls, and its errors name the column.
     let fields: Vec<_> =
         rest.schema().fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
     let rest = RecordBatch::try_new(Arc::new(Schema::new(fields)), rest.columns().to_vec())?;

@@ -19,9 +19,9 @@ use super::physical::Plans;
 use crate::query::resources::admission::Queue;
 
 /// Pairs of rows that a join compares in less than some tenths of a second.
-const LITTLE_PAIRS: u64 = 1 << 26;
+const MAX_SMALL_PAIRS: u64 = 1 << 26;
 /// Most pairs of rows, if all keys are equal, for which a join by keys still counts as a look-up.
-const FEW_MATCHES: u64 = 1 << 30;
+const MAX_LOOKUP_PAIRS: u64 = 1 << 30;
 /// Rows assumed for a leaf without statistics.
 const USUAL_ROWS: u64 = 1 << 12;
 /// Rows that a query reads from tables in some tenths of a second.
@@ -105,12 +105,12 @@ fn most_rows(plan: &dyn ExecutionPlan, class: &mut CostClass) -> u64 {
         plan.children().into_iter().map(|child| most_rows(child.as_ref(), class)).collect();
     let pairs = || children.iter().fold(1_u64, |pairs, rows| pairs.saturating_mul((*rows).max(1)));
     if plan.is::<CrossJoinExec>() || plan.is::<NestedLoopJoinExec>() {
-        if pairs() > LITTLE_PAIRS {
+        if pairs() > MAX_SMALL_PAIRS {
             *class = CostClass::Long;
         }
         return pairs();
     }
-    if (plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>()) && pairs() > FEW_MATCHES {
+    if (plan.is::<HashJoinExec>() || plan.is::<SortMergeJoinExec>()) && pairs() > MAX_LOOKUP_PAIRS {
         *class = CostClass::Joins.max(*class);
     }
     if plan.is::<UnnestExec>() {

@@ -8,7 +8,7 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use nyala_sql::conversion::cast_value;
+use nyala_sql::cast_facts::cast_value;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::exact::integer;

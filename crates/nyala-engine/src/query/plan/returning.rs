@@ -1,11 +1,11 @@
-//! RETURNING: what a statement gives back of the rows that it writes or deletes.
+//! RETURNING: the answer that a statement computes from the rows it writes or deletes.
 //!
 //! ```text
 //! SELECT items FROM target, others ──plan──▶ Returning ──with parameters──▶ GivenBack ──rows──▶ answer
 //! ```
 //!
-//! It is computed before the rows are written, so that a value that cannot be computed leaves the table as it was. What is
-//! known afterwards only, the version that the rows get, can therefore be given back, but not computed with.
+//! It is computed before the rows are written, so that a failed expression leaves the table as it was. The
+//! version that the rows get is known only afterwards: it can be returned, but not computed with.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::query::resources::task::Task;
 use crate::query::resources::threads::Threads;
 use crate::session::{Settings, SnapshotContext, check_overflow_in, round_casts_in};
 
-/// The columns that a statement gives back, planned.
+/// The columns of RETURNING, planned.
 #[derive(Debug)]
 pub struct Returning {
     plan: Unoptimized,
@@ -37,7 +37,7 @@ pub struct Returning {
 }
 
 impl Returning {
-    /// Plans a query over the tables of a statement.
+    /// Plans RETURNING as a query over the tables of its statement.
     pub async fn plan(
         threads: &Threads,
         context: &SnapshotContext,
@@ -67,8 +67,8 @@ impl Returning {
         &self.schema
     }
 
-    /// Makes it ready for rows with the columns of `layout`. If `writes`, the version of the target's rows is that
-    /// of the statement.
+    /// Compiles it for rows with the columns of `layout`. If `writes`, the version of the target's rows is
+    /// the one that the statement gives them.
     pub async fn compile(
         &self,
         threads: &Threads,
@@ -95,7 +95,7 @@ fn projection(plan: &LogicalPlan) -> Result<&Projection> {
     }
 }
 
-/// Each row gives one back, by itself.
+/// Fails unless each row gives one row, computed from that row alone.
 fn check_form(projection: &Projection) -> Result<()> {
     let over_tables = matches!(
         projection.input.as_ref(),
@@ -130,12 +130,12 @@ fn nullable(schema: &Schema) -> SchemaRef {
 
 /// RETURNING of one execution.
 pub struct GivenBack {
-    /// What its expressions are over, and where that is among the columns of rows.
+    /// The columns that its expressions read, and their positions in the rows.
     input: SchemaRef,
     positions: Vec<Option<usize>>,
     columns: Vec<Value>,
     schema: SchemaRef,
-    /// Where it is computed: there is stack for deep expressions.
+    /// The threads that compute it: their stack suffices for deep expressions.
     threads: Handle,
 }
 
@@ -165,7 +165,7 @@ impl GivenBack {
         })
     }
 
-    /// One row for each of `rows`, if something is given back; versions that are not known yet are null.
+    /// One row for each of `rows`, if there is a RETURNING; versions that are not known yet are null.
     pub async fn of(back: Option<&Arc<Self>>, rows: &RecordBatch) -> Result<Option<RecordBatch>> {
         let Some(back) = back.cloned() else { return Ok(None) };
         let (threads, rows) = (back.threads.clone(), rows.clone());
@@ -192,7 +192,7 @@ impl GivenBack {
         let given = given.map(|(value, field)| match value {
             Value::Computed(value) => {
                 let column = value.evaluate(&input)?.into_array(count)?;
-                // Types of parameters may have been open when the columns were described.
+                // Types of parameters may have been unknown when the columns were described.
                 Ok(arrow::compute::cast(&column, field.data_type())?)
             }
             Value::NewVersion => Ok(new_null_array(field.data_type(), count)),
@@ -201,7 +201,7 @@ impl GivenBack {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), given, &options)?)
     }
 
-    /// The answer, once it is known which version the rows got.
+    /// The answer, with the version that the rows got.
     pub fn with_version(&self, given: &RecordBatch, lsn: u64) -> Result<RecordBatch> {
         let version: ArrayRef = Arc::new(UInt64Array::from_value(lsn, given.num_rows()));
         let columns = self.columns.iter().zip(given.columns()).map(|(value, column)| match value {
@@ -212,7 +212,7 @@ impl GivenBack {
     }
 }
 
-/// `versioned` is the table whose rows get a version that is not known yet.
+/// `versioned` is the table of the written rows: their version is not known yet.
 fn value(
     expression: &Expr,
     versioned: Option<&TableReference>,
@@ -239,8 +239,9 @@ fn value(
     }
 }
 
-/// Only statements with more than one table have qualified names that differ. The catalog of a table says whether it has
-/// versions, which it may have in one of two plans only.
+/// Finds a column by its qualified name, or by its name alone: qualifiers matter only with more than one
+/// table. The catalog part is dropped: it says whether a table has versions, which may differ between the two
+/// plans.
 fn position(layout: &DFSchema, table: Option<&TableReference>, name: &str) -> Option<usize> {
     let table = table.map(|table| match table {
         TableReference::Full { schema, table, .. } => {

@@ -32,7 +32,7 @@ use crate::query::plan::reads::tables_of;
 use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
 
 /// Greatest depth of a template's expressions.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Cube and cuboids of each aggregation, to compare the reads of two plans.
 pub type Answers = Vec<(String, Vec<Vec<String>>)>;
@@ -232,7 +232,7 @@ fn is_shallow(plan: &dyn ExecutionPlan) -> Result<bool> {
         most = most.max(depth_of(expr));
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let mut shallow = most <= DEEPEST;
+    let mut shallow = most <= MAX_DEPTH;
     for child in plan.children() {
         shallow &= is_shallow(child.as_ref())?;
     }

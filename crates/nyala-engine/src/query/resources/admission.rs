@@ -16,7 +16,7 @@ use nyala_model::CatalogSnapshot;
 use nyala_model::config::{AdmissionConfig, GroupConfig};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
-use super::fair_queue::{Line, Slot};
+use super::fair_queue::{FairQueue, Slot};
 use crate::access::Identity;
 use crate::query::activity::{Entry, Phase};
 use crate::query::options::SessionOptions;
@@ -50,9 +50,9 @@ pub struct Group {
     /// The limiting keys of the configuration, for the error of a refusal.
     limits: &'static str,
     refused: AtomicU64,
-    short: Arc<Line>,
-    long: Arc<Line>,
-    lane: usize,
+    short: Arc<FairQueue>,
+    long: Arc<FairQueue>,
+    group_queue: usize,
 }
 
 impl Admission {
@@ -62,8 +62,8 @@ impl Admission {
         configs.entry(DEFAULT_GROUP.to_owned()).or_default();
         let size = |config: &GroupConfig| if config.slots == 0 { 2 * threads.max(1) } else { config.slots };
         let line = || {
-            let lanes = configs.values().map(|config| (config.weight.max(1), size(config)));
-            Line::new(lanes, config.slots, config.user_slots)
+            let group_queues = configs.values().map(|config| (config.weight.max(1), size(config)));
+            FairQueue::new(group_queues, config.slots, config.user_slots)
         };
         let (short, long) = (line(), line());
         let limits = match (config.slots, config.user_slots) {
@@ -72,10 +72,10 @@ impl Admission {
             (0, _) => "`slots` of the group and `user_slots` of [admission]",
             (_, _) => "`slots` of the group, and `slots` and `user_slots` of [admission]",
         };
-        let groups = configs.into_iter().enumerate().map(|(lane, (name, config))| {
+        let groups = configs.into_iter().enumerate().map(|(group_queue, (name, config))| {
             let (short, long) = (Arc::clone(&short), Arc::clone(&long));
             let (size, refused) = (size(&config), AtomicU64::new(0));
-            (name.clone(), Arc::new(Group { name, config, size, limits, refused, short, long, lane }))
+            (name.clone(), Arc::new(Group { name, config, size, limits, refused, short, long, group_queue }))
         });
         Self { groups: groups.collect() }
     }
@@ -145,7 +145,7 @@ impl Group {
 
     /// How many of its queries compute, and how many wait.
     pub fn count(&self) -> (usize, usize) {
-        let (short, long) = (self.short.count(self.lane), self.long.count(self.lane));
+        let (short, long) = (self.short.count(self.group_queue), self.long.count(self.group_queue));
         (short.0 + long.0, short.1 + long.1)
     }
 
@@ -156,7 +156,7 @@ impl Group {
             Queue::Short => &self.short,
             Queue::Long => &self.long,
         };
-        let place = line.enter(self.lane, &entry.owner.user, most);
+        let place = line.enter(self.group_queue, &entry.owner.user, most);
         let mut place = place.ok_or_else(|| {
             self.too_many(format!("{most} wait for a slot of resource group `{}` already", self.name))
         })?;
@@ -169,7 +169,7 @@ impl Group {
         entry.enter(Phase::Planning);
         match slot {
             Ok(Ok(slot)) => Ok(slot),
-            // A full lane dropped the place: the line itself lives as long as the server.
+            // A full group_queue dropped the place: the line itself lives as long as the server.
             Ok(Err(_)) => Err(self.too_many(format!(
                 "{most} wait for a slot of resource group `{}`, most of them of this user",
                 self.name

@@ -1,53 +1,53 @@
 //! The fair queue of large queries that wait for slots.
 //!
 //! ```text
-//! free slot ─▶ lane (a resource group): fewest running queries for its weight, then the smallest pass
-//!           ─▶ user: fewest slots in the lane, then served longest ago
+//! free slot ─▶ group_queue (a resource group): fewest running queries for its weight, then the smallest pass
+//!           ─▶ user: fewest slots in the group_queue, then served longest ago
 //!           ─▶ query: waits longest
 //! ```
 //!
-//! So a user cannot get ahead by sending more queries, and a lane that was idle is served at once.
+//! So a user cannot get ahead by sending more queries, and a group_queue that was idle is served at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot::{Receiver, Sender, channel};
 
-/// All lanes. The lock is held for choosing, never during a wait.
+/// All group_queues. The lock is held for choosing, never during a wait.
 #[derive(Debug)]
-pub struct Line {
+pub struct FairQueue {
     state: Mutex<State>,
-    /// Slots of all lanes together, and of one user.
+    /// Slots of all group_queues together, and of one user.
     slots: usize,
     user_slots: usize,
 }
 
 #[derive(Debug)]
 struct State {
-    lanes: Vec<Lane>,
+    group_queues: Vec<GroupQueue>,
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     next_ticket: u64,
-    /// [`Lane::pass`] of the lane served last, as of that service.
+    /// [`GroupQueue::pass`] of the group_queue served last, as of that service.
     now: u64,
 }
 
 /// The queue of one resource group.
 #[derive(Debug)]
-struct Lane {
+struct GroupQueue {
     weight: usize,
     slots: usize,
     running: usize,
     of_user: HashMap<Arc<str>, usize>,
     waiting: VecDeque<Waiter>,
-    /// Grows with each query served, by less for a larger weight. Among lanes with equal use the smallest
-    /// is next, which divides even a single slot: when it is given, no lane uses any.
+    /// Grows with each query served, by less for a larger weight. Among group_queues with equal use the smallest
+    /// is next, which divides even a single slot: when it is given, no group_queue uses any.
     pass: u64,
     /// Ticket of the last service of each user, for the same reason.
     served: HashMap<Arc<str>, u64>,
 }
 
-/// Growth of the pass of a lane with weight 1, per query.
+/// Growth of the pass of a group_queue with weight 1, per query.
 const PASS: u64 = 1 << 20;
 /// Greatest size of `served`; beyond that only waiting users are kept.
 const SERVED_USERS: usize = 1024;
@@ -62,18 +62,22 @@ struct Waiter {
 /// The right to compute, until it is dropped.
 #[derive(Debug)]
 pub struct Slot {
-    line: Arc<Line>,
-    lane: usize,
+    line: Arc<FairQueue>,
+    group_queue: usize,
     user: Arc<str>,
 }
 
 /// Slots to send once the lock is free: one without a receiver comes back, which takes the lock.
 type Given = Vec<(Sender<Slot>, Slot)>;
 
-impl Line {
-    /// `lanes` are weight and slots of each; `slots` and `user_slots` bound all of them unless 0.
-    pub fn new(lanes: impl Iterator<Item = (usize, usize)>, slots: usize, user_slots: usize) -> Arc<Self> {
-        let lanes = lanes.map(|(weight, slots)| Lane {
+impl FairQueue {
+    /// `group_queues` are weight and slots of each; `slots` and `user_slots` bound all of them unless 0.
+    pub fn new(
+        group_queues: impl Iterator<Item = (usize, usize)>,
+        slots: usize,
+        user_slots: usize,
+    ) -> Arc<Self> {
+        let group_queues = group_queues.map(|(weight, slots)| GroupQueue {
             weight,
             slots,
             running: 0,
@@ -82,34 +86,38 @@ impl Line {
             pass: 0,
             served: HashMap::new(),
         });
-        let (lanes, of_user) = (lanes.collect(), HashMap::new());
-        let state = State { lanes, running: 0, of_user, next_ticket: 0, now: 0 };
+        let (group_queues, of_user) = (group_queues.collect(), HashMap::new());
+        let state = State { group_queues, running: 0, of_user, next_ticket: 0, now: 0 };
         let bound = |most: usize| if most == 0 { usize::MAX } else { most };
         Arc::new(Self { state: Mutex::new(state), slots: bound(slots), user_slots: bound(user_slots) })
     }
 
-    /// Takes a place in a lane. The receiver gets the slot, maybe at once; dropping it gives up the place.
+    /// Takes a place in a group_queue. The receiver gets the slot, maybe at once; dropping it gives up the place.
     /// If more than `most` would wait, the user with the most places loses the newest. Returns none if that
     /// is this one.
-    pub fn enter(self: &Arc<Self>, lane: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
+    pub fn enter(self: &Arc<Self>, group_queue: usize, user: &str, most: usize) -> Option<Receiver<Slot>> {
         let (gives, slot) = channel();
         let mut state = self.lock();
         let ticket = state.next_ticket;
         state.next_ticket += 1;
-        state.lanes.get_mut(lane)?.waiting.push_back(Waiter { ticket, user: user.into(), gives });
+        state.group_queues.get_mut(group_queue)?.waiting.push_back(Waiter {
+            ticket,
+            user: user.into(),
+            gives,
+        });
         let given = self.give(&mut state);
-        let left = state.lanes.get_mut(lane)?.leave_if_full(most);
+        let left = state.group_queues.get_mut(group_queue)?.leave_if_full(most);
         drop(state);
         send(given);
         let is_left = left.is_some_and(|waiter| waiter.ticket == ticket);
         (!is_left).then_some(slot)
     }
 
-    /// How many queries compute in a lane, and how many wait.
-    pub fn count(&self, lane: usize) -> (usize, usize) {
+    /// How many queries compute in a group_queue, and how many wait.
+    pub fn count(&self, group_queue: usize) -> (usize, usize) {
         let state = self.lock();
-        let Some(lane) = state.lanes.get(lane) else { return (0, 0) };
-        (lane.running, lane.waiting.iter().filter(|waiter| !waiter.gives.is_closed()).count())
+        let Some(group_queue) = state.group_queues.get(group_queue) else { return (0, 0) };
+        (group_queue.running, group_queue.waiting.iter().filter(|waiter| !waiter.gives.is_closed()).count())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -117,14 +125,14 @@ impl Line {
     }
 
     fn give(self: &Arc<Self>, state: &mut State) -> Given {
-        for lane in &mut state.lanes {
-            lane.waiting.retain(|waiter| !waiter.gives.is_closed());
+        for group_queue in &mut state.group_queues {
+            group_queue.waiting.retain(|waiter| !waiter.gives.is_closed());
         }
         let mut given = Given::new();
         while state.running < self.slots
-            && let Some((lane, waiter)) = state.next(self.user_slots)
+            && let Some((group_queue, waiter)) = state.next(self.user_slots)
         {
-            let slot = Slot { line: Arc::clone(self), lane, user: waiter.user };
+            let slot = Slot { line: Arc::clone(self), group_queue, user: waiter.user };
             given.push((waiter.gives, slot));
         }
         given
@@ -134,9 +142,9 @@ impl Line {
         let mut state = self.lock();
         state.running = state.running.saturating_sub(1);
         less(&mut state.of_user, &slot.user);
-        if let Some(lane) = state.lanes.get_mut(slot.lane) {
-            lane.running = lane.running.saturating_sub(1);
-            less(&mut lane.of_user, &slot.user);
+        if let Some(group_queue) = state.group_queues.get_mut(slot.group_queue) {
+            group_queue.running = group_queue.running.saturating_sub(1);
+            less(&mut group_queue.of_user, &slot.user);
         }
         let given = self.give(&mut state);
         drop(state);
@@ -144,7 +152,7 @@ impl Line {
     }
 }
 
-impl Lane {
+impl GroupQueue {
     /// If more than `most` wait, removes the newest place of the user with the most.
     fn leave_if_full(&mut self, most: usize) -> Option<Waiter> {
         if self.waiting.len() <= most {
@@ -160,7 +168,7 @@ impl Lane {
         self.waiting.remove(place)
     }
 
-    /// Its pass; a lane that was idle gets no credit for that time.
+    /// Its pass; a group_queue that was idle gets no credit for that time.
     fn pass(&self, now: u64) -> u64 {
         self.pass.max(now)
     }
@@ -183,26 +191,31 @@ impl State {
     fn next(&mut self, user_slots: usize) -> Option<(usize, Waiter)> {
         let of_user = &self.of_user;
         let may = |waiter: &&Waiter| count(of_user, &waiter.user) < user_slots;
-        let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.running < lane.slots);
-        let open =
-            open.filter_map(|(number, lane)| Some((number, lane, lane.waiting.iter().find(may)?.ticket)));
+        let open = self
+            .group_queues
+            .iter()
+            .enumerate()
+            .filter(|(_, group_queue)| group_queue.running < group_queue.slots);
+        let open = open.filter_map(|(number, group_queue)| {
+            Some((number, group_queue, group_queue.waiting.iter().find(may)?.ticket))
+        });
         // a.running / a.weight < b.running / b.weight, multiplied by both weights.
         let now = self.now;
         let (number, ..) = open.min_by(|(_, a, first), (_, b, second)| {
             let (left, right) = (a.running.saturating_mul(b.weight), b.running.saturating_mul(a.weight));
             left.cmp(&right).then(a.pass(now).cmp(&b.pass(now))).then(first.cmp(second))
         })?;
-        let (lane, turn) = (self.lanes.get_mut(number)?, self.next_ticket);
-        let waiting = lane.waiting.iter().enumerate().filter(|(_, waiter)| may(waiter));
+        let (group_queue, turn) = (self.group_queues.get_mut(number)?, self.next_ticket);
+        let waiting = group_queue.waiting.iter().enumerate().filter(|(_, waiter)| may(waiter));
         let (place, _) = waiting.min_by_key(|(_, waiter)| {
-            let served = lane.served.get(&waiter.user).copied().unwrap_or_default();
-            (count(&lane.of_user, &waiter.user), served, waiter.ticket)
+            let served = group_queue.served.get(&waiter.user).copied().unwrap_or_default();
+            (count(&group_queue.of_user, &waiter.user), served, waiter.ticket)
         })?;
-        let waiter = lane.waiting.remove(place)?;
+        let waiter = group_queue.waiting.remove(place)?;
         // Tickets are also times: none is given twice.
         self.next_ticket += 1;
-        self.now = lane.pass(now);
-        lane.serve(&waiter.user, turn, now);
+        self.now = group_queue.pass(now);
+        group_queue.serve(&waiter.user, turn, now);
         self.running += 1;
         *self.of_user.entry(Arc::clone(&waiter.user)).or_default() += 1;
         Some((number, waiter))
@@ -239,11 +252,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Lets `asked` (lane, user) wait behind a slot that all need; returns the order of service.
-    fn order(line: &Arc<Line>, asked: &[(usize, &str)]) -> Vec<usize> {
+    /// Lets `asked` (group_queue, user) wait behind a slot that all need; returns the order of service.
+    fn order(line: &Arc<FairQueue>, asked: &[(usize, &str)]) -> Vec<usize> {
         let held = line.enter(0, "first", 100).unwrap().try_recv().unwrap();
-        let mut waiting: Vec<_> =
-            asked.iter().map(|(lane, user)| Some(line.enter(*lane, user, 100).unwrap())).collect();
+        let mut waiting: Vec<_> = asked
+            .iter()
+            .map(|(group_queue, user)| Some(line.enter(*group_queue, user, 100).unwrap()))
+            .collect();
         drop(held);
         let mut order = Vec::new();
         let mut kept = Vec::new();
@@ -265,33 +280,33 @@ mod tests {
 
     #[test]
     fn one_after_the_other_within_a_lane() {
-        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let line = FairQueue::new([(1, 1)].into_iter(), 0, 0);
         assert_eq!(order(&line, &[(0, "a"), (0, "b"), (0, "a")]), [0, 1, 2]);
         assert_eq!(line.count(0), (0, 0));
     }
 
     #[test]
     fn one_slot_goes_to_all_users_in_turns() {
-        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let line = FairQueue::new([(1, 1)].into_iter(), 0, 0);
         let asked = [(0, "a"), (0, "a"), (0, "a"), (0, "b"), (0, "b"), (0, "c")];
         assert_eq!(order(&line, &asked), [0, 3, 5, 1, 4, 2]);
     }
 
     #[test]
     fn one_slot_goes_to_lanes_by_their_weights() {
-        let line = Line::new([(1, 9), (2, 9)].into_iter(), 1, 0);
+        let line = FairQueue::new([(1, 9), (2, 9)].into_iter(), 1, 0);
         let asked = [(0, "a"), (0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")];
-        let lanes: Vec<usize> =
+        let group_queues: Vec<usize> =
             order(&line, &asked).into_iter().map(|number| usize::from(number > 2)).collect();
-        assert_eq!(lanes.iter().take(6).sum::<usize>(), 4, "{lanes:?}");
-        // A lane that was idle gets no credit for that time.
+        assert_eq!(group_queues.iter().take(6).sum::<usize>(), 4, "{group_queues:?}");
+        // A group_queue that was idle gets no credit for that time.
         let idle = order(&line, &[(0, "a"), (0, "a"), (1, "a"), (1, "a"), (1, "a"), (1, "a")]);
         assert!(idle.iter().take(3).any(|number| *number < 2), "{idle:?}");
     }
 
     #[test]
     fn a_full_line_makes_room_for_who_waits_less() {
-        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let line = FairQueue::new([(1, 1)].into_iter(), 0, 0);
         let held = line.enter(0, "a", 2).unwrap();
         let mut first = line.enter(0, "a", 2).unwrap();
         let mut second = line.enter(0, "a", 2).unwrap();
@@ -308,8 +323,8 @@ mod tests {
 
     #[test]
     fn weights_divide_what_is_free() {
-        let line = Line::new([(1, 9), (3, 9)].into_iter(), 4, 0);
-        let enter = |lane| line.enter(lane, "u", 9).unwrap();
+        let line = FairQueue::new([(1, 9), (3, 9)].into_iter(), 4, 0);
+        let enter = |group_queue| line.enter(group_queue, "u", 9).unwrap();
         let held: Vec<_> = (0..4).map(|_| enter(0).try_recv().unwrap()).collect();
         let waiting: Vec<_> = [0, 0, 0, 1, 1, 1, 1].map(enter).into();
         drop(held);
@@ -320,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_user_has_its_share_and_no_more() {
-        let line = Line::new([(1, 3)].into_iter(), 0, 2);
+        let line = FairQueue::new([(1, 3)].into_iter(), 0, 2);
         let enter = |user| line.enter(0, user, 1);
         let held = [enter("a").unwrap(), enter("a").unwrap()];
         let third = enter("a").unwrap();
@@ -340,7 +355,7 @@ mod tests {
 
     #[test]
     fn who_leaves_is_passed_over() {
-        let line = Line::new([(1, 1)].into_iter(), 0, 0);
+        let line = FairQueue::new([(1, 1)].into_iter(), 0, 0);
         let held = line.enter(0, "a", 5).unwrap();
         let gone = line.enter(0, "a", 5).unwrap();
         let mut last = line.enter(0, "a", 5).unwrap();

@@ -129,9 +129,9 @@ fn tables_to_list(
 
 impl FileChecks {
     /// Lists the files of `only` these tables, or of all that a built cube reads. Queries that begin
-    /// afterwards are judged by what was found. Fails if a table cannot be listed.
+    /// afterwards are judged by these listings. Fails if a table cannot be listed.
     pub async fn check(&self, snapshots: &Snapshots, only: Option<&[QualifiedName]>) -> Result<()> {
-        // What was listed with statistics may have become outdated by a listing without them, which took less time.
+        // A listing without statistics takes less time, and may have replaced one with them.
         for _ in 1..LISTINGS {
             if self.list_files(snapshots, only).await? {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! `system.queries`, `system.query_log` and `system.stuck`.
+//! `system.queries`, `system.query_log`, `system.stuck` and `system.tasks`.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub fn queries_schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// What runs now; this query too.
+/// Running statements, with this query.
 pub fn queries(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.observed.registry.running();
     let each = || entries.iter();
@@ -74,7 +74,7 @@ pub fn query_log_schema() -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// What ran, the last to end first.
+/// Ended statements, the last to end first.
 pub fn query_log(engine: &Engine) -> Result<RecordBatch> {
     let entries = engine.observed.registry.log();
     let each = || entries.iter();
@@ -123,7 +123,7 @@ pub fn stuck_schema() -> SchemaRef {
     ]))
 }
 
-/// What made no progress when the watchdog looked last, the longest first.
+/// Work without progress at the watchdog's last look, the longest first.
 pub fn stuck(engine: &Engine) -> Result<RecordBatch> {
     works(&engine.observed.registry.stuck(), stuck_schema())
 }
@@ -139,7 +139,7 @@ pub fn tasks_schema() -> SchemaRef {
     ]))
 }
 
-/// What runs now, with the operator that is at work, and how busy the threads are.
+/// Running work with the operator at work, and how busy the threads are.
 pub fn tasks(engine: &Engine) -> Result<RecordBatch> {
     works(&activity::tasks(&engine.watched(), &engine.runtime.threads.runtimes()), tasks_schema())
 }

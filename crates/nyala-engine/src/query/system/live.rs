@@ -25,11 +25,11 @@ pub fn disk_stores_schema() -> SchemaRef {
     ]))
 }
 
-/// The disk stores, and why one takes no writes.
+/// The disk stores, and the reason why a store takes no writes.
 pub async fn disk_stores(engine: &Engine) -> Result<RecordBatch> {
     let stores = engine.snapshots.live().all();
     let asked = stores.clone();
-    // Waits for a group of statements that is being committed.
+    // On a blocking thread: it may wait for a group commit.
     let stats =
         tokio::task::spawn_blocking(move || asked.iter().map(|store| stats(store)).collect::<Vec<_>>());
     let stats = stats.await.map_err(QueryError::internal)?;
@@ -81,7 +81,7 @@ pub fn live_tables_schema() -> SchemaRef {
     ]))
 }
 
-/// The live tables. What is not known yet, because a store is being opened, is null.
+/// The live tables. Figures are null while the store of a table is being opened.
 pub fn live_tables(engine: &Engine) -> Result<RecordBatch> {
     let context = engine.snapshots.current();
     let entries: Vec<_> = context.snapshot().tables.values().filter_map(|t| Some((t, t.live()?))).collect();
@@ -129,7 +129,7 @@ pub fn recovery_schema() -> SchemaRef {
     ]))
 }
 
-/// How far the disk stores are on their way into memory.
+/// Progress of the disk stores on their way into memory.
 pub fn recovery(engine: &Engine) -> Result<RecordBatch> {
     let stores = engine.snapshots.live().all();
     let reports: Vec<_> = stores.iter().map(|store| store.progress().report()).collect();
@@ -141,7 +141,7 @@ pub fn recovery(engine: &Engine) -> Result<RecordBatch> {
         texts(reports.iter().map(|report| Some(phase_name(report.phase)))),
         numbers(reports.iter().map(|report| match report.phase {
             Phase::Waiting => Some(0),
-            // The index is built when all are read.
+            // The index is built after all keys are read.
             Phase::Keys => Some(percent(report.rows_done, report.rows_total).min(99)),
             Phase::Log => Some(percent(report.log_bytes_done, report.log_bytes_total)),
             Phase::Values => Some(percent(report.bytes_done, report.bytes_total)),
@@ -161,7 +161,7 @@ pub fn recovery(engine: &Engine) -> Result<RecordBatch> {
     batch(recovery_schema(), columns)
 }
 
-/// What is worth knowing of a start besides.
+/// The error of a start, or the damage that it found.
 fn note(state: &StoreState) -> Option<String> {
     match state {
         StoreState::Failed(error) => Some(error.to_string()),

@@ -1,7 +1,7 @@
-//! The schema `system`: what the server knows of itself, as tables.
+//! The schema `system`: tables about the state of the server.
 //!
-//! A table is made when a query scans it, from what is in memory or in the catalog at that moment. The columns are
-//! those of the SHOW statement of the same things, where there is one.
+//! A table is made when a query scans it, from the memory or the catalog at that moment. It has the columns
+//! of the SHOW statement for the same things, if there is one.
 
 mod activity;
 mod live;

@@ -21,7 +21,7 @@ pub fn caches_schema() -> SchemaRef {
     ]))
 }
 
-/// The caches of this process and how often they had what was asked for.
+/// The caches of this process, with their hits and misses.
 pub fn caches(engine: &Engine) -> Result<RecordBatch> {
     let stats = engine.stats();
     let (hot, plans, results) = (stats.hot_cuboids, stats.plans, stats.results);

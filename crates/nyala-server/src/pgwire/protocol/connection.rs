@@ -37,7 +37,7 @@ const TAG_BYTES: usize = 64;
 
 /// A text that a client sent.
 pub enum ClientText {
-    /// One query whose cached plan may run at once.
+    /// One query with a cached plan, which may run at once.
     Ready(Prepared),
     /// Its statements, to be prepared; none if it is empty.
     Statements(Vec<ClientStatement>),

@@ -1,4 +1,4 @@
-//! Messages: connections from their first byte to their last, and what each message asks for.
+//! Messages: connections from their first byte to their last, and the work that each message asks for.
 
 pub mod cancel;
 pub mod connection;

@@ -16,7 +16,7 @@ const MAX_STATES: usize = 50_000;
 /// States that the different patterns of one batch may have together.
 const MAX_STATES_OF_BATCH: usize = 300_000;
 /// Each pattern counts as having so many at least: to compile the smallest takes some ten microseconds.
-const LEAST_STATES: usize = 100;
+const MIN_STATES: usize = 100;
 /// A class of characters of all languages: some hundred ranges of bytes.
 const CLASS_STATES: usize = 200;
 
@@ -31,7 +31,7 @@ pub fn check_patterns(function: &str, patterns: &ColumnarValue) -> Result<usize>
             let (mut all, mut largest) = (0, 0);
             for pattern in &different {
                 let states = check_pattern(function, pattern)?;
-                all += states.max(LEAST_STATES);
+                all += states.max(MIN_STATES);
                 largest = largest.max(states);
             }
             if all > MAX_STATES_OF_BATCH {
@@ -48,7 +48,7 @@ pub fn check_like_patterns(patterns: &ColumnarValue) -> Result<()> {
     let texts = cast(array, &DataType::LargeUtf8)?;
     let texts = texts.as_string::<i64>();
     let compiled: HashSet<&str> = texts.iter().flatten().filter(|pattern| is_compiled(pattern)).collect();
-    let states: usize = compiled.iter().map(|pattern| pattern.len().max(LEAST_STATES)).sum();
+    let states: usize = compiled.iter().map(|pattern| pattern.len().max(MIN_STATES)).sum();
     match states <= MAX_STATES_OF_BATCH {
         true => Ok(()),
         false => Err(too_many("LIKE", compiled.len(), states, texts.len()).into()),

@@ -24,7 +24,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 
 /// A dimension with more values keeps them: their dictionary would take much memory, and looking a value
 /// up there much longer than in the few groups of a batch.
-const MOST_VALUES: u64 = 1 << 22;
+const MAX_VALUES: u64 = 1 << 22;
 
 /// The dictionaries of one pass over the rows.
 pub struct Coding {
@@ -47,7 +47,7 @@ impl Coding {
         let mut dictionaries = Vec::new();
         for (dimension, values) in cube.dimensions.iter().zip(&order.values) {
             let (name, data_type) = (dimension.field.name(), dimension.field.data_type());
-            let coded = *values <= MOST_VALUES && has_codes(data_type);
+            let coded = *values <= MAX_VALUES && has_codes(data_type);
             let dictionary =
                 coded.then(|| Dictionary::new(name, data_type, code_bits(*values), pool)).transpose()?;
             dictionaries.push(dictionary.map(Arc::new));

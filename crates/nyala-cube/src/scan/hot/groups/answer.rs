@@ -14,10 +14,10 @@ use super::keys::{Groups, Packing};
 use super::order::{Criterion, order};
 use super::shape::{Call, Column, Computed, Merging, Shape};
 use crate::scan::hot::cuboid::HotCuboid;
-use crate::scan::hot::picked::Picked;
+use crate::scan::hot::selection::Selection;
 
 /// The answer of this shape from some rows of a cuboid.
-pub fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Picked) -> Result<RecordBatch> {
+pub fn answer(shape: &Shape, cuboid: &HotCuboid, rows: &Selection) -> Result<RecordBatch> {
     let (merged, rows) = match &shape.merging {
         None => (Vec::new(), Rows::Cells(cuboid, rows)),
         Some(merging) if merging.groups.is_empty() => (merging.in_one(cuboid, rows)?, Rows::One),
@@ -46,7 +46,7 @@ struct Made<'a> {
 }
 
 enum Rows<'a> {
-    Cells(&'a HotCuboid, &'a Picked),
+    Cells(&'a HotCuboid, &'a Selection),
     Groups {
         cuboid: &'a HotCuboid,
         packing: Packing,
@@ -149,7 +149,7 @@ impl Rows<'_> {
 }
 
 impl Merging {
-    fn in_groups<'a>(&self, cuboid: &'a HotCuboid, rows: &Picked) -> Result<(Vec<ArrayRef>, Rows<'a>)> {
+    fn in_groups<'a>(&self, cuboid: &'a HotCuboid, rows: &Selection) -> Result<(Vec<ArrayRef>, Rows<'a>)> {
         let packing = Packing::of(&self.groups, cuboid).ok_or_else(missing)?;
         let Groups { of_row, keys } = packing.groups(cuboid, rows);
         let merged = self.calls.iter().map(|call| {
@@ -160,13 +160,13 @@ impl Merging {
         Ok((merged.collect::<Result<_>>()?, Rows::Groups { cuboid, packing, keys }))
     }
 
-    fn in_one(&self, cuboid: &HotCuboid, rows: &Picked) -> Result<Vec<ArrayRef>> {
+    fn in_one(&self, cuboid: &HotCuboid, rows: &Selection) -> Result<Vec<ArrayRef>> {
         self.calls.iter().map(|call| call.merge_all(&call.states(cuboid, rows)?)).collect()
     }
 }
 
 impl Call {
-    fn states(&self, cuboid: &HotCuboid, rows: &Picked) -> Result<Vec<ArrayRef>> {
+    fn states(&self, cuboid: &HotCuboid, rows: &Selection) -> Result<Vec<ArrayRef>> {
         self.states.iter().map(|position| cuboid.stored(*position)?.stored.values(rows)).collect()
     }
 

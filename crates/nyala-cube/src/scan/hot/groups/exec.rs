@@ -22,7 +22,7 @@ use super::answer::{answer, of_nothing};
 use super::keys::Packing;
 use super::shape::{Column, Shape};
 use crate::scan::hot::exec::HotCuboidExec;
-use crate::scan::hot::measured::Measured;
+use crate::scan::hot::metrics::OperatorMetrics;
 
 /// Bytes for each row: its place, its keys, its group.
 const ROW_BYTES: usize = 20;
@@ -171,7 +171,7 @@ impl ExecutionPlan for HotGroupsExec {
         }
         let reservation = self.reserve(self.cells()?, &context)?;
         let (shape, scan) = (Arc::clone(&self.shape), Arc::clone(&self.scan));
-        let measured = Measured::new(&self.metrics, partition);
+        let measured = OperatorMetrics::new(&self.metrics, partition);
         let batches = futures::stream::iter([scan]).map(move |scan| {
             let _reserved = &reservation;
             let _timer = measured.elapsed.timer();

@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 
 use crate::scan::hot::cuboid::HotCuboid;
-use crate::scan::hot::picked::Picked;
+use crate::scan::hot::selection::Selection;
 
 /// How the keys of some columns fit into one number.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Packing {
     }
 
     /// The groups of some rows, in the order in which they come first.
-    pub fn groups(&self, cuboid: &HotCuboid, rows: &Picked) -> Groups {
+    pub fn groups(&self, cuboid: &HotCuboid, rows: &Selection) -> Groups {
         let mut packed = vec![0_u64; rows.rows()];
         for (position, bits) in &self.columns {
             if let Some(column) = cuboid.column(*position) {

@@ -13,23 +13,23 @@ use super::ranges::extend;
 use super::search::Keys;
 
 /// Sorted ranges must be this long on average to be remembered.
-const SHORTEST: usize = 32;
+const MIN_LENGTH: usize = 32;
 /// Halving a sorted range costs as much as looking at this many rows.
 const COST_OF_SEARCH: usize = 64;
 
 /// The sorted ranges of one column.
 #[derive(Debug)]
-pub struct Stretches {
+pub struct SortedRanges {
     /// The first row of each range but the first.
     starts: Vec<u32>,
 }
 
-impl Stretches {
+impl SortedRanges {
     /// The sorted ranges of rows that have the values with these `keys`. None if they are too short to be of use.
     pub fn of(keys: &[u32]) -> Option<Self> {
         let descents = || keys.iter().zip(keys.iter().skip(1)).zip(1..).filter(|((key, next), _)| key > next);
         let count = descents().count();
-        if (count + 1).saturating_mul(SHORTEST) > keys.len() {
+        if (count + 1).saturating_mul(MIN_LENGTH) > keys.len() {
             return None;
         }
         let mut starts = Vec::with_capacity(count);
@@ -123,7 +123,7 @@ mod tests {
             let length = 200 + stretch * 37 % 200;
             keys.extend((0..length).map(|row| (row * 256 / length + stretch) / 3 * 3 % 256));
         }
-        let stretches = Stretches::of(&keys).unwrap();
+        let stretches = SortedRanges::of(&keys).unwrap();
         assert!((40..=80).contains(&stretches.len()), "{}", stretches.len());
         let arrays: [ArrayRef; 3] = [
             Arc::new(UInt8Array::from_iter_values(keys.iter().map(|key| *key as u8))),
@@ -151,7 +151,7 @@ mod tests {
     fn where_halving_is_slower_each_row_is_looked_at() {
         let keys: Vec<u32> = (0..6_400).map(|row| row % 64).collect();
         let array: ArrayRef = Arc::new(UInt8Array::from_iter_values(keys.iter().map(|key| *key as u8)));
-        let stretches = Stretches::of(&keys).unwrap();
+        let stretches = SortedRanges::of(&keys).unwrap();
         assert_eq!(stretches.len(), 100);
         let found = |ranges: &[Range<usize>], keys: &[usize]| stretches.narrow(&array, ranges, &kept(keys));
         assert_eq!(found(&[0..640], &[5, 7]), None, "as many searches as would pass all rows twice");
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn short_stretches_are_not_remembered() {
-        assert!(Stretches::of(&(0..1_000).map(|row| row % 20).collect::<Vec<u32>>()).is_none());
-        assert!(Stretches::of(&(0..1_000).rev().collect::<Vec<u32>>()).is_none());
-        assert!(Stretches::of(&[]).is_none());
-        assert_eq!(Stretches::of(&[7; 32]).unwrap().len(), 1);
+        assert!(SortedRanges::of(&(0..1_000).map(|row| row % 20).collect::<Vec<u32>>()).is_none());
+        assert!(SortedRanges::of(&(0..1_000).rev().collect::<Vec<u32>>()).is_none());
+        assert!(SortedRanges::of(&[]).is_none());
+        assert_eq!(SortedRanges::of(&[7; 32]).unwrap().len(), 1);
     }
 }

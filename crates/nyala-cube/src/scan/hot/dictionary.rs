@@ -17,14 +17,14 @@ use super::stored::{Stored, compact};
 /// A dictionary pays if each of its values stands for this many rows on average.
 const REPETITION: usize = 4;
 /// Most different texts: each takes some memory while they are being numbered.
-const MOST_TEXTS: usize = 1 << 18;
+const MAX_TEXTS: usize = 1 << 18;
 /// Most different numbers of a dimension: their keys shall be shorter than they are.
-const MOST_NUMBERS: usize = 1 << 16;
+const MAX_NUMBERS: usize = 1 << 16;
 /// Most different numbers of a measure, which are read more than compared.
-const MOST_MEASURES: usize = 1 << 8;
+const MAX_MEASURES: usize = 1 << 8;
 
 /// A dictionary in the making: the values of a column as keys into its distinct values, NULL being one of them.
-pub struct Folder {
+pub struct DictionaryBuilder {
     keys: Vec<u32>,
     values: Vec<ScalarValue>,
     /// Bytes of the values, texts included.
@@ -33,14 +33,14 @@ pub struct Folder {
     most: usize,
 }
 
-impl Folder {
+impl DictionaryBuilder {
     /// For a column of `rows`, if its type is one with repeated values.
     pub fn new(data_type: &DataType, dimension: bool, rows: usize) -> Option<Self> {
         let most = match data_type {
             _ if !is_repeating(data_type) => return None,
-            _ if is_text(data_type) => MOST_TEXTS,
-            _ if dimension => MOST_NUMBERS,
-            _ => MOST_MEASURES,
+            _ if is_text(data_type) => MAX_TEXTS,
+            _ if dimension => MAX_NUMBERS,
+            _ => MAX_MEASURES,
         };
         let most = most.min(rows / REPETITION);
         let (keys, values, known) = (Vec::with_capacity(rows), Vec::new(), HashMap::new());

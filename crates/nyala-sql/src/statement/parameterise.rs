@@ -14,11 +14,11 @@ use std::fmt::Write;
 use std::ops::Range;
 
 /// More values than this are not taken out: the shape of such a text hardly comes again.
-const MOST_VALUES: usize = 64;
+const MAX_VALUES: usize = 64;
 
 /// A text in two parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lifted<'a> {
+pub struct Parameterised<'a> {
     /// The text, with `$1`, `$2`, … where values were.
     pub shape: String,
     /// The values, `$1` first.
@@ -39,19 +39,19 @@ pub enum Literal<'a> {
 }
 
 /// Takes the values out of a query. None if `sql` is not certainly one query with values that may be taken out.
-pub fn lift(sql: &str) -> Option<Lifted<'_>> {
+pub fn parameterise(sql: &str) -> Option<Parameterised<'_>> {
     let tokens = scan(sql)?;
     tokens.first().filter(|first| first.kind == Kind::Query)?;
-    let mut lifted = Lifted { shape: String::with_capacity(sql.len()), values: Vec::new() };
+    let mut parameterised = Parameterised { shape: String::with_capacity(sql.len()), values: Vec::new() };
     let mut copied = 0;
     for (literal, at) in comparands(sql, &tokens) {
-        lifted.shape.push_str(sql.get(copied..at.start)?);
-        lifted.values.push(literal);
-        write!(lifted.shape, "${}", lifted.values.len()).ok()?;
+        parameterised.shape.push_str(sql.get(copied..at.start)?);
+        parameterised.values.push(literal);
+        write!(parameterised.shape, "${}", parameterised.values.len()).ok()?;
         copied = at.end;
     }
-    lifted.shape.push_str(sql.get(copied..)?);
-    (1..=MOST_VALUES).contains(&lifted.values.len()).then_some(lifted)
+    parameterised.shape.push_str(sql.get(copied..)?);
+    (1..=MAX_VALUES).contains(&parameterised.values.len()).then_some(parameterised)
 }
 
 /// Kind of a token, as far as it matters.
@@ -318,9 +318,9 @@ mod tests {
     use super::*;
 
     fn check(sql: &str, shape: &str, values: &[&str]) {
-        let lifted = lift(sql).unwrap();
-        assert_eq!(lifted.shape, shape);
-        let shown: Vec<String> = lifted.values.iter().map(|value| format!("{value:?}")).collect();
+        let parameterised = parameterise(sql).unwrap();
+        assert_eq!(parameterised.shape, shape);
+        let shown: Vec<String> = parameterised.values.iter().map(|value| format!("{value:?}")).collect();
         assert_eq!(shown, values, "{sql}");
     }
 
@@ -363,7 +363,7 @@ mod tests {
             "SELECT f(a => 1)",
             "SELECT a FROM t WHERE 1 - b",
         ] {
-            assert_eq!(lift(sql), None, "{sql}");
+            assert_eq!(parameterise(sql), None, "{sql}");
         }
         check(
             "SELECT a FROM t WHERE b BETWEEN 1 AND c AND d = 2",
@@ -388,9 +388,9 @@ mod tests {
             "",
             "é = 1",
         ] {
-            assert_eq!(lift(sql), None, "{sql}");
+            assert_eq!(parameterise(sql), None, "{sql}");
         }
         let many: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-        assert_eq!(lift(&format!("SELECT a FROM t WHERE b IN ({})", many.join(","))), None);
+        assert_eq!(parameterise(&format!("SELECT a FROM t WHERE b IN ({})", many.join(","))), None);
     }
 }

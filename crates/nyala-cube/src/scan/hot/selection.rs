@@ -6,12 +6,12 @@ use arrow::array::{BooleanArray, UInt32Array};
 
 /// Some rows of a cuboid, in order.
 #[derive(Debug, PartialEq)]
-pub enum Picked {
+pub enum Selection {
     Range(Range<usize>),
     Places(UInt32Array),
 }
 
-impl Picked {
+impl Selection {
     /// The rows of `ranges`. A cuboid in memory has fewer rows than there are places.
     pub fn ranges(ranges: &[Range<usize>]) -> Self {
         match ranges {
@@ -67,32 +67,32 @@ mod tests {
     #![allow(clippy::single_range_in_vec_init)]
     use super::*;
 
-    fn places(places: &[u32]) -> Picked {
-        Picked::Places(UInt32Array::from(places.to_vec()))
+    fn places(places: &[u32]) -> Selection {
+        Selection::Places(UInt32Array::from(places.to_vec()))
     }
 
     #[test]
     fn one_range_is_sliced_and_of_several_each_row_is_picked() {
-        assert_eq!(Picked::ranges(&[]).rows(), 0);
-        assert_eq!(Picked::ranges(&[5..7]), Picked::Range(5..7));
-        assert_eq!(Picked::ranges(&[5..7, 9..10]), places(&[5, 6, 9]));
+        assert_eq!(Selection::ranges(&[]).rows(), 0);
+        assert_eq!(Selection::ranges(&[5..7]), Selection::Range(5..7));
+        assert_eq!(Selection::ranges(&[5..7, 9..10]), places(&[5, 6, 9]));
     }
 
     #[test]
     fn several_become_one() {
-        assert_eq!(Picked::all(Vec::new()).rows(), 0);
-        assert_eq!(Picked::all(vec![Picked::Range(3..5)]), Picked::Range(3..5));
-        assert_eq!(Picked::all(vec![Picked::Range(3..5), places(&[7, 9])]), places(&[3, 4, 7, 9]));
+        assert_eq!(Selection::all(Vec::new()).rows(), 0);
+        assert_eq!(Selection::all(vec![Selection::Range(3..5)]), Selection::Range(3..5));
+        assert_eq!(Selection::all(vec![Selection::Range(3..5), places(&[7, 9])]), places(&[3, 4, 7, 9]));
     }
 
     #[test]
     fn what_is_kept_is_picked_from_what_was_picked() {
-        let picked = Picked::ranges(&[1..3, 5..6, 90..92]);
+        let picked = Selection::ranges(&[1..3, 5..6, 90..92]);
         assert_eq!(picked.rows(), 5);
         let kept = picked.keep(&BooleanArray::from(vec![false, true, true, false, true]));
         assert_eq!(kept, places(&[2, 5, 91]));
         assert_eq!(kept.keep(&BooleanArray::from(vec![true, false, true])), places(&[2, 91]));
-        assert_eq!(Picked::Range(4..6).keep(&BooleanArray::from(vec![false, true])), places(&[5]));
+        assert_eq!(Selection::Range(4..6).keep(&BooleanArray::from(vec![false, true])), places(&[5]));
         assert_eq!(picked.keep(&BooleanArray::from(vec![false; 5])).rows(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Aggregates of DataFusion that give wrong answers for some rows, mended under their own names.
+//! Aggregates of DataFusion that give wrong answers for some rows, corrected under their own names.
 //!
 //! | function | fault |
 //! |---|---|
@@ -14,7 +14,7 @@ mod function;
 mod totals;
 
 pub use function::adding;
-pub use function::mended;
+pub use function::overrides;
 
 #[cfg(test)]
 mod tests;

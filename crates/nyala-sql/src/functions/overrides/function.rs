@@ -22,47 +22,47 @@ use super::correlation::Correlations;
 use super::extremes::{Extreme, FloatExtremes, OneNan};
 use super::totals::{Total, Totals};
 
-/// Every mended function.
-pub fn mended() -> [Arc<AggregateUDF>; 4] {
+/// Every overridden function.
+pub fn overrides() -> [Arc<AggregateUDF>; 4] {
     [
         adding(),
-        mend(min_udaf(), Mend::Extreme(Extreme::Least)),
-        mend(max_udaf(), Mend::Extreme(Extreme::Greatest)),
-        mend(corr_udaf(), Mend::Correlation),
+        override_with(min_udaf(), Replacement::Extreme(Extreme::Least)),
+        override_with(max_udaf(), Replacement::Extreme(Extreme::Greatest)),
+        override_with(corr_udaf(), Replacement::Correlation),
     ]
 }
 
 /// The function that adds.
 pub fn adding() -> Arc<AggregateUDF> {
-    mend(sum_udaf(), Mend::Total)
+    override_with(sum_udaf(), Replacement::Total)
 }
 
-fn mend(function: Arc<AggregateUDF>, mend: Mend) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(Mended { function, mend }))
+fn override_with(function: Arc<AggregateUDF>, by: Replacement) -> Arc<AggregateUDF> {
+    Arc::new(AggregateUDF::from(Override { function, by }))
 }
 
 /// The replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Mend {
+enum Replacement {
     Extreme(Extreme),
     Correlation,
     Total,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Mended {
+struct Override {
     function: Arc<AggregateUDF>,
-    mend: Mend,
+    by: Replacement,
 }
 
-impl Mended {
+impl Override {
     /// Whether it is the extreme of values among which there may be NaN.
     fn meets_nan(&self, data_type: &DataType) -> bool {
-        matches!(self.mend, Mend::Extreme(_)) && data_type.is_floating()
+        matches!(self.by, Replacement::Extreme(_)) && data_type.is_floating()
     }
 }
 
-impl AggregateUDFImpl for Mended {
+impl AggregateUDFImpl for Override {
     fn name(&self) -> &str {
         self.function.name()
     }
@@ -96,7 +96,7 @@ impl AggregateUDFImpl for Mended {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        if (self.mend, arguments.is_distinct) == (Mend::Total, false)
+        if (self.by, arguments.is_distinct) == (Replacement::Total, false)
             && let Some(total) = total(arguments.return_type())
         {
             return Ok(total);
@@ -126,22 +126,22 @@ impl AggregateUDFImpl for Mended {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        match (self.mend, arguments.return_type()) {
-            (Mend::Correlation, _) => Ok(Box::new(Correlations::default())),
-            (Mend::Extreme(extreme), DataType::Float16) => {
+        match (self.by, arguments.return_type()) {
+            (Replacement::Correlation, _) => Ok(Box::new(Correlations::default())),
+            (Replacement::Extreme(extreme), DataType::Float16) => {
                 Ok(Box::new(FloatExtremes::<Float16Type>::new(extreme)))
             }
-            (Mend::Extreme(extreme), DataType::Float32) => {
+            (Replacement::Extreme(extreme), DataType::Float32) => {
                 Ok(Box::new(FloatExtremes::<Float32Type>::new(extreme)))
             }
-            (Mend::Extreme(extreme), DataType::Float64) => {
+            (Replacement::Extreme(extreme), DataType::Float64) => {
                 Ok(Box::new(FloatExtremes::<Float64Type>::new(extreme)))
             }
-            (Mend::Total, data_type) => match totals(data_type) {
+            (Replacement::Total, data_type) => match totals(data_type) {
                 Some(totals) => Ok(Box::new(totals)),
                 None => self.function.create_groups_accumulator(arguments),
             },
-            (Mend::Extreme(_), _) => self.function.create_groups_accumulator(arguments),
+            (Replacement::Extreme(_), _) => self.function.create_groups_accumulator(arguments),
         }
     }
 

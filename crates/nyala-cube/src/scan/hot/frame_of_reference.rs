@@ -10,19 +10,19 @@ use arrow::compute::{max, min};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use datafusion::error::Result;
 
-use super::picked::Picked;
+use super::selection::Selection;
 use super::stored::picked;
 
 /// Numbers of a column.
 #[derive(Debug)]
-pub struct Near {
+pub struct FrameOfReference {
     least: i128,
     /// Of two or four bytes.
     distances: ArrayRef,
     data_type: DataType,
 }
 
-impl Near {
+impl FrameOfReference {
     /// None if the values are of another kind, or lie too far apart.
     pub fn of(values: &ArrayRef) -> Option<Self> {
         let data_type = values.data_type().clone();
@@ -40,7 +40,7 @@ impl Near {
     }
 
     /// The values of some rows.
-    pub fn values(&self, rows: &Picked) -> Result<ArrayRef> {
+    pub fn values(&self, rows: &Selection) -> Result<ArrayRef> {
         let distances = picked(&self.distances, rows)?;
         let wide = |short: u32| self.least.wrapping_add(i128::from(short));
         Ok(match &self.data_type {
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn numbers_come_back_as_they_were() {
         let check = |values: ArrayRef, width: usize| {
-            let near = Near::of(&values).unwrap();
+            let near = FrameOfReference::of(&values).unwrap();
             assert_eq!(near.distances.data_type().primitive_width(), Some(width), "{values:?}");
-            let all = near.values(&Picked::ranges(&[0..values.len()])).unwrap();
+            let all = near.values(&Selection::ranges(&[0..values.len()])).unwrap();
             assert_eq!(&all, &values);
-            let apart = near.values(&Picked::ranges(&[0..1, 2..3])).unwrap();
+            let apart = near.values(&Selection::ranges(&[0..1, 2..3])).unwrap();
             assert_eq!((&apart.slice(0, 1), &apart.slice(1, 1)), (&values.slice(0, 1), &values.slice(2, 1)));
         };
         check(Arc::new(Int64Array::from(vec![Some(-5), None, Some(65_530)])), 2);
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn numbers_that_lie_far_apart_stay_as_they_are() {
-        let check = |values: ArrayRef| assert!(Near::of(&values).is_none(), "{values:?}");
+        let check = |values: ArrayRef| assert!(FrameOfReference::of(&values).is_none(), "{values:?}");
         check(Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
         check(Arc::new(Int64Array::from(vec![0, 1 << 32])));
         check(Arc::new(Decimal128Array::from(vec![i128::MIN, i128::MAX])));
