@@ -279,3 +279,26 @@ async fn nobody_waits_for_a_store_that_is_being_opened() {
     test.run("DROP DISK STORE slow").await;
     test.run(&create).await;
 }
+
+/// Each sees the columns that those before it leave.
+#[tokio::test(flavor = "multi_thread")]
+async fn operations_of_one_statement_come_one_after_the_other() {
+    let test = TestEngine::new().await;
+    test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, a INT)").await;
+    test.run("INSERT INTO t VALUES (1, 2)").await;
+    let columns = "SELECT column_name FROM information_schema.columns WHERE table_name = 't' \
+                   AND column_name <> '_version' ORDER BY ordinal_position";
+    test.run("ALTER TABLE t ADD COLUMN b INT, RENAME COLUMN b TO c").await;
+    assert_eq!(test.run(columns).await, [["id"], ["a"], ["c"]]);
+    test.run("ALTER TABLE t DROP COLUMN a, ADD COLUMN a TEXT").await;
+    assert_eq!(test.run("SELECT id, c, a FROM t").await, [["1", "NULL", "NULL"]]);
+    // Refused before the first of them is made.
+    for (refused, reason) in [
+        ("ADD COLUMN d INT, ADD COLUMN d INT", "column `d` already exists"),
+        ("DROP COLUMN c, RENAME COLUMN c TO d", "column `c` does not exist"),
+    ] {
+        let error = test.try_run(&format!("ALTER TABLE t {refused}")).await.unwrap_err();
+        assert!(error.to_string().contains(reason), "{refused}: {error}");
+    }
+    assert_eq!(test.run(columns).await, [["id"], ["c"], ["a"]]);
+}

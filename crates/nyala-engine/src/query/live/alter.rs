@@ -77,9 +77,13 @@ async fn change(
     if reconcile(engine, &table, &live).await? {
         table = super::find(engine, name)?;
     }
-    let mut changes = Vec::new();
+    let (mut changes, mut schema) = (Vec::new(), live.schema().as_ref().clone());
+    let key: Vec<String> = live.key().iter().map(|at| schema.field(*at).name().clone()).collect();
     for operation in &alter.operations {
-        changes.extend(alterations(engine, operation, &live, settings).await?);
+        for change in alterations(engine, operation, (&schema, &key), settings).await? {
+            schema = altered(&schema, &change);
+            changes.push(change);
+        }
     }
     if changes.is_empty() {
         return Ok(());
@@ -96,6 +100,19 @@ async fn change(
         record(engine, &table, &live.schema(), defaults, definition).await?;
     }
     outcome
+}
+
+/// The columns after a change: each operation of a statement sees those before it.
+fn altered(schema: &Schema, change: &Alteration) -> Schema {
+    let mut fields: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    match change {
+        Alteration::AddColumn(field) => fields.push(field.clone()),
+        Alteration::DropColumn(name) => fields.retain(|field| field.name() != name),
+        Alteration::RenameColumn { from, to } => {
+            fields.iter_mut().filter(|field| field.name() == from).for_each(|field| field.set_name(to));
+        }
+    }
+    Schema::new(fields)
 }
 
 /// Makes changes until one fails. Returns the changes made, and the outcome.
@@ -215,10 +232,9 @@ async fn record(
 async fn alterations(
     engine: &Engine,
     operation: &AlterTableOperation,
-    live: &LiveTable,
+    (schema, key): (&Schema, &[String]),
     settings: &Settings,
 ) -> Result<Vec<Alteration>> {
-    let schema = live.schema();
     let exists = |name: &str| schema.index_of(name).is_ok();
     match operation {
         AlterTableOperation::AddColumn { if_not_exists, column_def, column_position: None, .. } => {
@@ -243,7 +259,7 @@ async fn alterations(
         AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
             let (from, to) = (column_name(old_column_name), column_name(new_column_name));
             known(&from, exists(&from))?;
-            if live.key().iter().any(|at| schema.field(*at).name() == &from) {
+            if key.contains(&from) {
                 let message = format!("column `{from}` is part of the primary key and cannot be renamed");
                 return Err(QueryError::new(ErrorKind::Unsupported, message));
             }

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use nyala_catalog::{CatalogError, Change, NewTable};
 use nyala_cube::live::{OpenStore, ROW_VERSION, durability};
 use nyala_cube::scan::encode_schema;
-use nyala_model::{LiveSource, QualifiedName, Step, TableSource};
+use nyala_model::{LiveSource, QualifiedName, Step, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{IfExists, LiveStatement, Statement, StatementOption, Width, folded, parse_width};
 use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
@@ -236,18 +236,18 @@ impl Parts {
         asked: Asked,
     ) -> Result<Option<u64>> {
         let made = self.make(engine, store, asked).await?;
-        let Some(rows) = rows.filter(|_| made) else { return Ok(None) };
+        let (Some(table), Some(rows)) = (made, rows) else { return Ok(None) };
         let filled = self.fill(engine, rows).await;
         if filled.is_err()
-            && let Err(error) = self.unmake(engine, store).await
+            && let Err(error) = self.unmake(engine, table, store).await
         {
             tracing::warn!(table = %self.name, %error, "a table is there without the rows that it was made for");
         }
         filled.map(Some)
     }
 
-    /// Makes the table in its store, then in the catalog. Returns whether it is new.
-    async fn make(&self, engine: &Engine, store: &OpenStore, asked: Asked) -> Result<bool> {
+    /// Makes the table in its store, then in the catalog. None if there is one of this name already.
+    async fn make(&self, engine: &Engine, store: &OpenStore, asked: Asked) -> Result<Option<TableId>> {
         let open = store.opened().await?;
         // Until the catalog has the table, clean-up must not take it for one that a crash left behind.
         let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
@@ -279,14 +279,24 @@ impl Parts {
             definition: self.definition.clone(),
         };
         let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
-        let committed = engine.snapshots.catalog().commit(change).await;
-        if !committed.as_ref().is_ok_and(|done| done.changed) {
+        let catalog = engine.snapshots.catalog();
+        let committed = catalog.commit(change).await;
+        // A commit that failed may have taken effect all the same. A table that the catalog has must stay; one of
+        // which that is not known stays until the next start, which removes it if the catalog does not have it.
+        let known = match &committed {
+            Ok(done) => Arc::clone(&done.snapshot),
+            Err(_) => catalog.refresh().await?,
+        };
+        let entry = known.tables.get(&self.name).filter(|entry| {
+            entry.live().is_some_and(|live| live.store == store.name() && live.stored_as == made.name())
+        });
+        let Some(id) = entry.map(|entry| entry.id) else {
             // No statement has seen the table, and it is empty.
             blocking(move || Ok(made.drop_table()?)).await?;
-        }
-        let changed = committed?.changed;
+            return committed.map(|_| None).map_err(Into::into);
+        };
         engine.snapshots.refresh().await?;
-        Ok(changed)
+        Ok(Some(id))
     }
 
     async fn fill(&self, engine: &Engine, rows: Vec<RecordBatch>) -> Result<u64> {
@@ -294,10 +304,18 @@ impl Parts {
         Ok(insert(&table, rows, IfExists::Replace, None, &Changes::default()).await?.rows)
     }
 
-    async fn unmake(&self, engine: &Engine, store: &OpenStore) -> Result<()> {
-        let change = Change::DropTable { name: self.name.clone(), if_exists: true };
-        engine.snapshots.catalog().commit(change).await?;
-        engine.snapshots.refresh().await?;
+    /// Drops the table, unless other statements have written rows to it or made another one of its name.
+    async fn unmake(&self, engine: &Engine, table: TableId, store: &OpenStore) -> Result<()> {
+        {
+            let _one_at_a_time = engine.store_changes.one_at_a_time.lock().await;
+            let found = super::find(engine, &self.name)?;
+            if found.entry().id != table || found.opened().await?.version().rows() > 0 {
+                return Ok(());
+            }
+            let change = Change::DropTable { name: self.name.clone(), if_exists: true };
+            engine.snapshots.catalog().commit(change).await?;
+            engine.snapshots.refresh().await?;
+        }
         stores::forget_in(engine, store, &store.opened().await?).await;
         Ok(())
     }

@@ -45,13 +45,13 @@ pub async fn insert(
     changes: &Changes,
 ) -> Result<Written> {
     let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
-    let table = table.opened().await?;
+    let live = table.opened().await?;
     let (rows, versions) = without_versions(&rows)?;
     if if_exists == IfExists::Keep {
-        return insert_new(table, rows, back, changes).await;
+        return insert_new((table, live), rows, back, changes).await;
     }
     let condition = versions.map_or(Condition::Always, Condition::Versions);
-    write(&table, (rows, condition), back, changes).await
+    write(&live, (rows, condition), back, changes).await
 }
 
 async fn write(
@@ -68,11 +68,12 @@ async fn write(
 
 /// Writes the rows with new keys, the first row of each key.
 async fn insert_new(
-    table: LiveTable,
+    (target, table): (&LiveRef, LiveTable),
     rows: RecordBatch,
     back: Option<&Arc<GivenBack>>,
     changes: &Changes,
 ) -> Result<Written> {
+    let mut turn = None;
     for _ in 0..ATTEMPTS {
         let (asked, all) = (table.clone(), rows.clone());
         let new = blocking(move || Ok(missing(&asked, &all)?)).await?;
@@ -82,6 +83,9 @@ async fn insert_new(
         match write(&table, (new, Condition::Absent), back, changes).await {
             Err(error) if error.kind == ErrorKind::Conflict => {}
             done => return done,
+        }
+        if turn.is_none() {
+            turn = Some(target.turn.lock().await);
         }
     }
     let message =
