@@ -6,6 +6,7 @@
 mod checks;
 mod workspace;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use workspace::{File, find_word, line_of, names_after};
@@ -115,6 +116,7 @@ const RULES: &[Rule] = &[
     crates_inherit_the_lints,
     unsafe_code_is_in_one_place,
     links_lead_somewhere,
+    folders_are_listed,
     files_are_small,
 ];
 
@@ -302,6 +304,16 @@ fn unsafe_code_is_in_one_place(files: &[File]) -> Vec<String> {
         broken.extend(find_word(&code, "unsafe").into_iter().map(|at| complaint(file, at, &code, what)));
     }
     broken
+}
+
+fn folders_are_listed(files: &[File]) -> Vec<String> {
+    const PAGE: &str = "docs/design/folders.md";
+    let Some(page) = files.iter().find(|file| file.path == PAGE) else { return Vec::new() };
+    let sources = files.iter().filter(|file| file.is("rs") && file.in_src().is_some());
+    let folders: BTreeSet<&str> = sources.filter_map(|file| Some(file.path.rsplit_once('/')?.0)).collect();
+    let is_listed = |folder: &str| page.text.contains(&format!("](../../{folder}) |"));
+    let missing = folders.into_iter().filter(|folder| !folder.contains("/tests") && !is_listed(folder));
+    missing.map(|folder| format!("{PAGE}:1: add a line for `{folder}`")).collect()
 }
 
 fn links_lead_somewhere(files: &[File]) -> Vec<String> {

@@ -49,17 +49,17 @@ impl<'a> Caller<'a> {
         self.identity.require_superuser(&self.catalog, what)
     }
 
-    /// Whether the caller may create and drop the object.
+    /// Fails unless the caller may create and drop the object.
     pub fn may_create(&self, name: QualifiedName) -> Result<()> {
         self.identity.require(&self.catalog, Privilege::Create, &Securable::Schema(name.schema))
     }
 
-    /// Whether the caller may build the cube.
+    /// Fails unless the caller may build the cube.
     pub fn may_build(&self, name: QualifiedName) -> Result<()> {
         self.identity.require(&self.catalog, Privilege::Build, &Securable::Object(name))
     }
 
-    /// Whether the caller may read all of these tables.
+    /// Fails unless the caller may read all of these tables.
     pub fn may_select(&self, tables: &[QualifiedName]) -> Result<()> {
         let mut tables = tables.iter().cloned().map(Securable::Object);
         tables.try_for_each(|table| self.identity.require(&self.catalog, Privilege::Select, &table))

@@ -172,3 +172,16 @@ fn a_large_file_cannot_be_added() {
     let large = "x".repeat(1_000_001);
     check(files_are_small, &[("a.bin", "x")], &[("a.bin", &large)], "a.bin:1:");
 }
+
+#[test]
+fn a_folder_cannot_be_left_out_of_the_page() {
+    let page = ("docs/design/folders.md", "| [`src`](../../crates/nyala-model/src) | words |");
+    let good = [page, ("crates/nyala-model/src/lib.rs", ""), ("crates/nyala-model/src/tests/a.rs", "")];
+    let bad = [page, ("crates/nyala-model/src/odd/a.rs", "")];
+    check(
+        folders_are_listed,
+        &good,
+        &bad,
+        "docs/design/folders.md:1: add a line for `crates/nyala-model/src/odd`",
+    );
+}

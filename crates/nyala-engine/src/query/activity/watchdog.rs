@@ -50,7 +50,7 @@ pub struct Watched {
     pub stores: Arc<LiveStores>,
 }
 
-/// Looks for as long as there are statements to look at. Nothing is stuck before it looked the same for `after`.
+/// Looks until its task is dropped. Nothing is stuck before it looked the same for `after`.
 pub async fn watch(watched: Watched, after: Duration) {
     let every = (after / LOOKS).max(MIN_INTERVAL);
     let mut seen: HashMap<(&'static str, u64), Look> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `system.caches`, `system.resource_groups` and `system.settings`.
+//! `system.caches` and `system.resource_groups`.
 
 use std::sync::Arc;
 

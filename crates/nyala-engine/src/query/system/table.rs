@@ -1,4 +1,4 @@
-//! One system table.
+//! The system tables.
 
 use std::sync::{Arc, OnceLock, Weak};
 
