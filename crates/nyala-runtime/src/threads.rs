@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! class        computes                                            slice
-//! Serving      network, planning, answers from cuboids             0.1 ms    the kernel's least
-//! Short        queries of a tenth of a second                      1 ms
+//! Serving      network, answers from cuboids                       0.1 ms    the kernel's least
+//! Short        planning, queries of a tenth of a second            1 ms
 //! Large        builds and other queries                            20 ms
 //! Background   recovery of values and upkeep of disk stores        100 ms    the kernel's most
 //! ```
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The task of a thread, the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadClass {
-    /// Serves clients: network, planning, small queries.
+    /// Serves clients: network, small queries.
     Serving,
     /// Computes queries that take a tenth of a second.
     Short,

@@ -6,7 +6,7 @@
 mod checks;
 mod workspace;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use workspace::{File, find_word, line_of, names_after};
@@ -116,7 +116,7 @@ const RULES: &[Rule] = &[
     crates_inherit_the_lints,
     unsafe_code_is_in_one_place,
     links_lead_somewhere,
-    folders_are_listed,
+    folders_and_files_are_listed,
     files_are_small,
 ];
 
@@ -306,14 +306,28 @@ fn unsafe_code_is_in_one_place(files: &[File]) -> Vec<String> {
     broken
 }
 
-fn folders_are_listed(files: &[File]) -> Vec<String> {
+fn folders_and_files_are_listed(files: &[File]) -> Vec<String> {
     const PAGE: &str = "docs/design/folders.md";
     let Some(page) = files.iter().find(|file| file.path == PAGE) else { return Vec::new() };
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let sources = files.iter().filter(|file| file.is("rs") && file.in_src().is_some());
-    let folders: BTreeSet<&str> = sources.filter_map(|file| Some(file.path.rsplit_once('/')?.0)).collect();
-    let is_listed = |folder: &str| page.text.contains(&format!("](../../{folder}) |"));
-    let missing = folders.into_iter().filter(|folder| !folder.contains("/tests") && !is_listed(folder));
-    missing.map(|folder| format!("{PAGE}:1: add a line for `{folder}`")).collect()
+    for (folder, name) in sources.filter_map(|file| file.path.trim_end_matches(".rs").rsplit_once('/')) {
+        if folder.contains("/tests") {
+            continue;
+        }
+        let names = folders.entry(folder).or_default();
+        if !["mod", "lib", "main", "tests"].contains(&name) && !name.ends_with("_tests") {
+            names.push(name);
+        }
+    }
+    let mut broken = Vec::new();
+    for (folder, names) in folders {
+        let (link, end) = (format!("](../../{folder}) |"), format!("| {} |", names.join(", ")));
+        if !page.text.lines().any(|line| line.contains(&link) && line.ends_with(end.trim_start())) {
+            broken.push(format!("{PAGE}:1: the line for `{folder}` must end with `{end}`"));
+        }
+    }
+    broken
 }
 
 fn links_lead_somewhere(files: &[File]) -> Vec<String> {
