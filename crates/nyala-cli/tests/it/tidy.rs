@@ -312,11 +312,11 @@ fn folders_and_files_are_listed(files: &[File]) -> Vec<String> {
     let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let sources = files.iter().filter(|file| file.is("rs") && file.in_src().is_some());
     for (folder, name) in sources.filter_map(|file| file.path.trim_end_matches(".rs").rsplit_once('/')) {
-        if folder.contains("/tests") {
+        if folder.contains("/tests") || name == "tests" || name.ends_with("_tests") {
             continue;
         }
         let names = folders.entry(folder).or_default();
-        if !["mod", "lib", "main", "tests"].contains(&name) && !name.ends_with("_tests") {
+        if !["mod", "lib", "main"].contains(&name) {
             names.push(name);
         }
     }
