@@ -13,26 +13,45 @@ const CONFIRMATION: Duration = Duration::from_secs(10);
 
 /// The time and the cancel tokens that end a statement. Copies are of the same statement.
 #[derive(Debug, Clone)]
-pub struct Deadline {
+pub struct Deadline(Arc<State>);
+
+#[derive(Debug)]
+struct State {
     /// Ends the statement at once.
-    pub cancel: CancellationToken,
+    cancel: CancellationToken,
     /// Cancelled when the server stops, and `cancel` with it. Each session shares one copy: copying a token takes a
     /// lock, which all queries would otherwise share.
     stopping: Arc<CancellationToken>,
     /// Ends the statement when reached.
     at: Option<Instant>,
     /// The statement's changes that are under way.
-    pub changes: Changes,
+    changes: AtomicUsize,
 }
 
 impl Deadline {
     /// Of a statement that `cancel` ends, and the time `at`.
     pub fn new(cancel: CancellationToken, stopping: Arc<CancellationToken>, at: Option<Instant>) -> Self {
-        Self { cancel, stopping, at, changes: Changes::default() }
+        Self(Arc::new(State { cancel, stopping, at, changes: AtomicUsize::new(0) }))
+    }
+
+    /// Of work that goes on to its end.
+    pub fn never() -> Self {
+        Self::new(CancellationToken::new(), Arc::default(), None)
+    }
+
+    /// Ends the statement when cancelled.
+    pub fn token(&self) -> &CancellationToken {
+        &self.0.cancel
+    }
+
+    /// Waits for a change that goes on, and has its effect, also if the statement ends meanwhile.
+    pub async fn hand_over<T>(&self, change: impl Future<Output = T>) -> T {
+        let _under_way = UnderWay::begin(&self.0.changes);
+        change.await
     }
 
     /// The result of `work`, or the reason why it must end. Work that is ready at once is not interrupted. A change
-    /// that was [handed over](Changes::hand_over) is waited for a while, so that no client is told that rows were not
+    /// that was [handed over](Self::hand_over) is waited for a while, so that no client is told that rows were not
     /// written which were.
     pub async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check()?;
@@ -42,7 +61,7 @@ impl Deadline {
             done = &mut work => return done,
             error = self.reached() => error,
         };
-        if self.changes.0.load(Ordering::Relaxed) == 0 {
+        if self.0.changes.load(Ordering::Relaxed) == 0 {
             return Err(error);
         }
         tokio::time::timeout(CONFIRMATION, work).await.unwrap_or_else(|_| Err(unconfirmed()))
@@ -50,10 +69,10 @@ impl Deadline {
 
     /// Fails with the reason if the statement must have ended by now.
     pub fn check(&self) -> Result<()> {
-        if self.cancel.is_cancelled() {
+        if self.0.cancel.is_cancelled() {
             return Err(self.cancelled());
         }
-        match self.at {
+        match self.0.at {
             Some(at) if at <= Instant::now() => Err(timed_out()),
             _ => Ok(()),
         }
@@ -63,7 +82,7 @@ impl Deadline {
     pub async fn reached(&self) -> QueryError {
         let reached = async {
             tokio::select! {
-                () = self.cancel.cancelled() => self.cancelled(),
+                () = self.0.cancel.cancelled() => self.cancelled(),
                 () = self.passed() => timed_out(),
             }
         };
@@ -72,7 +91,7 @@ impl Deadline {
     }
 
     fn cancelled(&self) -> QueryError {
-        if self.stopping.is_cancelled() {
+        if self.0.stopping.is_cancelled() {
             return QueryError::new(ErrorKind::ShuttingDown, "the server stopped before the statement ended")
                 .hint("connect again when it is back");
         }
@@ -80,22 +99,10 @@ impl Deadline {
     }
 
     async fn passed(&self) {
-        match self.at {
+        match self.0.at {
             Some(at) => tokio::time::sleep_until(at.into()).await,
             None => std::future::pending().await,
         }
-    }
-}
-
-/// Changes of one statement that are under way. Copies are of the same statement.
-#[derive(Debug, Clone, Default)]
-pub struct Changes(Arc<AtomicUsize>);
-
-impl Changes {
-    /// Waits for a change that goes on, and has its effect, also if the statement ends meanwhile.
-    pub async fn hand_over<T>(&self, change: impl Future<Output = T>) -> T {
-        let _under_way = UnderWay::begin(&self.0);
-        change.await
     }
 }
 
@@ -137,16 +144,16 @@ mod tests {
     async fn a_change_that_was_handed_over_is_waited_for_and_all_else_ends() {
         let deadline = || Deadline::new(CancellationToken::new(), Arc::default(), None);
         let cancelled = deadline();
-        cancelled.cancel.cancel();
+        cancelled.token().cancel();
         let refused = cancelled.within(async { Ok(()) }).await.unwrap_err();
         assert_eq!(refused.kind, ErrorKind::Cancelled, "it has not begun");
 
         let late = deadline();
         let (sender, receiver) = oneshot::channel();
-        let work = late.within(async { Ok(late.changes.hand_over(receiver).await.unwrap()) });
+        let work = late.within(async { Ok(late.hand_over(receiver).await.unwrap()) });
         let end = async {
             tokio::task::yield_now().await;
-            late.cancel.cancel();
+            late.token().cancel();
             tokio::time::sleep(Duration::from_millis(20)).await;
             sender.send(7).unwrap();
         };
@@ -155,12 +162,12 @@ mod tests {
 
         let after = deadline();
         let work = after.within(async {
-            after.changes.hand_over(async { tokio::task::yield_now().await }).await;
+            after.hand_over(async { tokio::task::yield_now().await }).await;
             std::future::pending::<Result<()>>().await
         });
         let end = async {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            after.cancel.cancel();
+            after.token().cancel();
         };
         let (ended, ()) = tokio::join!(work, end);
         assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled, "the change was made before the cancel");

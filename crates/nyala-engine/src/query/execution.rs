@@ -46,7 +46,7 @@ impl<'a> Execution<'a> {
             snapshots.catalog().commit(change).await?;
             snapshots.refresh().await
         };
-        self.deadline.changes.hand_over(made).await?;
+        self.deadline.hand_over(made).await?;
         Ok(Completion::of(tag))
     }
 

@@ -131,13 +131,13 @@ impl Session {
     /// Begins a further part of a running statement: cancelling the part ends the statement.
     pub(crate) fn begin(&self, text: &str, deadline: &Deadline) -> Running {
         let Observed { counters, registry, .. } = &self.engine.observed;
-        Running::begin(counters, registry, text, &self.options, deadline.cancel.clone())
+        Running::begin(counters, registry, text, &self.options, deadline.token().clone())
     }
 
     /// The same for a statement that is only prepared.
     pub(crate) fn begin_to_prepare(&self, text: &str, deadline: &Deadline) -> Preparing {
         let Observed { counters, registry, .. } = &self.engine.observed;
-        Preparing::begin(counters, registry, text, &self.options, deadline.cancel.clone())
+        Preparing::begin(counters, registry, text, &self.options, deadline.token().clone())
     }
 
     /// Logs a statement that failed before it ran.

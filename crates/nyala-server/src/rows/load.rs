@@ -220,14 +220,14 @@ impl Load {
             return Err(QueryError::internal("a load was lost"));
         };
         let mut shown = rejects.shown;
-        let changes = self.loading.changes();
+        let deadline = self.loading.deadline();
         let done = self.loading.within(async {
             let ingest = match target.ingest.take() {
                 Some(ingest) => ingest,
                 // No rows came, and the label must record that too.
                 None => target.begin(&target.named)?,
             };
-            ingest.finish(rejects.count, &changes).await
+            ingest.finish(rejects.count, &deadline).await
         });
         let done = done.await?;
         self.loading.finish();

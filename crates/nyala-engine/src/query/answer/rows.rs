@@ -226,7 +226,7 @@ mod tests {
         // The channel stays open until the sender is dropped.
         std::mem::forget(sender);
         let registry = Arc::new(Registry::new(None));
-        let token = deadline.cancel.clone();
+        let token = deadline.token().clone();
         let running = Running::begin(&Arc::default(), &registry, "SELECT", &Arc::default(), token);
         RowStream::new(schema, Batches::Sent(receiver), running, Some(deadline))
     }
@@ -240,14 +240,14 @@ mod tests {
         let end = deadline(None);
         let mut there = rows(end.clone());
         assert!(there.next().await.unwrap().is_ok());
-        end.cancel.cancel();
+        end.token().cancel();
         assert_eq!(there.next().await.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
         assert!(there.next().await.is_none(), "that was its end");
 
         let end = deadline(None);
         let mut awaited = rows(end.clone());
         assert!(awaited.next().await.unwrap().is_ok() && awaited.next().await.unwrap().is_ok());
-        let cancel = async { end.cancel.cancel() };
+        let cancel = async { end.token().cancel() };
         let (ended, ()) = tokio::join!(biased; awaited.next(), cancel);
         assert_eq!(ended.unwrap().unwrap_err().kind, ErrorKind::Cancelled);
     }
@@ -257,7 +257,7 @@ mod tests {
         let end = deadline(None);
         let mut unread = rows(end.clone());
         assert!(unread.next().await.unwrap().is_ok());
-        end.cancel.cancel();
+        end.token().cancel();
         assert_eq!(unread.must_end().await.kind, ErrorKind::Cancelled);
         assert!(unread.next().await.is_none(), "that was its end");
         let mut late = rows(deadline(Some(Instant::now() + std::time::Duration::from_millis(20))));

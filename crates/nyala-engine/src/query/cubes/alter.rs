@@ -75,7 +75,7 @@ async fn run(statement: &AlterCube, execution: Execution<'_>) -> Result<Answer> 
         Ok::<_, QueryError>(())
     };
     // Made even if the statement stops waiting.
-    execution.deadline.changes.hand_over(altered).await?;
+    execution.deadline.hand_over(altered).await?;
     drop_outdated(engine, &name).await?;
     Ok(Completion::of("ALTER CUBE"))
 }

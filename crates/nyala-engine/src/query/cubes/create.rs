@@ -85,6 +85,6 @@ impl Drop<'_> {
             }
             Ok(done)
         };
-        execution.deadline.changes.hand_over(dropped).await
+        execution.deadline.hand_over(dropped).await
     }
 }

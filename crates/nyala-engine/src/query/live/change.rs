@@ -117,7 +117,7 @@ impl Work<'_> {
                 return Ok((Written::nothing(self.back.as_ref()), ended));
             };
             let Step { write, count, given } = self.step(&reading, rows).await?;
-            match commit(&table, write, &self.changes).await {
+            match commit(&table, write, &self.deadline).await {
                 Ok(done) => return Ok((Written::new(count, given, self.back.as_ref(), &done)?, ended)),
                 Err(error) if error.kind == ErrorKind::Conflict => {
                     (conflict, execution) = (Some(error), ended)

@@ -53,7 +53,7 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
         )
         .hint("use a PostgreSQL client, such as psql's \\copy, or POST the rows over HTTP"));
     };
-    let (session, changes) = (execution.session, execution.deadline.changes.clone());
+    let (session, deadline) = (execution.session, execution.deadline.clone());
     let engine = &session.engine;
     let name = execution.name(&copy.table)?;
     let columns: Vec<String> = copy.columns.iter().map(column_name).collect();
@@ -113,7 +113,7 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
     while let Some(batch) = rows.next().await {
         ingest.push(batch?).await?;
     }
-    Ok(done(&ingest.finish(0, &changes).await?))
+    Ok(done(&ingest.finish(0, &deadline).await?))
 }
 
 fn done(ingested: &Ingested) -> Answer {

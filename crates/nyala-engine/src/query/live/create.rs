@@ -26,7 +26,7 @@ use super::{blocking, collect, stores};
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
-use crate::query::deadline::Changes;
+use crate::query::deadline::Deadline;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
 use crate::query::names::table_name;
@@ -301,7 +301,7 @@ impl Parts {
 
     async fn fill(&self, engine: &Engine, rows: Vec<RecordBatch>) -> Result<u64> {
         let table = super::find(engine, &self.name)?;
-        Ok(insert(&table, rows, IfExists::Replace, None, &Changes::default()).await?.rows)
+        Ok(insert(&table, rows, IfExists::Replace, None, &Deadline::never()).await?.rows)
     }
 
     /// Drops the table, unless other statements have written rows to it or made another one of its name.

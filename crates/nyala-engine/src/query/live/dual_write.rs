@@ -11,7 +11,7 @@ use nyala_cube::cube::build::Background;
 use nyala_sql::error::{QueryError, Result};
 use tokio::sync::oneshot;
 
-use crate::query::deadline::Changes;
+use crate::query::deadline::Deadline;
 use crate::query::execution::Execution;
 
 /// The statement that asked for work, as the work sees it: the work may outlive it.
@@ -42,12 +42,12 @@ where
     F: Future<Output = Result<T>> + Send + 'static,
 {
     let engine = execution.engine();
-    dual_write_on(&engine.runtime.background, &execution.deadline.changes, work).await
+    dual_write_on(&engine.runtime.background, &execution.deadline, work).await
 }
 
 pub async fn dual_write_on<T, F>(
     background: &Background,
-    changes: &Changes,
+    deadline: &Deadline,
     work: impl FnOnce(Asked) -> F,
 ) -> Result<T>
 where
@@ -69,7 +69,7 @@ where
                 let _ = allow.send(());
                 outcome.await
             };
-            changes.hand_over(changing).await
+            deadline.hand_over(changing).await
         }
         // The work ends without a change.
         Err(_) => outcome.await,
@@ -86,7 +86,6 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::query::deadline::Deadline;
     use nyala_sql::error::ErrorKind;
 
     fn deadline() -> Deadline {
@@ -107,10 +106,10 @@ mod tests {
         };
         let end = async {
             tokio::task::yield_now().await;
-            deadline.cancel.cancel();
+            deadline.token().cancel();
         };
         let (ended, ()) =
-            tokio::join!(deadline.within(dual_write_on(&background, &deadline.changes, work)), end);
+            tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
         assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
         turn.send(()).unwrap();
         assert_eq!(told.await.unwrap(), (false, false), "nothing may be changed");
@@ -130,7 +129,7 @@ mod tests {
         };
         let end = async {
             told.await.unwrap();
-            deadline.cancel.cancel();
+            deadline.token().cancel();
             // The statement notices.
             for _ in 0..3 {
                 tokio::task::yield_now().await;
@@ -138,7 +137,7 @@ mod tests {
             change.send(()).unwrap();
         };
         let (done, ()) =
-            tokio::join!(deadline.within(dual_write_on(&background, &deadline.changes, work)), end);
+            tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
         assert_eq!(done.unwrap(), 7);
     }
 
@@ -150,7 +149,7 @@ mod tests {
             Ok(8)
         };
         assert_eq!(
-            deadline().within(dual_write_on(&background, &Changes::default(), work)).await.unwrap(),
+            deadline().within(dual_write_on(&background, &deadline(), work)).await.unwrap(),
             8
         );
     }

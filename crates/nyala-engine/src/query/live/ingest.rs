@@ -156,19 +156,19 @@ impl Ingest {
 
     /// Writes the rest, and waits until all is as durable as the table requires. `rejected` rows were left
     /// out.
-    pub async fn finish(mut self, rejected: u64, changes: &Changes) -> Result<Ingested> {
+    pub async fn finish(mut self, rejected: u64, deadline: &Deadline) -> Result<Ingested> {
         if let Some(label) = self.label.take() {
-            return self.write_labelled(label, rejected, changes).await;
+            return self.write_labelled(label, rejected, deadline).await;
         }
         self.write().await?;
         while self.await_oldest().await? {}
         Ok(Ingested { rows: self.rows, rejected, lsn: self.lsn, before: false })
     }
 
-    async fn write_labelled(&mut self, label: Label, rejected: u64, changes: &Changes) -> Result<Ingested> {
+    async fn write_labelled(&mut self, label: Label, rejected: u64, deadline: &Deadline) -> Result<Ingested> {
         let rows = self.take_gathered()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&self.whole)));
         let write = Write::upsert(rows).labelled(label.rejecting(rejected));
-        let done = super::write::commit(&self.opened().await?, write, changes).await?;
+        let done = super::write::commit(&self.opened().await?, write, deadline).await?;
         Ok(match done.before {
             Some(before) => Ingested::before(before),
             None => Ingested { rows: self.rows, rejected, lsn: Some(done.lsn), before: false },

@@ -17,7 +17,7 @@ use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
 
 use super::blocking;
 use super::write::{ATTEMPTS, Written, authorize, commit, joined, without_versions};
-use crate::query::deadline::Changes;
+use crate::query::deadline::Deadline;
 use crate::query::plan::returning::GivenBack;
 use crate::query::session::Session;
 
@@ -42,27 +42,27 @@ pub async fn insert(
     batches: Vec<RecordBatch>,
     if_exists: IfExists,
     back: Option<&Arc<GivenBack>>,
-    changes: &Changes,
+    deadline: &Deadline,
 ) -> Result<Written> {
     let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
     let live = table.opened().await?;
     let (rows, versions) = without_versions(&rows)?;
     if if_exists == IfExists::Keep {
-        return insert_new((table, live), rows, back, changes).await;
+        return insert_new((table, live), rows, back, deadline).await;
     }
     let condition = versions.map_or(Condition::Always, Condition::Versions);
-    write(&live, (rows, condition), back, changes).await
+    write(&live, (rows, condition), back, deadline).await
 }
 
 async fn write(
     table: &LiveTable,
     (rows, condition): (RecordBatch, Condition),
     back: Option<&Arc<GivenBack>>,
-    changes: &Changes,
+    deadline: &Deadline,
 ) -> Result<Written> {
     let count = rows.num_rows() as u64;
     let given = GivenBack::of(back, &rows).await?;
-    let done = commit(table, Write::upsert(rows).when(condition), changes).await?;
+    let done = commit(table, Write::upsert(rows).when(condition), deadline).await?;
     Written::new(count, given, back, &done)
 }
 
@@ -71,7 +71,7 @@ async fn insert_new(
     (target, table): (&LiveRef, LiveTable),
     rows: RecordBatch,
     back: Option<&Arc<GivenBack>>,
-    changes: &Changes,
+    deadline: &Deadline,
 ) -> Result<Written> {
     let mut turn = None;
     for _ in 0..ATTEMPTS {
@@ -80,7 +80,7 @@ async fn insert_new(
         if new.num_rows() == 0 {
             return Ok(Written::nothing(back));
         }
-        match write(&table, (new, Condition::Absent), back, changes).await {
+        match write(&table, (new, Condition::Absent), back, deadline).await {
             Err(error) if error.kind == ErrorKind::Conflict => {}
             done => return done,
         }

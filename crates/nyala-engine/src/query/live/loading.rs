@@ -5,7 +5,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use std::sync::Arc;
 
 use crate::query::activity::{Phase, Running};
-use crate::query::deadline::{Changes, Deadline};
+use crate::query::deadline::Deadline;
 use crate::query::engine::Engine;
 use crate::query::options::SessionOptions;
 use crate::query::session::Session;
@@ -55,9 +55,9 @@ impl Loading {
         outcome
     }
 
-    /// The load's changes that go on after it has ended.
-    pub fn changes(&self) -> Changes {
-        self.deadline.changes.clone()
+    /// The time and the token that end the load.
+    pub fn deadline(&self) -> Deadline {
+        self.deadline.clone()
     }
 
     /// Counts rows that were read.

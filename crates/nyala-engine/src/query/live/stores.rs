@@ -254,7 +254,7 @@ pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String
     };
     // A DROP that has dropped its tables must not report that it has not.
     let removing = tokio::time::timeout(REMOVAL, dual_write(execution, work));
-    let removed = execution.deadline.changes.hand_over(removing).await;
+    let removed = execution.deadline.hand_over(removing).await;
     if let Ok(Err(error)) = removed {
         tracing::warn!(%error, "rows of dropped tables may still be in their disk stores");
     }

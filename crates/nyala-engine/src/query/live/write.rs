@@ -25,7 +25,7 @@ use super::insert::insert;
 use super::values::Rows;
 use super::{blocking, collect, not_live};
 use crate::query::answer::{Answer, Completion};
-use crate::query::deadline::Changes;
+use crate::query::deadline::Deadline;
 use crate::query::execution::Execution;
 use crate::query::plan::parameters::bind_input;
 use crate::query::plan::parts::Parts;
@@ -48,7 +48,7 @@ pub async fn run(
     parameters: &[ScalarValue],
     execution: Execution<'_>,
 ) -> Result<Answer> {
-    let (session, changes) = (execution.session, execution.deadline.changes.clone());
+    let (session, deadline) = (execution.session, execution.deadline.clone());
     let provider = source_as_provider(&dml.target)?;
     let provider = provider.downcast_ref::<LiveProvider>();
     let provider = provider.ok_or_else(|| not_live(&dml.table_name.to_string()))?;
@@ -65,7 +65,7 @@ pub async fn run(
         None => None,
     };
     let bound = || bind_input(&dml.input, parameters);
-    let work = Work { provider, back, changes };
+    let work = Work { provider, back, deadline };
     let (tag, (written, execution)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
             let rows = Rows::of(&dml.input, &parts.parameter_types, parameters)?;
@@ -75,7 +75,7 @@ pub async fn run(
         WriteOp::Delete => ("DELETE", work.read_and_write(work.deleted(&bound()?, dml)?, execution).await?),
         WriteOp::Truncate => {
             let table = provider.table().opened().await?;
-            work.changes.hand_over(blocking(move || Ok(table.truncate()?))).await?;
+            work.deadline.hand_over(blocking(move || Ok(table.truncate()?))).await?;
             return Ok(Completion::of("TRUNCATE TABLE"));
         }
         other => {
@@ -118,7 +118,7 @@ pub struct Work<'a> {
     pub provider: &'a LiveProvider,
     /// For RETURNING.
     pub back: Option<Arc<GivenBack>>,
-    pub changes: Changes,
+    pub deadline: Deadline,
 }
 
 /// The outcome of a statement.
@@ -161,24 +161,24 @@ impl Work<'_> {
             Rows::Planned(query) => collect::run(query, execution).await?,
         };
         let back = self.back.as_ref();
-        let written = insert(self.provider.table(), batches, if_exists, back, &self.changes).await?;
+        let written = insert(self.provider.table(), batches, if_exists, back, &self.deadline).await?;
         Ok((written, execution))
     }
 }
 
 /// Hands a statement to the store and waits until it is as durable as its table requires.
-pub async fn commit(table: &LiveTable, write: Write, changes: &Changes) -> Result<Committed> {
+pub async fn commit(table: &LiveTable, write: Write, deadline: &Deadline) -> Result<Committed> {
     if is_small(&write)
         && let Some(ticket) = table.try_submit(write.clone())?
     {
-        return Ok(changes.hand_over(ticket).await?);
+        return Ok(deadline.hand_over(ticket).await?);
     }
     let table = table.clone();
     let submitted = async {
         let ticket = blocking(move || Ok(table.submit(write)?)).await?;
         Ok(ticket.await?)
     };
-    changes.hand_over(submitted).await
+    deadline.hand_over(submitted).await
 }
 
 /// Whether checking and encoding it takes a connection's thread no longer than handing it to another thread.
