@@ -3,10 +3,9 @@
 //! Statements of Nyala and of PostgreSQL as values, the functions that a query may call, the effect of casts, and the
 //! errors that a client sees. This crate deliberately knows nothing of cubes, of stored data, or of sessions.
 
-pub mod cast_facts;
 pub mod error;
 pub mod functions;
-pub mod pruning;
+pub mod semantics;
 pub mod statement;
 
 /// Counts the memory that decoders allocate, for the tests that fuzz them.

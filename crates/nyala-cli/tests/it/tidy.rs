@@ -42,8 +42,7 @@ const MODULES: &[(&str, Floors)] = &[
             ("error", &[]),
             ("statement", &["error"]),
             ("functions", &["error", "statement"]),
-            ("cast_facts", &["error", "functions"]),
-            ("pruning", &["cast_facts"]),
+            ("semantics", &["error", "functions"]),
         ],
     ),
     ("cube", &[("scan", &[]), ("live", &[]), ("cube", &["scan", "live"])]),
@@ -117,6 +116,7 @@ const RULES: &[Rule] = &[
     unsafe_code_is_in_one_place,
     links_lead_somewhere,
     folders_and_files_are_listed,
+    meanings_are_explained,
     files_are_small,
 ];
 
@@ -325,6 +325,22 @@ fn folders_and_files_are_listed(files: &[File]) -> Vec<String> {
         let (link, end) = (format!("](../../{folder}) |"), format!("| {} |", names.join(", ")));
         if !page.text.lines().any(|line| line.contains(&link) && line.ends_with(end.trim_start())) {
             broken.push(format!("{PAGE}:1: the line for `{folder}` must end with `{end}`"));
+        }
+    }
+    broken
+}
+
+/// Each meaning has a line in the reference, under the name that it gives itself.
+fn meanings_are_explained(files: &[File]) -> Vec<String> {
+    const PAGE: &str = "docs/reference/semantics.md";
+    let Some(page) = files.iter().find(|file| file.path == PAGE) else { return Vec::new() };
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with("crates/nyala-sql/src/semantics/")) {
+        let named = file.text.split("fn name(&self) -> &'static str {").skip(1);
+        for name in named.filter_map(|rest| rest.split('"').nth(1)) {
+            if !page.text.contains(&format!("| `{name}` |")) {
+                broken.push(format!("{}:1: `{name}` has no line in {PAGE}", file.path));
+            }
         }
     }
     broken

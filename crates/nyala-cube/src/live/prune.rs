@@ -14,7 +14,7 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_expr::create_physical_expr;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
-use nyala_sql::pruning::ordered_part;
+use nyala_sql::semantics::pruning::ordered_part;
 use nyala_storage::oplog::{Part, Version};
 
 /// The filter in terms of bounds; none if bounds decide no part of it.

@@ -10,21 +10,14 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_cube::scan::{DamageReports, HotCuboids};
 use nyala_sql::error::Result;
 use nyala_sql::functions::register;
+use nyala_sql::semantics::{MeaningsOf, Phase, TimesOfOneUnit};
 use nyala_sql::statement::PlanBudget;
 
-use super::casts::KeepCasts;
-use super::constants::ConstantsRight;
 use super::extension::SessionExtension;
-use super::guards::KeepCase;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
-use super::lists::DisjointLists;
-use super::overflow::ConstantsFit;
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
-use super::rounding::RoundConstants;
 use super::settings::NyalaOptions;
-use super::texts::ConstantTexts;
-use super::times::TimesOfOneUnit;
 use super::{DATABASE, DEFAULT_SCHEMA};
 
 /// Made once for an engine: to register some hundred functions takes longer than all else that opens a snapshot, and
@@ -95,22 +88,17 @@ impl BaseState {
     }
 }
 
-/// DataFusion's rules, which coerce the types of all sides to one, with our own rules before and after them.
+/// DataFusion's rules, which coerce the types of all sides to one, between PostgreSQL's meanings.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(TimesOfOneUnit)];
+    let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(MeaningsOf(Phase::Types))];
     rules.extend(Analyzer::new().rules);
-    rules.push(Arc::new(ConstantTexts));
-    rules.push(Arc::new(RoundConstants));
-    rules.push(Arc::new(ConstantsRight));
-    rules.push(Arc::new(DisjointLists));
-    rules.push(Arc::new(ConstantsFit));
+    rules.push(Arc::new(MeaningsOf(Phase::Constants)));
     rules.into_iter().map(|rule| Arc::new(InterruptibleAnalysis(rule)) as Arc<_>).collect()
 }
 
-/// DataFusion's rules, after our own, which keep them from wrong rewrites.
+/// DataFusion's rules, after the meanings that keep them from wrong rewrites.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
-        vec![Arc::new(RoundConstants), Arc::new(KeepCasts), Arc::new(KeepCase)];
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(MeaningsOf(Phase::Optimizer))];
     rules.extend(Optimizer::new().rules);
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

@@ -18,10 +18,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use nyala_cube::scan::{HotCuboidExec, HotGroupsExec};
 
-use super::casts::HideCasts;
+use super::behind_filters::BehindFilters;
 use super::filter_in_scan::FilterInScan;
 use super::groups_in_scan::GroupsInScan;
-use super::guards::BehindFilters;
+use super::hide_casts::HideCasts;
 use super::insert_yields::InsertYields;
 use super::yielding::check_statement;
 

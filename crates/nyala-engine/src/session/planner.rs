@@ -9,11 +9,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use nyala_cube::cube::FinishAggregatePlanner;
-use nyala_sql::functions::bound_calls;
+use nyala_sql::semantics::{Phase, lower_plan};
 
-use super::guards::conditions_first;
-use super::overflow::check_overflow;
-use super::rounding::round_casts;
 use super::windows::interruptible_windows;
 
 /// DataFusion's planner, taught to plan `FinishAggregate`.
@@ -27,8 +24,8 @@ impl QueryPlanner for NyalaPlanner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
-        let plan = bound_calls(round_casts(check_overflow(conditions_first(plan.clone())?)?)?)?;
-        let plan = interruptible_windows(plan)?;
+        let lowered = lower_plan(plan.clone(), Phase::Operators, session.config_options())?.data;
+        let plan = interruptible_windows(lowered)?;
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(FinishAggregatePlanner)])
             .create_physical_plan(&plan, session)
             .await

@@ -17,7 +17,7 @@ pub use algebra::{
     Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
     share_states,
 };
-pub use bounded::bound_calls;
+pub use bounded::{bound_call, constants_for_rows, needs_bound};
 pub use overrides::adding;
 pub use register::register;
 pub use rint::{Rint, nearest_whole};

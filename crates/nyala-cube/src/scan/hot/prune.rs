@@ -10,7 +10,7 @@ use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::{Column, ScalarValue};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::pruning::{PruningPredicate, PruningPredicateBuilder};
-use nyala_sql::pruning::ordered_part;
+use nyala_sql::semantics::pruning::ordered_part;
 
 use super::column::{BLOCK_ROWS, BlockStatistics};
 use super::cuboid::HotCuboid;

@@ -24,12 +24,12 @@ use nyala_cube::scan::decode_schema;
 use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::semantics::{Phase, lower_expr};
 use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
 
 use super::{blocking, collect};
-use crate::query::deadline::Changes;
+use crate::query::deadline::Deadline;
 use crate::query::session::Session;
-use crate::session::{check_overflow_in, round_casts_in};
 
 /// Rows are gathered until they have about this size: few frames, and little memory.
 const STATEMENT_BYTES: usize = 8 << 20;
@@ -259,8 +259,9 @@ fn default(state: &SessionState, text: &str, field: &Field) -> Result<Arc<dyn Ph
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    let expression = round_casts_in(simplifier.coerce(expression, &nothing)?, &nothing)?;
-    let expression = check_overflow_in(expression, &nothing)?;
+    let lower = |expression, phase| lower_expr(expression, phase, &nothing, state.config_options());
+    let expression = simplifier.coerce(lower(expression, Phase::Types)?, &nothing)?;
+    let expression = lower(lower(expression, Phase::Constants)?, Phase::Operators)?;
     let expression = simplifier.simplify(expression)?;
     Ok(state.create_physical_expr(expression, &nothing)?)
 }

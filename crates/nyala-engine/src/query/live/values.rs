@@ -9,12 +9,11 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
-use nyala_sql::cast_facts::{cast_column, cast_value};
 use nyala_sql::error::Result;
+use nyala_sql::semantics::{assign, assign_column};
 
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::parameters::{bind_input, cast_values};
-use crate::session::bytes_of_text;
 
 /// The rows of an INSERT.
 pub enum Rows {
@@ -65,7 +64,7 @@ fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<Arr
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
             match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
-                Some(value) => scalars.push(cast(&value, field.data_type())?),
+                Some(value) => scalars.push(assign(&value, field.data_type())?),
                 None => return Ok(None),
             }
         }
@@ -86,7 +85,7 @@ fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<Scala
         }
         Expr::Cast(Cast { expr, field }) => {
             let inner = literal(expr, parameters)?;
-            Some(inner.and_then(|value| cast(&value, field.data_type())))
+            Some(inner.and_then(|value| assign(&value, field.data_type())))
         }
         Expr::Negative(inner) => {
             Some(literal(inner, parameters)?.and_then(|value| Ok(value.arithmetic_negate()?)))
@@ -94,10 +93,6 @@ fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<Scala
         Expr::Alias(alias) => literal(&alias.expr, parameters),
         _ => None,
     }
-}
-
-fn cast(value: &ScalarValue, data_type: &DataType) -> Result<ScalarValue> {
-    bytes_of_text(value, data_type).unwrap_or_else(|| cast_value(value, data_type))
 }
 
 /// A column of the table: one of the columns of VALUES, as it is or cast, or one literal for every row.
@@ -109,7 +104,7 @@ fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Opti
             Ok(at.and_then(|at| given.get(at)).cloned())
         }
         Expr::Cast(Cast { expr, field }) => match column(expr, values, given)? {
-            Some(inner) => Ok(Some(cast_column(&inner, field.data_type())?)),
+            Some(inner) => Ok(Some(assign_column(&inner, field.data_type())?)),
             None => Ok(None),
         },
         Expr::Literal(value, _) => Ok(Some(value.to_array_of_size(values.values.len())?)),

@@ -8,12 +8,11 @@ use datafusion::common::{ParamValues, ScalarValue};
 use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
-use nyala_sql::cast_facts::cast_value;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::semantics::assign;
 
 use super::exact::integer;
 use super::logical::Unoptimized;
-use crate::session::bytes_of_text;
 
 /// Types of the parameters, `$1` first.
 pub fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
@@ -146,8 +145,7 @@ pub fn cast_values(types: &[Option<DataType>], values: &[ScalarValue]) -> Result
     let values = values.iter().zip(types).enumerate();
     let cast = values.map(|(number, (value, data_type))| match data_type {
         Some(wanted) if value.data_type() != *wanted => {
-            let bytes = bytes_of_text(value, wanted);
-            bytes.unwrap_or_else(|| cast_value(value, wanted).map_err(|_| unreadable(number, value, wanted)))
+            assign(value, wanted).map_err(|_| unreadable(number, value, wanted))
         }
         _ => Ok(value.clone()),
     });

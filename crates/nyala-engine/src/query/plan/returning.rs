@@ -20,6 +20,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast::{ObjectName, Query};
 use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::semantics::{Phase, lower_expr};
 use nyala_sql::statement::{LiveNames, Statement, show_versions};
 use tokio::runtime::Handle;
 
@@ -27,7 +28,7 @@ use super::logical::{Unoptimized, logical_plan};
 use super::parameters::bind;
 use crate::query::resources::task::Task;
 use crate::query::resources::threads::Threads;
-use crate::session::{Settings, SnapshotContext, check_overflow_in, round_casts_in};
+use crate::session::{Settings, SnapshotContext};
 
 /// The columns of RETURNING, planned.
 #[derive(Debug)]
@@ -223,9 +224,8 @@ fn value(
         column.name == ROW_VERSION && versioned == column.relation.as_ref() && versioned.is_some()
     };
     if !expression.column_refs().into_iter().any(is_version) {
-        let checked = check_overflow_in(expression.clone(), input)?;
-        let rounded = round_casts_in(checked, input)?;
-        return Ok(Value::Computed(state.create_physical_expr(rounded, input)?));
+        let lowered = lower_expr(expression.clone(), Phase::Operators, input, state.config_options())?;
+        return Ok(Value::Computed(state.create_physical_expr(lowered, input)?));
     }
     match expression.clone().unalias() {
         Expr::Column(_) => Ok(Value::NewVersion),

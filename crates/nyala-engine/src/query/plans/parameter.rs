@@ -14,7 +14,7 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use nyala_cube::scan::Values;
 
-use crate::session::PARAMETER;
+use nyala_sql::semantics::PARAMETER;
 
 /// A function that stands for a parameter: DataFusion has no physical expression for one.
 ///

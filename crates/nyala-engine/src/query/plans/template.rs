@@ -17,6 +17,7 @@ use nyala_cube::cube::Report;
 use nyala_cube::scan::{HotCuboidExec, HotGroupsExec, Values, WithoutValues};
 use nyala_model::QualifiedName;
 use nyala_sql::error::{QueryError, Result};
+use nyala_sql::semantics::lists_may_overlap;
 use nyala_sql::statement::Literal;
 
 use super::cache::PlanBasis;
@@ -29,7 +30,7 @@ use crate::query::plan::parameters::parameter_types;
 use crate::query::plan::parts::Parts;
 use crate::query::plan::physical::optimize;
 use crate::query::plan::reads::tables_of;
-use crate::session::{Settings, SnapshotContext, is_plain, lists_may_overlap};
+use crate::session::{Settings, SnapshotContext, is_plain};
 
 /// Greatest depth of a template's expressions.
 const MAX_DEPTH: usize = 64;

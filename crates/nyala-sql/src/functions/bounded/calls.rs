@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, Projection, ScalarUDF};
 
 use super::constant::for_rows;
@@ -14,59 +13,27 @@ use super::joined::Joined;
 use super::pattern::check_pattern;
 use super::patterns::{Language, Patterns};
 
-/// The same plan, in which every call that needs a bound has it. It comes last before physical planning: rules and cubes know operators,
-/// and not functions.
-pub fn bound_calls(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let bound =
-        plan.transform_up_with_subqueries(|node| constants_for_rows(node)?.transform_data(bound_calls_of))?;
-    Ok(bound.data)
-}
-
-fn bound_calls_of(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    if !has_calls(&node)? {
-        return Ok(Transformed::no(node));
+/// Whether an expression is a call that needs a bound.
+pub fn needs_bound(expr: &Expr) -> bool {
+    match expr {
+        Expr::ScalarFunction(call) => with_bound(&call.func).is_some(),
+        Expr::BinaryExpr(binary) => binary.op == Operator::StringConcat || language(binary.op).is_some(),
+        other => matches!(other, Expr::Like(_) | Expr::SimilarTo(_)),
     }
-    let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        let expr = expr.transform_down(bound_call)?;
-        Ok(expr.update_data(|expr| name.restore(expr)))
-    })
 }
 
 /// Columns that are long constants know how many rows they are for.
-fn constants_for_rows(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    match node {
-        LogicalPlan::Projection(projection)
-            if projection.expr.iter().any(|expr| for_rows(expr).is_some()) =>
-        {
-            let exprs = projection.expr.into_iter().map(|expr| for_rows(&expr).unwrap_or(expr)).collect();
-            let projection = Projection::try_new_with_schema(exprs, projection.input, projection.schema)?;
-            Ok(Transformed::yes(LogicalPlan::Projection(projection)))
-        }
-        other => Ok(Transformed::no(other)),
+pub fn constants_for_rows(projection: Projection) -> Result<Transformed<LogicalPlan>> {
+    if !projection.expr.iter().any(|expr| for_rows(expr).is_some()) {
+        return Ok(Transformed::no(LogicalPlan::Projection(projection)));
     }
+    let exprs = projection.expr.into_iter().map(|expr| for_rows(&expr).unwrap_or(expr)).collect();
+    let projection = Projection::try_new_with_schema(exprs, projection.input, projection.schema)?;
+    Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
-fn has_calls(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| {
-            Ok(match expr {
-                Expr::ScalarFunction(call) => with_bound(&call.func).is_some(),
-                Expr::BinaryExpr(binary) => {
-                    binary.op == Operator::StringConcat || language(binary.op).is_some()
-                }
-                Expr::Like(_) | Expr::SimilarTo(_) => true,
-                _ => false,
-            })
-        })?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
+/// A call that needs a bound, with it.
+pub fn bound_call(expr: Expr) -> Result<Transformed<Expr>> {
     match expr {
         Expr::ScalarFunction(ScalarFunction { func, args }) => Ok(match with_bound(&func) {
             Some(func) => Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })),

@@ -14,5 +14,5 @@ mod pattern;
 mod patterns;
 mod rules;
 
-pub use calls::bound_calls;
+pub use calls::{bound_call, constants_for_rows, needs_bound};
 pub use function::bounded;

@@ -2,7 +2,7 @@
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use nyala_sql::error::{ErrorKind, QueryError};
+use crate::error::{ErrorKind, QueryError};
 
 /// PostgreSQL's prefix of hexadecimal bytes.
 const HEX: &str = r"\x";

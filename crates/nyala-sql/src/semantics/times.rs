@@ -2,15 +2,13 @@
 //! not compare.
 
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Between, Expr, ExprSchemable, LogicalPlan, cast};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::{Between, Expr, ExprSchemable, cast};
+
+use super::{Meaning, Scope};
 
 /// The finest unit, which holds all others.
 const FINEST: DataType = DataType::Time64(TimeUnit::Nanosecond);
@@ -31,35 +29,18 @@ impl ExprPlanner for TimesOfOneUnit {
 }
 
 /// For `BETWEEN` and `IN`, before DataFusion looks for a type of all sides.
-impl AnalyzerRule for TimesOfOneUnit {
-    fn name(&self) -> &str {
+impl Meaning for TimesOfOneUnit {
+    fn name(&self) -> &'static str {
         "times_of_one_unit"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let taken = plan.transform_up_with_subqueries(|node| {
-            if !names_values(&node)? {
-                return Ok(Transformed::no(node));
-            }
-            let schema = merge_schema(&node.inputs());
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let taken = expr.transform_up(|expr| Ok(of_one_unit(expr, &schema)))?;
-                Ok(taken.update_data(|expr| name.restore(expr)))
-            })
-        })?;
-        Ok(taken.data)
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Between(_) | Expr::InList(_))
     }
-}
 
-fn names_values(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(|part| Ok(matches!(part, Expr::Between(_) | Expr::InList(_))))?;
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(found)
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        Ok(of_one_unit(expr, scope.schema))
+    }
 }
 
 fn of_one_unit(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {

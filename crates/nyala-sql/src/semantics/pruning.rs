@@ -10,7 +10,7 @@ use arrow::datatypes::Schema;
 use datafusion::physical_expr::expressions::{CastExpr, TryCastExpr};
 use datafusion::physical_expr::{PhysicalExpr, conjunction, split_conjunction};
 
-use crate::cast_facts::{can_be_undone, keeps_order};
+use super::cast_facts::{can_be_undone, keeps_order};
 
 /// The conditions of a conjunction that the bounds of their columns decide.
 pub fn ordered_part(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Arc<dyn PhysicalExpr> {

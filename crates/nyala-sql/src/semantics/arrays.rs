@@ -3,7 +3,7 @@
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, ScalarValue};
 use nyala_model::array_text::array_elements;
-use nyala_sql::error::{ErrorKind, QueryError};
+use crate::error::{ErrorKind, QueryError};
 
 /// The array that `value` stands for, if it is a text and `data_type` is one of arrays.
 pub fn array_of_text(

@@ -4,60 +4,35 @@ use std::sync::Arc;
 
 use arrow::compute::kernels::numeric::{add, mul, sub};
 use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
-use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
-use nyala_sql::cast_facts::cast_value;
 
-/// The same plan with [`Checked`] sums, differences and products of whole numbers; those of decimals are checked
-/// anyway. It comes last before physical planning: rules and cubes know operators, and not functions.
-pub fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let checked = plan.transform_up_with_subqueries(|node| {
-        if !has_arithmetic(&node)? {
-            return Ok(Transformed::no(node));
-        }
-        let (schema, names) = (input_schema(&node), NamePreserver::new(&node));
-        node.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let expr = expr.transform_down(|expr| checked(expr, &schema))?;
-            Ok(expr.update_data(|expr| name.restore(expr)))
-        })
-    })?;
-    Ok(checked.data)
-}
+use super::cast_facts::cast_value;
+use super::{Meaning, Scope};
 
-/// The same for an expression that is computed without a plan.
-pub fn check_overflow_in(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    expr.transform_down(|expr| checked(expr, schema)).map(|done| done.data)
-}
+/// Sums, differences and products of whole numbers become [`Checked`]; those of decimals are checked anyway.
+#[derive(Debug)]
+pub struct Overflow;
 
-fn has_arithmetic(node: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(|expr| Ok(overflows(expr).is_some()))?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-/// The schema that the expressions of a node refer to: its inputs, and of a scan its table.
-pub fn input_schema(node: &LogicalPlan) -> DFSchema {
-    let mut schema = merge_schema(&node.inputs());
-    if let LogicalPlan::TableScan(scan) = node {
-        let table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
-        schema = table.unwrap_or(schema);
+impl Meaning for Overflow {
+    fn name(&self) -> &'static str {
+        "overflow"
     }
-    schema
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        overflows(expr).is_some()
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        checked(expr, scope.schema)
+    }
 }
 
 fn overflows(expr: &Expr) -> Option<&BinaryExpr> {
@@ -147,25 +122,25 @@ fn compute(left: &ColumnarValue, op: Operator, right: &ColumnarValue) -> Result<
     }
 }
 
-/// Refuses constants that do not fit their type, before DataFusion computes them without a check.
+/// Computes constant sums, differences and products, and refuses those that do not fit their type: DataFusion computes
+/// them without a check.
 #[derive(Debug)]
 pub struct ConstantsFit;
 
-impl AnalyzerRule for ConstantsFit {
-    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.apply_with_subqueries(|node| {
-            node.apply_expressions(|expr| {
-                expr.apply(|expr| {
-                    let is_constant = overflows(expr).is_some() && constant(expr)?.is_some();
-                    Ok(if is_constant { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue })
-                })
-            })
-        })?;
-        Ok(plan)
+impl Meaning for ConstantsFit {
+    fn name(&self) -> &'static str {
+        "constants_fit"
     }
 
-    fn name(&self) -> &str {
-        "constants_fit"
+    fn concerns(&self, expr: &Expr) -> bool {
+        overflows(expr).is_some()
+    }
+
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
+        Ok(match constant(&expr)? {
+            Some(value) => Transformed::yes(Expr::Literal(value, None)),
+            None => Transformed::no(expr),
+        })
     }
 }
 

@@ -8,14 +8,12 @@
 
 use std::collections::HashSet;
 
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, Filter, LogicalPlan, Operator, TryCast, lit};
-use datafusion::optimizer::AnalyzerRule;
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, TryCast, lit};
+
+use super::{Meaning, Scope};
 
 /// Deepest nesting of comparisons that is taken for a list: longer lists are written with IN.
 const MAX_DEPTH: usize = 128;
@@ -24,55 +22,24 @@ const MAX_DEPTH: usize = 128;
 #[derive(Debug)]
 pub struct DisjointLists;
 
-impl AnalyzerRule for DisjointLists {
-    fn name(&self) -> &str {
+impl Meaning for DisjointLists {
+    fn name(&self) -> &'static str {
         "disjoint_lists"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let written = plan.transform_up_with_subqueries(|node| match node {
-            LogicalPlan::Filter(filter) => in_filter(filter),
-            other => in_other(other),
-        })?;
-        Ok(written.data)
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(
+            expr,
+            Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::And | Operator::Or, .. })
+        )
     }
-}
 
-/// Columns keep the names that they have from their expressions.
-fn in_other(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let names = NamePreserver::new(&node);
-    let written = node.map_expressions(|expr| {
-        let name = names.save(&expr);
-        Ok(in_expr(expr)?.update_data(|expr| name.restore(expr)))
-    })?;
-    if written.transformed { written.map_data(LogicalPlan::recompute_schema) } else { Ok(written) }
-}
-
-/// A filter drops unknown rows like false ones, so that only its single conditions are rewritten, and not their AND: if
-/// they exclude each other, DataFusion does not read the table at all.
-fn in_filter(filter: Filter) -> Result<Transformed<LogicalPlan>> {
-    let mut changed = false;
-    let parts = split_conjunction_owned(filter.predicate.clone()).into_iter().map(|part| {
-        let part = in_expr(part)?;
-        changed |= part.transformed;
-        Ok(part.data)
-    });
-    let parts: Vec<Expr> = parts.collect::<Result<_>>()?;
-    match conjunction(parts) {
-        Some(predicate) if changed => {
-            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
-        }
-        _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
-    }
-}
-
-fn in_expr(expr: Expr) -> Result<Transformed<Expr>> {
-    expr.transform_up(|expr| {
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
         Ok(match of_disjoint(&expr) {
             Some(written) => Transformed::yes(written),
             None => without_null(expr),
         })
-    })
+    }
 }
 
 /// Splits NULL off a list as an unknown value that is joined to it, so that the list is not merged with another.

@@ -1,0 +1,45 @@
+//! Values that are written to columns.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+
+use super::arrays::array_of_text;
+use super::bytes::bytes_of_text;
+use super::cast_facts::{cast_column, cast_value};
+use crate::error::Result;
+
+/// The value as one of the type `to`: a number that does not fit exactly is rounded, and a text is read as a constant
+/// of that type.
+pub fn assign(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
+    match of_text(value, to) {
+        Some(read) => read,
+        None => cast_value(value, to),
+    }
+}
+
+/// The same for a column of values that are of one type.
+pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let reads_texts = matches!(
+        to,
+        DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::List(_)
+            | DataType::LargeList(_)
+    );
+    if !column.data_type().is_string() || !reads_texts {
+        return cast_column(column, to);
+    }
+    let values = (0..column.len()).map(|row| assign(&ScalarValue::try_from_array(column, row)?, to));
+    let values = values.collect::<Result<Vec<ScalarValue>>>()?;
+    Ok(match values.is_empty() {
+        true => arrow::array::new_empty_array(to),
+        false => ScalarValue::iter_to_array(values)?,
+    })
+}
+
+/// The value of a constant text, if a cast to this type would make another one.
+pub fn of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
+    bytes_of_text(value, to).or_else(|| array_of_text(value, to))
+}

@@ -1,0 +1,147 @@
+//! Casts that DataFusion 55 must not look through: it drops a cast if it can convert the compared constant back.
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, internal_err};
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Cast, ColumnarValue, Expr, ExprSchemable, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
+};
+
+use super::cast_facts::can_be_undone;
+use super::{Meaning, Scope};
+
+/// Hides casts that are compared with constants from the rules that would drop them. Cubes are matched before, and know
+/// casts; joins and subqueries are made of casts that are compared with columns.
+#[derive(Debug)]
+pub struct KeepCasts;
+
+impl Meaning for KeepCasts {
+    fn name(&self) -> &'static str {
+        "keep_casts"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { op, .. }) => is_comparison(*op),
+            Expr::Case(Case { expr, .. }) => expr.is_some(),
+            Expr::ScalarFunction(call) => call.name() == "array_has",
+            other => matches!(other, Expr::Between(_) | Expr::InList(_)),
+        }
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        Ok(kept(expr, scope.schema))
+    }
+}
+
+/// Hides the casts in a comparison with constants.
+fn kept(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let hidden = match &mut expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            (is_constant(right) && hide(left, schema)) || (is_constant(left) && hide(right, schema))
+        }
+        Expr::Between(Between { expr, low, high, .. }) => {
+            // It becomes two comparisons.
+            (is_constant(low) || is_constant(high)) && hide(expr, schema)
+        }
+        Expr::InList(InList { expr, list, .. }) if is_constant(expr) => {
+            list.iter_mut().map(|item| hide(item, schema)).filter(|hidden| *hidden).count() > 0
+        }
+        Expr::InList(InList { expr, list, .. }) => list.iter().all(is_constant) && hide(expr, schema),
+        Expr::Case(Case { expr: Some(expr), .. }) => hide(expr, schema),
+        // A list of constants becomes IN.
+        Expr::ScalarFunction(call) if call.name() == "array_has" => match call.args.as_mut_slice() {
+            [list, value] => is_constant(list) && hide(value, schema),
+            _ => false,
+        },
+        _ => false,
+    };
+    if hidden { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    op.supports_propagation() || matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+}
+
+/// Whether the value of an expression depends on no row.
+pub fn is_constant(expr: &Expr) -> bool {
+    let varies = expr.exists(|part| {
+        Ok(matches!(
+            part,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+                | Expr::SetComparison(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+        ))
+    });
+    !varies.unwrap_or(true)
+}
+
+/// Hides the outermost of nested casts that cannot be undone. False if there is none, or it is hidden already.
+fn hide(expr: &mut Expr, schema: &DFSchema) -> bool {
+    let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) = expr
+    else {
+        return false;
+    };
+    if value.get_type(schema).is_ok_and(|from| can_be_undone(&from, field.data_type())) {
+        return hide(value, schema);
+    }
+    *expr = as_it_is().call(vec![std::mem::take(expr)]);
+    true
+}
+
+/// A function that returns its argument, and that DataFusion does not look through.
+pub fn as_it_is() -> ScalarUDF {
+    ScalarUDF::new_from_impl(AsItIs::new())
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct AsItIs {
+    signature: Signature,
+}
+
+impl AsItIs {
+    fn new() -> Self {
+        Self { signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for AsItIs {
+    fn name(&self) -> &str {
+        "as_it_is"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        only(arguments).cloned()
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        only(arguments.arg_fields).cloned()
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        only(&arguments.args).cloned()
+    }
+
+    // The column keeps the name of the argument.
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        Ok(only(arguments)?.schema_name().to_string())
+    }
+}
+
+fn only<T>(arguments: &[T]) -> Result<&T> {
+    match arguments {
+        [argument] => Ok(argument),
+        _ => internal_err!("it has one argument, not {}", arguments.len()),
+    }
+}

@@ -1,0 +1,121 @@
+//! Applies the meanings of a phase: one walk over the plan, and one over each expression that a meaning concerns.
+
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+
+use super::guards::conditions_first;
+use super::{Meaning, Phase, Scope, meanings_of};
+use crate::functions::constants_for_rows;
+
+/// The plan with PostgreSQL's meaning, as far as `phase` gives it. Its columns keep their names.
+pub fn lower_plan(
+    plan: LogicalPlan,
+    phase: Phase,
+    config: &ConfigOptions,
+) -> Result<Transformed<LogicalPlan>> {
+    let meanings = meanings_of(phase);
+    plan.transform_up_with_subqueries(|node| {
+        let prepared = if phase == Phase::Operators { for_operators(node)? } else { Transformed::no(node) };
+        prepared.transform_data(|node| {
+            if (phase == Phase::Optimizer && matches!(node, LogicalPlan::Extension(_)))
+                || !has_concern(&node, meanings)?
+            {
+                return Ok(Transformed::no(node));
+            }
+            let lowered = lower_node(node, meanings, config)?;
+            // Later the names and types of columns stay as they are.
+            match lowered.transformed && phase <= Phase::Constants {
+                true => lowered.map_data(LogicalPlan::recompute_schema),
+                false => Ok(lowered),
+            }
+        })
+    })
+}
+
+/// Rewrites a node whose expressions do not tell alone what it means.
+fn for_operators(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match node {
+        LogicalPlan::Filter(filter) => conditions_first(filter),
+        LogicalPlan::Projection(projection) => constants_for_rows(projection),
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// The expression, whose types are settled, with PostgreSQL's meaning as far as `phase` gives it.
+pub fn lower_expr(expr: Expr, phase: Phase, schema: &DFSchema, config: &ConfigOptions) -> Result<Expr> {
+    let scope = Scope { schema, config, is_condition: false };
+    Ok(lower(expr, meanings_of(phase), &scope)?.data)
+}
+
+fn lower_node(
+    node: LogicalPlan,
+    meanings: &[&dyn Meaning],
+    config: &ConfigOptions,
+) -> Result<Transformed<LogicalPlan>> {
+    let schema = input_schema(&node);
+    let is_condition = matches!(node, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
+    let scope = Scope { schema: &schema, config, is_condition };
+    if let LogicalPlan::Filter(filter) = node {
+        return lower_filter(filter, meanings, &scope);
+    }
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|expr| {
+        let name = names.save(&expr);
+        Ok(lower(expr, meanings, &scope)?.update_data(|expr| name.restore(expr)))
+    })
+}
+
+/// The conditions of a filter are rewritten one by one: no meaning sees the AND between them, since a filter drops
+/// unknown rows like false ones.
+fn lower_filter(
+    filter: Filter,
+    meanings: &[&dyn Meaning],
+    scope: &Scope<'_>,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut changed = false;
+    let parts = split_conjunction_owned(filter.predicate.clone()).into_iter().map(|part| {
+        let part = lower(part, meanings, scope)?;
+        changed |= part.transformed;
+        Ok(part.data)
+    });
+    let parts: Vec<Expr> = parts.collect::<Result<_>>()?;
+    match conjunction(parts) {
+        Some(predicate) if changed => {
+            Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(predicate, filter.input)?)))
+        }
+        _ => Ok(Transformed::no(LogicalPlan::Filter(filter))),
+    }
+}
+
+fn lower(expr: Expr, meanings: &[&dyn Meaning], scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+    expr.transform_up(|part| {
+        meanings.iter().try_fold(Transformed::no(part), |done, meaning| match meaning.concerns(&done.data) {
+            true => done.transform_data(|part| meaning.rewrite(part, scope)),
+            false => Ok(done),
+        })
+    })
+}
+
+/// Whether a meaning concerns an expression of the node, or a part of one.
+fn has_concern(node: &LogicalPlan, meanings: &[&dyn Meaning]) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(|part| Ok(meanings.iter().any(|meaning| meaning.concerns(part))))?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// The schema that the expressions of a node refer to: its inputs, and of a scan its table.
+fn input_schema(node: &LogicalPlan) -> DFSchema {
+    let mut schema = merge_schema(&node.inputs());
+    if let LogicalPlan::TableScan(scan) = node {
+        let table = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema());
+        schema = table.unwrap_or(schema);
+    }
+    schema
+}

@@ -1,0 +1,111 @@
+//! PostgreSQL's meaning of expressions, where DataFusion gives them another.
+//!
+//! Each difference is one [`Meaning`] in a file of its own; [`TABLE`] has them all, in the order in which they are
+//! applied. One driver applies them to plans and to single expressions:
+//!
+//! ```text
+//! text ─▶ names ─▶ Types ─▶ DataFusion's coercion ─▶ Constants ─▶ cubes ─▶ Optimizer ─▶ Operators
+//! ```
+//!
+//! - [`lower_plan`] for queries, as rules of the analyzer and the optimizer, and before operators are chosen;
+//! - [`lower_expr`] for an expression that is computed without a query: a DEFAULT, a column of RETURNING;
+//! - [`assign()`] for one value that is written to a column: a literal of INSERT, a parameter.
+//!
+//! `docs/reference/semantics.md` says for each meaning what DataFusion does and what Nyala does.
+
+mod arrays;
+mod assign;
+mod bounded;
+mod bytes;
+pub mod cast_facts;
+mod casts;
+mod constants;
+mod driver;
+mod guards;
+mod lists;
+mod overflow;
+pub mod pruning;
+mod rounding;
+mod rules;
+mod texts;
+mod times;
+
+use std::fmt::Debug;
+
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::config::ConfigOptions;
+use datafusion::logical_expr::Expr;
+
+pub use assign::{assign, assign_column};
+pub use casts::{as_it_is, is_constant};
+pub use driver::{lower_expr, lower_plan};
+pub use guards::PARAMETER;
+pub use lists::lists_may_overlap;
+pub use rules::MeaningsOf;
+pub use times::TimesOfOneUnit;
+
+/// A way in which PostgreSQL means something else than DataFusion.
+pub trait Meaning: Debug + Send + Sync {
+    /// Its name in the reference.
+    fn name(&self) -> &'static str;
+
+    /// Whether it may rewrite this expression. Parts of the expression are asked on their own.
+    fn concerns(&self, expr: &Expr) -> bool;
+
+    /// Rewrites an expression whose parts are rewritten already.
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>>;
+}
+
+/// Where an expression stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// The columns that it may name.
+    pub schema: &'a DFSchema,
+    /// The settings of the session.
+    pub config: &'a ConfigOptions,
+    /// Whether rows are kept or dropped by it: then false and NULL mean the same at its top.
+    pub is_condition: bool,
+}
+
+/// When a meaning is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Before DataFusion settles the types of all sides of an operator.
+    Types,
+    /// When types are settled, before cubes are matched: what is constant gets its value.
+    Constants,
+    /// Before each pass of DataFusion's optimizer, to keep its rules from wrong rewrites. Cubes are matched by then, and
+    /// operators of other crates in the plan are left alone.
+    Optimizer,
+    /// Before operators are chosen. Rules and cubes know operators and casts, and not the functions that compute them.
+    Operators,
+}
+
+/// All meanings, by phase and in their order within it.
+pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
+    (Phase::Types, &[&times::TimesOfOneUnit]),
+    (
+        Phase::Constants,
+        &[
+            &texts::ConstantTexts,
+            &rounding::Rounding { of: rounding::Of::Constants },
+            &constants::ConstantsRight,
+            &lists::DisjointLists,
+            &overflow::ConstantsFit,
+        ],
+    ),
+    (
+        Phase::Optimizer,
+        &[&rounding::Rounding { of: rounding::Of::Constants }, &casts::KeepCasts, &guards::KeepCase],
+    ),
+    (
+        Phase::Operators,
+        &[&overflow::Overflow, &rounding::Rounding { of: rounding::Of::Everything }, &bounded::BoundCalls],
+    ),
+];
+
+/// The meanings of a phase.
+fn meanings_of(phase: Phase) -> &'static [&'static dyn Meaning] {
+    TABLE.iter().find(|(of, _)| *of == phase).map_or(&[], |(_, meanings)| meanings)
+}

@@ -1,0 +1,59 @@
+//! Casts to whole numbers take the nearest one.
+//!
+//! Constants are rounded while plans are analysed and optimised, before another rule computes them. Casts of columns
+//! stay as they are until operators are chosen: cubes, joins and subqueries are recognised by them.
+
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
+
+use super::cast_facts::{Nearest, nearest};
+use super::casts::is_constant;
+use super::{Meaning, Scope};
+use crate::functions::Rint;
+
+/// Inserts the rounding before casts.
+#[derive(Debug)]
+pub struct Rounding {
+    pub of: Of,
+}
+
+/// The casts that get a rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    Constants,
+    Everything,
+}
+
+impl Meaning for Rounding {
+    fn name(&self) -> &'static str {
+        "rounding"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Cast(_) | Expr::TryCast(_))
+    }
+
+    fn rewrite(&self, mut expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let (Expr::Cast(Cast { expr: value, field }) | Expr::TryCast(TryCast { expr: value, field })) =
+            &mut expr
+        else {
+            return Ok(Transformed::no(expr));
+        };
+        let is_rounded =
+            matches!(value.as_ref(), Expr::ScalarFunction(call) if call.func.inner().is::<Rint>());
+        if is_rounded || (self.of == Of::Constants && !is_constant(value)) {
+            return Ok(Transformed::no(expr));
+        }
+        let from = value.get_type(scope.schema).ok();
+        let Some(rounding) = from.and_then(|from| nearest(&from, field.data_type())) else {
+            return Ok(Transformed::no(expr));
+        };
+        let inner = std::mem::take(value.as_mut());
+        **value = match rounding {
+            Nearest::Cast(whole) => cast(inner, whole),
+            Nearest::Rint => Rint::udf().call(vec![inner]),
+        };
+        Ok(Transformed::yes(expr))
+    }
+}
