@@ -57,6 +57,8 @@ pub enum ErrorKind {
     OutOfRange,
     /// A division by zero: leave such rows out, or use `nullif`.
     DivisionByZero,
+    /// A subquery that is a value has several rows: make it one row.
+    Cardinality,
     /// NULL for a column that allows none: give a value, or leave the column to its default.
     NullValue,
     /// Nyala does not support it: ask in another way.
@@ -126,6 +128,12 @@ impl QueryError {
     pub fn internal(message: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Internal, format!("internal error: {message}"))
             .hint("this is a fault of the server; please report it with the statement")
+    }
+
+    /// A subquery is no value.
+    pub fn several_rows() -> Self {
+        Self::new(ErrorKind::Cardinality, "more than one row returned by a subquery used as an expression")
+            .hint("make it one row: an aggregate, LIMIT 1, or a condition that finds one")
     }
 
     /// The statement was cancelled.

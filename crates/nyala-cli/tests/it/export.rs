@@ -94,7 +94,7 @@ fn lines_are_those_of_postgresql() {
     let check = |sql: &str, expected: &str| assert_eq!(copied(&server, sql), expected, "{sql}");
     check(
         "COPY (SELECT 1, NULL, 'a' || chr(9) || '\\', true, 1.50, date '2026-11-22') TO STDOUT",
-        "1\t\\N\ta\\t\\\\\tt\t1.5\t2026-11-22\n",
+        "1\t\\N\ta\\t\\\\\tt\t1.50\t2026-11-22\n",
     );
     check(
         "COPY (SELECT 1 AS a, '' AS b, NULL AS c, 'x,\"y' AS d) TO STDOUT (FORMAT csv, HEADER)",

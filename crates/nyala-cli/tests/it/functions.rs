@@ -84,7 +84,7 @@ async fn wrong_arguments_are_explained() {
         ("bitmap_distinct([1, 2])", ErrorKind::Unsupported, "count(DISTINCT x)"),
         ("bitmap_distinct(1, 2)", ErrorKind::InvalidText, "takes one argument"),
         ("intersect_count(1, 2)", ErrorKind::InvalidText, "a column and its values"),
-        ("intersect_count(1, 2, 1.5)", ErrorKind::InvalidText, "would round a `Float64`"),
+        ("intersect_count(1, 2, 1.5)", ErrorKind::InvalidText, "would round a `Decimal128(2, 1)`"),
         ("approx_top_k(1, 0)", ErrorKind::InvalidText, "from 1 to 1024"),
         ("approx_top_k(1)", ErrorKind::InvalidText, "from 1 to 1024"),
         ("bitmap_count(arrow_cast('hello', 'Binary'))", ErrorKind::Data, "version `104`"),

@@ -42,6 +42,7 @@ mod live_recovery;
 mod live_scan;
 mod loads;
 mod local_socket;
+mod meaning;
 mod mutants;
 mod oracle;
 mod overflow;

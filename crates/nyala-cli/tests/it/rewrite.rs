@@ -175,13 +175,13 @@ async fn constants_and_dimensions_are_taken_out_of_sums() {
             "sum(quantity - shop)",
             "sum(money * 2)",
             "sum(shop)",
+            "sum(2.5)",
             "avg(shop)",
             "count(city)",
             "sum(CASE WHEN city = 'Oslo' THEN 2 ELSE 1 END)",
         ],
     )
     .await;
-    test.check_miss("SELECT sum(2.5) FROM sales", "has no measure `sum(").await;
     test.check_miss("SELECT sum(2 * price) FROM sales", "has no measure `sum(").await;
     test.check_miss("SELECT sum(quantity + buyer) FROM sales", "has no measure `sum(").await;
     test.check_miss("SELECT sum(shop - quantity) FROM sales", "has no measure `sum(").await;

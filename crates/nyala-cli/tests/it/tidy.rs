@@ -21,10 +21,11 @@ type Floors = &'static [(&'static str, &'static [&'static str])];
 const CRATES: Floors = &[
     ("model", &[]),
     ("fuzz", &[]),
+    ("patterns", &[]),
     ("catalog", &["model"]),
     ("runtime", &[]),
     ("storage", &["model", "runtime"]),
-    ("sql", &["model", "runtime", "catalog", "storage", "fuzz"]),
+    ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
     ("pg", &["sql", "engine"]),

@@ -10,7 +10,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_cube::scan::{DamageReports, HotCuboids};
 use nyala_sql::error::Result;
 use nyala_sql::functions::register;
-use nyala_sql::semantics::{MeaningsOf, Phase, TimesOfOneUnit};
+use nyala_sql::semantics::{
+    DecimalsMeetFloats, IntervalsInOrder, MeaningsOf, Phase, TimesOfOneUnit, WrittenTypes,
+};
 use nyala_sql::statement::PlanBudget;
 
 use super::extension::SessionExtension;
@@ -48,6 +50,7 @@ impl BaseState {
         }
         let options = config.options_mut();
         options.execution.time_zone = Some("UTC".to_owned());
+        options.sql_parser.parse_float_as_decimal = true;
         options.execution.parquet.reorder_filters = true;
         // Both take NaN for less than some number: groups and files with NaN would be lost.
         options.optimizer.enable_topk_aggregation = false;
@@ -62,6 +65,7 @@ impl BaseState {
         let mut builder = register(builder)
             .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(optimizer_rules())
+            .with_type_planner(Arc::new(WrittenTypes::default()))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())]);
         for extension in extensions {
@@ -69,6 +73,8 @@ impl BaseState {
         }
         let mut context = SessionContext::new_with_state(builder.build());
         context.register_expr_planner(Arc::new(TimesOfOneUnit))?;
+        context.register_expr_planner(Arc::new(DecimalsMeetFloats))?;
+        context.register_expr_planner(Arc::new(IntervalsInOrder))?;
         for extension in extensions {
             extension.prepare(&context)?;
         }

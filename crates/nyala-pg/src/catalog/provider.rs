@@ -22,6 +22,7 @@ use datafusion_pg_catalog::pg_catalog::{
     format_type, generate_series_arg_coercion::CoerceIntArgsToBigInt, pg_get_expr_udf, quote_ident_udf,
 };
 use nyala_engine::SessionExtension;
+use nyala_sql::semantics::WrittenTypes;
 
 use super::functions;
 
@@ -158,7 +159,7 @@ impl SchemaProvider for Unlisted {
 /// Lets `regclass`, `oid` and `pg_catalog.text` be planned as types.
 fn accept_type_names(context: &SessionContext) {
     let state = context.state_ref();
-    let planner = Arc::new(PgOidTypePlanner);
+    let planner = Arc::new(WrittenTypes(Some(Arc::new(PgOidTypePlanner))));
     let extended = SessionStateBuilder::new_from_existing(context.state()).with_type_planner(planner).build();
     *state.write() = extended;
 }

@@ -48,6 +48,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Data => (StatusCode::UNPROCESSABLE_ENTITY, "data_error"),
         ErrorKind::InvalidValue => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_value"),
         ErrorKind::InvalidTime => (StatusCode::UNPROCESSABLE_ENTITY, "invalid_datetime"),
+        ErrorKind::Cardinality => (StatusCode::UNPROCESSABLE_ENTITY, "cardinality_violation"),
         ErrorKind::OutOfRange => (StatusCode::UNPROCESSABLE_ENTITY, "out_of_range"),
         ErrorKind::DivisionByZero => (StatusCode::UNPROCESSABLE_ENTITY, "division_by_zero"),
         ErrorKind::NullValue => (StatusCode::UNPROCESSABLE_ENTITY, "null_value"),

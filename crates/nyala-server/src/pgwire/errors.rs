@@ -175,6 +175,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::InvalidValue => sqlstate::INVALID_TEXT,
         ErrorKind::InvalidTime => "22007",
         ErrorKind::OutOfRange => "22003",
+        ErrorKind::Cardinality => "21000",
         ErrorKind::DivisionByZero => "22012",
         ErrorKind::NullValue => "23502",
         ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,

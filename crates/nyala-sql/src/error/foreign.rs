@@ -23,6 +23,9 @@ const OUT_OF_RANGE: [&str; 3] = ["Can't cast value ", " is out of range ", "Over
 /// How Arrow says that a decimal has no room for a number.
 const IS_TOO_LARGE: [&str; 2] = ["is too large to store in a", "is too small to store in a"];
 
+/// How DataFusion says that a subquery is no value.
+const SEVERAL_ROWS: &str = "Scalar subquery returned more than one row";
+
 pub fn from_datafusion(error: &DataFusionError) -> QueryError {
     match error {
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_datafusion(inner),
@@ -43,6 +46,7 @@ pub fn from_datafusion(error: &DataFusionError) -> QueryError {
         DataFusionError::NotImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
         DataFusionError::Plan(text) => from_plan_text(text),
         DataFusionError::Configuration(text) => QueryError::new(ErrorKind::InvalidParameter, tidy(text)),
+        DataFusionError::Execution(text) if text == SEVERAL_ROWS => QueryError::several_rows(),
         DataFusionError::Execution(text) => QueryError::new(ErrorKind::Data, tidy(text)),
         DataFusionError::ResourcesExhausted(text) => {
             let hint = match text.contains(GROUP_IS_FULL) {

@@ -4,22 +4,33 @@ mod aggregate;
 mod algebra;
 mod bitmap;
 mod bounded;
+mod date_trunc;
 mod distinct;
+mod intervals;
 mod overrides;
+mod patterns;
+mod postgres;
+mod quotient;
 mod register;
 mod rint;
 mod sketch;
 mod state;
 mod stored;
+mod time_texts;
 mod values;
+mod zones;
 
 pub use algebra::{
     Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
     share_states,
 };
 pub use bounded::{bound_call, constants_for_rows, needs_bound};
+pub use intervals::{INTERVAL, Intervals, Of};
 pub use overrides::adding;
+pub use quotient::{Quotient, decimal_of, digits_of_integer, wide};
 pub use register::register;
 pub use rint::{Rint, nearest_whole};
 pub use state::{StateVersion, state_version};
 pub use stored::stored_form;
+pub use time_texts::TimeText;
+pub use zones::AtTimeZone;

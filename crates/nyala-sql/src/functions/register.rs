@@ -7,10 +7,15 @@ use datafusion::execution::SessionStateBuilder;
 use super::aggregate::aggregate;
 use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
 use super::bounded::bounded;
+use super::date_trunc::DateTrunc;
 use super::distinct::BitmapDistinct;
+use super::intervals::Intervals;
 use super::overrides::overrides;
+use super::patterns::with_patterns;
+use super::postgres;
 use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
+use super::zones::AtTimeZone;
 
 /// Adds every function of ours; each replaces an earlier one of the same name.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
@@ -19,6 +24,13 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     known.extend(bounded);
     known.extend(scalars());
     known.push(Arc::new(Rint::udf()));
+    let of_postgres = postgres::scalars(known);
+    known.extend(of_postgres);
+    known.extend(Intervals::named());
+    known.push(AtTimeZone::udf());
+    known.extend(DateTrunc::over(known));
+    let patterned = with_patterns(known);
+    known.extend(patterned);
     builder.aggregate_functions().get_or_insert_default().extend([
         aggregate(BitmapDistinct),
         aggregate(BitmapAgg),
@@ -29,5 +41,6 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         aggregate(ApproxTopK),
     ]);
     builder.aggregate_functions().get_or_insert_default().extend(overrides());
+    builder.aggregate_functions().get_or_insert_default().extend(postgres::aggregates());
     builder
 }

@@ -1,9 +1,9 @@
 //! Texts that stand for arrays, as PostgreSQL's clients write them: `{a,"b c",NULL}`.
 
+use crate::error::{ErrorKind, QueryError};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, ScalarValue};
 use nyala_model::array_text::array_elements;
-use crate::error::{ErrorKind, QueryError};
 
 /// The array that `value` stands for, if it is a text and `data_type` is one of arrays.
 pub fn array_of_text(

@@ -1,8 +1,8 @@
 //! Texts that stand for bytes, as PostgreSQL's clients write them: `\x` and hexadecimal digits.
 
+use crate::error::{ErrorKind, QueryError};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use crate::error::{ErrorKind, QueryError};
 
 /// PostgreSQL's prefix of hexadecimal bytes.
 const HEX: &str = r"\x";

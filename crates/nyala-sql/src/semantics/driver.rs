@@ -7,7 +7,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
 
+use super::decimals::unions_meet;
 use super::guards::conditions_first;
+use super::intervals::sort_in_order;
+use super::ranks::sign_numbers;
+use super::sets::{count_copies, distinct_by_groups};
+use super::subqueries::lower_subqueries;
 use super::{Meaning, Phase, Scope, meanings_of};
 use crate::functions::constants_for_rows;
 
@@ -18,21 +23,42 @@ pub fn lower_plan(
     config: &ConfigOptions,
 ) -> Result<Transformed<LogicalPlan>> {
     let meanings = meanings_of(phase);
+    let (mut joins, mut is_stale) = (0, false);
     plan.transform_up_with_subqueries(|node| {
-        let prepared = if phase == Phase::Operators { for_operators(node)? } else { Transformed::no(node) };
-        prepared.transform_data(|node| {
+        let prepared = match (phase, node) {
+            (Phase::Operators, node) => for_operators(node)?,
+            (Phase::Types, LogicalPlan::Union(union)) => unions_meet(union)?,
+            (Phase::Types, node) => of_relations(node, &mut joins)?,
+            (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
+            (_, node) => Transformed::no(node),
+        };
+        let lowered = prepared.transform_data(|node| {
             if (phase == Phase::Optimizer && matches!(node, LogicalPlan::Extension(_)))
                 || !has_concern(&node, meanings)?
             {
                 return Ok(Transformed::no(node));
             }
-            let lowered = lower_node(node, meanings, config)?;
-            // Later the names and types of columns stay as they are.
-            match lowered.transformed && phase <= Phase::Constants {
-                true => lowered.map_data(LogicalPlan::recompute_schema),
-                false => Ok(lowered),
-            }
-        })
+            lower_node(node, meanings, config)
+        })?;
+        // Types change from here up. Later the names and types of columns stay as they are.
+        is_stale |= lowered.transformed && phase <= Phase::Constants;
+        match is_stale {
+            true => Ok(Transformed::yes(lowered.data.recompute_schema()?)),
+            false => Ok(lowered),
+        }
+    })
+}
+
+/// Rewrites a node that means another relation in PostgreSQL.
+fn of_relations(node: LogicalPlan, joins: &mut usize) -> Result<Transformed<LogicalPlan>> {
+    let counted = match node {
+        LogicalPlan::Join(join) => count_copies(join)?,
+        node => Transformed::no(node),
+    };
+    counted.transform_data(|node| lower_subqueries(node, joins))?.transform_data(|node| match node {
+        LogicalPlan::Window(window) => sign_numbers(window),
+        LogicalPlan::Sort(sort) => Ok(sort_in_order(sort)),
+        node => Ok(Transformed::no(node)),
     })
 }
 
@@ -63,9 +89,14 @@ fn lower_node(
         return lower_filter(filter, meanings, &scope);
     }
     let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
+    let named = |expr: Expr| {
         let name = names.save(&expr);
         Ok(lower(expr, meanings, &scope)?.update_data(|expr| name.restore(expr)))
+    };
+    node.map_expressions(|expr| match expr {
+        // The columns have the names of its members.
+        Expr::GroupingSet(_) => expr.map_children(named),
+        expr => named(expr),
     })
 }
 

@@ -20,15 +20,27 @@ mod bytes;
 pub mod cast_facts;
 mod casts;
 mod constants;
+mod dates;
+mod decimals;
 mod driver;
 mod guards;
+mod intervals;
 mod lists;
 mod overflow;
+mod places;
 pub mod pruning;
+mod quotients;
+mod ranks;
 mod rounding;
 mod rules;
+mod sets;
+mod similar;
+mod subqueries;
 mod texts;
+mod time_texts;
 mod times;
+mod written_types;
+mod zones;
 
 use std::fmt::Debug;
 
@@ -39,11 +51,14 @@ use datafusion::logical_expr::Expr;
 
 pub use assign::{assign, assign_column};
 pub use casts::{as_it_is, is_constant};
+pub use decimals::DecimalsMeetFloats;
 pub use driver::{lower_expr, lower_plan};
 pub use guards::PARAMETER;
+pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
+pub use written_types::WrittenTypes;
 
 /// A way in which PostgreSQL means something else than DataFusion.
 pub trait Meaning: Debug + Send + Sync {
@@ -84,11 +99,30 @@ pub enum Phase {
 
 /// All meanings, by phase and in their order within it.
 pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
-    (Phase::Types, &[&times::TimesOfOneUnit]),
+    (
+        Phase::Types,
+        &[
+            &written_types::WrittenTypes(None),
+            &times::TimesOfOneUnit,
+            &dates::Now,
+            &dates::DatesAndIntervals,
+            &zones::SessionZone,
+            &intervals::IntervalsInOrder,
+            &dates::NumbersAreNoDates,
+            &similar::SimilarTo,
+            &similar::EscapedByBackslash,
+            &decimals::PlainZero,
+            &places::DecimalPlaces,
+            &decimals::DecimalsMeetFloats,
+            &quotients::ExactArithmetic,
+        ],
+    ),
     (
         Phase::Constants,
         &[
             &texts::ConstantTexts,
+            &dates::DatesAgainstTimes,
+            &time_texts::TimeTexts,
             &rounding::Rounding { of: rounding::Of::Constants },
             &constants::ConstantsRight,
             &lists::DisjointLists,

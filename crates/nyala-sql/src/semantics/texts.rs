@@ -19,7 +19,9 @@ impl Meaning for ConstantTexts {
 
     fn concerns(&self, expr: &Expr) -> bool {
         match expr {
-            Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => expr.as_literal().is_some(),
+            Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
+                expr.as_literal().is_some()
+            }
             _ => false,
         }
     }

@@ -3,9 +3,11 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
-use datafusion::sql::sqlparser::keywords::Keyword::{self, DISTINCT, FROM, IS, NOT};
+use datafusion::sql::sqlparser::keywords::Keyword::{
+    self, AND, ASYMMETRIC, BETWEEN, DISTINCT, FROM, IS, NOT, SYMMETRIC,
+};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
 /// Operands that the parser may read besides two for each token. It reads some texts in two ways, the second after the first
@@ -39,6 +41,43 @@ impl Postgres {
     }
 }
 
+/// `x BETWEEN SYMMETRIC a AND b`, which is true in either order of the bounds.
+fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let negated = if parser.parse_keywords(&[BETWEEN, SYMMETRIC]) {
+        false
+    } else if parser.parse_keywords(&[NOT, BETWEEN, SYMMETRIC]) {
+        true
+    } else if parser.parse_keywords(&[BETWEEN, ASYMMETRIC]) {
+        return Some(parser.parse_between(left.clone(), false));
+    } else if parser.parse_keywords(&[NOT, BETWEEN, ASYMMETRIC]) {
+        return Some(parser.parse_between(left.clone(), true));
+    } else {
+        return None;
+    };
+    let bounds = (|| {
+        let low = parser.parse_subexpr(precedence)?;
+        parser.expect_keyword_is(AND)?;
+        Ok((low, parser.parse_subexpr(precedence)?))
+    })();
+    Some(bounds.map(|(low, high)| {
+        let between = |low: &Expr, high: &Expr| Expr::Between {
+            expr: Box::new(left.clone()),
+            negated: false,
+            low: Box::new(low.clone()),
+            high: Box::new(high.clone()),
+        };
+        let either = Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(between(&low, &high)),
+            op: BinaryOperator::Or,
+            right: Box::new(between(&high, &low)),
+        }));
+        match negated {
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
+            false => either,
+        }
+    }))
+}
+
 macro_rules! as_postgresql {
     ($($name:ident)*) => {
         $(fn $name(&self) -> bool {
@@ -68,6 +107,9 @@ impl Dialect for Postgres {
         left: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if let Some(between) = between_symmetric(parser, left, self.prec_value(Precedence::Between)) {
+            return Some(between);
+        }
         let compared = if parser.parse_keywords(&[IS, DISTINCT, FROM]) {
             Expr::IsDistinctFrom
         } else if parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]) {

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 
+use super::clauses::count_microseconds;
 use super::copy::{CopyInto, parse_copy};
 use super::options::{StatementOption, parse_options, show_options};
 use super::parser::{from_parser, peek_word, skip};
@@ -107,6 +108,7 @@ fn parse_create_store(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
 /// The part after `CREATE TABLE`.
 fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
     let mut create = parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
+    create.columns.iter_mut().for_each(|column| count_microseconds(&mut column.data_type));
     let options = match std::mem::take(&mut create.table_options) {
         CreateTableOptions::None => Vec::new(),
         CreateTableOptions::With(options) => options.iter().map(named_option).collect::<Result<_>>()?,

@@ -12,14 +12,17 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::alter::{AlterCube, parse_actions};
 use super::ast::{Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
+use super::clauses::rewrite_clauses;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::dialect::Postgres;
 use super::limits::StatementLimits;
 use super::live::parse_live;
+use super::numbers::write_out;
 use super::options::parse_options;
 use super::partition::parse_partition;
 use super::roles::parse_roles;
 use super::spelling::respell;
+use super::titles::name_columns_within;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
@@ -38,6 +41,7 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     let mut statements = Vec::new();
     for mut tokens in split(tokens) {
         respell(&mut tokens);
+        write_out(&mut tokens);
         let statement = parse_one(tokens)?;
         limits.check_statement(&statement)?;
         statements.push(statement);
@@ -90,15 +94,20 @@ fn parse_with(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statemen
     let mut statements: VecDeque<_> = parser.parse_statements()?;
     let mut statement =
         statements.pop_front().ok_or_else(|| QueryError::new(ErrorKind::Syntax, "statement is empty"))?;
-    balance(&mut statement);
+    rewrite(&mut statement)?;
     Ok(Statement::new(Kind::DataFusion(Box::new(statement))))
 }
 
-fn balance(statement: &mut DfStatement) {
+fn rewrite(statement: &mut DfStatement) -> Result<()> {
     match statement {
-        DfStatement::Statement(ast) => balance_chains(ast),
-        DfStatement::Explain(explain) => balance(&mut explain.statement),
-        _ => {}
+        DfStatement::Statement(ast) => {
+            rewrite_clauses(ast)?;
+            name_columns_within(ast);
+            balance_chains(ast);
+            Ok(())
+        }
+        DfStatement::Explain(explain) => rewrite(&mut explain.statement),
+        _ => Ok(()),
     }
 }
 
@@ -192,6 +201,7 @@ fn parse_create_cube(parser: &mut DFParser<'_>) -> Result<Nyala> {
     }
     let query = parser.parser.parse_query().map_err(from_parser)?;
     let mut statement = SqlStatement::Query(query);
+    rewrite_clauses(&mut statement)?;
     balance_chains(&mut statement);
     let SqlStatement::Query(query) = statement else {
         return Err(QueryError::internal("a query stopped being one"));

@@ -240,6 +240,7 @@ fn is_of_rows(kind: ErrorKind) -> bool {
             | ErrorKind::InvalidValue
             | ErrorKind::InvalidTime
             | ErrorKind::OutOfRange
+            | ErrorKind::Cardinality
             | ErrorKind::DivisionByZero
             | ErrorKind::Unreadable
     )

@@ -108,8 +108,7 @@ mod tests {
             tokio::task::yield_now().await;
             deadline.token().cancel();
         };
-        let (ended, ()) =
-            tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
+        let (ended, ()) = tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
         assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
         turn.send(()).unwrap();
         assert_eq!(told.await.unwrap(), (false, false), "nothing may be changed");
@@ -136,8 +135,7 @@ mod tests {
             }
             change.send(()).unwrap();
         };
-        let (done, ()) =
-            tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
+        let (done, ()) = tokio::join!(deadline.within(dual_write_on(&background, &deadline, work)), end);
         assert_eq!(done.unwrap(), 7);
     }
 
@@ -148,9 +146,6 @@ mod tests {
             asked.check()?;
             Ok(8)
         };
-        assert_eq!(
-            deadline().within(dual_write_on(&background, &deadline(), work)).await.unwrap(),
-            8
-        );
+        assert_eq!(deadline().within(dual_write_on(&background, &deadline(), work)).await.unwrap(), 8);
     }
 }

@@ -16,7 +16,7 @@ pub fn value_of(literal: Literal<'_>, wanted: &DataType) -> Option<ScalarValue> 
         Literal::Decimal(digits) if *wanted == DataType::Float64 => {
             Some(ScalarValue::Float64(Some(digits.parse().ok()?)))
         }
-        Literal::Decimal(_) => None,
+        Literal::Decimal(digits) => decimal(&digits, wanted),
         Literal::Text(text) => match wanted {
             DataType::Utf8 => Some(ScalarValue::Utf8(Some(text.into_owned()))),
             DataType::LargeUtf8 => Some(ScalarValue::LargeUtf8(Some(text.into_owned()))),
@@ -48,6 +48,16 @@ pub fn integer(value: i64, wanted: &DataType) -> Option<ScalarValue> {
         DataType::Decimal128(_, 0..) => return cast(&ScalarValue::Int64(Some(value)), wanted),
         _ => return None,
     })
+}
+
+/// A number with a point as a decimal of the type `wanted`, if it has no more digits than that.
+fn decimal(digits: &str, wanted: &DataType) -> Option<ScalarValue> {
+    let DataType::Decimal128(precision, scale) = *wanted else { return None };
+    let (whole, fraction) = digits.split_once('.')?;
+    let missing = usize::try_from(scale).ok()?.checked_sub(fraction.len())?;
+    let value: i128 = format!("{whole}{fraction}{}", "0".repeat(missing)).parse().ok()?;
+    let fits = value.unsigned_abs() < 10_u128.checked_pow(u32::from(precision))?;
+    fits.then_some(ScalarValue::Decimal128(Some(value), precision, scale))
 }
 
 fn cast(value: &ScalarValue, wanted: &DataType) -> Option<ScalarValue> {
@@ -88,7 +98,10 @@ mod tests {
         check(integer("5"), DataType::Utf8, None);
         check(Literal::Decimal("0.05".into()), DataType::Float64, Some("Float64(0.05)"));
         check(Literal::Decimal("1.5".into()), DataType::Int64, None);
-        check(Literal::Decimal("1.5".into()), DataType::Decimal128(5, 2), None);
+        check(Literal::Decimal("1.5".into()), DataType::Decimal128(5, 2), Some("Decimal128(1.50,5,2)"));
+        check(Literal::Decimal("-0.25".into()), DataType::Decimal128(5, 2), Some("Decimal128(-0.25,5,2)"));
+        check(Literal::Decimal("1.505".into()), DataType::Decimal128(5, 2), None);
+        check(Literal::Decimal("1000.5".into()), DataType::Decimal128(5, 2), None);
         check(text("it's"), DataType::Utf8View, Some("Utf8View(\"it's\")"));
         check(text("5"), DataType::Int64, None);
         check(text("1994-01-01"), DataType::Date32, None);

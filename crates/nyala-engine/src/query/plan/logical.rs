@@ -9,7 +9,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use nyala_sql::error::Result;
 
 use super::budget::{budget_of, check_plan};
-use super::duplicate_columns;
+use super::titles;
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub struct Planned {
@@ -57,7 +57,7 @@ impl Unoptimized {
 /// Resolves names and types.
 pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result<Planned> {
     let budget = budget_of(&state);
-    let raw = duplicate_columns::plan(statement, &state).await?;
+    let raw = titles::plan(statement, &state).await?;
     check_plan(&raw, budget)?;
     let gives_rows = !matches!(
         raw,

@@ -10,5 +10,4 @@ pub mod parts;
 pub mod physical;
 pub mod reads;
 pub mod returning;
-
-mod duplicate_columns;
+mod titles;

@@ -3,32 +3,36 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{
-    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, FieldRef, Float16Type,
+    DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, FieldRef, Float16Type,
     Float32Type, Float64Type, Int64Type, UInt64Type,
 };
 use datafusion::common::{Result, ScalarValue};
+use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::correlation::corr_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
     ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use super::average::{Rounded, RoundedGroups, average_type, averaged_as, with_one_digit_more};
 use super::correlation::Correlations;
 use super::extremes::{Extreme, FloatExtremes, OneNan};
 use super::totals::{Total, Totals};
 
 /// Every overridden function.
-pub fn overrides() -> [Arc<AggregateUDF>; 4] {
+pub fn overrides() -> [Arc<AggregateUDF>; 5] {
     [
         adding(),
         override_with(min_udaf(), Replacement::Extreme(Extreme::Least)),
         override_with(max_udaf(), Replacement::Extreme(Extreme::Greatest)),
         override_with(corr_udaf(), Replacement::Correlation),
+        override_with(avg_udaf(), Replacement::Average),
     ]
 }
 
@@ -38,7 +42,11 @@ pub fn adding() -> Arc<AggregateUDF> {
 }
 
 fn override_with(function: Arc<AggregateUDF>, by: Replacement) -> Arc<AggregateUDF> {
-    Arc::new(AggregateUDF::from(Override { function, by }))
+    let signature = match by {
+        Replacement::Average => Signature::user_defined(function.signature().volatility),
+        _ => function.signature().clone(),
+    };
+    Arc::new(AggregateUDF::from(Override { function, by, signature }))
 }
 
 /// The replacement.
@@ -47,18 +55,42 @@ enum Replacement {
     Extreme(Extreme),
     Correlation,
     Total,
+    Average,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Override {
     function: Arc<AggregateUDF>,
     by: Replacement,
+    signature: Signature,
 }
 
 impl Override {
     /// Whether it is the extreme of values among which there may be NaN.
     fn meets_nan(&self, data_type: &DataType) -> bool {
         matches!(self.by, Replacement::Extreme(_)) && data_type.is_floating()
+    }
+
+    /// Whether it is the average of decimals of which DataFusion's has too few digits.
+    fn rounds(&self, data_type: &DataType) -> bool {
+        self.by == Replacement::Average && average_type(data_type).is_some()
+    }
+
+    /// The accumulator that `make` makes of the function that is replaced.
+    fn accumulate(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+        make: impl FnOnce(AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>>,
+    ) -> Result<Box<dyn Accumulator>> {
+        let to = arguments.return_type().clone();
+        if self.rounds(&to) {
+            return Ok(Box::new(Rounded { inner: make(with_one_digit_more(arguments))?, to }));
+        }
+        let accumulator = make(arguments)?;
+        if self.meets_nan(&to) {
+            return Ok(Box::new(OneNan(accumulator)));
+        }
+        Ok(accumulator)
     }
 }
 
@@ -72,14 +104,24 @@ impl AggregateUDFImpl for Override {
     }
 
     fn signature(&self) -> &Signature {
-        self.function.signature()
+        &self.signature
     }
 
     fn return_type(&self, argument_types: &[DataType]) -> Result<DataType> {
+        if let (Replacement::Average, [number]) = (self.by, argument_types)
+            && let Some(average) = average_type(number)
+        {
+            return Ok(average);
+        }
         self.function.inner().return_type(argument_types)
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> Result<FieldRef> {
+        if let (Replacement::Average, [number]) = (self.by, arguments)
+            && let Some(average) = average_type(number.data_type())
+        {
+            return Ok(Arc::new(Field::new(self.name(), average, true)));
+        }
         self.function.inner().return_field(arguments)
     }
 
@@ -88,7 +130,13 @@ impl AggregateUDFImpl for Override {
     }
 
     fn coerce_types(&self, argument_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.function.inner().coerce_types(argument_types)
+        if self.by != Replacement::Average {
+            return self.function.inner().coerce_types(argument_types);
+        }
+        let fields: Vec<FieldRef> =
+            argument_types.iter().map(|of| Arc::new(Field::new("", averaged_as(of), true))).collect();
+        let coerced = fields_with_udf(&fields, self.function.as_ref())?;
+        Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -101,21 +149,11 @@ impl AggregateUDFImpl for Override {
         {
             return Ok(total);
         }
-        let meets_nan = self.meets_nan(arguments.return_type());
-        let accumulator = self.function.accumulator(arguments)?;
-        if meets_nan {
-            return Ok(Box::new(OneNan(accumulator)));
-        }
-        Ok(accumulator)
+        self.accumulate(arguments, |arguments| self.function.accumulator(arguments))
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let meets_nan = self.meets_nan(arguments.return_type());
-        let accumulator = self.function.create_sliding_accumulator(arguments)?;
-        if meets_nan {
-            return Ok(Box::new(OneNan(accumulator)));
-        }
-        Ok(accumulator)
+        self.accumulate(arguments, |arguments| self.function.create_sliding_accumulator(arguments))
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
@@ -141,7 +179,14 @@ impl AggregateUDFImpl for Override {
                 Some(totals) => Ok(Box::new(totals)),
                 None => self.function.create_groups_accumulator(arguments),
             },
-            (Replacement::Extreme(_), _) => self.function.create_groups_accumulator(arguments),
+            (Replacement::Average, to) if self.rounds(to) => {
+                let to = to.clone();
+                let inner = self.function.create_groups_accumulator(with_one_digit_more(arguments))?;
+                Ok(Box::new(RoundedGroups { inner, to }))
+            }
+            (Replacement::Extreme(_) | Replacement::Average, _) => {
+                self.function.create_groups_accumulator(arguments)
+            }
         }
     }
 

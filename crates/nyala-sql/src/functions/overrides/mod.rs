@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `min`, `max` of floats | by group, a NaN made them forget the values before it, and a group of nothing but an infinity got the largest finite number; elsewhere a NaN with a sign was less than every number |
 //! | `sum` of whole numbers and decimals | it overflowed without an error |
+//! | `avg` of decimals | it had four digits more than its argument, and the rest was cut off |
 //! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
 //!
 //! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
 
+mod average;
 mod correlation;
 mod extremes;
 mod function;

@@ -1,0 +1,42 @@
+//! Functions of PostgreSQL that DataFusion has not, or has under another name.
+
+mod arithmetic;
+mod quoting;
+mod types;
+
+use std::sync::Arc;
+
+use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
+use datafusion::functions_aggregate::variance::var_samp_udaf;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+use arithmetic::{Arithmetic, WidthBucket};
+use quoting::Quoted;
+use types::PgTypeof;
+
+/// Scalar functions; `known` has those that get another name.
+pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
+    let renamed = [("signum", "sign"), ("uuid", "gen_random_uuid")];
+    let renamed = renamed.into_iter().filter_map(|(name, other)| {
+        let function = known.iter().find(|function| function.name() == name)?;
+        Some(Arc::new(function.as_ref().clone().with_aliases([other])))
+    });
+    let own = [
+        ScalarUDF::from(Arithmetic::modulo()),
+        ScalarUDF::from(Arithmetic::whole_quotient()),
+        ScalarUDF::from(WidthBucket::new()),
+        ScalarUDF::from(Quoted::literal()),
+        ScalarUDF::from(Quoted::name()),
+        ScalarUDF::from(Quoted::nullable()),
+        ScalarUDF::from(PgTypeof::new()),
+    ];
+    renamed.chain(own.into_iter().map(Arc::new)).collect()
+}
+
+/// Aggregates under another name.
+pub fn aggregates() -> [Arc<AggregateUDF>; 2] {
+    [
+        Arc::new(bool_and_udaf().as_ref().clone().with_aliases(["every"])),
+        Arc::new(var_samp_udaf().as_ref().clone().with_aliases(["variance"])),
+    ]
+}

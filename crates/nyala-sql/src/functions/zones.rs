@@ -1,0 +1,129 @@
+//! Clocks of time zones.
+
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, TimeUnit, TimestampMicrosecondType};
+use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::error::{ErrorKind, QueryError};
+
+/// `timezone(zone, t)`, which is `t AT TIME ZONE zone`: of a moment the time on the zone's clock, and of a time on that clock the
+/// moment.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct AtTimeZone {
+    signature: Signature,
+}
+
+impl AtTimeZone {
+    /// The function, to be called.
+    pub fn udf() -> Arc<ScalarUDF> {
+        Arc::new(ScalarUDF::from(Self { signature: Signature::user_defined(Volatility::Immutable) }))
+    }
+}
+
+impl ScalarUDFImpl for AtTimeZone {
+    fn name(&self) -> &str {
+        "timezone"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [_, time] = types else {
+            return plan_err!("`timezone` takes a zone and a time, not {}", types.len());
+        };
+        let time = match time {
+            DataType::Timestamp(_, Some(zone)) => {
+                DataType::Timestamp(TimeUnit::Microsecond, Some(Arc::clone(zone)))
+            }
+            DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64 => {
+                DataType::Timestamp(TimeUnit::Microsecond, None)
+            }
+            other if other.is_string() => DataType::Timestamp(TimeUnit::Microsecond, None),
+            other => return plan_err!("`timezone` takes a timestamp, not a {other}"),
+        };
+        Ok(vec![DataType::Utf8View, time])
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let zone = match types {
+            [_, DataType::Timestamp(_, Some(_))] => None,
+            _ => Some("UTC".into()),
+        };
+        Ok(DataType::Timestamp(TimeUnit::Microsecond, zone))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let [zones, times] = arguments.args.as_slice() else {
+            return plan_err!("`timezone` takes two values");
+        };
+        let (zones, times) = (cast(&zones.to_array(rows)?, &DataType::Utf8View)?, times.to_array(rows)?);
+        let moved = at_zones(zones.as_string_view(), &times)?;
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
+            false => ColumnarValue::Array(moved),
+        })
+    }
+}
+
+fn at_zones(zones: &StringViewArray, times: &ArrayRef) -> Result<ArrayRef> {
+    let of_moments = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
+    let mut last: Option<(String, Tz)> = None;
+    let times = times.as_primitive::<TimestampMicrosecondType>();
+    let moved = zones.iter().zip(times).map(|pair| {
+        let (Some(name), Some(micros)) = pair else { return Ok(None) };
+        let zone = match last.take().filter(|(known, _)| known == name) {
+            Some(known) => known,
+            None => (name.to_owned(), zone_named(name)?),
+        };
+        let (_, zone) = last.insert(zone);
+        let Some(time) = DateTime::from_timestamp_micros(micros) else { return Ok(Some(micros)) };
+        let offset = match of_moments {
+            true => offset_at(zone, &time.naive_utc()),
+            false => -offset_of_clock(zone, &time.naive_utc()),
+        };
+        Ok(Some(micros.saturating_add(i64::from(offset) * 1_000_000)))
+    });
+    let moved = moved.collect::<Result<TimestampMicrosecondArray, QueryError>>()?;
+    Ok(match of_moments {
+        true => Arc::new(moved),
+        false => Arc::new(moved.with_timezone("UTC")),
+    })
+}
+
+fn zone_named(name: &str) -> Result<Tz, QueryError> {
+    let trimmed = name.trim();
+    trimmed.parse().or_else(|_| trimmed.to_ascii_uppercase().parse()).map_err(|_| {
+        QueryError::new(ErrorKind::InvalidParameter, format!("time zone \"{name}\" not recognized"))
+            .hint("write a name such as 'Europe/Paris', or an offset such as '+05:30'")
+    })
+}
+
+/// Seconds that the clock is ahead at a moment.
+fn offset_at(zone: &Tz, moment: &NaiveDateTime) -> i32 {
+    zone.offset_from_utc_datetime(moment).fix().local_minus_utc()
+}
+
+/// The same at a time on the clock. Of two moments with one time it is the second, as in PostgreSQL; a time that the clock jumps
+/// over is read as before the jump.
+fn offset_of_clock(zone: &Tz, clock: &NaiveDateTime) -> i32 {
+    match zone.offset_from_local_datetime(clock).latest() {
+        Some(offset) => offset.fix().local_minus_utc(),
+        None => clock.checked_sub_signed(TimeDelta::hours(3)).map_or(0, |before| {
+            zone.offset_from_local_datetime(&before)
+                .latest()
+                .map_or(0, |offset| offset.fix().local_minus_utc())
+        }),
+    }
+}

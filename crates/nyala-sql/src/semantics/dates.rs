@@ -1,0 +1,202 @@
+//! A date and an interval make a timestamp, and the current moment counts microseconds.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast};
+
+use super::{Meaning, Scope};
+use crate::error::{ErrorKind, QueryError};
+use crate::functions::{INTERVAL, Intervals, Of};
+
+const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// A date plus or minus an interval is a timestamp: DataFusion makes a date of it, and drops the time. The difference of two
+/// timestamps counts days.
+#[derive(Debug)]
+pub struct DatesAndIntervals;
+
+impl Meaning for DatesAndIntervals {
+    fn name(&self) -> &'static str {
+        "dates_and_intervals"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Plus | Operator::Minus))
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+        let types = (left.get_type(scope.schema), right.get_type(scope.schema));
+        let is_interval = |data_type: &DataType| matches!(data_type, DataType::Interval(_));
+        let (left, right, changed) = match types {
+            (Ok(date), Ok(interval)) if is_date(&date) && is_interval(&interval) => {
+                (Box::new(cast(*left, MICROSECONDS)), right, true)
+            }
+            (Ok(interval), Ok(date)) if is_date(&date) && is_interval(&interval) && op == Operator::Plus => {
+                (left, Box::new(cast(*right, MICROSECONDS)), true)
+            }
+            (Ok(DataType::Timestamp(..)), Ok(DataType::Timestamp(..))) if op == Operator::Minus => {
+                // 24 hours are a day.
+                let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                let justified = Intervals::udf(Of::JustifyHours).call(vec![cast(difference, INTERVAL)]);
+                return Ok(Transformed::yes(justified));
+            }
+            _ => (left, right, false),
+        };
+        let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
+        Ok(if changed { Transformed::yes(expr) } else { Transformed::no(expr) })
+    }
+}
+
+/// A whole number is no date: DataFusion counts days from 1970.
+#[derive(Debug)]
+pub struct NumbersAreNoDates;
+
+impl Meaning for NumbersAreNoDates {
+    fn name(&self) -> &'static str {
+        "numbers_are_no_dates"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Cast(Cast { field, .. }) if is_date(field.data_type()))
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        if let Expr::Cast(Cast { expr: number, .. }) = &expr
+            && let Ok(data_type) = number.get_type(scope.schema)
+            && data_type.is_numeric()
+        {
+            let error =
+                QueryError::new(ErrorKind::InvalidText, format!("cannot cast type {data_type} to date"));
+            return Err(error
+                .hint("write to_date(number::text, 'YYYYMMDD'), or date '1970-01-01' + days")
+                .into());
+        }
+        Ok(Transformed::no(expr))
+    }
+}
+
+fn is_date(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Date32 | DataType::Date64)
+}
+
+/// The current moment counts microseconds, as other moments do.
+#[derive(Debug)]
+pub struct Now;
+
+impl Meaning for Now {
+    fn name(&self) -> &'static str {
+        "now"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::ScalarFunction(call) if call.func.name() == "now")
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        Ok(match expr.get_type(scope.schema) {
+            Ok(DataType::Timestamp(TimeUnit::Nanosecond, zone)) => {
+                Transformed::yes(cast(expr, DataType::Timestamp(TimeUnit::Microsecond, zone)))
+            }
+            _ => Transformed::no(expr),
+        })
+    }
+}
+
+/// A date that is compared with a constant timestamp is compared with a date, so that files, segments and cuboids are found
+/// by it.
+#[derive(Debug)]
+pub struct DatesAgainstTimes;
+
+impl Meaning for DatesAgainstTimes {
+    fn name(&self) -> &'static str {
+        "dates_against_times"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::BinaryExpr(binary) if binary.op.supports_propagation())
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+        let found = date_below(&left, scope).zip(constant_time(&right)?).map(|(date, time)| (date, op, time));
+        let found = match found {
+            Some(found) => Some(found),
+            None => {
+                let swapped = op.swap();
+                let sides = date_below(&right, scope).zip(constant_time(&left)?);
+                sides.zip(swapped).map(|((date, time), op)| (date, op, time))
+            }
+        };
+        Ok(match found.and_then(|(date, op, time)| against_date(date, op, time)) {
+            Some(compared) => Transformed::yes(compared),
+            None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+        })
+    }
+}
+
+/// The date that is cast to a timestamp.
+fn date_below(expr: &Expr, scope: &Scope<'_>) -> Option<Expr> {
+    match expr {
+        Expr::Cast(Cast { expr, field })
+            if matches!(field.data_type(), DataType::Timestamp(_, None))
+                && expr.any_column_refs()
+                && expr.get_type(scope.schema).ok()? == DataType::Date32 =>
+        {
+            Some(expr.as_ref().clone())
+        }
+        _ => None,
+    }
+}
+
+/// The microseconds of a constant timestamp.
+fn constant_time(expr: &Expr) -> Result<Option<i64>> {
+    let value = match expr {
+        Expr::Literal(value, _) if matches!(value.data_type(), DataType::Timestamp(_, None)) => value.clone(),
+        Expr::Cast(_) | Expr::BinaryExpr(_) => match folded(expr)? {
+            Some(value) if matches!(value.data_type(), DataType::Timestamp(_, None)) => value,
+            _ => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    Ok(match value.cast_to(&MICROSECONDS)? {
+        ScalarValue::TimestampMicrosecond(time, _) => time,
+        _ => None,
+    })
+}
+
+/// The value of sums of constant dates, times and intervals; none of anything else, or if it fails, which planning tells better.
+fn folded(expr: &Expr) -> Result<Option<ScalarValue>> {
+    Ok(match expr {
+        Expr::Literal(value, _) if !value.is_null() => Some(value.clone()),
+        Expr::Cast(Cast { expr, field }) => match folded(expr)? {
+            Some(value) if field.data_type().is_temporal() => value.cast_to(field.data_type()).ok(),
+            _ => None,
+        },
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) => {
+            let (Some(left), Some(right)) = (folded(left)?, folded(right)?) else { return Ok(None) };
+            match op {
+                Operator::Plus => left.add(right).ok(),
+                _ => left.sub(right).ok(),
+            }
+        }
+        _ => None,
+    })
+}
+
+fn against_date(date: Expr, op: Operator, time: i64) -> Option<Expr> {
+    let days = i32::try_from(time.div_euclid(DAY)).ok()?;
+    let is_midnight = time.rem_euclid(DAY) == 0;
+    let op = match op {
+        _ if is_midnight => op,
+        // A date is at midnight: it comes before a later time of the same day.
+        Operator::Lt | Operator::LtEq => Operator::LtEq,
+        Operator::Gt | Operator::GtEq => Operator::Gt,
+        _ => return None,
+    };
+    let day = Expr::Literal(ScalarValue::Date32(Some(days)), None);
+    Some(Expr::BinaryExpr(BinaryExpr { left: Box::new(date), op, right: Box::new(day) }))
+}

@@ -1,0 +1,204 @@
+//! Numbers with a point are exact, and become floating-point numbers where they meet one.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union, binary_expr,
+    cast,
+};
+
+use super::{Meaning, Scope};
+
+/// Functions whose result is one of their arguments, which all have one type.
+const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull"];
+
+/// Casts decimals that meet floating-point numbers: DataFusion makes decimals of 15 digits of both.
+#[derive(Debug)]
+pub struct DecimalsMeetFloats;
+
+/// For comparisons that the planner would refuse before there is a plan.
+impl ExprPlanner for DecimalsMeetFloats {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        Ok(PlannerResult::Original(match meet([&raw.left, &raw.right], schema) {
+            true => RawBinaryExpr {
+                op: raw.op,
+                left: floating(raw.left, schema),
+                right: floating(raw.right, schema),
+            },
+            false => raw,
+        }))
+    }
+}
+
+impl Meaning for DecimalsMeetFloats {
+    fn name(&self) -> &'static str {
+        "decimals_meet_floats"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(binary) => {
+                matches!(binary.op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+                    || binary.op.supports_propagation()
+                    || binary.op.is_numerical_operators()
+            }
+            Expr::Between(_) | Expr::InList(_) | Expr::Case(_) => true,
+            Expr::ScalarFunction(call) => CHOICES.contains(&call.func.name()),
+            Expr::AggregateFunction(call) => call.func.name().contains("percentile"),
+            _ => false,
+        }
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        Ok(as_floats(expr, scope.schema))
+    }
+}
+
+/// The negative of zero is zero: DataFusion tells `-0.0` from `0.0` in comparisons and groups.
+#[derive(Debug)]
+pub struct PlainZero;
+
+impl Meaning for PlainZero {
+    fn name(&self) -> &'static str {
+        "plain_zero"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::Negative(_))
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::Negative(number) = expr else { return Ok(Transformed::no(expr)) };
+        let zero = match number.get_type(scope.schema) {
+            Ok(DataType::Float64) => ScalarValue::Float64(Some(0.0)),
+            Ok(DataType::Float32) => ScalarValue::Float32(Some(0.0)),
+            _ => return Ok(Transformed::no(Expr::Negative(number))),
+        };
+        Ok(Transformed::yes(binary_expr(Expr::Literal(zero, None), Operator::Minus, *number)))
+    }
+}
+
+fn as_floats(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if meet([&*left, &*right], schema) => {
+            let [left, right] = [left, right].map(|side| Box::new(floating(*side, schema)));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if meet([&*expr, &*low, &*high], schema) => {
+            let [expr, low, high] = [expr, low, high].map(|side| Box::new(floating(*side, schema)));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated })
+            if meet(std::iter::once(&*expr).chain(&list), schema) =>
+        {
+            let list = list.into_iter().map(|side| floating(side, schema)).collect();
+            Transformed::yes(Expr::InList(InList { expr: Box::new(floating(*expr, schema)), list, negated }))
+        }
+        Expr::Case(case) => case_as_floats(case, schema),
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if CHOICES.contains(&func.name()) && meet(&args, schema) =>
+        {
+            let args = args.into_iter().map(|side| floating(side, schema)).collect();
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
+        }
+        // Which percentile it is must be a literal, and no cast of one.
+        Expr::AggregateFunction(mut call) if call.func.name().contains("percentile") => {
+            let is_constant = |argument: &Expr| matches!(argument, Expr::Literal(value, _) if value.data_type().is_decimal());
+            let changed = call.params.args.iter().any(is_constant);
+            for argument in call.params.args.iter_mut().filter(|argument| is_constant(argument)) {
+                *argument = floating(std::mem::take(argument), schema);
+            }
+            match changed {
+                true => Transformed::yes(Expr::AggregateFunction(call)),
+                false => Transformed::no(Expr::AggregateFunction(call)),
+            }
+        }
+        other => Transformed::no(other),
+    }
+}
+
+/// The value of a CASE is compared with those after WHEN, and the results are of one type.
+fn case_as_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
+    let compared = case.expr.iter().map(AsRef::as_ref);
+    let compares = case.expr.is_some()
+        && meet(compared.chain(case.when_then_expr.iter().map(|(when, _)| &**when)), schema);
+    let results = case.when_then_expr.iter().map(|(_, then)| &**then);
+    let chooses = meet(results.chain(case.else_expr.iter().map(AsRef::as_ref)), schema);
+    let side = |is_concerned: bool, side: Box<Expr>| match is_concerned {
+        true => Box::new(floating(*side, schema)),
+        false => side,
+    };
+    let Case { expr, when_then_expr, else_expr } = case;
+    let branches = when_then_expr.into_iter().map(|(when, then)| (side(compares, when), side(chooses, then)));
+    let done = Expr::Case(Case {
+        expr: expr.map(|expr| side(compares, expr)),
+        when_then_expr: branches.collect(),
+        else_expr: else_expr.map(|expr| side(chooses, expr)),
+    });
+    match compares || chooses {
+        true => Transformed::yes(done),
+        false => Transformed::no(done),
+    }
+}
+
+/// Columns of a UNION that are decimals on one side and floating-point numbers on another.
+pub fn unions_meet(union: Union) -> Result<Transformed<LogicalPlan>> {
+    let is_of = |at: usize, kind: fn(&DataType) -> bool| {
+        union.inputs.iter().any(|input| {
+            let fields = input.schema().fields();
+            fields.get(at).is_some_and(|field| kind(field.data_type()))
+        })
+    };
+    let mixed: Vec<bool> = (0..union.schema.fields().len())
+        .map(|at| is_of(at, DataType::is_decimal) && is_of(at, DataType::is_floating))
+        .collect();
+    if !mixed.contains(&true) {
+        return Ok(Transformed::no(LogicalPlan::Union(union)));
+    }
+    let inputs = union.inputs.into_iter().map(|input| {
+        let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+        let columns = columns.into_iter().zip(&mixed).map(|(column, is_mixed)| {
+            let (relation, name) = column.qualified_name();
+            match is_mixed {
+                true => floating(column, input.schema()).alias_qualified(relation, name),
+                false => column,
+            }
+        });
+        let columns = columns.collect::<Vec<_>>();
+        let projection = Projection::try_new(columns, input)?;
+        Ok(Arc::new(LogicalPlan::Projection(projection)))
+    });
+    let inputs = inputs.collect::<Result<Vec<_>>>()?;
+    Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
+}
+
+/// Whether there are decimals and floating-point numbers among the sides.
+fn meet<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+    let (mut decimals, mut floats) = (false, false);
+    for side in sides {
+        let Ok(data_type) = side.get_type(schema) else { continue };
+        decimals |= data_type.is_decimal();
+        floats |= data_type.is_floating();
+    }
+    decimals && floats
+}
+
+/// A decimal as a floating-point number.
+fn floating(expr: Expr, schema: &DFSchema) -> Expr {
+    if !expr.get_type(schema).is_ok_and(|data_type| data_type.is_decimal()) {
+        return expr;
+    }
+    let exact = match &expr {
+        Expr::Literal(value, _) if !value.is_null() => value.to_string().parse::<f64>().ok(),
+        _ => None,
+    };
+    match exact {
+        Some(value) => Expr::Literal(ScalarValue::Float64(Some(value)), None),
+        None => cast(expr, DataType::Float64),
+    }
+}

@@ -1,0 +1,80 @@
+//! Arithmetic of decimals keeps its digits.
+
+use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+
+use super::{Meaning, Scope};
+use crate::functions::{Quotient, digits_of_integer, wide};
+
+/// Digits before the point that a product must have room for, as far as 38 digits do not hold it anyway.
+const ROOM: i16 = 22;
+
+/// Quotients get 16 digits after the point, and products more than 38 digits where they need them.
+#[derive(Debug)]
+pub struct ExactArithmetic;
+
+impl Meaning for ExactArithmetic {
+    fn name(&self) -> &'static str {
+        "exact_arithmetic"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::BinaryExpr(binary) if binary.op.is_numerical_operators())
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else { return Ok(Transformed::no(expr)) };
+        let types = (left.get_type(scope.schema), right.get_type(scope.schema));
+        let (Ok(left_type), Ok(right_type)) = types else {
+            return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+        };
+        let is_exact = |data_type: &DataType| data_type.is_integer() || data_type.is_decimal();
+        let decimals = left_type.is_decimal() || right_type.is_decimal();
+        if !decimals || !is_exact(&left_type) || !is_exact(&right_type) {
+            return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
+        }
+        let (left, right) = (decimal(*left, &left_type), decimal(*right, &right_type));
+        if op == Operator::Divide {
+            return Ok(Transformed::yes(Quotient::udf().call(vec![left, right])));
+        }
+        let types = (left.get_type(scope.schema)?, right.get_type(scope.schema)?);
+        let (left, right) = match op == Operator::Multiply && is_cramped(&types.0, &types.1) {
+            true => (cast(left, wide(&types.0)), cast(right, wide(&types.1))),
+            false => (left, right),
+        };
+        Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr {
+            left: Box::new(left),
+            op,
+            right: Box::new(right),
+        })))
+    }
+}
+
+/// A whole number as a decimal of no more digits than it needs.
+fn decimal(expr: Expr, data_type: &DataType) -> Expr {
+    if let Expr::Literal(value, _) = &expr
+        && data_type.is_integer()
+        && !value.is_null()
+        && let Ok(ScalarValue::Decimal128(Some(whole), ..)) = value.cast_to(&DataType::Decimal128(20, 0))
+    {
+        let digits = whole.unsigned_abs().checked_ilog10().map_or(1, |log| log as u8 + 1);
+        return Expr::Literal(ScalarValue::Decimal128(Some(whole), digits, 0), None);
+    }
+    match digits_of_integer(data_type) {
+        Some(digits) => cast(expr, DataType::Decimal128(digits, 0)),
+        None => expr,
+    }
+}
+
+/// Whether a product of both has few digits left before its point.
+fn is_cramped(left: &DataType, right: &DataType) -> bool {
+    let (DataType::Decimal128(precision, scale), DataType::Decimal128(other, other_scale)) = (left, right)
+    else {
+        return false;
+    };
+    let behind = i16::from(*scale) + i16::from(*other_scale);
+    i16::from(*precision) + i16::from(*other) >= i16::from(DECIMAL128_MAX_PRECISION)
+        && behind > i16::from(DECIMAL128_MAX_PRECISION) - ROOM
+}

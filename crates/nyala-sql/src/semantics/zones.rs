@@ -1,0 +1,187 @@
+//! Moments are read and computed in the time zone of the session.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{InList, ScalarFunction};
+use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast, lit};
+
+use super::{Meaning, Scope};
+use crate::functions::AtTimeZone;
+
+/// Functions that ask for the date or the time of a day of a moment.
+const OF_A_CLOCK: &[&str] = &["date_part", "date_trunc", "date_bin", "to_char", "to_local_time", "age"];
+
+/// Names of the time zone whose clock shows what moments count.
+const UTC: &[&str] = &["UTC", "utc", "Z", "Etc/UTC", "GMT", "+00:00", "+00"];
+
+/// Moments have the zone of the session where a date or a time of day is asked of them, and texts and clock times that are
+/// compared with moments are of that zone. DataFusion takes the zone of the column.
+#[derive(Debug)]
+pub struct SessionZone;
+
+impl Meaning for SessionZone {
+    fn name(&self) -> &'static str {
+        "session_zone"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(binary) => binary.op.supports_propagation() || is_sum(binary.op),
+            Expr::ScalarFunction(call) => OF_A_CLOCK.contains(&call.func.name()),
+            other => matches!(other, Expr::Between(_) | Expr::InList(_) | Expr::Cast(_)),
+        }
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let zone: Arc<str> = scope.config.execution.time_zone.as_deref().unwrap_or("UTC").into();
+        let session = Session { zone, schema: scope.schema };
+        Ok(match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args }) => {
+                let mut changed = false;
+                let args = args.into_iter().map(|argument| session.moved(argument, &mut changed)).collect();
+                transformed(Expr::ScalarFunction(ScalarFunction { func, args }), changed)
+            }
+            Expr::Cast(Cast { expr, field })
+                if matches!(field.data_type(), DataType::Timestamp(_, None))
+                    && matches!(session.type_of(&expr), Some(DataType::Timestamp(_, Some(_))))
+                    && !session.is_own("UTC") =>
+            {
+                let clock = AtTimeZone::udf().call(vec![lit(session.zone.as_ref()), *expr]);
+                transformed(Expr::Cast(Cast { expr: Box::new(clock), field }), true)
+            }
+            Expr::Cast(Cast { expr, field }) if shows_a_clock(field.data_type()) => {
+                let mut changed = false;
+                let expr = Box::new(session.moved(*expr, &mut changed));
+                transformed(Expr::Cast(Cast { expr, field }), changed)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_sum(op) => {
+                let mut changed = false;
+                let is_interval = |side: &Expr| {
+                    matches!(side.get_type(scope.schema), Ok(DataType::Interval(_) | DataType::Duration(_)))
+                };
+                let (left_is, right_is) = (is_interval(&left), is_interval(&right));
+                let left = if right_is { Box::new(session.moved(*left, &mut changed)) } else { left };
+                let right = if left_is { Box::new(session.moved(*right, &mut changed)) } else { right };
+                transformed(Expr::BinaryExpr(BinaryExpr { left, op, right }), changed)
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+                let (mut sides, changed) = session.compared(vec![*left, *right])?;
+                let (right, left) = (sides.pop().unwrap_or_default(), sides.pop().unwrap_or_default());
+                let (left, right) = (Box::new(left), Box::new(right));
+                transformed(Expr::BinaryExpr(BinaryExpr { left, op, right }), changed)
+            }
+            Expr::Between(Between { expr, negated, low, high }) => {
+                let (mut sides, changed) = session.compared(vec![*expr, *low, *high])?;
+                let mut next = || Box::new(sides.pop().unwrap_or_default());
+                let (high, low, expr) = (next(), next(), next());
+                transformed(Expr::Between(Between { expr, negated, low, high }), changed)
+            }
+            Expr::InList(InList { expr, list, negated }) => {
+                let sides = list.into_iter().chain([*expr]).collect();
+                let (mut list, changed) = session.compared(sides)?;
+                let expr = Box::new(list.pop().unwrap_or_default());
+                transformed(Expr::InList(InList { expr, list, negated }), changed)
+            }
+            other => Transformed::no(other),
+        })
+    }
+}
+
+fn transformed(expr: Expr, changed: bool) -> Transformed<Expr> {
+    if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// Whether values of a type are read off a clock or a calendar.
+fn shows_a_clock(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Date32
+            | DataType::Date64
+            | DataType::Time32(_)
+            | DataType::Time64(_)
+            | DataType::Timestamp(_, None)
+    )
+}
+
+struct Session<'a> {
+    zone: Arc<str>,
+    schema: &'a DFSchema,
+}
+
+impl Session<'_> {
+    fn type_of(&self, expr: &Expr) -> Option<DataType> {
+        expr.get_type(self.schema).ok()
+    }
+
+    fn is_own(&self, zone: &str) -> bool {
+        *zone == *self.zone || (UTC.contains(&zone) && UTC.contains(&self.zone.as_ref()))
+    }
+
+    /// A moment in the zone of the session.
+    fn moved(&self, expr: Expr, changed: &mut bool) -> Expr {
+        match self.type_of(&expr) {
+            Some(DataType::Timestamp(unit, Some(zone))) if !self.is_own(&zone) => {
+                *changed = true;
+                cast(expr, DataType::Timestamp(unit, Some(Arc::clone(&self.zone))))
+            }
+            _ => expr,
+        }
+    }
+
+    /// Sides of a comparison of which one is a timestamp: texts are read as timestamps in microseconds, and texts and
+    /// clock times that meet moments are of the session's zone.
+    fn compared(&self, sides: Vec<Expr>) -> Result<(Vec<Expr>, bool)> {
+        let types: Vec<Option<DataType>> = sides.iter().map(|side| self.type_of(side)).collect();
+        let timestamps = types.iter().flatten().filter_map(|data_type| match data_type {
+            DataType::Timestamp(unit, zone) => Some((*unit, zone.is_some())),
+            _ => None,
+        });
+        let (mut found, mut is_moment, mut finest) = (false, false, TimeUnit::Microsecond);
+        for (unit, has_zone) in timestamps {
+            found = true;
+            is_moment |= has_zone;
+            if unit == TimeUnit::Nanosecond {
+                finest = unit;
+            }
+        }
+        if !found {
+            return Ok((sides, false));
+        }
+        let zone = is_moment.then(|| Arc::clone(&self.zone));
+        let is_text =
+            |side: &Expr| matches!(side, Expr::Literal(value, _) if value.try_as_str().flatten().is_some());
+        // Years far away have no nanoseconds.
+        let fits = |side: &Expr| match side {
+            Expr::Literal(value, _) => {
+                value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone.clone())).is_ok()
+            }
+            _ => true,
+        };
+        let is_far = finest == TimeUnit::Nanosecond && sides.iter().any(|side| is_text(side) && !fits(side));
+        let unit = if is_far { TimeUnit::Microsecond } else { finest };
+        let to = DataType::Timestamp(unit, zone.clone());
+        let mut changed = false;
+        let sides = sides.into_iter().zip(types).map(|(side, data_type)| {
+            let is_clock = matches!(&data_type, Some(DataType::Timestamp(_, None) | DataType::Date32));
+            let is_finer = matches!(&data_type, Some(DataType::Timestamp(TimeUnit::Nanosecond, _))) && is_far;
+            if is_text(&side) {
+                changed = true;
+                let Expr::Literal(value, _) = &side else { return Ok(side) };
+                return Ok(Expr::Literal(value.cast_to(&to)?, None));
+            }
+            if (is_moment && is_clock && !self.is_own("UTC")) || is_finer {
+                changed = true;
+                return Ok(cast(side, to.clone()));
+            }
+            Ok(side)
+        });
+        Ok((sides.collect::<Result<_>>()?, changed))
+    }
+}

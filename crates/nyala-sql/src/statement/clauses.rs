@@ -1,0 +1,546 @@
+//! Clauses that DataFusion's planner does not know, in words that it knows, and an error for those that it would leave out.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::DataFusionError;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType, ExcludeSelectItem, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator,
+    LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
+    TableWithJoins, TypedString, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// Names of a collation by which texts are compared byte by byte, as all texts are.
+const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
+
+/// Writes the clauses of a statement in other words.
+pub fn rewrite_clauses(statement: &mut Statement) -> Result<()> {
+    match statement.visit(&mut Clauses) {
+        ControlFlow::Break(error) => Err(*error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Clauses;
+
+impl VisitorMut for Clauses {
+    type Break = Box<QueryError>;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<Self::Break> {
+        if let Statement::CreateTable(table) = statement {
+            for column in &mut table.columns {
+                count_microseconds(&mut column.data_type);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        or_break(of_query(query))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        or_break(of_table(factor))
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        or_break(of_expr(expr))
+    }
+}
+
+fn or_break(done: Result<()>) -> ControlFlow<Box<QueryError>> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(Box::new(error)),
+    }
+}
+
+fn unsupported(clause: &str, instead: &str) -> QueryError {
+    QueryError::new(ErrorKind::Unsupported, format!("{clause} is not supported")).hint(instead)
+}
+
+fn of_query(query: &mut Query) -> Result<()> {
+    if let Some(fetch) = query.fetch.take() {
+        if fetch.with_ties || fetch.percent {
+            return Err(unsupported(
+                "FETCH with TIES or PERCENT",
+                "compare `rank() OVER (ORDER BY …)` with the number of rows",
+            ));
+        }
+        let rows = fetch.quantity.map_or_else(|| parse_expr("1"), Ok)?;
+        match &mut query.limit_clause {
+            Some(LimitClause::LimitOffset { limit: limit @ None, .. }) => *limit = Some(rows),
+            None => {
+                query.limit_clause =
+                    Some(LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() });
+            }
+            Some(_) => return Err(QueryError::new(ErrorKind::Syntax, "a query has both LIMIT and FETCH")),
+        }
+    }
+    if let Some(lock) = query.locks.first() {
+        return Err(unsupported(
+            &format!("{lock}"),
+            "rows are not locked: a statement that changes them is refused if another was first",
+        ));
+    }
+    if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
+        return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
+    }
+    of_body(&mut query.body)
+}
+
+fn of_body(body: &mut SetExpr) -> Result<()> {
+    match body {
+        SetExpr::Select(select) => of_select(select),
+        SetExpr::SetOperation { left, right, .. } => {
+            of_body(left)?;
+            of_body(right)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn of_select(select: &mut Select) -> Result<()> {
+    if select.prewhere.is_some() || !select.connect_by.is_empty() || !select.distribute_by.is_empty() {
+        return Err(unsupported(
+            "PREWHERE, CONNECT BY or DISTRIBUTE BY",
+            "use WHERE, WITH RECURSIVE, or leave it out",
+        ));
+    }
+    if select.value_table_mode.is_some() {
+        return Err(unsupported("SELECT AS VALUE or AS STRUCT", "name the columns"));
+    }
+    if let GroupByExpr::Expressions(groups, _) = &mut select.group_by {
+        for group in groups {
+            if matches!(group, Expr::Tuple(columns) if columns.is_empty()) {
+                *group = Expr::GroupingSets(vec![Vec::new()]);
+            }
+        }
+    }
+    merge_columns(select)
+}
+
+/// A sample is a condition by chance.
+fn of_table(factor: &mut TableFactor) -> Result<()> {
+    match factor {
+        TableFactor::Table { with_hints, partitions, index_hints, json_path, .. }
+            if !with_hints.is_empty()
+                || !partitions.is_empty()
+                || !index_hints.is_empty()
+                || json_path.is_some() =>
+        {
+            return Err(unsupported("a hint or a partition behind the name of a table", "leave it out"));
+        }
+        TableFactor::Table { with_ordinality: true, .. } => {
+            return Err(unsupported("WITH ORDINALITY", "number the rows by `row_number() OVER ()`"));
+        }
+        _ => {}
+    }
+    let (TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. }) = factor else {
+        return Ok(());
+    };
+    let Some(TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample)) =
+        sample.take()
+    else {
+        return Ok(());
+    };
+    let percent = percent_of(&sample)?;
+    let alias = match factor {
+        TableFactor::Table { name, alias, .. } => {
+            alias.take().or_else(|| Some(alias_of(name.0.last()?.as_ident()?.clone())))
+        }
+        TableFactor::Derived { alias, .. } => alias.take(),
+        _ => None,
+    };
+    let text = format!("SELECT * FROM {factor} WHERE random() * 100 < ({percent})");
+    let query = parser(&text)?.parse_query().map_err(from_parser)?;
+    *factor = TableFactor::Derived { lateral: false, subquery: query, alias, sample: None };
+    Ok(())
+}
+
+fn percent_of(sample: &TableSample) -> Result<&Expr> {
+    let by_chance = matches!(sample.name, Some(TableSampleMethod::Bernoulli | TableSampleMethod::System));
+    match &sample.quantity {
+        Some(quantity)
+            if by_chance
+                && quantity.unit.is_none()
+                && sample.seed.is_none()
+                && sample.bucket.is_none()
+                && sample.offset.is_none() =>
+        {
+            Ok(&quantity.value)
+        }
+        _ => Err(unsupported(
+            "this form of TABLESAMPLE",
+            "write TABLESAMPLE BERNOULLI (percent), without REPEATABLE",
+        )),
+    }
+}
+
+fn of_expr(expr: &mut Expr) -> Result<()> {
+    let is_null = if matches!(expr, Expr::IsNull(_)) { "IS NULL" } else { "IS NOT NULL" };
+    match expr {
+        Expr::Collate { expr: inner, collation } => {
+            let name = collation.0.last().and_then(ObjectNamePart::as_ident);
+            let is_bytewise =
+                name.is_some_and(|name| BYTEWISE.contains(&name.value.to_ascii_lowercase().as_str()));
+            if !is_bytewise {
+                let error = unsupported(
+                    &format!("the collation {collation}"),
+                    "texts are compared byte by byte, as by COLLATE \"C\"",
+                );
+                return Err(error);
+            }
+            *expr = std::mem::replace(inner, Expr::Identifier(Ident::new("")));
+        }
+        Expr::InSubquery { expr: row, subquery, negated } => {
+            if matches!(subquery.body.as_ref(), SetExpr::Values(_)) {
+                let text = format!("SELECT * FROM ({subquery}) AS __values");
+                **subquery = *parser(&text)?.parse_query().map_err(from_parser)?;
+            }
+            if let Expr::Tuple(values) = row.as_ref() {
+                *expr = row_in(values, subquery, *negated)?;
+            }
+        }
+        Expr::InList { expr: row, list, negated } => {
+            if let Expr::Tuple(values) = row.as_ref() {
+                let rows = list.iter().map(|other| match other {
+                    Expr::Tuple(others) if others.len() == values.len() => {
+                        Ok(format!("({})", equal_rows(values, others)))
+                    }
+                    _ => {
+                        Err(QueryError::new(ErrorKind::InvalidText, "rows have different numbers of columns"))
+                    }
+                });
+                let any = rows.collect::<Result<Vec<_>>>()?.join(" OR ");
+                *expr = parse_expr(&format!("{} ({any})", if *negated { "NOT" } else { "" }))?;
+            }
+        }
+        Expr::BinaryOp { left, op, right } => {
+            if let (Expr::Tuple(left), Expr::Tuple(right)) = (left.as_ref(), right.as_ref()) {
+                if let Some(compared) = compared_rows(left, op, right)? {
+                    *expr = compared;
+                }
+            }
+        }
+        Expr::IsNull(row) | Expr::IsNotNull(row) if matches!(row.as_ref(), Expr::Tuple(_)) => {
+            let Expr::Tuple(values) = row.as_ref() else { return Ok(()) };
+            let all: Vec<String> = values.iter().map(|value| format!("({value}) {is_null}")).collect();
+            *expr = parse_expr(&format!("({})", all.join(" AND ")))?;
+        }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            *expr = parse_expr(&format!("timezone({time_zone}, {timestamp})"))?;
+        }
+        Expr::Interval(interval) => spell_months(&mut interval.value),
+        Expr::Cast { data_type, expr: value, .. } => {
+            count_microseconds(data_type);
+            if matches!(data_type, DataType::Interval { .. }) {
+                spell_months(value);
+            }
+        }
+        Expr::TypedString(TypedString { data_type, .. }) => count_microseconds(data_type),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `mons`, by which PostgreSQL shows months, is a word that DataFusion does not read.
+fn spell_months(value: &mut Expr) {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = value else { return };
+    let spelled: Vec<&str> = text
+        .split(' ')
+        .map(|word| match word.to_ascii_lowercase().as_str() {
+            "mon" | "mons" => "months",
+            _ => word,
+        })
+        .collect();
+    *text = spelled.join(" ");
+}
+
+/// Rows are compared column by column.
+fn compared_rows(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Option<Expr>> {
+    if left.len() != right.len() {
+        return Err(QueryError::new(ErrorKind::InvalidText, "rows have different numbers of columns"));
+    }
+    let in_order = |strict: &str, last: &str| {
+        let cases = (0..left.len()).map(|at| {
+            let before =
+                left.iter().zip(right).take(at).map(|(one, other)| format!("({one}) = ({other}) AND "));
+            let op = if at + 1 == left.len() { last } else { strict };
+            let pair = left.get(at).zip(right.get(at)).map(|(one, other)| format!("({one}) {op} ({other})"));
+            format!("({}{})", before.collect::<String>(), pair.unwrap_or_default())
+        });
+        cases.collect::<Vec<_>>().join(" OR ")
+    };
+    let text = match op {
+        BinaryOperator::Eq => equal_rows(left, right),
+        BinaryOperator::NotEq => format!("NOT ({})", equal_rows(left, right)),
+        BinaryOperator::Lt => in_order("<", "<"),
+        BinaryOperator::LtEq => in_order("<", "<="),
+        BinaryOperator::Gt => in_order(">", ">"),
+        BinaryOperator::GtEq => in_order(">", ">="),
+        _ => return Ok(None),
+    };
+    Ok(Some(parse_expr(&format!("({text})"))?))
+}
+
+fn equal_rows(left: &[Expr], right: &[Expr]) -> String {
+    let pairs = left.iter().zip(right).map(|(one, other)| format!("({one}) = ({other})"));
+    pairs.collect::<Vec<_>>().join(" AND ")
+}
+
+/// A timestamp counts microseconds, if no other precision is written: nanoseconds would end in 2262.
+pub fn count_microseconds(data_type: &mut DataType) {
+    if let DataType::Timestamp(precision @ None, _) = data_type {
+        *precision = Some(6);
+    }
+}
+
+/// `(a, b) IN (…)`: true if a row is equal, unknown if one may be.
+fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
+    let columns: Vec<String> = (1..=values.len()).map(|at| format!("__column_{at}")).collect();
+    let pairs = |compared: &str| {
+        let pairs = columns.iter().zip(values);
+        pairs
+            .map(|(column, value)| format!("(__row.{column} = ({value})){compared}"))
+            .collect::<Vec<_>>()
+            .join(" AND ")
+    };
+    let rows = format!("({subquery}) AS __row({})", columns.join(", "));
+    let text = format!(
+        "{} (CASE WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN TRUE \
+         WHEN EXISTS (SELECT 1 FROM {rows} WHERE {}) THEN NULL ELSE FALSE END)",
+        if negated { "NOT" } else { "" },
+        pairs(""),
+        pairs(" IS NOT FALSE"),
+    );
+    parse_expr(&text)
+}
+
+/// A column of a JOIN … USING is that of the side that has it, where DataFusion takes that of one table.
+fn merge_columns(select: &mut Select) -> Result<()> {
+    let mut merged: Vec<(Ident, Expr)> = Vec::new();
+    // Tables, and their columns that were merged.
+    let mut sources: Vec<(Ident, Ident)> = Vec::new();
+    let shows_all = select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_)));
+    for from in &mut select.from {
+        merge_joins(from, shows_all, &mut merged, &mut sources)?;
+    }
+    if merged.is_empty() {
+        return Ok(());
+    }
+    let mut items = Vec::with_capacity(select.projection.len() + merged.len());
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::Wildcard(options) => {
+                if options.opt_exclude.is_some() || options.opt_except.is_some() {
+                    return Err(unsupported("EXCLUDE with a RIGHT or FULL JOIN USING", "join by ON"));
+                }
+                items.extend(merged.iter().map(|(name, value)| SelectItem::ExprWithAlias {
+                    expr: value.clone(),
+                    alias: name.clone(),
+                }));
+                items.extend(all_but_merged(&select.from, &sources, &options)?);
+            }
+            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
+                let value = merged_as(&merged, &name).cloned();
+                items.push(match value {
+                    Some(expr) => SelectItem::ExprWithAlias { expr, alias: name },
+                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+                });
+            }
+            other => items.push(other),
+        }
+    }
+    select.projection = items;
+    let mut references = References { merged: &merged, depth: 0 };
+    let _ = select.projection.visit(&mut references);
+    let _ = select.selection.visit(&mut references);
+    let _ = select.group_by.visit(&mut references);
+    let _ = select.having.visit(&mut references);
+    let _ = select.qualify.visit(&mut references);
+    Ok(())
+}
+
+/// The columns of each table, without those that were merged.
+fn all_but_merged(
+    from: &[TableWithJoins],
+    sources: &[(Ident, Ident)],
+    options: &WildcardAdditionalOptions,
+) -> Result<Vec<SelectItem>> {
+    let mut items = Vec::new();
+    let joined = from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
+    for factor in joined {
+        let Some(name) = relation(factor) else {
+            return Err(unsupported("`*` over a table without a name beside USING", "give it an alias"));
+        };
+        let own = sources.iter().filter(|(table, _)| is_same(table, &name));
+        let own: Vec<ObjectName> = own.map(|(_, column)| ObjectName::from(vec![column.clone()])).collect();
+        let mut options = options.clone();
+        options.opt_exclude = (!own.is_empty()).then_some(ExcludeSelectItem::Multiple(own));
+        let kind = SelectItemQualifiedWildcardKind::ObjectName(ObjectName::from(vec![name]));
+        items.push(SelectItem::QualifiedWildcard(kind, options));
+    }
+    Ok(items)
+}
+
+fn merge_joins(
+    from: &mut TableWithJoins,
+    shows_all: bool,
+    merged: &mut Vec<(Ident, Expr)>,
+    sources: &mut Vec<(Ident, Ident)>,
+) -> Result<()> {
+    let mut relations = vec![relation(&from.relation)];
+    for join in &mut from.joins {
+        let right = relation(&join.relation);
+        relations.push(right.clone());
+        let is_full = matches!(join.join_operator, JoinOperator::FullOuter(_));
+        let is_right = matches!(join.join_operator, JoinOperator::Right(_) | JoinOperator::RightOuter(_));
+        let is_left = matches!(join.join_operator, JoinOperator::Left(_) | JoinOperator::LeftOuter(_));
+        let (JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint)) = &mut join.join_operator
+        else {
+            continue;
+        };
+        let names = match constraint {
+            JoinConstraint::Using(names) => {
+                names.iter().filter_map(|name| name.0.last()?.as_ident().cloned()).collect::<Vec<_>>()
+            }
+            JoinConstraint::Natural if is_right || is_full || (is_left && shows_all) => {
+                return Err(unsupported("NATURAL in an outer join", "name the columns: JOIN … USING (…)"));
+            }
+            _ => continue,
+        };
+        let is_merged_before = names.iter().any(|name| merged_as(merged, name).is_some());
+        let mut conditions = Vec::with_capacity(names.len());
+        for name in names {
+            let left = merged_as(merged, &name).cloned();
+            let left = match (left, relations.as_slice()) {
+                (Some(left), _) => left,
+                (None, [Some(left), _]) => {
+                    sources.push((left.clone(), name.clone()));
+                    column(left, &name)
+                }
+                _ if is_right || is_full || is_merged_before || (is_left && shows_all) => {
+                    return Err(unsupported(
+                        "USING in an outer join of several tables",
+                        "join by ON, or put the tables before it in a subquery with a name",
+                    ));
+                }
+                _ => continue,
+            };
+            let Some(right) = &right else {
+                return Err(unsupported("USING with a table without a name", "give it an alias"));
+            };
+            sources.push((right.clone(), name.clone()));
+            let right = column(right, &name);
+            conditions.push(equal(left.clone(), right.clone()));
+            let value = match (is_full, is_right) {
+                (true, _) => parse_expr(&format!("coalesce({left}, {right})"))?,
+                (_, true) => right,
+                _ => left,
+            };
+            merged.retain(|(other, _)| !is_same(other, &name));
+            merged.push((name, value));
+        }
+        let both = |left, right| Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::And,
+            right: Box::new(right),
+        };
+        if let Some(condition) = conditions.into_iter().reduce(both) {
+            *constraint = JoinConstraint::On(condition);
+        }
+    }
+    Ok(())
+}
+
+/// Replaces names of merged columns, in the query itself and not in its subqueries.
+struct References<'a> {
+    merged: &'a [(Ident, Expr)],
+    depth: usize,
+}
+
+impl VisitorMut for References<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0
+            && let Expr::Identifier(name) = expr
+            && let Some(value) = merged_as(self.merged, name)
+        {
+            *expr = value.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn merged_as<'a>(merged: &'a [(Ident, Expr)], name: &Ident) -> Option<&'a Expr> {
+    merged.iter().find(|(other, _)| is_same(other, name)).map(|(_, value)| value)
+}
+
+/// Whether two names mean the same: those without quotes are in lower case.
+fn is_same(one: &Ident, other: &Ident) -> bool {
+    let folded = |name: &Ident| match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    };
+    folded(one) == folded(other)
+}
+
+/// The name by which columns of a table are found.
+fn relation(factor: &TableFactor) -> Option<Ident> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
+            Some(alias.name.clone())
+        }
+        TableFactor::Table { name, .. } => name.0.last()?.as_ident().cloned(),
+        _ => None,
+    }
+}
+
+fn column(relation: &Ident, name: &Ident) -> Expr {
+    Expr::CompoundIdentifier(vec![relation.clone(), name.clone()])
+}
+
+fn equal(left: Expr, right: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(right) }
+}
+
+fn alias_of(name: Ident) -> TableAlias {
+    TableAlias { explicit: true, name, columns: Vec::new(), at: None }
+}
+
+fn parser(text: &str) -> Result<Parser<'static>> {
+    static DIALECT: datafusion::sql::sqlparser::dialect::PostgreSqlDialect =
+        datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
+    Parser::new(&DIALECT).try_with_sql(text).map_err(from_parser)
+}
+
+fn parse_expr(text: &str) -> Result<Expr> {
+    parser(text)?.parse_expr().map_err(from_parser)
+}
+
+fn from_parser(error: datafusion::sql::sqlparser::parser::ParserError) -> QueryError {
+    DataFusionError::from(error).into()
+}
