@@ -57,13 +57,30 @@ pub fn from_datafusion(error: &DataFusionError) -> QueryError {
                 .hint(hint)
         }
         DataFusionError::External(inner) => from_external(inner.as_ref()),
+        DataFusionError::Internal(text) if text.contains("failed to match any signature") => {
+            let what = text.split(", errors:").next().unwrap_or(text);
+            QueryError::new(ErrorKind::InvalidText, tidy(what))
+                .hint("cast the arguments to types that it takes")
+        }
         other => QueryError::internal(other),
     }
 }
 
 /// Looks through a chain of sources for errors we know by type.
 fn from_external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
-    find_known(error).unwrap_or_else(|| QueryError::internal(error))
+    find_known(error).or_else(|| of_regex(&error.to_string())).unwrap_or_else(|| QueryError::internal(error))
+}
+
+/// A regular expression that cannot be compiled. The crate that compiles it tells what is wrong in its last line.
+fn of_regex(text: &str) -> Option<QueryError> {
+    let is_one =
+        text.starts_with("regex parse error") || text.starts_with("Compiled regex exceeds size limit");
+    let what = text.lines().last().unwrap_or(text).trim_start_matches("error: ");
+    is_one.then(|| {
+        QueryError::new(ErrorKind::Data, format!("invalid regular expression: {what}")).hint(
+            "regular expressions are those of Rust's crate `regex`: no look-around and no backreferences",
+        )
+    })
 }
 
 fn find_known(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option<QueryError> {

@@ -85,7 +85,7 @@ fn at_zones(zones: &StringViewArray, times: &ArrayRef) -> Result<ArrayRef> {
         let (Some(name), Some(micros)) = pair else { return Ok(None) };
         let zone = match last.take().filter(|(known, _)| known == name) {
             Some(known) => known,
-            None => (name.to_owned(), zone_named(name)?),
+            None => (name.to_owned(), zone_named(&as_iso(name))?),
         };
         let (_, zone) = last.insert(zone);
         let Some(time) = DateTime::from_timestamp_micros(micros) else { return Ok(Some(micros)) };
@@ -102,7 +102,18 @@ fn at_zones(zones: &StringViewArray, times: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn zone_named(name: &str) -> Result<Tz, QueryError> {
+/// An offset as ISO 8601 counts it: in SQL the name of a zone counts hours to the west.
+fn as_iso(name: &str) -> String {
+    let name = name.trim();
+    let turned = match name.split_at_checked(1) {
+        Some(("+", offset)) => format!("-{offset}"),
+        Some(("-", offset)) => format!("+{offset}"),
+        _ => return name.to_owned(),
+    };
+    if turned.contains(':') { turned } else { format!("{turned}:00") }
+}
+
+pub fn zone_named(name: &str) -> Result<Tz, QueryError> {
     let trimmed = name.trim();
     trimmed.parse().or_else(|_| trimmed.to_ascii_uppercase().parse()).map_err(|_| {
         QueryError::new(ErrorKind::InvalidParameter, format!("time zone \"{name}\" not recognized"))
@@ -117,7 +128,7 @@ fn offset_at(zone: &Tz, moment: &NaiveDateTime) -> i32 {
 
 /// The same at a time on the clock. Of two moments with one time it is the second, as in PostgreSQL; a time that the clock jumps
 /// over is read as before the jump.
-fn offset_of_clock(zone: &Tz, clock: &NaiveDateTime) -> i32 {
+pub fn offset_of_clock(zone: &Tz, clock: &NaiveDateTime) -> i32 {
     match zone.offset_from_local_datetime(clock).latest() {
         Some(offset) => offset.fix().local_minus_utc(),
         None => clock.checked_sub_signed(TimeDelta::hours(3)).map_or(0, |before| {

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
-use crate::functions::{INTERVAL, Intervals, Of};
+use crate::functions::{DatePart, INTERVAL, Intervals, Of};
 
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 /// Microseconds of a day.
@@ -61,22 +61,27 @@ impl Meaning for NumbersAreNoDates {
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Cast(Cast { field, .. }) if is_date(field.data_type()))
+        matches!(expr, Expr::Cast(Cast { field, .. })
+            if is_calendar(field.data_type()) || field.data_type().is_numeric())
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
-        if let Expr::Cast(Cast { expr: number, .. }) = &expr
+        if let Expr::Cast(Cast { expr: number, field }) = &expr
             && let Ok(data_type) = number.get_type(scope.schema)
-            && data_type.is_numeric()
+            && (data_type.is_numeric() && is_calendar(field.data_type())
+                || is_calendar(&data_type) && field.data_type().is_numeric())
         {
-            let error =
-                QueryError::new(ErrorKind::InvalidText, format!("cannot cast type {data_type} to date"));
-            return Err(error
-                .hint("write to_date(number::text, 'YYYYMMDD'), or date '1970-01-01' + days")
-                .into());
+            let message = format!("cannot cast type {data_type} to {}", field.data_type());
+            let hint =
+                "write to_date(number::text, 'YYYYMMDD'), to_timestamp(seconds) or extract(epoch FROM time)";
+            return Err(QueryError::new(ErrorKind::InvalidText, message).hint(hint).into());
         }
         Ok(Transformed::no(expr))
     }
+}
+
+fn is_calendar(data_type: &DataType) -> bool {
+    is_date(data_type) || matches!(data_type, DataType::Timestamp(..))
 }
 
 fn is_date(data_type: &DataType) -> bool {
@@ -102,6 +107,28 @@ impl Meaning for Now {
                 Transformed::yes(cast(expr, DataType::Timestamp(TimeUnit::Microsecond, zone)))
             }
             _ => Transformed::no(expr),
+        })
+    }
+}
+
+/// `extract` gives fractions of seconds, and knows more parts.
+#[derive(Debug)]
+pub struct MoreParts;
+
+impl Meaning for MoreParts {
+    fn name(&self) -> &'static str {
+        "more_parts"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        matches!(expr, Expr::ScalarFunction(call) if call.func.name() == "date_part")
+    }
+
+    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
+        let Expr::ScalarFunction(call) = expr else { return Ok(Transformed::no(expr)) };
+        Ok(match DatePart::over(&call.func) {
+            Some(function) => Transformed::yes(function.call(call.args)),
+            None => Transformed::no(Expr::ScalarFunction(call)),
         })
     }
 }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use super::{Meaning, Scope};
 
 /// Functions whose result is one of their arguments, which all have one type.
-const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull"];
+pub const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull"];
 
 /// Casts decimals that meet floating-point numbers: DataFusion makes decimals of 15 digits of both.
 #[derive(Debug)]

@@ -27,6 +27,7 @@ mod guards;
 mod intervals;
 mod lists;
 mod overflow;
+mod padding;
 mod places;
 pub mod pruning;
 mod quotients;
@@ -105,12 +106,14 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &written_types::WrittenTypes(None),
             &times::TimesOfOneUnit,
             &dates::Now,
+            &dates::MoreParts,
             &dates::DatesAndIntervals,
             &zones::SessionZone,
             &intervals::IntervalsInOrder,
             &dates::NumbersAreNoDates,
             &similar::SimilarTo,
             &similar::EscapedByBackslash,
+            &padding::Padding,
             &decimals::PlainZero,
             &places::DecimalPlaces,
             &decimals::DecimalsMeetFloats,

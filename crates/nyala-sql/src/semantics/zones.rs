@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, Operator, cast, lit};
 
+use super::decimals::CHOICES;
 use super::{Meaning, Scope};
-use crate::functions::AtTimeZone;
+use crate::functions::{AtTimeZone, timestamp_of};
 
 /// Functions that ask for the date or the time of a day of a moment.
 const OF_A_CLOCK: &[&str] = &["date_part", "date_trunc", "date_bin", "to_char", "to_local_time", "age"];
@@ -30,7 +32,9 @@ impl Meaning for SessionZone {
     fn concerns(&self, expr: &Expr) -> bool {
         match expr {
             Expr::BinaryExpr(binary) => binary.op.supports_propagation() || is_sum(binary.op),
-            Expr::ScalarFunction(call) => OF_A_CLOCK.contains(&call.func.name()),
+            Expr::ScalarFunction(call) => {
+                OF_A_CLOCK.contains(&call.func.name()) || CHOICES.contains(&call.func.name())
+            }
             other => matches!(other, Expr::Between(_) | Expr::InList(_) | Expr::Cast(_)),
         }
     }
@@ -39,10 +43,31 @@ impl Meaning for SessionZone {
         let zone: Arc<str> = scope.config.execution.time_zone.as_deref().unwrap_or("UTC").into();
         let session = Session { zone, schema: scope.schema };
         Ok(match expr {
+            Expr::ScalarFunction(ScalarFunction { func, args }) if CHOICES.contains(&func.name()) => {
+                let (args, changed) = session.compared(args)?;
+                transformed(Expr::ScalarFunction(ScalarFunction { func, args }), changed)
+            }
             Expr::ScalarFunction(ScalarFunction { func, args }) => {
                 let mut changed = false;
-                let args = args.into_iter().map(|argument| session.moved(argument, &mut changed)).collect();
+                let truncates = ["date_trunc", "date_bin"].contains(&func.name());
+                let args = args.into_iter().map(|argument| {
+                    // A date has no nanoseconds in every year.
+                    if truncates && session.type_of(&argument) == Some(DataType::Date32) {
+                        changed = true;
+                        return cast(argument, DataType::Timestamp(TimeUnit::Microsecond, None));
+                    }
+                    session.moved(argument, &mut changed)
+                });
+                let args = args.collect();
                 transformed(Expr::ScalarFunction(ScalarFunction { func, args }), changed)
+            }
+            Expr::Cast(Cast { expr, field })
+                if matches!(field.data_type(), DataType::Timestamp(..)) && is_text(&expr) =>
+            {
+                let Expr::Literal(text, _) = expr.as_ref() else {
+                    return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
+                };
+                transformed(Expr::Literal(session.moment_of(text, field.data_type())?, None), true)
             }
             Expr::Cast(Cast { expr, field })
                 if matches!(field.data_type(), DataType::Timestamp(_, None))
@@ -94,6 +119,11 @@ fn transformed(expr: Expr, changed: bool) -> Transformed<Expr> {
     if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
 }
 
+/// Whether it is a constant text.
+fn is_text(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.try_as_str().flatten().is_some())
+}
+
 fn is_sum(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus)
 }
@@ -107,6 +137,9 @@ fn shows_a_clock(data_type: &DataType) -> bool {
             | DataType::Time32(_)
             | DataType::Time64(_)
             | DataType::Timestamp(_, None)
+            | DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
     )
 }
 
@@ -122,6 +155,20 @@ impl Session<'_> {
 
     fn is_own(&self, zone: &str) -> bool {
         *zone == *self.zone || (UTC.contains(&zone) && UTC.contains(&self.zone.as_ref()))
+    }
+
+    /// The timestamp that a text tells.
+    fn moment_of(&self, text: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
+        let DataType::Timestamp(_, zone) = to else { return text.cast_to(to) };
+        let session = match zone {
+            Some(_) => Some(self.zone.parse::<Tz>()?),
+            None => None,
+        };
+        let micros = text.try_as_str().flatten().and_then(|text| timestamp_of(text, session.as_ref()));
+        match micros {
+            Some(micros) => ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()).cast_to(to),
+            None => text.cast_to(to),
+        }
     }
 
     /// A moment in the zone of the session.
@@ -155,8 +202,6 @@ impl Session<'_> {
             return Ok((sides, false));
         }
         let zone = is_moment.then(|| Arc::clone(&self.zone));
-        let is_text =
-            |side: &Expr| matches!(side, Expr::Literal(value, _) if value.try_as_str().flatten().is_some());
         // Years far away have no nanoseconds.
         let fits = |side: &Expr| match side {
             Expr::Literal(value, _) => {
@@ -169,14 +214,15 @@ impl Session<'_> {
         let to = DataType::Timestamp(unit, zone.clone());
         let mut changed = false;
         let sides = sides.into_iter().zip(types).map(|(side, data_type)| {
-            let is_clock = matches!(&data_type, Some(DataType::Timestamp(_, None) | DataType::Date32));
+            let is_date = matches!(&data_type, Some(DataType::Date32));
+            let is_clock = is_date || matches!(&data_type, Some(DataType::Timestamp(_, None)));
             let is_finer = matches!(&data_type, Some(DataType::Timestamp(TimeUnit::Nanosecond, _))) && is_far;
             if is_text(&side) {
                 changed = true;
                 let Expr::Literal(value, _) = &side else { return Ok(side) };
-                return Ok(Expr::Literal(value.cast_to(&to)?, None));
+                return Ok(Expr::Literal(self.moment_of(value, &to)?, None));
             }
-            if (is_moment && is_clock && !self.is_own("UTC")) || is_finer {
+            if (is_moment && is_clock && !self.is_own("UTC")) || is_date || is_finer {
                 changed = true;
                 return Ok(cast(side, to.clone()));
             }

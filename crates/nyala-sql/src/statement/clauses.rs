@@ -220,10 +220,10 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             }
         }
         Expr::BinaryOp { left, op, right } => {
-            if let (Expr::Tuple(left), Expr::Tuple(right)) = (left.as_ref(), right.as_ref()) {
-                if let Some(compared) = compared_rows(left, op, right)? {
-                    *expr = compared;
-                }
+            if let (Expr::Tuple(left), Expr::Tuple(right)) = (left.as_ref(), right.as_ref())
+                && let Some(compared) = compared_rows(left, op, right)?
+            {
+                *expr = compared;
             }
         }
         Expr::IsNull(row) | Expr::IsNotNull(row) if matches!(row.as_ref(), Expr::Tuple(_)) => {
@@ -233,6 +233,15 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
             *expr = parse_expr(&format!("timezone({time_zone}, {timestamp})"))?;
+        }
+        Expr::Function(function) => {
+            let of_now = match function.name.to_string().to_ascii_lowercase().as_str() {
+                "localtimestamp" => "now()::timestamp(6)",
+                "localtime" => "now()::time",
+                "transaction_timestamp" | "statement_timestamp" | "clock_timestamp" => "now()",
+                _ => return Ok(()),
+            };
+            *expr = parse_expr(of_now)?;
         }
         Expr::Interval(interval) => spell_months(&mut interval.value),
         Expr::Cast { data_type, expr: value, .. } => {

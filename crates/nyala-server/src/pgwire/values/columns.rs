@@ -44,6 +44,8 @@ enum Shape {
     Float,
     /// With or without a time zone.
     Timestamp(bool),
+    /// The time of a day, of this type.
+    Time(DataType),
     /// Arrow's own display text.
     Text,
 }
@@ -62,6 +64,7 @@ impl Column {
                 let field = field.clone().with_data_type(native.clone()).with_metadata(metadata.clone());
                 field_into_pg_type(&Arc::new(field)).unwrap_or(Type::TEXT)
             }
+            Shape::Time(_) => Type::TIME,
             Shape::Text => Type::TEXT,
         };
         let modifier = modifier(unpacked(field.data_type()));
@@ -87,7 +90,7 @@ impl Column {
 
     fn rendered_type(&self, format: FieldFormat) -> DataType {
         match (&self.shape, format) {
-            (Shape::Native(native), _) => native.clone(),
+            (Shape::Native(native), _) | (Shape::Time(native), FieldFormat::Binary) => native.clone(),
             (Shape::Float, FieldFormat::Binary) if self.pg_type == Type::FLOAT8 => DataType::Float64,
             (Shape::Float, FieldFormat::Binary) => DataType::Float32,
             (Shape::Numeric | Shape::Timestamp(_), FieldFormat::Binary) => DataType::Binary,
@@ -102,8 +105,11 @@ impl Column {
     pub fn render(&self, array: &ArrayRef, format: FieldFormat, digits: i32) -> Result<ArrayRef, ArrowError> {
         let binary = format == FieldFormat::Binary;
         match &self.shape {
-            Shape::Native(native) if native == array.data_type() => Ok(Arc::clone(array)),
-            Shape::Native(native) => cast(array, native),
+            Shape::Time(_) if !binary => time_text(array),
+            Shape::Native(native) | Shape::Time(native) if native == array.data_type() => {
+                Ok(Arc::clone(array))
+            }
+            Shape::Native(native) | Shape::Time(native) => cast(array, native),
             Shape::Float if binary => cast(array, &self.rendered_type(format)),
             Shape::Float => float_text(array, &self.pg_type, digits),
             Shape::Numeric => numeric_values(array, binary),
@@ -144,6 +150,7 @@ fn shape(field: &Field) -> Shape {
         | DataType::Decimal256(..) => Shape::Numeric,
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Shape::Float,
         DataType::Timestamp(_, zone) => Shape::Timestamp(zone.is_some()),
+        time @ (DataType::Time32(_) | DataType::Time64(_)) => Shape::Time(time.clone()),
         data_type => native(data_type).map_or(Shape::Text, Shape::Native),
     }
 }
@@ -269,6 +276,13 @@ fn timestamp_text(array: &ArrayRef, zoned: bool) -> Result<ArrayRef, ArrowError>
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.6f%:z"));
     let texts = display_text(&array, &options)?;
+    let texts: StringArray = texts.as_string::<i32>().iter().map(|text| text.map(short_timestamp)).collect();
+    Ok(Arc::new(texts))
+}
+
+fn time_text(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let options = FormatOptions::new().with_time_format(Some("%H:%M:%S%.6f"));
+    let texts = display_text(array, &options)?;
     let texts: StringArray = texts.as_string::<i32>().iter().map(|text| text.map(short_timestamp)).collect();
     Ok(Arc::new(texts))
 }

@@ -1,5 +1,6 @@
 //! Functions of PostgreSQL that DataFusion has not, or has under another name.
 
+mod ages;
 mod arithmetic;
 mod quoting;
 mod types;
@@ -10,6 +11,7 @@ use datafusion::functions_aggregate::bool_and_or::bool_and_udaf;
 use datafusion::functions_aggregate::variance::var_samp_udaf;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
+use ages::{Age, MakeTimestamp};
 use arithmetic::{Arithmetic, WidthBucket};
 use quoting::Quoted;
 use types::PgTypeof;
@@ -29,6 +31,9 @@ pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         ScalarUDF::from(Quoted::name()),
         ScalarUDF::from(Quoted::nullable()),
         ScalarUDF::from(PgTypeof::new()),
+        ScalarUDF::from(Age::new()),
+        ScalarUDF::from(MakeTimestamp::new(false)),
+        ScalarUDF::from(MakeTimestamp::new(true)),
     ];
     renamed.chain(own.into_iter().map(Arc::new)).collect()
 }

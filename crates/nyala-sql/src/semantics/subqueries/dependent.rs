@@ -345,9 +345,9 @@ impl Outer {
         }
         let joined =
             LogicalPlanBuilder::from(left_plan).join_on(right_plan, join.join_type, conditions)?.build()?;
-        if !(left && right)
-            || !matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full)
-        {
+        let has_both =
+            matches!(join.join_type, JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full);
+        if !(left && right && has_both) {
             return Ok(joined);
         }
         let mut columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();

@@ -338,7 +338,7 @@ impl Lowering<'_> {
         let name = prefix(self.count);
         let plan = without_limit(&subquery.subquery);
         let outer = Outer::new(&plan, &self.input, &name)?;
-        let rows = Expr::from(count_udaf().call(vec![lit(1_i64)])).alias(format!("{name}rows"));
+        let rows = count_udaf().call(vec![lit(1_i64)]).alias(format!("{name}rows"));
         let found = match outer.is_empty() {
             true => {
                 LogicalPlanBuilder::from(plan).limit(0, Some(1))?.aggregate(Vec::<Expr>::new(), vec![rows])?
@@ -367,8 +367,8 @@ impl Lowering<'_> {
         let wanted = wanted.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null));
         let mut groups = outer.columns_in(depending.schema())?;
         let counts = vec![
-            Expr::from(count_udaf().call(vec![lit(1_i64)])).alias(format!("{name}rows")),
-            Expr::from(count_udaf().call(vec![wanted.clone()])).alias(format!("{name}values")),
+            count_udaf().call(vec![lit(1_i64)]).alias(format!("{name}rows")),
+            count_udaf().call(vec![wanted.clone()]).alias(format!("{name}values")),
         ];
         let counted =
             LogicalPlanBuilder::from(depending.clone()).aggregate(groups.clone(), counts)?.build()?;
@@ -434,7 +434,7 @@ impl Lowering<'_> {
         let is_true = self.exists(rows_where(compared.clone())?)?;
         let is_unknown = self.exists(rows_where(compared.is_null())?)?;
         let unknown = Expr::Literal(ScalarValue::Boolean(None), None);
-        Ok(when(is_true, lit(true)).when(is_unknown, unknown).otherwise(lit(false))?)
+        when(is_true, lit(true)).when(is_unknown, unknown).otherwise(lit(false))
     }
 
     fn scalar(&mut self, subquery: Subquery) -> Result<Expr> {
