@@ -10,7 +10,7 @@
 //! let mut out = String::new();
 //! template.write(&moment, &mut out);
 //! assert_eq!(out, "2024-02-29 13:05");
-//! # Ok::<(), patterns::PatternError>(())
+//! # Ok::<(), nyala_patterns::PatternError>(())
 //! ```
 //!
 //! The reference is PostgreSQL 15 with the locale `C` (its chapter "Data Type Formatting Functions", and its
