@@ -13,6 +13,9 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{ErrorKind, QueryError, Result};
 
+/// Longest text that a clause is written as.
+const MAX_TEXT_BYTES: usize = 4 << 20;
+
 /// Names of a collation by which texts are compared byte by byte, as all texts are.
 const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
 
@@ -543,6 +546,11 @@ fn alias_of(name: Ident) -> TableAlias {
 fn parser(text: &str) -> Result<Parser<'static>> {
     static DIALECT: datafusion::sql::sqlparser::dialect::PostgreSqlDialect =
         datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
+    // A part that is written twice doubles the text at each level.
+    if text.len() > MAX_TEXT_BYTES {
+        let error = QueryError::new(ErrorKind::LimitExceeded, "rows are compared within rows too deeply");
+        return Err(error.hint("split the statement with common table expressions"));
+    }
     Parser::new(&DIALECT).try_with_sql(text).map_err(from_parser)
 }
 

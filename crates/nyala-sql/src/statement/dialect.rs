@@ -15,6 +15,9 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 /// double the work at every level, so that a text of 1 KB would be read for years.
 const SPARE_OPERANDS: usize = 100_000;
 
+/// Longest operand of BETWEEN SYMMETRIC.
+const MAX_OPERAND_BYTES: usize = 100_000;
+
 const PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// The parser's own PostgreSQL dialect, in which `IS DISTINCT FROM` binds as closely as `IS NULL`: it takes all that
@@ -59,7 +62,13 @@ fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option
         parser.expect_keyword_is(AND)?;
         Ok((low, parser.parse_subexpr(precedence)?))
     })();
-    Some(bounds.map(|(low, high)| {
+    // The operands are written twice, which doubles them at each level.
+    let is_long = |operand: &Expr| operand.to_string().len() > MAX_OPERAND_BYTES;
+    Some(bounds.and_then(|(low, high)| {
+        if [left, &low, &high].into_iter().any(is_long) {
+            let message = "an operand of BETWEEN SYMMETRIC is too long".to_owned();
+            return Err(ParserError::ParserError(message));
+        }
         let between = |low: &Expr, high: &Expr| Expr::Between {
             expr: Box::new(left.clone()),
             negated: false,
@@ -71,10 +80,10 @@ fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option
             op: BinaryOperator::Or,
             right: Box::new(between(&high, &low)),
         }));
-        match negated {
+        Ok(match negated {
             true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
             false => either,
-        }
+        })
     }))
 }
 

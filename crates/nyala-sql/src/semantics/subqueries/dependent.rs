@@ -17,6 +17,11 @@ use datafusion::logical_expr::{
     Projection, Sort, Subquery, SubqueryAlias, Union, Values, Window, WindowFunctionDefinition, lit, when,
 };
 
+use crate::error::{ErrorKind, QueryError};
+
+/// Operators of the outer query and of a subquery together.
+const MAX_NODES: usize = 2_000;
+
 /// The outer columns that a subquery asks for, and the columns of the relation of their combinations.
 #[derive(Debug, Clone)]
 pub struct Outer {
@@ -40,6 +45,7 @@ impl Outer {
         if columns.is_empty() {
             return Ok(Self { columns, combinations: LogicalPlanBuilder::empty(true).build()? });
         }
+        check_size(input, subquery)?;
         let values = columns.iter().map(|(column, name)| Expr::Column(column.clone()).alias(name));
         let combinations = LogicalPlanBuilder::from(input.clone())
             .project(values.collect::<Vec<_>>())?
@@ -391,6 +397,23 @@ impl Outer {
             .map(|(_, name)| Ok(same(named(one, name)?, named(other, &format!("{name}{suffix}"))?)));
         pairs.collect()
     }
+}
+
+/// Every combination is computed by the outer query once more: subqueries within each other would double the plan at each level.
+fn check_size(input: &LogicalPlan, subquery: &LogicalPlan) -> Result<()> {
+    let mut nodes = 0_usize;
+    for plan in [input, subquery] {
+        plan.apply_with_subqueries(|_| {
+            nodes += 1;
+            Ok(if nodes > MAX_NODES { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    if nodes <= MAX_NODES {
+        return Ok(());
+    }
+    let error =
+        QueryError::new(ErrorKind::LimitExceeded, "too many subqueries ask for columns of an outer query");
+    Err(error.hint("compute them by joins, or by common table expressions that are grouped").into())
 }
 
 /// Each row of VALUES as a query of its own.

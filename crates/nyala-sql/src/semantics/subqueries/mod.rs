@@ -60,13 +60,9 @@ fn has_subquery(expr: &Expr) -> bool {
 /// In a filter unknown means false, so that IN need not tell them apart below AND and OR.
 fn lower_filter(filter: Filter, count: &mut usize) -> Result<Transformed<LogicalPlan>> {
     let columns = filter.input.schema().columns();
-    let mut lowering = Lowering {
-        input: Arc::unwrap_or_clone(filter.input),
-        count,
-        joins: 0,
-        changed: false,
-        takes_totals: true,
-    };
+    let input = Arc::unwrap_or_clone(filter.input);
+    let mut lowering =
+        Lowering { base: input.clone(), input, count, joins: 0, changed: false, takes_totals: true };
     let parts = split_conjunction_owned(filter.predicate).into_iter();
     let parts = parts.map(|part| lowering.condition(part, true)).collect::<Result<Vec<_>>>()?;
     let predicate = conjunction(parts).unwrap_or_else(|| lit(true));
@@ -135,6 +131,7 @@ fn lower_outer_join(join: Join, count: &mut usize) -> Result<Transformed<Logical
             }
         };
         let mut lowering = Lowering {
+            base: input.as_ref().clone(),
             input: input.as_ref().clone(),
             count: &mut *count,
             joins: 0,
@@ -189,7 +186,7 @@ fn lower_values(node: LogicalPlan, count: &mut usize) -> Result<Transformed<Logi
     };
     let columns = node.schema().columns();
     let takes_totals = matches!(node, LogicalPlan::Projection(_));
-    let mut lowering = Lowering { input, count, joins: 0, changed: false, takes_totals };
+    let mut lowering = Lowering { base: input.clone(), input, count, joins: 0, changed: false, takes_totals };
     let exprs = match &node {
         LogicalPlan::Projection(projection) => {
             let named = projection.expr.iter().zip(projection.schema.iter());
@@ -234,6 +231,8 @@ fn prefix(count: &mut usize) -> String {
 /// Replaces subqueries in expressions over `input`, which is joined to their values.
 struct Lowering<'a> {
     input: LogicalPlan,
+    /// The input before it was joined to any value: a combination of outer values is found there.
+    base: LogicalPlan,
     count: &'a mut usize,
     joins: usize,
     changed: bool,
@@ -315,6 +314,15 @@ impl Lowering<'_> {
         Ok(lowered.data)
     }
 
+    /// The plan that has the outer columns of a subquery. The value of one subquery may be compared with the rows of another.
+    fn asked(&self, subquery: &LogicalPlan) -> Result<&LogicalPlan> {
+        let is_of = |column: &Column| {
+            self.base.schema().has_column(column) || !self.input.schema().has_column(column)
+        };
+        let columns = dependent::outer_columns(subquery)?;
+        Ok(if columns.iter().all(is_of) { &self.base } else { &self.input })
+    }
+
     /// Joins the input to a plan with at most one row for each combination of outer values.
     fn join(&mut self, outer: &Outer, values: LogicalPlan, more: Vec<Expr>) -> Result<()> {
         let mut belong = outer.belong(values.schema())?;
@@ -337,7 +345,7 @@ impl Lowering<'_> {
         }
         let name = prefix(self.count);
         let plan = without_limit(&subquery.subquery);
-        let outer = Outer::new(&plan, &self.input, &name)?;
+        let outer = Outer::new(&plan, self.asked(&plan)?, &name)?;
         let rows = count_udaf().call(vec![lit(1_i64)]).alias(format!("{name}rows"));
         let found = match outer.is_empty() {
             true => {
@@ -361,7 +369,7 @@ impl Lowering<'_> {
         let InSubquery { expr, subquery, negated } = within;
         self.changed = true;
         let name = prefix(self.count);
-        let outer = Outer::new(&subquery.subquery, &self.input, &name)?;
+        let outer = Outer::new(&subquery.subquery, self.asked(&subquery.subquery)?, &name)?;
         let depending = settled(outer.depend(&subquery.subquery)?, self.count)?;
         let wanted = subquery.subquery.schema().columns().into_iter().next();
         let wanted = wanted.map(Expr::Column).unwrap_or_else(|| lit(ScalarValue::Null));
@@ -446,7 +454,7 @@ impl Lowering<'_> {
             return Ok(Expr::ScalarSubquery(subquery));
         }
         let name = prefix(self.count);
-        let outer = Outer::new(plan, &self.input, &name)?;
+        let outer = Outer::new(plan, self.asked(plan)?, &name)?;
         if outer.is_empty() {
             return self.constant(subquery);
         }
