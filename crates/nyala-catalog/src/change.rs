@@ -38,13 +38,35 @@ pub enum Change {
         /// Whether an existing table of this name is fine. A cube of this name never is.
         if_not_exists: bool,
     },
-    /// Forgets a table that no cube reads. Its files are not touched. A live table becomes a leftover of its
-    /// disk store.
-    DropTable {
-        /// Its name.
-        name: QualifiedName,
-        /// Whether a missing table is fine.
+    /// Gives a view another query, or adds it. The caller has checked that its old columns stay. Refused if the view
+    /// would read itself.
+    ReplaceView {
+        /// The view; its schema must exist.
+        view: NewTable,
+    },
+    /// Forgets tables or views that no cube reads. Their files are not touched. Live tables become leftovers of their
+    /// disk stores.
+    DropTables {
+        /// Their names.
+        names: Vec<QualifiedName>,
+        /// Whether they are views.
+        views: bool,
+        /// Whether a missing one is fine.
         if_exists: bool,
+        /// Whether views that read them go too. If not, such views prevent it. A cube always does: a built cube is
+        /// never lost by a statement that does not name it.
+        cascade: bool,
+    },
+    /// Gives a table or view that no cube reads another name. Views that read it still do, and grants on it stay.
+    RenameTable {
+        /// Its present name.
+        name: QualifiedName,
+        /// Its new name, in the same schema or another one.
+        to: QualifiedName,
+        /// Whether a missing one is fine.
+        if_exists: bool,
+        /// The statement, which is added to those that made the table, for people.
+        statement: String,
     },
     /// Gives a live table other columns. The caller has checked that no cube reads a removed one.
     AlterTable {

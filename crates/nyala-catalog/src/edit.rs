@@ -20,6 +20,8 @@ pub enum Edit {
     AddTable(Arc<TableEntry>),
     /// The row is one of this id.
     SetTable(Arc<TableEntry>),
+    /// Replaces the row of this name and of the id of the entry.
+    RenameTable(QualifiedName, Arc<TableEntry>),
     RemoveTable(Arc<TableEntry>),
     /// A store of the same name is replaced.
     PutDiskStore(Arc<DiskStoreEntry>),
@@ -69,6 +71,10 @@ impl Edit {
                 snapshot.schemas.remove(name);
             }
             Self::AddTable(table) | Self::SetTable(table) => {
+                snapshot.tables.insert(table.name.clone(), Arc::clone(table));
+            }
+            Self::RenameTable(before, table) => {
+                snapshot.tables.remove(before);
                 snapshot.tables.insert(table.name.clone(), Arc::clone(table));
             }
             Self::RemoveTable(table) => {

@@ -37,7 +37,7 @@ pub enum CatalogError {
         wanted: &'static str,
     },
     /// Another object would break or be lost: drop that first.
-    #[error("{what} `{name}` is needed by {by}; {}", release(what))]
+    #[error("{what} `{name}` is needed by {by}; {}", release(what, by))]
     InUse {
         /// `schema` or `table`.
         what: &'static str,
@@ -45,6 +45,12 @@ pub enum CatalogError {
         name: String,
         /// The objects that need it, for example "cube `public.ssb`".
         by: String,
+    },
+    /// A view would read its own rows: leave it out of its query.
+    #[error("view `{name}` would read itself; leave it out of its query")]
+    ReadsItself {
+        /// The view.
+        name: String,
     },
     /// The object must always exist: drop its contents instead.
     #[error("{what} `{name}` always exists; drop what it holds instead")]
@@ -132,6 +138,7 @@ fn next_step(what: &str, suggestion: Option<&str>) -> String {
         (None, "schema") => "create it with CREATE SCHEMA".to_owned(),
         (None, "disk store") => "the table `system.disk_stores` lists what does".to_owned(),
         (None, "live table") => "the table `system.live_tables` lists what does".to_owned(),
+        (None, "view") => "the table `information_schema.views` lists what does".to_owned(),
         (None, _) => format!("SHOW {}S lists what does", what.to_uppercase()),
     }
 }
@@ -143,9 +150,10 @@ fn opening_step(source: &io::Error) -> &'static str {
     }
 }
 
-fn release(what: &str) -> &'static str {
+fn release(what: &str, by: &str) -> &'static str {
     match what {
         "schema" => "drop that first or add CASCADE",
+        _ if by.starts_with("view") => "drop that first or add CASCADE",
         _ => "drop that first",
     }
 }

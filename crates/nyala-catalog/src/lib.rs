@@ -23,6 +23,7 @@ mod change;
 mod edit;
 mod error;
 mod live;
+mod relations;
 mod roles;
 mod rules;
 mod sqlite;

@@ -81,18 +81,36 @@ pub fn revoke(base: &CatalogSnapshot, what: &Granted, from: &BTreeSet<String>) -
     Ok(edits)
 }
 
-/// Removes grants on objects that `edits` remove: a new object of the same name must not inherit them.
-pub fn forget(base: &CatalogSnapshot, edits: &[Edit]) -> Vec<Edit> {
+/// Removes grants on objects that `edits` remove: a new object of the same name must not inherit them. Those on an object
+/// that gets another name go with it.
+pub fn follow(base: &CatalogSnapshot, edits: &[Edit]) -> Vec<Edit> {
     let gone: Vec<Securable> = edits.iter().filter_map(removed).collect();
-    if gone.is_empty() {
+    let renamed: Vec<(Securable, Securable)> = edits.iter().filter_map(renamed).collect();
+    if gone.is_empty() && renamed.is_empty() {
         return Vec::new();
     }
+    let now = |mut grant: Grant| {
+        if let Some((_, to)) = renamed.iter().find(|(before, _)| *before == grant.on) {
+            grant.on = to.clone();
+        }
+        grant
+    };
     let next = base.roles.values().flat_map(|role| {
         let mut next = role.as_ref().clone();
         next.grants.retain(|grant| !gone.contains(&grant.on));
+        next.grants = next.grants.into_iter().map(now).collect();
         put_if_changed(role, next)
     });
     next.collect()
+}
+
+fn renamed(edit: &Edit) -> Option<(Securable, Securable)> {
+    match edit {
+        Edit::RenameTable(before, table) => {
+            Some((Securable::Object(before.clone()), Securable::Object(table.name.clone())))
+        }
+        _ => None,
+    }
 }
 
 fn removed(edit: &Edit) -> Option<Securable> {

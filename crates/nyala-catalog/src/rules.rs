@@ -11,14 +11,14 @@ use std::sync::Arc;
 use nyala_model::suggest::nearest;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CubeId, CuboidEntry, DimensionMoves, NodeId, QualifiedName,
-    SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, TableEntry, TableId, TableSource,
+    SegmentEntry, SegmentId, SegmentRange, SegmentState, SnapshotVersion, TableEntry, TableId,
 };
 
 use crate::DEFAULT_SCHEMA;
-use crate::change::{Change, NewTable};
+use crate::change::Change;
 use crate::edit::Edit;
 use crate::error::CatalogError;
-use crate::{live, roles};
+use crate::{live, relations, roles};
 
 /// The outcome of the rules for one change.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub type Edits = Result<Vec<Edit>, CatalogError>;
 /// Checks `change` against the whole stored catalog.
 pub fn decide(base: &CatalogSnapshot, change: &Change) -> Result<Decision, CatalogError> {
     let mut edits = edits(base, base.version.0.saturating_add(1), change)?;
-    edits.extend(roles::forget(base, &edits));
+    edits.extend(roles::follow(base, &edits));
     let mut next = base.clone();
     edits.iter().for_each(|edit| edit.apply_to(&mut next));
     if !edits.is_empty() {
@@ -54,9 +54,15 @@ fn edits(base: &CatalogSnapshot, id: u64, change: &Change) -> Edits {
         Change::CreateSchema { name, if_not_exists } => create_schema(base, name, *if_not_exists),
         Change::DropSchema { name, if_exists, cascade } => drop_schema(base, name, *if_exists, *cascade),
         Change::CreateTable { table, if_not_exists } => {
-            create_table(base, TableId(id), table, *if_not_exists)
+            relations::create(base, TableId(id), table, *if_not_exists)
         }
-        Change::DropTable { name, if_exists } => drop_table(base, name, *if_exists),
+        Change::ReplaceView { view } => relations::replace_view(base, TableId(id), view),
+        Change::DropTables { names, views, if_exists, cascade } => {
+            relations::drop(base, names, (*views, *if_exists, *cascade))
+        }
+        Change::RenameTable { name, to, if_exists, statement } => {
+            relations::rename(base, name, to, *if_exists, statement)
+        }
         Change::AlterTable { table, schema_ipc, defaults, definition } => {
             live::alter_table(base, *table, schema_ipc, defaults, definition)
         }
@@ -126,13 +132,15 @@ fn drop_schema(base: &CatalogSnapshot, name: &str, if_exists: bool, cascade: boo
     if name == DEFAULT_SCHEMA {
         return Err(CatalogError::Protected { what: "schema", name: name.to_owned() });
     }
-    let tables: Vec<_> = base.tables.values().filter(|table| table.name.schema == name).collect();
+    let tables: Vec<&Arc<TableEntry>> =
+        base.tables.values().filter(|table| table.name.schema == name).collect();
     let cubes: Vec<_> = base.cubes.values().filter(|cube| cube.name.schema == name).collect();
     if !cascade && (!tables.is_empty() || !cubes.is_empty()) {
-        let tables = tables.iter().map(|table| ("table", &table.name));
+        let tables = tables.iter().map(|table| (table.kind(), &table.name));
         let by = list(tables.chain(cubes.iter().map(|cube| ("cube", &cube.name))));
         return Err(CatalogError::InUse { what: "schema", name: name.to_owned(), by });
     }
+    let tables = relations::with_readers(base, tables);
     for table in &tables {
         check_unused(base, table, |cube| cube.name.schema != name)?;
     }
@@ -140,30 +148,6 @@ fn drop_schema(base: &CatalogSnapshot, name: &str, if_exists: bool, cascade: boo
     let stores = live::leave_over(base, &tables);
     let tables = tables.into_iter().cloned().map(Edit::RemoveTable);
     Ok(cubes.chain(tables).chain(stores).chain([Edit::RemoveSchema(name.to_owned())]).collect())
-}
-
-fn create_table(base: &CatalogSnapshot, id: TableId, table: &NewTable, if_not_exists: bool) -> Edits {
-    if if_not_exists && base.tables.contains_key(&table.name) {
-        return Ok(Vec::new());
-    }
-    check_name_is_free(base, &table.name)?;
-    let mut edits = vec![Edit::AddTable(Arc::new(table.clone().into_entry(id)))];
-    if let TableSource::Live(source) = &table.source {
-        // Leftovers are removed from the store; the rows of an existing table must not be.
-        edits.extend(live::forget_leftover(base, &source.store, &source.stored_as)?);
-    }
-    Ok(edits)
-}
-
-fn drop_table(base: &CatalogSnapshot, name: &QualifiedName, if_exists: bool) -> Edits {
-    match find_table(base, name) {
-        Ok(table) => {
-            check_unused(base, table, |_| true)?;
-            let stores = live::leave_over(base, &[table]);
-            Ok(stores.chain([Edit::RemoveTable(Arc::clone(table))]).collect())
-        }
-        Err(error) => missing(error, if_exists),
-    }
 }
 
 fn new_cube(id: CubeId, name: &QualifiedName, definition: &CubeDefinition, statement: &str) -> CubeEntry {
@@ -314,7 +298,7 @@ fn publish_segment(
     Ok(removals.chain([ready(Arc::clone(cube), segment.id)]).collect())
 }
 
-fn check_name_is_free(base: &CatalogSnapshot, name: &QualifiedName) -> Result<(), CatalogError> {
+pub fn check_name_is_free(base: &CatalogSnapshot, name: &QualifiedName) -> Result<(), CatalogError> {
     if !base.schemas.contains(&name.schema) {
         return Err(schema_not_found(base, &name.schema));
     }
@@ -324,7 +308,7 @@ fn check_name_is_free(base: &CatalogSnapshot, name: &QualifiedName) -> Result<()
     }
 }
 
-fn check_unused(
+pub fn check_unused(
     base: &CatalogSnapshot,
     table: &TableEntry,
     counts: impl Fn(&CubeEntry) -> bool,
@@ -334,7 +318,7 @@ fn check_unused(
     if by.is_empty() {
         return Ok(());
     }
-    Err(CatalogError::InUse { what: "table", name: table.name.to_string(), by })
+    Err(CatalogError::InUse { what: table.kind(), name: table.name.to_string(), by })
 }
 
 /// `table `s.a`, cube `s.b``; beyond the first few only their number, to keep messages readable.
@@ -348,7 +332,7 @@ pub fn list<'a>(objects: impl Iterator<Item = (&'static str, &'a QualifiedName)>
     }
 }
 
-fn find_table<'a>(
+pub fn find_table<'a>(
     base: &'a CatalogSnapshot,
     name: &QualifiedName,
 ) -> Result<&'a Arc<TableEntry>, CatalogError> {
@@ -386,19 +370,19 @@ fn find_building_segment(
 }
 
 fn kind_of(base: &CatalogSnapshot, name: &QualifiedName) -> Option<&'static str> {
-    let table = base.tables.contains_key(name).then_some("table");
+    let table = base.tables.get(name).map(|table| table.kind());
     table.or_else(|| base.cubes.contains_key(name).then_some("cube"))
 }
 
 /// `IF EXISTS` forgives a missing object, but not an object of another kind with the name.
-fn missing(error: CatalogError, if_exists: bool) -> Edits {
+pub fn missing(error: CatalogError, if_exists: bool) -> Edits {
     match error {
         CatalogError::NotFound { .. } if if_exists => Ok(Vec::new()),
         error => Err(error),
     }
 }
 
-fn object_not_found<'a>(
+pub fn object_not_found<'a>(
     base: &CatalogSnapshot,
     wanted: &'static str,
     name: &QualifiedName,

@@ -22,6 +22,7 @@ pub use nyala_cube::cube::build::BuildStats;
 pub use nyala_cube::scan::HotStats;
 pub use nyala_cube::scan::bounds as parquet_bounds;
 pub use nyala_sql::error::{ErrorKind, QueryError};
+pub use nyala_sql::functions::{UUID, read_uuid, uuid_texts};
 pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,

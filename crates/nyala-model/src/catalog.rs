@@ -48,6 +48,8 @@ pub enum TableSource {
     External(ExternalSource),
     /// A disk store.
     Live(LiveSource),
+    /// Other tables, by a query: the table is a view.
+    View(ViewSource),
 }
 
 /// Files under a location.
@@ -72,8 +74,23 @@ pub struct LiveSource {
     pub stored_as: String,
     /// Columns of the primary key, in order.
     pub key: Vec<String>,
+    /// Whether the table was made without a primary key. Then its key is a column that only the store has: a number
+    /// that each row gets when it is inserted.
+    #[serde(default)]
+    pub numbered: bool,
     /// Default of each column, as SQL, when an INSERT does not name it; the others get null.
     pub defaults: BTreeMap<String, String>,
+}
+
+/// The query of a view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewSource {
+    /// The query. It names each table with its schema, as the table was called when the view was made.
+    pub query: String,
+    /// The tables that it reads, by these names: they may be called something else by now.
+    pub reads: Vec<(QualifiedName, TableId)>,
+    /// The names that the query gave its columns when the view was made.
+    pub columns: Vec<String>,
 }
 
 /// A folder that live tables persist to.
@@ -97,7 +114,7 @@ impl TableEntry {
     pub fn external(&self) -> Option<&ExternalSource> {
         match &self.source {
             TableSource::External(source) => Some(source),
-            TableSource::Live(_) => None,
+            TableSource::Live(_) | TableSource::View(_) => None,
         }
     }
 
@@ -105,8 +122,21 @@ impl TableEntry {
     pub fn live(&self) -> Option<&LiveSource> {
         match &self.source {
             TableSource::Live(source) => Some(source),
-            TableSource::External(_) => None,
+            TableSource::External(_) | TableSource::View(_) => None,
         }
+    }
+
+    /// Its query, if it is a view.
+    pub fn view(&self) -> Option<&ViewSource> {
+        match &self.source {
+            TableSource::View(source) => Some(source),
+            TableSource::External(_) | TableSource::Live(_) => None,
+        }
+    }
+
+    /// Its kind: `table` or `view`.
+    pub fn kind(&self) -> &'static str {
+        if self.view().is_some() { "view" } else { "table" }
     }
 }
 

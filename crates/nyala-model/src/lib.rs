@@ -27,7 +27,7 @@ pub mod upkeep;
 pub use catalog::{
     CatalogSnapshot, CuboidEntry, CuboidFile, DiskStoreEntry, ExternalSource, FileFormat, LiveRows,
     LiveSource, SegmentDamage, SegmentEntry, SegmentRange, SegmentState, SourceFiles, TableEntry,
-    TableSource,
+    TableSource, ViewSource,
 };
 pub use cell_key::{KeyField, KeyPart, bits_of, cell_key, code_bits, range_codes};
 pub use coverage::KeySet;

@@ -43,6 +43,8 @@ pub enum ErrorKind {
     DuplicateObject,
     /// A definition that makes no sense: correct the statement.
     InvalidDefinition,
+    /// A change that a table or view cannot take: make another one.
+    InvalidTableDefinition,
     /// A setting or parameter with an unusable value: correct the value.
     InvalidParameter,
     /// Well-formed SQL with parts that do not fit together: correct the statement.
@@ -81,8 +83,12 @@ pub enum ErrorKind {
     Corrupt,
     /// The role may not do this: ask for the grant.
     PermissionDenied,
-    /// Another object or statement needs the object: wait, or end that first.
+    /// Another statement works with the object: wait, or end that first.
     InUse,
+    /// Other objects depend on the object: drop them first.
+    Needed,
+    /// The object is of another kind than the statement is for: use the statement for its kind.
+    WrongObject,
     /// Another statement changed the rows first: read them again and retry.
     Conflict,
     /// The store takes no writes, because of its disk: look at that.
@@ -191,13 +197,15 @@ impl From<CatalogError> for QueryError {
             return Self::new(ErrorKind::DiskFull, error.to_string());
         }
         let kind = match &error {
-            CatalogError::NotFound { what: "table" | "cube", .. } => ErrorKind::UndefinedTable,
+            CatalogError::NotFound { what: "table" | "view" | "cube", .. } => ErrorKind::UndefinedTable,
             CatalogError::NotFound { .. } => ErrorKind::UndefinedObject,
-            CatalogError::AlreadyExists { what: "table" | "cube", .. } => ErrorKind::DuplicateTable,
+            CatalogError::AlreadyExists { what: "table" | "view" | "cube", .. } => ErrorKind::DuplicateTable,
             CatalogError::AlreadyExists { what: "schema", .. } => ErrorKind::DuplicateSchema,
             CatalogError::AlreadyExists { .. } => ErrorKind::DuplicateObject,
-            CatalogError::InUse { .. } | CatalogError::Altered { .. } => ErrorKind::InUse,
-            CatalogError::WrongKind { .. }
+            CatalogError::InUse { .. } => ErrorKind::Needed,
+            CatalogError::Altered { .. } => ErrorKind::InUse,
+            CatalogError::WrongKind { .. } => ErrorKind::WrongObject,
+            CatalogError::ReadsItself { .. }
             | CatalogError::Protected { .. }
             | CatalogError::RoleCircle { .. } => ErrorKind::InvalidDefinition,
             CatalogError::Corrupt { .. } => ErrorKind::Corrupt,

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use nyala_model::{
     CatalogSnapshot, CubeDefinition, CubeEntry, CuboidEntry, CuboidFile, Dimension, DimensionSet,
     DiskStoreEntry, ExternalSource, FileFormat, KeyKind, LiveSource, Measure, NodeId, QualifiedName,
-    RangePartition, SegmentId, SegmentRange, SourceFiles, StateColumn, Step, TableSource,
+    RangePartition, SegmentId, SegmentRange, SourceFiles, StateColumn, Step, TableEntry, TableSource,
+    ViewSource,
 };
 
 use crate::{Catalog, CatalogError, CatalogStore, Change, Committed, NewTable};
@@ -116,7 +117,25 @@ pub fn create_table(table: &str) -> Change {
 }
 
 pub fn drop_table(table: &str) -> Change {
-    Change::DropTable { name: name(table), if_exists: false }
+    drop_tables(&[table], false, false)
+}
+
+/// Drops tables, or else views, and maybe the views that read them.
+pub fn drop_tables(tables: &[&str], views: bool, cascade: bool) -> Change {
+    let names = tables.iter().map(|table| name(table)).collect();
+    Change::DropTables { names, views, if_exists: false, cascade }
+}
+
+pub fn rename(table: &str, to: &str) -> Change {
+    let statement = format!("ALTER TABLE {table} RENAME TO {to}");
+    Change::RenameTable { name: name(table), to: name(to), if_exists: false, statement }
+}
+
+/// A view over tables that are there.
+pub fn new_view(view: &str, reads: &[&Arc<TableEntry>]) -> NewTable {
+    let reads = reads.iter().map(|table| (table.name.clone(), table.id)).collect();
+    let source = ViewSource { query: format!("SELECT {view}"), reads, columns: vec!["a".to_owned()] };
+    NewTable { source: TableSource::View(source), ..new_table(view) }
 }
 
 pub fn create_cube(cube: &str, sources: &[&str]) -> Change {
@@ -149,7 +168,8 @@ pub fn lenient(mut change: Change) -> Change {
         | Change::CreateTable { if_not_exists: flag, .. }
         | Change::CreateCube { if_not_exists: flag, .. }
         | Change::DropSchema { if_exists: flag, .. }
-        | Change::DropTable { if_exists: flag, .. }
+        | Change::DropTables { if_exists: flag, .. }
+        | Change::RenameTable { if_exists: flag, .. }
         | Change::CreateDiskStore { if_not_exists: flag, .. }
         | Change::DropDiskStore { if_exists: flag, .. }
         | Change::DropCube { if_exists: flag, .. } => *flag = true,
@@ -197,6 +217,7 @@ pub fn create_live_table(table: &str, store: &str) -> Change {
         store: store.to_owned(),
         stored_as: format!("{table}-1"),
         key: vec!["year".to_owned(), "id".to_owned()],
+        numbered: false,
         defaults: BTreeMap::from([("id".to_owned(), "7 + 1".to_owned())]),
     };
     let table = NewTable { source: TableSource::Live(source), ..new_table(table) };

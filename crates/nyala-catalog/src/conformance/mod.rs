@@ -10,6 +10,7 @@ pub(crate) mod history;
 pub(crate) mod jobs;
 pub(crate) mod live;
 pub(crate) mod objects;
+pub(crate) mod relations;
 pub(crate) mod roles;
 pub(crate) mod segments;
 
@@ -28,6 +29,12 @@ macro_rules! conformance_tests {
                 what_is_needed_cannot_be_dropped,
                 a_cascade_spares_cubes_of_other_schemas,
                 ids_are_never_given_twice,
+            ],
+            relations: [
+                views_come_and_go_with_their_tables,
+                a_view_follows_the_tables_it_reads,
+                a_view_cannot_read_itself,
+                a_name_changes_with_its_grants,
             ],
             segments: [
                 a_segment_is_built_then_published,

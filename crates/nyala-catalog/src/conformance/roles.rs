@@ -98,11 +98,11 @@ fn role(name: &str) -> RoleEntry {
     }
 }
 
-fn create_role(name: &str) -> Change {
+pub fn create_role(name: &str) -> Change {
     Change::CreateRole { role: role(name), if_not_exists: false }
 }
 
-fn names(names: &[&str]) -> BTreeSet<String> {
+pub fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
@@ -110,7 +110,7 @@ fn membership(group: &str) -> Granted {
     Granted::Membership(names(&[group]))
 }
 
-fn privileges(on: &[(Privilege, &str)]) -> Granted {
+pub fn privileges(on: &[(Privilege, &str)]) -> Granted {
     let grant = |(privilege, object): &(Privilege, &str)| Grant {
         privilege: *privilege,
         on: Securable::Object(name(object)),

@@ -68,7 +68,7 @@ async fn write(connection: &mut SqliteConnection, edit: &Edit) -> Result<(), Err
         Edit::AddSchema(name) => sqlx::query("INSERT INTO schemas (name) VALUES (?)").bind(name),
         Edit::RemoveSchema(name) => sqlx::query("DELETE FROM schemas WHERE name = ?").bind(name),
         Edit::AddTable(table) => add_table(table)?,
-        Edit::SetTable(table) => set_table(table)?,
+        Edit::SetTable(table) | Edit::RenameTable(_, table) => set_table(table)?,
         Edit::PutDiskStore(store) => put_disk_store(store)?,
         Edit::RemoveDiskStore(name) => sqlx::query("DELETE FROM disk_stores WHERE name = ?").bind(name),
         Edit::RemoveTable(table) => by_id("DELETE FROM tables WHERE id = ?", table.id.0),
@@ -107,7 +107,9 @@ fn written(edit: &Edit) -> Option<Key> {
     };
     Some(match edit {
         Edit::AddSchema(name) => Key::name("schemas", "name", name),
-        Edit::AddTable(table) | Edit::SetTable(table) => Key::id("tables", "id", table.id.0),
+        Edit::AddTable(table) | Edit::SetTable(table) | Edit::RenameTable(_, table) => {
+            Key::id("tables", "id", table.id.0)
+        }
         Edit::PutDiskStore(store) => Key::name("disk_stores", "name", &store.name),
         Edit::AddCube(cube) | Edit::SetDefinition { cube, .. } => Key::id("cubes", "id", cube.id.0),
         Edit::AddSegment(_, segment) => Key::id("segments", "id", segment.id.0),
@@ -154,8 +156,11 @@ fn add_table(table: &TableEntry) -> Result<Statement<'_>, Error> {
 }
 
 fn set_table(table: &TableEntry) -> Result<Statement<'_>, Error> {
-    let update = "UPDATE tables SET source = ?, schema_ipc = ?, definition = ? WHERE id = ?";
+    let update =
+        "UPDATE tables SET schema = ?, name = ?, source = ?, schema_ipc = ?, definition = ? WHERE id = ?";
     Ok(sqlx::query(update)
+        .bind(&table.name.schema)
+        .bind(&table.name.name)
         .bind(to_json(&table.source)?)
         .bind(&table.schema_ipc)
         .bind(&table.definition)

@@ -151,6 +151,43 @@ fn live_tables_are_read_and_written_by_those_who_may() {
 }
 
 #[test]
+fn a_grant_on_a_view_is_enough_for_what_it_shows() {
+    let (_star, server) = start();
+    let root = |sql: &str| {
+        let finished = psql(&server, "root", "r'oot", sql);
+        assert_eq!(finished.code, Some(0), "{sql}: {finished:?}");
+    };
+    let bob = |sql: &str| psql(&server, "bob", "bob", sql);
+    root("CREATE VIEW few AS SELECT c_custkey, c_city FROM customer WHERE c_custkey <= 3");
+    root("CREATE VIEW fewer AS SELECT * FROM few WHERE c_custkey = 1");
+    root("CREATE SCHEMA shop");
+    root("GRANT CREATE ON SCHEMA shop TO bob");
+    check_denied(&bob("SELECT count(*) FROM few"), "few");
+    root("GRANT SELECT ON few TO bob");
+    assert_eq!(bob("SELECT count(*), max(c_custkey) FROM few").stdout.trim(), "3|3");
+    for sql in [
+        "SELECT count(*) FROM customer",
+        "SELECT count(*) FROM few JOIN customer USING (c_custkey)",
+        "SELECT (SELECT count(*) FROM customer) FROM few",
+        "SELECT * FROM fewer",
+        "CREATE VIEW shop.mine AS SELECT * FROM customer",
+        "CREATE TABLE shop.mine AS SELECT c_custkey FROM customer",
+        "CREATE OR REPLACE VIEW few AS SELECT 1 AS c_custkey, 'x' AS c_city",
+        "DROP VIEW few",
+        "ALTER VIEW few RENAME TO other",
+    ] {
+        check_denied(&bob(sql), sql);
+    }
+    assert_eq!(bob("CREATE VIEW shop.mine AS SELECT c_city FROM few").code, Some(0));
+    assert_eq!(
+        bob("CREATE TEMP TABLE t AS SELECT c_custkey FROM few; SELECT max(c_custkey) FROM t").code,
+        Some(0)
+    );
+    root("ALTER VIEW few RENAME TO some");
+    assert_eq!(bob("SELECT count(*) FROM some").stdout.trim(), "3", "a grant goes with the name");
+}
+
+#[test]
 fn grants_on_schemas_and_cubes_allow_just_that() {
     let (_star, server) = start();
     let root = |sql: &str| {

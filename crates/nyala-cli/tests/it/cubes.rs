@@ -323,7 +323,7 @@ async fn definitions_that_make_no_sense_are_refused() {
     )
     .await;
     test.run("CREATE CUBE IF NOT EXISTS c AS SELECT count(*) FROM sales").await;
-    test.error("DROP TABLE sales", ErrorKind::InUse, "needed by").await;
+    test.error("DROP TABLE sales", ErrorKind::Needed, "needed by").await;
     test.error("SELECT * FROM c", ErrorKind::UndefinedTable, "is a cube").await;
     test.error("BUILD CUBE d", ErrorKind::UndefinedTable, "cube `public.d` does not exist").await;
     test.error("DROP CUBE d", ErrorKind::UndefinedTable, "does not exist").await;

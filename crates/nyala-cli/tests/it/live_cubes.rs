@@ -290,8 +290,8 @@ async fn a_dimension_that_changed_makes_segments_stale() {
             test.check_hit(query).await;
         }
     }
-    test.error("DROP TABLE shops", ErrorKind::InUse, "star").await;
-    test.error("DROP TABLE sales", ErrorKind::InUse, "star").await;
+    test.error("DROP TABLE shops", ErrorKind::Needed, "star").await;
+    test.error("DROP TABLE sales", ErrorKind::Needed, "star").await;
     test.run("DROP CUBE star").await;
     test.run("DROP TABLE shops").await;
 }

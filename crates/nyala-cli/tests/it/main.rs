@@ -60,6 +60,7 @@ mod query_path;
 mod random;
 mod ranges;
 mod recommend;
+mod relations;
 mod results;
 mod returning;
 mod rewrite;

@@ -34,7 +34,7 @@ mod trial;
 
 pub use advice::{Advice, advise, stars};
 pub use alter::alter;
-pub use block::table_of;
+pub use block::{read_as, table_of};
 pub use compile::{CompiledCube, compile};
 pub use coverage::{Coverage, Listings, fingerprints, show_damage};
 pub use definition::check_states;

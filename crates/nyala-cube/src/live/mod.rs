@@ -19,7 +19,7 @@ mod table;
 pub use changes::{Changes, ChangesProvider, Finder, change_rows, change_schema};
 pub use options::{check_options, durability};
 pub use pins::Pins;
-pub use provider::{LiveProvider, ROW_VERSION};
+pub use provider::{LiveProvider, ROW_NUMBER, ROW_VERSION, row_number, shown};
 pub use recovery::{Recovery, phase_name, recoveries};
 pub use scan::LiveScanExec;
 pub use store::{OpenStore, OpenedAt, StoreState};

@@ -12,6 +12,7 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
+use nyala_model::{LiveSource, QualifiedName};
 use nyala_sql::error::{QueryError, Result};
 use nyala_storage::oplog::{LsnSet, Version};
 
@@ -24,8 +25,22 @@ use super::table::LiveRef;
 /// Name of the column with the version of each row.
 pub const ROW_VERSION: &str = Version::ROW_VERSION;
 
+/// Name of the column with the number of each row, in a table without a key of its own. Only its store has the column.
+pub const ROW_NUMBER: &str = "_row";
+
+/// The column of [`ROW_NUMBER`].
+pub fn row_number() -> Field {
+    Field::new(ROW_NUMBER, DataType::Int64, false)
+}
+
+/// The columns that a table shows, of those that its store has.
+pub fn shown(stored: &Schema, source: &LiveSource) -> Schema {
+    let hidden = |field: &&Arc<Field>| source.numbered && field.name() == ROW_NUMBER;
+    Schema::new(stored.fields().iter().filter(|field| !hidden(field)).cloned().collect::<Vec<_>>())
+}
+
 /// A live table that can be planned over, whether or not its store is open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LiveProvider {
     table: Arc<LiveRef>,
     /// Columns of the table, and the version of the rows if it is asked for.
@@ -35,15 +50,23 @@ pub struct LiveProvider {
     defaults: HashMap<String, Expr>,
     /// Only rows that were last written then.
     written: Option<Arc<LsnSet>>,
+    /// The view that reads it, if one does.
+    through: Option<QualifiedName>,
 }
 
 impl LiveProvider {
     /// A table with the columns of `schema`.
     pub fn new(table: Arc<LiveRef>, schema: Schema, state: &SessionState) -> Result<Self> {
         let source = table.source();
-        let positions = source.key.iter().map(|name| schema.index_of(name));
-        let positions: Vec<usize> = positions.collect::<std::result::Result<_, _>>()?;
-        let key = schema.project(&positions)?;
+        let (key, constraints) = match source.numbered {
+            true => (Schema::new(vec![row_number()]), Constraints::default()),
+            false => {
+                let positions = source.key.iter().map(|name| schema.index_of(name));
+                let positions: Vec<usize> = positions.collect::<std::result::Result<_, _>>()?;
+                let constraint = Constraint::PrimaryKey(positions.clone());
+                (schema.project(&positions)?, Constraints::new_unverified(vec![constraint]))
+            }
+        };
         let mut defaults = HashMap::new();
         for (column, text) in &source.defaults {
             let expression = state.create_logical_expr(text, &DFSchema::empty()).map_err(|error| {
@@ -52,34 +75,37 @@ impl LiveProvider {
             })?;
             defaults.insert(column.clone(), expression);
         }
-        let constraints = Constraints::new_unverified(vec![Constraint::PrimaryKey(positions)]);
-        Ok(Self { table, schema: Arc::new(schema), key, constraints, defaults, written: None })
+        let schema = Arc::new(schema);
+        Ok(Self { table, schema, key, constraints, defaults, written: None, through: None })
     }
 
-    /// The same table with a further column, the version of each row.
+    /// The same table with further columns: the version of each row, and its number if there is one.
     pub fn with_versions(&self) -> Self {
         let version = Arc::new(Field::new(ROW_VERSION, DataType::UInt64, true));
-        let fields = self.schema.fields().iter().cloned().chain([version]);
-        Self {
-            table: Arc::clone(&self.table),
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
-            key: self.key.clone(),
-            constraints: self.constraints.clone(),
-            defaults: self.defaults.clone(),
-            written: self.written.clone(),
-        }
+        let fields = self.stored_columns().fields().iter().cloned().chain([version]).collect::<Vec<_>>();
+        Self { schema: Arc::new(Schema::new(fields)), ..self.clone() }
+    }
+
+    /// The columns that the table shows, and those that only its store has.
+    pub fn stored_columns(&self) -> Schema {
+        let numbered = self.table.source().numbered;
+        let number = numbered.then(|| Arc::new(row_number().with_nullable(true)));
+        Schema::new(self.schema.fields().iter().cloned().chain(number).collect::<Vec<_>>())
+    }
+
+    /// The same table, read by a view: whoever may read the view may read these rows.
+    pub fn through(&self, view: QualifiedName) -> Self {
+        Self { through: Some(view), ..self.clone() }
+    }
+
+    /// The name that a reader needs the right to read: that of the table, or of the view that reads it.
+    pub fn read_as(&self) -> &QualifiedName {
+        self.through.as_ref().unwrap_or(&self.table.entry().name)
     }
 
     /// Those rows only that were last written at `lsns`.
     pub fn only_written(&self, lsns: LsnSet) -> Self {
-        Self {
-            table: Arc::clone(&self.table),
-            schema: Arc::clone(&self.schema),
-            key: self.key.clone(),
-            constraints: self.constraints.clone(),
-            defaults: self.defaults.clone(),
-            written: Some(Arc::new(lsns)),
-        }
+        Self { written: Some(Arc::new(lsns)), ..self.clone() }
     }
 
     /// The table.

@@ -18,7 +18,7 @@ use datafusion::datasource::{TableProvider, TableType};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use nyala_model::{ExternalSource, FileFormat, TableEntry};
+use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableEntry};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::object::Location;
 
@@ -26,11 +26,13 @@ use super::parquet_format::SoundParquet;
 use super::stores::Stores;
 
 /// A table over files, known by its catalog entry so that cubes recognise it under any alias.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ExternalTable {
     entry: Arc<TableEntry>,
     format: FileFormat,
     files: ListingTable,
+    /// The view that reads it, if one does.
+    through: Option<QualifiedName>,
 }
 
 impl ExternalTable {
@@ -51,7 +53,7 @@ impl ExternalTable {
             ListingTableConfig::new(url).with_listing_options(options).with_schema(Arc::new(file_schema));
         let cache = state.runtime_env().cache_manager.get_file_statistic_cache();
         let files = ListingTable::try_new(config)?.with_cache(cache);
-        Ok(Self { entry, format: source.format, files })
+        Ok(Self { entry, format: source.format, files, through: None })
     }
 
     /// The files as they lie there now, in no order.
@@ -65,6 +67,16 @@ impl ExternalTable {
     /// The catalog's entry.
     pub fn entry(&self) -> &Arc<TableEntry> {
         &self.entry
+    }
+
+    /// The same table, read by a view: whoever may read the view may read these rows.
+    pub fn through(&self, view: QualifiedName) -> Self {
+        Self { through: Some(view), ..self.clone() }
+    }
+
+    /// The name that a reader needs the right to read: that of the table, or of the view that reads it.
+    pub fn read_as(&self) -> &QualifiedName {
+        self.through.as_ref().unwrap_or(&self.entry.name)
     }
 
     /// Format of its files.

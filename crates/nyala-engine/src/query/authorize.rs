@@ -14,7 +14,7 @@ use nyala_sql::error::Result;
 use nyala_storage::object::{Location, real_path};
 
 use super::engine::Engine;
-use super::names::{SYSTEM_SCHEMA, name_of, schema_name, table_name};
+use super::names::{SYSTEM_SCHEMA, name_in, schema_name, table_in};
 use super::plan::reads::{PG_CATALOG, tables_of};
 use super::session::Session;
 use crate::access::Identity;
@@ -41,7 +41,7 @@ impl<'a> Caller<'a> {
 
     /// A name in the statement.
     pub fn name(&self, name: &ObjectName) -> Result<QualifiedName> {
-        name_of(name, self.settings.schema())
+        name_in(name, self.settings)
     }
 
     /// Fails, because the caller is no superuser. The error names the forbidden action.
@@ -51,6 +51,9 @@ impl<'a> Caller<'a> {
 
     /// Fails unless the caller may create and drop the object.
     pub fn may_create(&self, name: QualifiedName) -> Result<()> {
+        if self.settings.is_temporary(&name) {
+            return Ok(());
+        }
         self.identity.require(&self.catalog, Privilege::Create, &Securable::Schema(name.schema))
     }
 
@@ -61,7 +64,8 @@ impl<'a> Caller<'a> {
 
     /// Fails unless the caller may read all of these tables.
     pub fn may_select(&self, tables: &[QualifiedName]) -> Result<()> {
-        let mut tables = tables.iter().cloned().map(Securable::Object);
+        let others = tables.iter().filter(|table| !self.settings.is_temporary(table));
+        let mut tables = others.cloned().map(Securable::Object);
         tables.try_for_each(|table| self.identity.require(&self.catalog, Privilege::Select, &table))
     }
 
@@ -104,13 +108,12 @@ impl<'a> Caller<'a> {
 
     /// Checks a change of schemas and tables.
     pub fn may_change(&self, change: &DdlStatement) -> Result<()> {
-        let may_create = |name: &TableReference| self.may_create(table_name(name, self.settings.schema())?);
+        let may_create = |name: &TableReference| self.may_create(table_in(name, self.settings)?);
         match change {
             DdlStatement::CreateExternalTable(create) => {
                 may_create(&create.name)?;
                 create.locations.iter().try_for_each(|location| self.may_read_files(location))
             }
-            DdlStatement::DropTable(drop) => may_create(&drop.name),
             DdlStatement::CreateCatalogSchema(create) => {
                 let name = schema_name(&create.schema_name)?;
                 self.require_superuser(&format!("creating schema `{name}`"))

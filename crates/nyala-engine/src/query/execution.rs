@@ -15,7 +15,7 @@ use super::answer::{Answer, Completion};
 use super::columns;
 use super::deadline::Deadline;
 use super::engine::Engine;
-use super::names::name_of;
+use super::names::name_in;
 use super::session::Session;
 use crate::session::Settings;
 
@@ -36,7 +36,7 @@ impl<'a> Execution<'a> {
 
     /// A name in the statement; bare names are of the session's schema.
     pub fn name(&self, name: &ObjectName) -> Result<QualifiedName> {
-        name_of(name, self.settings.schema())
+        name_in(name, &self.settings)
     }
 
     /// Makes a change of the catalog, also if the statement ends meanwhile, and lets this session see it.

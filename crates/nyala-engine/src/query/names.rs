@@ -6,7 +6,7 @@ use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::folded;
 
-use crate::session::DATABASE;
+use crate::session::{DATABASE, Settings};
 
 /// The schema of system tables.
 pub const SYSTEM_SCHEMA: &str = "system";
@@ -32,14 +32,30 @@ fn check_not_system(schema: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name of a table in a plan; bare names are of the session's schema.
-pub fn table_name(name: &TableReference, default_schema: &str) -> Result<QualifiedName> {
+/// The name of a table in a plan or a request of a session with these settings.
+pub fn table_in(name: &TableReference, settings: &Settings) -> Result<QualifiedName> {
+    let parts: Vec<&str> = name.schema().into_iter().chain([name.table()]).collect();
+    match settings.temporary().and_then(|temporary| temporary.find_parts(&parts)) {
+        Some(table) => Ok(table),
+        None => table_name(name, settings.schema()),
+    }
+}
+
+fn table_name(name: &TableReference, default_schema: &str) -> Result<QualifiedName> {
     if name.catalog().is_some_and(|catalog| catalog != DATABASE) {
         return Err(other_database(&name.to_string()));
     }
     let schema = name.schema().unwrap_or(default_schema);
     check_not_system(schema)?;
     Ok(QualifiedName::new(schema, name.table()))
+}
+
+/// A name in a statement of a session with these settings.
+pub fn name_in(name: &ObjectName, settings: &Settings) -> Result<QualifiedName> {
+    match settings.temporary().and_then(|temporary| temporary.find(name)) {
+        Some(table) => Ok(table),
+        None => name_of(name, settings.schema()),
+    }
 }
 
 /// `name`, `schema.name` or `nyala.schema.name`; bare names are of the session's schema.

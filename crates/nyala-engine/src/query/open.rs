@@ -119,6 +119,7 @@ async fn open(config: &Config, catalog: Arc<Catalog>, extensions: Extensions) ->
         engine.runtime.spawn(activity::watch(engine.watched(), after));
     }
     engine.runtime.spawn(damage::record_all(Arc::downgrade(&engine.snapshots), found_damage));
+    live::temporary::drop_left_over(&engine).await;
     live::forget_leftovers_later(&engine);
     let copies = Arc::clone(&engine.catalog_copies);
     engine.runtime.spawn(async move { copies.keep_up(&catalog).await });

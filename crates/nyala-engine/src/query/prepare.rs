@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
-use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
+use datafusion::sql::parser::Statement as DfStatement;
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement, TableFactor, TableObject};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{Kind, LiveNames, Statement, Writing};
+use nyala_sql::functions::UUID;
+use nyala_sql::statement::{Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, name_tables};
 
 use super::activity::TEXT_BYTES;
 use super::live::check_conflict;
@@ -19,7 +21,7 @@ use super::prepared::Prepared;
 use super::session::Session;
 use super::statements::commands::command;
 use super::statements::{explain, show_setting};
-use crate::session::Settings;
+use crate::session::{Settings, SnapshotContext};
 
 impl Session {
     /// Plans a statement far enough to know its parameters and columns.
@@ -42,7 +44,10 @@ impl Session {
         prepared
     }
 
-    async fn prepare_with(&self, statement: Statement, settings: &Settings) -> Result<Prepared> {
+    async fn prepare_with(&self, mut statement: Statement, settings: &Settings) -> Result<Prepared> {
+        if let Some(temporary) = settings.temporary() {
+            name_tables(&mut statement, &|name| temporary.find(name));
+        }
         match known_schema(&statement) {
             Some(schema) => Ok(Prepared::command(statement, schema)),
             None => Ok(Prepared::planned(self.plan_statement(statement, settings).await?)),
@@ -66,6 +71,7 @@ impl Session {
         }
         let find = |name: &ObjectName| context.live_named(name, settings);
         let live = LiveNames { row_version: ROW_VERSION, find: &find };
+        self.fit_values(&mut ast, &context, settings)?;
         let Writing { versions, if_exists, conflict, returning, deletes } = Writing::take(&mut ast, live)?;
         let state = match versions {
             true => context.versioned_state(settings),
@@ -93,6 +99,34 @@ impl Session {
             check_conflict(self, parts.plan.logical(), conflict)?;
         }
         Ok(Arc::new(parts))
+    }
+
+    /// Gives values of an INSERT or UPDATE the meaning that they have for the columns of its table.
+    fn fit_values(
+        &self,
+        ast: &mut DfStatement,
+        context: &SnapshotContext,
+        settings: &Settings,
+    ) -> Result<()> {
+        let DfStatement::Statement(statement) = ast else { return Ok(()) };
+        let target = match statement.as_ref() {
+            SqlStatement::Insert(insert) => match &insert.table {
+                TableObject::TableName(name) => name,
+                _ => return Ok(()),
+            },
+            SqlStatement::Update(update) => match &update.table.relation {
+                TableFactor::Table { name, .. } => name,
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        let Some((schema, defaults)) = context.live_columns(target, settings) else { return Ok(()) };
+        let columns = schema.fields().iter().map(|field| TargetColumn {
+            name: field.name().clone(),
+            is_uuid: *field.data_type() == UUID,
+            default: defaults.get(field.name()).cloned(),
+        });
+        fit_values(statement, &columns.collect::<Vec<_>>())
     }
 
     /// The parts of the prepared statement, planned anew if names or types may have other meanings now.

@@ -12,7 +12,7 @@ use super::deadline::Deadline;
 use super::engine::{Engine, Observed};
 use super::options::SessionOptions;
 use super::resources::admission::Group;
-use crate::session::{SettingValue, Settings, unknown_setting};
+use crate::session::{SettingValue, Settings, Temporary, unknown_setting};
 
 /// A client's settings and running statement. One for each connection, or for each HTTP request.
 #[derive(Debug)]
@@ -103,11 +103,23 @@ impl Session {
 
     /// Resets every setting to its first value.
     pub fn reset(&self) {
-        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = self.at_first();
+        let first = self.at_first();
+        *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = first;
+    }
+
+    /// Lets names of this session mean these temporary tables.
+    pub(crate) fn set_temporary(&self, temporary: Temporary) {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).set_temporary(Some(temporary));
+    }
+
+    pub(crate) fn clear_temporary(&self) {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).set_temporary(None);
     }
 
     fn at_first(&self) -> Settings {
-        self.at_start.get().cloned().unwrap_or_else(|| self.engine.default_settings())
+        let mut settings = self.at_start.get().cloned().unwrap_or_else(|| self.engine.default_settings());
+        settings.set_temporary(self.settings().temporary().cloned());
+        settings
     }
 
     pub(crate) fn reset_one(&self, name: &str) -> Result<()> {

@@ -11,7 +11,7 @@ use nyala_cube::scan::{DamageReports, HotCuboids};
 use nyala_sql::error::Result;
 use nyala_sql::functions::register;
 use nyala_sql::semantics::{
-    DecimalsMeetFloats, IntervalsInOrder, MeaningsOf, Phase, TimesOfOneUnit, WrittenTypes,
+    DecimalsMeetFloats, IntervalsInOrder, MeaningsOf, Phase, TimesOfOneUnit, UnknownTypes, WrittenTypes,
 };
 use nyala_sql::statement::PlanBudget;
 
@@ -72,6 +72,7 @@ impl BaseState {
             builder = extension.configure(builder)?;
         }
         let mut context = SessionContext::new_with_state(builder.build());
+        context.register_expr_planner(Arc::new(UnknownTypes))?;
         context.register_expr_planner(Arc::new(TimesOfOneUnit))?;
         context.register_expr_planner(Arc::new(DecimalsMeetFloats))?;
         context.register_expr_planner(Arc::new(IntervalsInOrder))?;

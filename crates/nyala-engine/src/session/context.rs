@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -25,6 +27,7 @@ use super::extension::SessionExtension;
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 use super::settings::Settings;
 use super::tables::{live_finder, open_tables, schema_of};
+use super::views::open_views;
 
 /// The shared parts that snapshots are opened with.
 #[derive(Debug)]
@@ -69,13 +72,15 @@ impl SnapshotContext {
     ) -> Result<Self> {
         source.stores.know_disk_stores(&snapshot);
         source.live.follow(&snapshot);
-        let tables = Arc::new(open_tables(&snapshot, source, source.base.state(), before));
+        let mut tables = open_tables(&snapshot, source, source.base.state(), before);
+        open_views(&snapshot, source, before, &mut tables).await?;
+        let tables = Arc::new(tables);
         let listings = before.map(|before| Arc::clone(&before.listings)).unwrap_or_default();
         let schema = |name: &String| (name.clone(), Arc::new(schema_of(name, &tables)));
-        let schemas: Schemas = snapshot.schemas.iter().map(schema).collect();
+        let schemas: BTreeMap<String, Arc<SnapshotSchema>> = snapshot.schemas.iter().map(schema).collect();
         let has_live = snapshot.tables.values().any(|table| table.live().is_some());
         let versioned = has_live.then(|| versioned_over(&schemas, source)).transpose()?;
-        let state = state_over(schemas, source)?;
+        let state = state_over(listed(schemas), source)?;
         let (mut state, mut versioned) = (state, versioned);
         for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
             state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
@@ -115,9 +120,9 @@ impl SnapshotContext {
     pub async fn list(&self, table: &QualifiedName, statistics: bool) -> Result<TableFiles> {
         match self.tables.get(table) {
             Some(Ok(Table::External(table))) => TableFiles::list(table, &self.state, statistics).await,
-            Some(Ok(Table::Live(_))) => Err(QueryError::new(
+            Some(Ok(Table::Live(_) | Table::View(_))) => Err(QueryError::new(
                 ErrorKind::Unsupported,
-                format!("table `{table}` is live: it has no files"),
+                format!("table `{table}` is not external: it has no files"),
             )),
             Some(Err(error)) => Err(error.clone()),
             None => {
@@ -173,7 +178,7 @@ impl SnapshotContext {
     pub fn live_table(&self, name: &QualifiedName) -> Option<Result<Arc<LiveRef>>> {
         match self.tables.get(name)? {
             Ok(Table::Live(table)) => Some(Ok(Arc::clone(table.table()))),
-            Ok(Table::External(_)) => None,
+            Ok(Table::External(_) | Table::View(_)) => None,
             Err(error) => Some(Err(error.clone())),
         }
     }
@@ -189,6 +194,18 @@ impl SnapshotContext {
             _ => return None,
         };
         self.live_table(&name).map(|_| name)
+    }
+
+    /// The columns of the live table that `name` in a statement refers to, and their defaults as SQL.
+    pub fn live_columns(
+        &self,
+        name: &ObjectName,
+        settings: &Settings,
+    ) -> Option<(SchemaRef, &BTreeMap<String, String>)> {
+        match self.tables.get(&self.live_named(name, settings)?)? {
+            Ok(Table::Live(table)) => Some((table.schema(), &table.table().source().defaults)),
+            _ => None,
+        }
     }
 
     /// The state to plan one statement with.
@@ -213,7 +230,8 @@ fn begin(mut state: SessionState, settings: &Settings) -> SessionState {
     state
 }
 
-type Schemas = BTreeMap<String, Arc<SnapshotSchema>>;
+/// Schemas by name.
+pub type Schemas = BTreeMap<String, Arc<dyn SchemaProvider>>;
 
 /// Schemas that are found by name, but not listed: a listing of tables has each table once.
 #[derive(Debug)]
@@ -225,20 +243,28 @@ impl CatalogProvider for Unlisted {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        Some(Arc::clone(self.0.get(name)?) as _)
+        self.0.get(name).cloned()
     }
 }
 
 /// The same as [`state_over`], with the versions of rows.
-fn versioned_over(schemas: &Schemas, source: &ContextSource) -> Result<SessionState> {
+fn versioned_over(
+    schemas: &BTreeMap<String, Arc<SnapshotSchema>>,
+    source: &ContextSource,
+) -> Result<SessionState> {
     let versioned = schemas.iter().map(|(name, schema)| (name.clone(), Arc::new(schema.with_versions())));
-    let state = state_over(versioned.collect(), source)?;
-    state.catalog_list().register_catalog(PLAIN.to_owned(), Arc::new(Unlisted(schemas.clone())));
+    let state = state_over(listed(versioned.collect()), source)?;
+    let plain = Arc::new(Unlisted(listed(schemas.clone())));
+    state.catalog_list().register_catalog(PLAIN.to_owned(), plain);
     Ok(state)
 }
 
+fn listed(schemas: BTreeMap<String, Arc<SnapshotSchema>>) -> Schemas {
+    schemas.into_iter().map(|(name, schema)| (name, schema as Arc<dyn SchemaProvider>)).collect()
+}
+
 /// A state with these schemas in its database, and the schemas of the extensions.
-fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionState> {
+pub fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionState> {
     let context = source.base.begin();
     let database = Arc::new(MemoryCatalogProvider::new());
     for (name, schema) in schemas {

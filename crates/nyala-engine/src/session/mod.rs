@@ -16,6 +16,9 @@ mod planner;
 mod schema;
 mod settings;
 mod tables;
+mod temporary;
+pub mod titles;
+mod views;
 mod windows;
 mod yielding;
 
@@ -25,6 +28,7 @@ pub use extension::SessionExtension;
 pub use physical::is_plain;
 pub use settings::SettingValue;
 pub use settings::{Settings, unknown as unknown_setting};
+pub use temporary::{TEMPORARY_SCHEMA, Temporary};
 
 /// The one database that clients see.
 pub const DATABASE: &str = "nyala";

@@ -11,6 +11,8 @@ use nyala_cube::scan::ExternalTable;
 use nyala_model::TableEntry;
 use nyala_sql::error::QueryError;
 
+use super::views::OpenView;
+
 /// A table of the catalog, ready to be planned over.
 #[derive(Debug, Clone)]
 pub enum Table {
@@ -18,6 +20,8 @@ pub enum Table {
     External(Arc<ExternalTable>),
     /// Rows that change.
     Live(Arc<LiveProvider>),
+    /// Rows of a query.
+    View(Arc<OpenView>),
 }
 
 impl Table {
@@ -26,20 +30,33 @@ impl Table {
         match self {
             Self::External(table) => table.entry(),
             Self::Live(table) => table.table().entry(),
+            Self::View(view) => view.entry(),
         }
     }
 
-    fn provider(&self) -> Arc<dyn TableProvider> {
+    /// Whether both are one table, opened once.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::External(one), Self::External(other)) => Arc::ptr_eq(one, other),
+            (Self::Live(one), Self::Live(other)) => Arc::ptr_eq(one, other),
+            (Self::View(one), Self::View(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+
+    /// The table as DataFusion reads it.
+    pub fn provider(&self) -> Arc<dyn TableProvider> {
         match self {
             Self::External(table) => Arc::clone(table) as _,
             Self::Live(table) => Arc::clone(table) as _,
+            Self::View(view) => Arc::clone(view) as _,
         }
     }
 
     /// The same table; if it is live, with the versions of its rows.
     fn with_versions(&self) -> Self {
         match self {
-            Self::External(_) => self.clone(),
+            Self::External(_) | Self::View(_) => self.clone(),
             Self::Live(table) => Self::Live(Arc::new(table.with_versions())),
         }
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use datafusion::common::extensions_options;
 use datafusion::config::{ConfigExtension, ConfigOptions};
+use nyala_model::QualifiedName;
 use nyala_model::config::QueryConfig;
 
 pub use self::definitions::unknown;
@@ -18,6 +19,7 @@ use nyala_sql::error::Result;
 
 use self::definitions::{Place, find};
 use super::DEFAULT_SCHEMA;
+use super::temporary::Temporary;
 
 extensions_options! {
     /// Nyala's own settings.
@@ -51,6 +53,9 @@ pub struct SettingValue {
     pub description: &'static str,
 }
 
+/// The place of temporary tables among the changed settings.
+const TEMPORARY: &str = "temporary tables";
+
 /// Longest value of a setting, in bytes.
 const VALUE_BYTES: usize = 4096;
 
@@ -69,6 +74,8 @@ struct Values {
     changed: BTreeMap<&'static str, String>,
     /// The same as one text.
     key: Arc<str>,
+    /// Names that mean temporary tables.
+    temporary: Option<Arc<Temporary>>,
 }
 
 impl Settings {
@@ -81,6 +88,7 @@ impl Settings {
             statement_timeout: timeout(config.statement_timeout_ms),
             changed: BTreeMap::new(),
             key: "".into(),
+            temporary: None,
         }))
     }
 
@@ -151,7 +159,31 @@ impl Settings {
             Some(value) => changed.insert(name, value),
             None => changed.remove(name),
         };
-        *key = if changed.is_empty() { "".into() } else { format!("{changed:?}").into() };
+        *key = key_of(changed);
+    }
+
+    /// The names that mean temporary tables, if the session has made any.
+    pub fn temporary(&self) -> Option<&Temporary> {
+        self.0.temporary.as_deref()
+    }
+
+    /// Whether a table is a temporary one of the session, which may do everything with it.
+    pub fn is_temporary(&self, table: &QualifiedName) -> bool {
+        self.temporary().is_some_and(|temporary| **temporary.schema() == *table.schema)
+    }
+
+    /// Lets names mean these temporary tables.
+    pub fn set_temporary(&mut self, temporary: Option<Temporary>) {
+        if self.temporary() == temporary.as_ref() {
+            return;
+        }
+        let values = self.values();
+        match &temporary {
+            Some(temporary) => values.changed.insert(TEMPORARY, temporary.key()),
+            None => values.changed.remove(TEMPORARY),
+        };
+        values.key = key_of(&values.changed);
+        values.temporary = temporary.map(Arc::new);
     }
 
     /// Every setting with its value, by name.
@@ -181,6 +213,11 @@ impl Settings {
             Place::Option { read, .. } => read(&self.0.options),
         }
     }
+}
+
+/// Equal for the same changed settings.
+fn key_of(changed: &BTreeMap<&'static str, String>) -> Arc<str> {
+    if changed.is_empty() { "".into() } else { format!("{changed:?}").into() }
 }
 
 fn timeout(ms: u64) -> Option<Duration> {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
-use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
 use nyala_cube::live::{Finder, LiveProvider, LiveRef};
 use nyala_cube::scan::{ExternalTable, decode_schema};
@@ -16,7 +15,7 @@ use super::DEFAULT_SCHEMA;
 use super::context::{ContextSource, SnapshotContext};
 use super::schema::{OpenedTable, SnapshotSchema, Table};
 
-/// Opens all tables of a snapshot; a table that cannot be opened becomes its error.
+/// Opens all tables of a snapshot that are no views; a table that cannot be opened becomes its error.
 pub fn open_tables(
     snapshot: &CatalogSnapshot,
     source: &ContextSource,
@@ -30,7 +29,7 @@ pub fn open_tables(
         let table = kept.cloned().unwrap_or_else(|| open_table(entry, source, state));
         (name.clone(), table)
     };
-    snapshot.tables.iter().map(open).collect()
+    snapshot.tables.iter().filter(|(_, entry)| entry.view().is_none()).map(open).collect()
 }
 
 fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionState) -> OpenedTable {
@@ -40,6 +39,7 @@ fn open_table(entry: &Arc<TableEntry>, source: &ContextSource, state: &SessionSt
             let table = ExternalTable::open(shared, files, state, &source.stores)?;
             Ok(Table::External(Arc::new(table)))
         }
+        TableSource::View(_) => Err(QueryError::internal("a view was opened as a table")),
         TableSource::Live(live) => {
             let table = LiveRef::new(shared, live.clone(), source.live.find(&live.store));
             Ok(Table::Live(Arc::new(LiveProvider::new(Arc::new(table), decode_schema(entry)?, state)?)))
@@ -54,10 +54,10 @@ pub fn live_finder(tables: &Arc<HashMap<QualifiedName, OpenedTable>>) -> Finder 
         let reference = TableReference::from(name);
         let name = QualifiedName::new(reference.schema().unwrap_or(DEFAULT_SCHEMA), reference.table());
         match tables.get(&name) {
-            Some(Ok(Table::Live(table))) => Ok((Arc::clone(table.table()), table.schema().as_ref().clone())),
+            Some(Ok(Table::Live(table))) => Ok((Arc::clone(table.table()), table.stored_columns())),
             Some(Err(error)) => Err(error.clone()),
-            Some(Ok(Table::External(_))) => {
-                let message = format!("`{name}` is not a live table: nobody records how it changes");
+            Some(Ok(Table::External(_) | Table::View(_))) => {
+                let message = format!("`{name}` is not a live table: its changes are not recorded");
                 Err(QueryError::new(ErrorKind::Unsupported, message))
             }
             None => {

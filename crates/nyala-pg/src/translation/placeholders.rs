@@ -155,6 +155,9 @@ fn sql_type(kind: &Type) -> Option<SqlType> {
         Type::TIMESTAMP => SqlType::Timestamp(None, TimezoneInfo::None),
         Type::TIMESTAMPTZ => SqlType::Timestamp(None, TimezoneInfo::WithTimeZone),
         Type::BYTEA => SqlType::Bytea,
+        Type::UUID => SqlType::Uuid,
+        Type::TIME => SqlType::Time(None, TimezoneInfo::None),
+        Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
         _ => return None,
     })
 }

@@ -64,7 +64,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Unreadable => (StatusCode::BAD_GATEWAY, "unreadable_source"),
         ErrorKind::Corrupt => (StatusCode::INTERNAL_SERVER_ERROR, "corrupt"),
         ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "permission_denied"),
-        ErrorKind::InUse => (StatusCode::CONFLICT, "in_use"),
+        ErrorKind::InUse | ErrorKind::Needed => (StatusCode::CONFLICT, "in_use"),
         ErrorKind::Conflict => (StatusCode::CONFLICT, "conflict"),
         ErrorKind::ReadOnly => (StatusCode::SERVICE_UNAVAILABLE, "read_only"),
         ErrorKind::Unconfirmed => (StatusCode::INTERNAL_SERVER_ERROR, "unconfirmed"),

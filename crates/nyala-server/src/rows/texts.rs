@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, BinaryBuilder, BooleanArray, RecordBatch, StringArray, StringBuilder};
+use arrow::array::{
+    Array, ArrayRef, BinaryBuilder, BooleanArray, FixedSizeBinaryBuilder, RecordBatch, StringArray,
+    StringBuilder,
+};
 use arrow::compute::{CastOptions, cast_with_options, filter_record_batch};
 use arrow::datatypes::{DataType, SchemaRef};
-use nyala_engine::{ErrorKind, QueryError};
+use nyala_engine::{ErrorKind, QueryError, UUID, read_uuid};
 
 use super::dialect::Dialect;
 use super::load::{Decode, Target};
@@ -167,6 +170,16 @@ fn names(fields: &[Field<'_>]) -> Result<Vec<String>, QueryError> {
 fn convert(texts: &StringArray, data_type: &DataType) -> Result<ArrayRef, QueryError> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     match data_type {
+        uuid if *uuid == UUID => {
+            let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
+            for text in texts {
+                match text.and_then(|text| read_uuid(text).ok()) {
+                    Some(uuid) => uuids.append_value(uuid)?,
+                    None => uuids.append_null(),
+                }
+            }
+            Ok(Arc::new(uuids.finish()))
+        }
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let mut bytes = BinaryBuilder::new();
             texts.iter().for_each(|text| bytes.append_option(text.and_then(binary)));

@@ -7,6 +7,7 @@ mod bounded;
 mod date_part;
 mod date_trunc;
 mod distinct;
+mod interval_reading;
 mod intervals;
 mod overrides;
 mod patterns;
@@ -28,8 +29,10 @@ pub use algebra::{
 };
 pub use bounded::{bound_call, constants_for_rows, needs_bound};
 pub use date_part::DatePart;
+pub use interval_reading::interval_of;
 pub use intervals::{INTERVAL, Intervals, Of};
 pub use overrides::adding;
+pub use postgres::{UUID, Uuids, read_uuid, uuid_texts, uuids_of};
 pub use quotient::{Quotient, decimal_of, digits_of_integer, wide};
 pub use register::register;
 pub use rint::{Rint, nearest_whole};

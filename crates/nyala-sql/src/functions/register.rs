@@ -26,6 +26,7 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     known.push(Arc::new(Rint::udf()));
     let of_postgres = postgres::scalars(known);
     known.extend(of_postgres);
+    known.extend(postgres::Choice::over(known));
     known.extend(Intervals::named());
     known.push(AtTimeZone::udf());
     known.extend(DateTrunc::over(known));

@@ -1,13 +1,15 @@
 //! Values that are written to columns.
 
 use arrow::array::ArrayRef;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::ScalarValue;
 
 use super::arrays::array_of_text;
 use super::bytes::bytes_of_text;
 use super::cast_facts::{cast_column, cast_value};
+use super::uuids::uuid;
 use crate::error::Result;
+use crate::functions::{UUID, interval_of, timestamp_of, uuid_texts, uuids_of};
 
 /// The value as one of the type `to`: a number that does not fit exactly is rounded, and a text is read as a constant
 /// of that type.
@@ -28,6 +30,12 @@ pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
             | DataType::List(_)
             | DataType::LargeList(_)
     );
+    if column.data_type().is_string() && *to == UUID {
+        return Ok(uuids_of(column)?);
+    }
+    if *column.data_type() == UUID && to.is_string() {
+        return cast_column(&uuid_texts(column)?, to);
+    }
     if !column.data_type().is_string() || !reads_texts {
         return cast_column(column, to);
     }
@@ -41,5 +49,28 @@ pub fn assign_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 
 /// The value of a constant text, if a cast to this type would make another one.
 pub fn of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
-    bytes_of_text(value, to).or_else(|| array_of_text(value, to))
+    bytes_of_text(value, to)
+        .or_else(|| array_of_text(value, to))
+        .or_else(|| uuid_of_text(value, to))
+        .or_else(|| time_of_text(value, to))
+}
+
+/// A time on a clock, or an interval; moments with a zone are read by casts, which know the zone.
+fn time_of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
+    let text = value.try_as_str().flatten()?.trim();
+    match to {
+        DataType::Timestamp(_, None) => {
+            let micros = timestamp_of(text, None)?;
+            Some(ScalarValue::TimestampMicrosecond(Some(micros), None).cast_to(to).map_err(Into::into))
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            Some(Ok(ScalarValue::IntervalMonthDayNano(Some(interval_of(text)?))))
+        }
+        _ => None,
+    }
+}
+
+fn uuid_of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
+    let text = value.try_as_str().flatten().filter(|_| *to == UUID)?;
+    Some(uuid(text))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, i256};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
@@ -13,6 +13,9 @@ use datafusion::logical_expr::{
 };
 
 use super::{Meaning, Scope};
+
+/// Digits of the longest number.
+const MAX_DIGITS: usize = 76;
 
 /// Functions whose result is one of their arguments, which all have one type.
 pub const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull"];
@@ -80,6 +83,37 @@ impl Meaning for PlainZero {
             _ => return Ok(Transformed::no(Expr::Negative(number))),
         };
         Ok(Transformed::yes(binary_expr(Expr::Literal(zero, None), Operator::Minus, *number)))
+    }
+}
+
+/// The number that a text is, with all its digits; none if it is no number or has more than 76 digits.
+pub fn exact(text: &str) -> Option<ScalarValue> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let unsigned = mantissa.strip_prefix(['-', '+']).unwrap_or(mantissa);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    if whole.len() + fraction.len() == 0 || !is_number(whole) || !is_number(fraction) {
+        return None;
+    }
+    let behind = i32::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
+    let zeros = usize::try_from(-behind.min(0)).ok().filter(|zeros| *zeros <= MAX_DIGITS)?;
+    let digits = format!("{whole}{fraction}{}", "0".repeat(zeros));
+    let digits = digits.trim_start_matches('0');
+    let scale = behind.max(0);
+    let precision = digits.len().max(usize::try_from(scale).ok()?).max(1);
+    let (precision, scale) = (u8::try_from(precision).ok()?, i8::try_from(scale).ok()?);
+    let signed = format!(
+        "{}{}",
+        if mantissa.starts_with('-') { "-" } else { "" },
+        if digits.is_empty() { "0" } else { digits }
+    );
+    match usize::from(precision) {
+        ..=38 => Some(ScalarValue::Decimal128(Some(signed.parse().ok()?), precision, scale)),
+        39..=MAX_DIGITS => Some(ScalarValue::Decimal256(Some(i256::from_string(&signed)?), precision, scale)),
+        _ => None,
     }
 }
 

@@ -13,6 +13,7 @@ use super::intervals::sort_in_order;
 use super::ranks::sign_numbers;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::lower_subqueries;
+use super::unknowns::settle_union;
 use super::{Meaning, Phase, Scope, meanings_of};
 use crate::functions::constants_for_rows;
 
@@ -27,7 +28,7 @@ pub fn lower_plan(
     plan.transform_up_with_subqueries(|node| {
         let prepared = match (phase, node) {
             (Phase::Operators, node) => for_operators(node)?,
-            (Phase::Types, LogicalPlan::Union(union)) => unions_meet(union)?,
+            (Phase::Types, LogicalPlan::Union(union)) => unions_meet(settle_union(union)?)?,
             (Phase::Types, node) => of_relations(node, &mut joins)?,
             (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
             (_, node) => Transformed::no(node),

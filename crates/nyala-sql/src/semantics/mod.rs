@@ -40,6 +40,8 @@ mod subqueries;
 mod texts;
 mod time_texts;
 mod times;
+mod unknowns;
+mod uuids;
 mod written_types;
 mod zones;
 
@@ -59,6 +61,7 @@ pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
+pub use unknowns::UnknownTypes;
 pub use written_types::WrittenTypes;
 
 /// A way in which PostgreSQL means something else than DataFusion.
@@ -104,6 +107,8 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
         Phase::Types,
         &[
             &written_types::WrittenTypes(None),
+            &unknowns::UnknownTypes,
+            &uuids::UuidTexts,
             &times::TimesOfOneUnit,
             &dates::Now,
             &dates::MoreParts,

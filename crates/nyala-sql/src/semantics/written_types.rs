@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::unicode::left;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast, lit};
 use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType, ExactNumberInfo};
 
+use super::decimals::exact;
 use super::{Meaning, Scope};
-use crate::functions::digits_of_integer;
+use crate::functions::{UUID, digits_of_integer};
 
 /// Metadata of a type in a cast that the meaning below replaces.
 const ANY_DIGITS: &str = "nyala.any_digits";
@@ -38,6 +39,7 @@ impl TypePlanner for WrittenTypes {
             | SqlType::CharVarying(Some(CharacterLength::IntegerLength { length, .. })) => {
                 (DataType::Utf8View, LENGTH, length.to_string())
             }
+            SqlType::Uuid => return Ok(Some(Arc::new(Field::new("", UUID, true)))),
             other => {
                 return self.0.as_ref().map_or(Ok(None), |planner| planner.plan_type_field(other));
             }
@@ -86,19 +88,4 @@ fn numeric(value: Expr, otherwise: &DataType, scope: &Scope<'_>) -> Expr {
         true => cast(value, DataType::Decimal128(38, SCALE)),
         false => cast(value, otherwise.clone()),
     }
-}
-
-/// A number with the digits that are written.
-fn exact(text: &str) -> Option<ScalarValue> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let count = whole.len() + fraction.len();
-    if !is_number(whole) || !is_number(fraction) || !(1..=38).contains(&count) {
-        return None;
-    }
-    let unscaled: i128 = format!("{whole}{fraction}").parse().ok()?;
-    let unscaled = if text.starts_with('-') { -unscaled } else { unscaled };
-    let (precision, scale) = (u8::try_from(count).ok()?, i8::try_from(fraction.len()).ok()?);
-    Some(ScalarValue::Decimal128(Some(unscaled), precision, scale))
 }

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Cast, Expr, ExprSchemable, O
 
 use super::decimals::CHOICES;
 use super::{Meaning, Scope};
-use crate::functions::{AtTimeZone, timestamp_of};
+use crate::functions::{AtTimeZone, INTERVAL, interval_of, timestamp_of};
 
 /// Functions that ask for the date or the time of a day of a moment.
 const OF_A_CLOCK: &[&str] = &["date_part", "date_trunc", "date_bin", "to_char", "to_local_time", "age"];
@@ -68,6 +68,19 @@ impl Meaning for SessionZone {
                     return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
                 };
                 transformed(Expr::Literal(session.moment_of(text, field.data_type())?, None), true)
+            }
+            Expr::Cast(Cast { expr, field }) if *field.data_type() == INTERVAL && is_text(&expr) => {
+                let read = match expr.as_ref() {
+                    Expr::Literal(text, _) => text.try_as_str().flatten().and_then(interval_of),
+                    _ => None,
+                };
+                match read {
+                    Some(interval) => {
+                        let value = ScalarValue::IntervalMonthDayNano(Some(interval));
+                        transformed(Expr::Literal(value, None), true)
+                    }
+                    None => Transformed::no(Expr::Cast(Cast { expr, field })),
+                }
             }
             Expr::Cast(Cast { expr, field })
                 if matches!(field.data_type(), DataType::Timestamp(_, None))

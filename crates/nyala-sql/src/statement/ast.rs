@@ -11,6 +11,7 @@ use super::alter::AlterCube;
 use super::copy::CopyInto;
 use super::live::LiveStatement;
 use super::options::{StatementOption, show_options};
+use super::relations::RelationStatement;
 use super::roles::RoleStatement;
 
 /// One parsed statement, not yet planned. Displays as SQL.
@@ -90,6 +91,8 @@ pub enum Nyala {
     Role(Box<RoleStatement>),
     /// `CREATE LIVE TABLE`, `COPY` and their kin.
     Live(Box<LiveStatement>),
+    /// `CREATE VIEW`, `DROP TABLE` and their kin.
+    Relation(Box<RelationStatement>),
 }
 
 /// The queries that a recommendation is for.
@@ -157,6 +160,20 @@ impl Statement {
         match &self.kind {
             Kind::DataFusion(statement) => match statement.as_ref() {
                 DfStatement::Statement(ast) => Some(ast),
+                _ => None,
+            },
+            Kind::Nyala(_) => None,
+        }
+    }
+
+    /// The query that it is, if it is one.
+    pub fn query_mut(&mut self) -> Option<&mut Query> {
+        match &mut self.kind {
+            Kind::DataFusion(statement) => match statement.as_mut() {
+                DfStatement::Statement(ast) => match ast.as_mut() {
+                    SqlStatement::Query(query) => Some(query),
+                    _ => None,
+                },
                 _ => None,
             },
             Kind::Nyala(_) => None,
@@ -275,6 +292,7 @@ impl fmt::Display for Nyala {
             Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
             Self::Role(statement) => statement.fmt(f),
             Self::Live(statement) => statement.fmt(f),
+            Self::Relation(statement) => statement.fmt(f),
             Self::Backup(backup) => backup.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::quantified::{count_rows, over_list};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Longest text that a clause is written as.
@@ -42,7 +43,7 @@ impl VisitorMut for Clauses {
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        or_break(of_query(query))
+        or_break(of_query(query).and_then(|()| count_rows(query)))
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
@@ -66,6 +67,10 @@ fn unsupported(clause: &str, instead: &str) -> QueryError {
 }
 
 fn of_query(query: &mut Query) -> Result<()> {
+    if let SetExpr::Table(table) = query.body.as_ref() {
+        let text = format!("SELECT * FROM {table}").replacen("TABLE ", "", 1);
+        query.body = parser(&text)?.parse_query().map_err(from_parser)?.body;
+    }
     if let Some(fetch) = query.fetch.take() {
         if fetch.with_ties || fetch.percent {
             return Err(unsupported(
@@ -245,6 +250,11 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
                 _ => return Ok(()),
             };
             *expr = parse_expr(of_now)?;
+        }
+        Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Like { .. } | Expr::ILike { .. } => {
+            if let Some(written) = over_list(expr)? {
+                *expr = written;
+            }
         }
         Expr::Interval(interval) => spell_months(&mut interval.value),
         Expr::Cast { data_type, expr: value, .. } => {

@@ -7,6 +7,8 @@ use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Insert, OnConflictAction, OnInsert,
 };
 
+use nyala_model::QualifiedName;
+
 use super::versions::{folded, is, last};
 use super::writing::{IfExists, fold_targets};
 use crate::error::{ErrorKind, QueryError, Result};
@@ -76,6 +78,16 @@ fn excluded(assignment: &Assignment) -> Option<String> {
 }
 
 impl Conflict {
+    /// Refuses a clause that is about the key of a table, which has none.
+    pub fn check_without_key(&self, table: &QualifiedName) -> Result<()> {
+        if self.target.is_none() && self.replaced.is_none() {
+            return Ok(());
+        }
+        let message = format!("ON CONFLICT needs a primary key, and table `{table}` has none");
+        Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("make a table with PRIMARY KEY (column, …), and insert these rows into it"))
+    }
+
     /// Refuses a clause that the table cannot serve, with the columns of its `key` and all its `columns`.
     pub fn check(&self, key: &[&str], columns: &[&str]) -> Result<()> {
         if let Some(target) = &self.target

@@ -3,15 +3,18 @@
 use std::fmt;
 
 use datafusion::sql::parser::DFParser;
+use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, CreateTable, CreateTableOptions, Expr, Ident, SqlOption, Statement as SqlStatement, Value,
+    AlterTable, CreateTable, CreateTableOptions, Expr, Ident, SetExpr, SqlOption, Statement as SqlStatement,
+    Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{IsOptional, Parser, ParserError};
 
 use super::clauses::count_microseconds;
 use super::copy::{CopyInto, parse_copy};
 use super::options::{StatementOption, parse_options, show_options};
-use super::parser::{from_parser, peek_word, skip};
+use super::parser::{expected, from_parser, peek_word, skip};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// A statement about live tables or disk stores.
@@ -39,6 +42,10 @@ pub enum LiveStatement {
     CreateTable {
         /// The statement.
         create: Box<CreateTable>,
+        /// Names of the first columns of a table that is made of a query.
+        names: Vec<Ident>,
+        /// Whether it gets the rows of its query: not `WITH NO DATA`.
+        filled: bool,
         /// `WITH (disk_store = …, …)`
         options: Vec<StatementOption>,
     },
@@ -64,18 +71,19 @@ pub fn parse_live(parser: &mut DFParser<'_>, first: &str, second: &str) -> Resul
         }
         ("CREATE", "LIVE", "TABLE") => {
             skip(parser, 3);
-            parse_create_table(parser)?
+            parse_create_table(parser, false)?
         }
         ("CREATE", "TABLE", _) => {
             skip(parser, 2);
-            parse_create_table(parser)?
+            parse_create_table(parser, false)?
         }
-        ("ALTER", "TABLE", _) => {
-            skip(parser, 2);
-            match parser.parser.parse_alter_table(false).map_err(from_parser)? {
-                SqlStatement::AlterTable(alter) => LiveStatement::AlterTable(Box::new(alter)),
-                other => return Err(unsupported(&other.to_string())),
-            }
+        ("CREATE", "TEMP" | "TEMPORARY", "TABLE") => {
+            skip(parser, 3);
+            parse_create_table(parser, true)?
+        }
+        ("CREATE", "LOCAL", "TEMP" | "TEMPORARY") => {
+            skip(parser, 4);
+            parse_create_table(parser, true)?
         }
         ("COPY", ..) => match parse_copy(parser)? {
             Some(copy) => LiveStatement::Copy(Box::new(copy)),
@@ -86,7 +94,7 @@ pub fn parse_live(parser: &mut DFParser<'_>, first: &str, second: &str) -> Resul
     Ok(Some(statement))
 }
 
-fn unsupported(what: &str) -> QueryError {
+pub fn unsupported(what: &str) -> QueryError {
     QueryError::new(ErrorKind::Unsupported, format!("`{what}` is not supported"))
 }
 
@@ -106,15 +114,61 @@ fn parse_create_store(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
 }
 
 /// The part after `CREATE TABLE`.
-fn parse_create_table(parser: &mut DFParser<'_>) -> Result<LiveStatement> {
-    let mut create = parser.parser.parse_create_table(false, false, None, false).map_err(from_parser)?;
+fn parse_create_table(parser: &mut DFParser<'_>, temporary: bool) -> Result<LiveStatement> {
+    let named = parser.parser.maybe_parse(parse_of_query).map_err(from_parser)?;
+    let (mut create, names) = match named {
+        Some((create, names)) => (CreateTable { temporary, ..create }, names),
+        None => {
+            let create = parser.parser.parse_create_table(false, temporary, None, false);
+            (create.map_err(from_parser)?, Vec::new())
+        }
+    };
+    let filled = match create.query.is_some() && parser.parser.parse_keyword(Keyword::WITH) {
+        true => parse_filled(parser)?,
+        false => true,
+    };
     create.columns.iter_mut().for_each(|column| count_microseconds(&mut column.data_type));
     let options = match std::mem::take(&mut create.table_options) {
         CreateTableOptions::None => Vec::new(),
         CreateTableOptions::With(options) => options.iter().map(named_option).collect::<Result<_>>()?,
         other => return Err(unsupported(&other.to_string())),
     };
-    Ok(LiveStatement::CreateTable { create: Box::new(create), options })
+    Ok(LiveStatement::CreateTable { create: Box::new(create), names, filled, options })
+}
+
+/// `name (column, …) AS query`: names without types, which the parser takes for columns that lack them.
+fn parse_of_query(parser: &mut Parser<'_>) -> std::result::Result<(CreateTable, Vec<Ident>), ParserError> {
+    let if_not_exists = parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]);
+    let name = parser.parse_object_name(false)?;
+    let names = parser.parse_parenthesized_column_list(IsOptional::Mandatory, false)?;
+    parser.expect_keyword(Keyword::AS)?;
+    let query = parser.parse_query()?;
+    let create = CreateTableBuilder::new(name).if_not_exists(if_not_exists).query(Some(query)).build();
+    Ok((create, names))
+}
+
+/// The part after the WITH behind a query.
+fn parse_filled(parser: &mut DFParser<'_>) -> Result<bool> {
+    let filled = !parser.parser.parse_keyword(Keyword::NO);
+    match parser.parser.parse_keyword(Keyword::DATA) {
+        true => Ok(filled),
+        false => Err(expected(parser, "`DATA` or `NO DATA`")),
+    }
+}
+
+/// `SELECT … INTO table FROM …`, as the statement that makes the table; none for other statements.
+pub fn select_into(statement: &mut SqlStatement) -> Option<LiveStatement> {
+    let SqlStatement::Query(query) = statement else { return None };
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    let into = select.into.take()?;
+    let create =
+        CreateTableBuilder::new(into.name).temporary(into.temporary).query(Some(query.clone())).build();
+    Some(LiveStatement::CreateTable {
+        create: Box::new(create),
+        names: Vec::new(),
+        filled: true,
+        options: Vec::new(),
+    })
 }
 
 fn named_option(option: &SqlOption) -> Result<StatementOption> {
@@ -146,9 +200,18 @@ impl fmt::Display for LiveStatement {
             Self::DropDiskStore { name, if_exists } => {
                 write!(f, "DROP DISK STORE {}{name}", if *if_exists { "IF EXISTS " } else { "" })
             }
-            Self::CreateTable { create, options } => {
+            Self::CreateTable { create, names, filled, options } => {
                 let text = create.to_string();
-                write!(f, "CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text))?;
+                let mut text = format!("CREATE LIVE {}", text.strip_prefix("CREATE ").unwrap_or(&text));
+                if !names.is_empty() {
+                    let name = create.name.to_string();
+                    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                    text = text.replacen(&name, &format!("{name} ({})", names.join(", ")), 1);
+                }
+                f.write_str(&text)?;
+                if !filled {
+                    f.write_str(" WITH NO DATA")?;
+                }
                 with_options(f, options)
             }
             Self::AlterTable(alter) => alter.fmt(f),

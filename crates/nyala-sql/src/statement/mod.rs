@@ -9,6 +9,7 @@ mod conflict;
 mod copy;
 mod dialect;
 mod expansion;
+mod given;
 mod grouping;
 mod hiding;
 mod joined;
@@ -20,6 +21,8 @@ mod parameterise;
 mod parser;
 mod partition;
 mod plan_budget;
+mod quantified;
+mod relations;
 mod returning;
 mod roles;
 mod secrets;
@@ -38,15 +41,20 @@ pub use ast::Kind;
 pub use ast::{Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
 pub use conflict::Conflict;
 pub use copy::CopyInto;
+pub use given::{TargetColumn, fit_values};
 pub use grouping::CubeGrouping;
 pub use grouping::MAX_CUBOIDS;
 pub use limits::StatementLimits;
 pub use live::LiveStatement;
 pub use options::StatementOption;
 pub use parameterise::{Literal, parameterise};
-pub use parser::parse;
+pub use parser::{parse, query_statement};
 pub use partition::{Width, parse_width};
 pub use plan_budget::{PlanBudget, parts};
+pub use relations::{
+    CreateView, DropRelations, NewName, RelationStatement, RenameRelation, name_tables, name_with_schemas,
+    parse_named,
+};
 pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 pub use secrets::hide_values;
 pub use secrets::{LoggedText, error_of, unparsed_without_secrets, without_secrets};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement as DfStatement};
-use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Statement as SqlStatement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -16,10 +16,11 @@ use super::clauses::rewrite_clauses;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::dialect::Postgres;
 use super::limits::StatementLimits;
-use super::live::parse_live;
+use super::live::{parse_live, select_into};
 use super::numbers::write_out;
 use super::options::parse_options;
 use super::partition::parse_partition;
+use super::relations::parse_relations;
 use super::roles::parse_roles;
 use super::spelling::respell;
 use super::titles::name_columns_within;
@@ -94,8 +95,20 @@ fn parse_with(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statemen
     let mut statements: VecDeque<_> = parser.parse_statements()?;
     let mut statement =
         statements.pop_front().ok_or_else(|| QueryError::new(ErrorKind::Syntax, "statement is empty"))?;
+    if let DfStatement::Statement(ast) = &mut statement
+        && let Some(create) = select_into(ast)
+    {
+        return Ok(Statement::new(Kind::Nyala(Nyala::Live(Box::new(create)))));
+    }
     rewrite(&mut statement)?;
     Ok(Statement::new(Kind::DataFusion(Box::new(statement))))
+}
+
+/// A query as the statement that is planned.
+pub fn query_statement(query: Box<Query>) -> Result<DfStatement> {
+    let mut statement = DfStatement::Statement(Box::new(SqlStatement::Query(query)));
+    rewrite(&mut statement)?;
+    Ok(statement)
 }
 
 fn rewrite(statement: &mut DfStatement) -> Result<()> {
@@ -186,6 +199,9 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
 fn parse_others(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<Option<Nyala>> {
     if let Some(live) = parse_live(parser, first, second)? {
         return Ok(Some(Nyala::Live(Box::new(live))));
+    }
+    if let Some(relation) = parse_relations(parser, first, second)? {
+        return Ok(Some(relation));
     }
     Ok(parse_roles(parser, first, second)?.map(|roles| Nyala::Role(Box::new(roles))))
 }

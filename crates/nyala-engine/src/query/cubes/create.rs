@@ -1,13 +1,16 @@
 //! `CREATE CUBE` and `DROP CUBE`.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::parser::Statement as DfStatement;
-use datafusion::sql::sqlparser::ast::ObjectName;
+use datafusion::sql::sqlparser::ast::{ObjectName, visit_relations};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
 use nyala_cube::cube::build::retire;
 use nyala_cube::cube::define;
-use nyala_sql::error::Result;
+use nyala_model::CatalogSnapshot;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{CreateCube, Statement};
 
 use super::build::busy;
@@ -41,6 +44,7 @@ async fn create(create: &CreateCube, execution: Execution<'_>) -> Result<Answer>
     if context.snapshot().cubes.contains_key(&name) && create.if_not_exists {
         return Ok(Completion::of("CREATE CUBE"));
     }
+    check_tables(create, &execution, context.snapshot())?;
     let (state, limits) = (context.state(settings), *engine.snapshots.limits());
     let (parts, schema) = (create.clone(), settings.schema().to_string());
     let work = async move { define(&parts, &schema, &state, &limits).await };
@@ -53,6 +57,27 @@ async fn create(create: &CreateCube, execution: Execution<'_>) -> Result<Answer>
         if_not_exists: create.if_not_exists,
     };
     execution.commit(change, "CREATE CUBE").await
+}
+
+/// A cube is over tables; a query of a view finds it all the same.
+fn check_tables(create: &CreateCube, execution: &Execution<'_>, snapshot: &CatalogSnapshot) -> Result<()> {
+    let view = |name: &ObjectName| {
+        let name = execution.name(name).ok()?;
+        let is_view = snapshot.tables.get(&name)?.view().is_some();
+        (is_view || execution.settings.is_temporary(&name)).then_some(name)
+    };
+    let found = visit_relations(&create.query, |name| match view(name) {
+        Some(name) => ControlFlow::Break(name),
+        None => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Break(name) => {
+            let message = format!("a cube cannot be over a view or a temporary table, and `{name}` is one");
+            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+                .hint("write the query of the view; queries of the view are answered from the cube, too"))
+        }
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 /// `DROP CUBE`: forgets a cube. Its files are deleted when no query can be reading them any more.

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::Change;
-use nyala_cube::live::LiveRef;
+use nyala_cube::live::{LiveRef, shown};
 use nyala_cube::scan::{decode_schema, encode_schema};
 use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -77,8 +77,8 @@ async fn change(
     if reconcile(engine, &table, &live).await? {
         table = super::find(engine, name)?;
     }
-    let (mut changes, mut schema) = (Vec::new(), live.schema().as_ref().clone());
-    let key: Vec<String> = live.key().iter().map(|at| schema.field(*at).name().clone()).collect();
+    let (mut changes, mut schema) = (Vec::new(), shown(&live.schema(), table.source()));
+    let key = table.source().key.clone();
     for operation in &alter.operations {
         for change in alterations(engine, operation, (&schema, &key), settings).await? {
             schema = altered(&schema, &change);
@@ -97,7 +97,7 @@ async fn change(
         let mut defaults = table.source().defaults.clone();
         made.iter().for_each(|change| follow(&mut defaults, change));
         let definition = format!("{}; {alter}", table.entry().definition);
-        record(engine, &table, &live.schema(), defaults, definition).await?;
+        record(engine, &table, &shown(&live.schema(), table.source()), defaults, definition).await?;
     }
     outcome
 }
@@ -168,7 +168,7 @@ pub async fn reconcile_all(engine: &Engine, store: &str) -> Result<()> {
 /// change of the store, by the end of the process or by a failed write of the catalog. Returns whether it
 /// wrote.
 async fn reconcile(engine: &Engine, table: &LiveRef, live: &LiveTable) -> Result<bool> {
-    let (known, there) = (decode_schema(table.entry())?, live.schema());
+    let (known, there) = (decode_schema(table.entry())?, shown(&live.schema(), table.source()));
     // The damage may be in an alteration of the table.
     if known.fields() == there.fields() || !live.version().damage().is_empty() {
         return Ok(false);
@@ -197,7 +197,7 @@ fn renamed(before: &Schema, after: &Schema) -> Vec<Alteration> {
     renamed
 }
 
-/// Fails if a cube reads the table. A cube names the columns it reads, so added columns do not affect it,
+/// Fails if a cube or a view reads the table. A cube names the columns it reads, so added columns do not affect it,
 /// except in a natural join: that joins by all columns of one name.
 fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Result<()> {
     let snapshot = engine.snapshots.current();
@@ -206,10 +206,18 @@ fn check_unread(engine: &Engine, name: &QualifiedName, only_added: bool) -> Resu
         let indifferent = only_added && !definition.select.contains("NATURAL");
         definition.sources.contains(name) && !indifferent
     });
-    match reads.map(|(cube, _)| cube) {
-        Some(cube) => {
-            Err(QueryError::new(ErrorKind::InUse, format!("table `{name}` is used by cube `{}`", cube.name))
-                .hint("drop the cube first"))
+    if let Some((cube, _)) = reads {
+        let message = format!("table `{name}` is used by cube `{}`", cube.name);
+        return Err(QueryError::new(ErrorKind::InUse, message).hint("drop the cube first"));
+    }
+    let id = snapshot.snapshot().tables.get(name).map(|table| table.id);
+    let mut views = snapshot.snapshot().tables.values();
+    let view = views
+        .find(|table| table.view().is_some_and(|view| view.reads.iter().any(|(_, read)| Some(*read) == id)));
+    match view.filter(|_| !only_added) {
+        Some(view) => {
+            let message = format!("table `{name}` is read by view `{}`", view.name);
+            Err(QueryError::new(ErrorKind::Needed, message).hint("drop the view first"))
         }
         None => Ok(()),
     }

@@ -8,8 +8,9 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::{DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Projection};
 use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_storage::oplog::{Condition, Write};
+use nyala_storage::oplog::{Condition, LiveTable, Write};
 
+use super::numbers::in_store_order;
 use super::write::{ATTEMPTS, Work, Written, commit, joined, without_versions};
 use super::{collect, matches};
 use crate::query::execution::Execution;
@@ -116,7 +117,7 @@ impl Work<'_> {
             let Some(rows) = joined(&batches)? else {
                 return Ok((Written::nothing(self.back.as_ref()), ended));
             };
-            let Step { write, count, given } = self.step(&reading, rows).await?;
+            let Step { write, count, given } = self.step(&table, &reading, rows).await?;
             match commit(&table, write, &self.deadline).await {
                 Ok(done) => return Ok((Written::new(count, given, self.back.as_ref(), &done)?, ended)),
                 Err(error) if error.kind == ErrorKind::Conflict => {
@@ -131,7 +132,7 @@ impl Work<'_> {
         Err(conflict.unwrap_or_else(|| QueryError::internal("a statement was never tried")))
     }
 
-    async fn step(&self, reading: &Reading, rows: RecordBatch) -> Result<Step> {
+    async fn step(&self, table: &LiveTable, reading: &Reading, rows: RecordBatch) -> Result<Step> {
         let given = GivenBack::of(self.back.as_ref(), &rows).await?;
         let (rows, given) = match reading.repeats {
             Some(own) => {
@@ -145,6 +146,9 @@ impl Work<'_> {
         let versions = versions.ok_or_else(|| QueryError::internal("rows have no versions"))?;
         let write = match reading.deletes {
             true => Write::delete(self.keys_of(&rows)?),
+            false if self.provider.table().source().numbered => {
+                Write::upsert(in_store_order(&rows, &table.schema(), None)?)
+            }
             false => Write::upsert(rows),
         };
         Ok(Step { write: write.when(Condition::Versions(versions)), count, given })

@@ -3,37 +3,43 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow::record_batch::RecordBatch;
+use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable as Create, Expr, Ident, IndexColumn, Statement as SqlStatement, TableConstraint,
+    ColumnOption, CreateTable as Create, Expr, Ident, IndexColumn, OnCommit, Query,
+    Statement as SqlStatement, TableConstraint,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_catalog::{CatalogError, Change, NewTable};
-use nyala_cube::live::{OpenStore, ROW_VERSION, durability};
+use nyala_cube::live::{OpenStore, ROW_NUMBER, ROW_VERSION, durability, row_number, shown};
 use nyala_cube::scan::encode_schema;
 use nyala_model::{LiveSource, QualifiedName, Step, TableId, TableSource};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{IfExists, LiveStatement, Statement, StatementOption, Width, folded, parse_width};
+use nyala_sql::statement::{
+    IfExists, LiveStatement, Statement, StatementOption, Width, folded, parse_width, query_statement,
+};
 use nyala_storage::oplog::{DiskStore, LiveTable, OplogError, TableSpec};
 
 use super::dual_write::{Asked, dual_write};
 use super::insert::insert;
-use super::{blocking, collect, stores};
+use super::{blocking, collect, stores, temporary};
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
 use crate::query::deadline::Deadline;
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
-use crate::query::names::table_name;
-use crate::query::plan::logical::{Unoptimized, logical_plan};
+use crate::query::names::name_of;
+use crate::query::plan::logical::{Planned, logical_plan};
 use crate::session::Settings;
 
 const TAG: &str = "CREATE TABLE";
+/// The zone of columns with moments.
+const UTC: &str = "UTC";
 /// Default number of buckets of a table.
 const BUCKETS: u32 = 16;
 
@@ -48,67 +54,111 @@ struct Options {
 /// `CREATE LIVE TABLE`.
 pub struct CreateTable<'s> {
     pub create: &'s Create,
+    /// Names of the first columns, for a table that is made of a query.
+    pub names: &'s [Ident],
+    /// Whether the table gets the rows of its query.
+    pub filled: bool,
     pub options: &'s [StatementOption],
+}
+
+impl CreateTable<'_> {
+    /// The statement, for people.
+    fn definition(&self) -> String {
+        LiveStatement::CreateTable {
+            create: Box::new(self.create.clone()),
+            names: self.names.to_vec(),
+            filled: self.filled,
+            options: self.options.to_vec(),
+        }
+        .to_string()
+    }
 }
 
 impl Command for CreateTable<'_> {
     fn authorize(&self, caller: &Caller<'_>) -> Result<()> {
-        caller.may_create(caller.name(&self.create.name)?)
+        match self.create.temporary {
+            true => Ok(()),
+            false => caller.may_create(caller.name(&self.create.name)?),
+        }
     }
 
     fn query(&self) -> Option<DfStatement> {
-        self.create.query.clone().map(Statement::query)
+        let query = self.create.query.clone()?;
+        Some(query_statement(query.clone()).unwrap_or_else(|_| Statement::query(query)))
     }
 
     fn run<'a>(&'a self, execution: Execution<'a>) -> BoxFuture<'a, Result<Answer>> {
-        run(self.create, self.options, execution).boxed()
+        run(self, execution).boxed()
     }
 }
 
 /// Makes a live table; with `AS SELECT …` its first rows too.
-async fn run(create: &Create, options: &[StatementOption], execution: Execution<'_>) -> Result<Answer> {
-    let (engine, settings) = (execution.engine(), &execution.settings);
-    let name = execution.name(&create.name)?;
+async fn run(statement: &CreateTable<'_>, execution: Execution<'_>) -> Result<Answer> {
+    let (create, engine, settings) = (statement.create, execution.engine(), &execution.settings);
+    let name = match create.temporary {
+        true => temporary::name_for(&execution, &create.name).await?,
+        false => name_of(&create.name, settings.schema())?,
+    };
+    check_on_commit(create)?;
     if create.if_not_exists && engine.snapshots.current().snapshot().tables.contains_key(&name) {
         return Ok(Completion::of(TAG));
     }
-    let given = Options::parse(options)?;
+    let given = Options::parse(statement.options)?;
     let (plain, key) = without_key(create, &name)?;
-    let planned = plan(engine, &plain, settings).await?;
-    let first_rows = (!matches!(planned.input.as_ref(), LogicalPlan::EmptyRelation(_)))
-        .then(|| Arc::clone(&planned.input));
-    let schema = columns(planned.input.schema().as_arrow(), &key, &name)?;
-    check_constraints(&planned)?;
-    let definition =
-        LiveStatement::CreateTable { create: Box::new(create.clone()), options: options.to_vec() }
-            .to_string();
+    let (schema, rows) = match &plain.query {
+        Some(query) => {
+            let planned = plan_query(engine, query.clone(), settings).await?;
+            let schema = renamed(planned.schema.as_deref(), statement.names, &name)?;
+            (schema, Some(planned.plan))
+        }
+        None => {
+            let planned = plan(engine, &plain, settings).await?;
+            check_constraints(&planned)?;
+            (planned.input.schema().as_arrow().clone(), None)
+        }
+    };
     let parts = Parts {
-        name: table_name(&planned.name, settings.schema())?,
-        schema,
+        schema: columns(&schema, key.as_deref().unwrap_or_default(), &name)?,
+        name,
         key,
         defaults: defaults(create)?,
-        definition,
+        definition: statement.definition(),
         options: given,
         if_not_exists: create.if_not_exists,
     };
+    let (first_rows, made_as) = (rows.filter(|_| statement.filled), parts.name.clone());
     let store = stores::find_or_make(&execution, parts.options.store.as_deref()).await?;
     store.opened().await?;
     // The query runs first: if it fails or is cancelled, it leaves no table.
     let (rows, execution) = match first_rows {
         Some(input) => {
             check_free(engine, &parts.name)?;
-            let query = Unoptimized::Resolved(input.as_ref().clone());
-            let (rows, execution) = collect::run(query, execution).await?;
-            (Some(rows), execution)
+            let (rows, execution) = collect::run(input, execution).await?;
+            (Some(parts.as_columns(&rows)?), execution)
         }
         None => (None, execution),
     };
     let own = Arc::clone(engine);
     let work = move |asked: Asked| async move { parts.make_filled(&own, &store, rows, asked).await };
-    Ok(match dual_write(&execution, work).await? {
+    let made = dual_write(&execution, work).await?;
+    if create.temporary {
+        execution.session.add_temporary(&made_as);
+    }
+    Ok(match made {
         Some(rows) => Answer::Done(Completion { tag: "SELECT".to_owned(), rows: Some(rows), notice: None }),
         None => Completion::of(TAG),
     })
+}
+
+fn check_on_commit(create: &Create) -> Result<()> {
+    match &create.on_commit {
+        None | Some(OnCommit::PreserveRows) => Ok(()),
+        Some(other) => {
+            let message = format!("ON COMMIT {other:?} is not supported: each statement is a transaction");
+            Err(QueryError::new(ErrorKind::Unsupported, message)
+                .hint("a temporary table keeps its rows until the session ends"))
+        }
+    }
 }
 
 /// Fails before the query if the name is taken. The catalog would fail only after it.
@@ -123,7 +173,41 @@ fn check_free(engine: &Engine, name: &QualifiedName) -> Result<()> {
     Err(CatalogError::AlreadyExists { what, name: name.to_string() }.into())
 }
 
-/// Has DataFusion plan types, constraints and the SELECT.
+/// Plans the query that gives a table its columns and its first rows.
+async fn plan_query(engine: &Engine, query: Box<Query>, settings: &Settings) -> Result<Planned> {
+    let context = engine.snapshots.current();
+    let planned = logical_plan(query_statement(query)?, context.state(settings));
+    let planned =
+        engine.runtime.threads.plan(planned).await.map_err(|error| context.explain_missing(error))?;
+    match planned.plan.logical().get_parameter_names()?.into_iter().min() {
+        Some(parameter) => {
+            let message = format!("{parameter} has no value: CREATE TABLE takes no parameters");
+            Err(QueryError::new(ErrorKind::Unsupported, message).hint("write the value in the query"))
+        }
+        None => Ok(planned),
+    }
+}
+
+/// The columns of a query, the first ones by the names that the statement gives them.
+fn renamed(given: Option<&Schema>, names: &[Ident], table: &QualifiedName) -> Result<Schema> {
+    let given = given.ok_or_else(|| QueryError::internal("a query has no columns"))?;
+    if names.len() > given.fields().len() {
+        let message = format!(
+            "table `{table}` names {} columns, but its query has {}",
+            names.len(),
+            given.fields().len()
+        );
+        return Err(QueryError::new(ErrorKind::Syntax, message));
+    }
+    let names = names.iter().map(Some).chain(std::iter::repeat(None));
+    let named = given.fields().iter().zip(names).map(|(field, name)| match name {
+        Some(name) => field.as_ref().clone().with_name(identifier(name)),
+        None => field.as_ref().clone(),
+    });
+    Ok(Schema::new(named.collect::<Vec<_>>()))
+}
+
+/// Has DataFusion plan types and constraints.
 async fn plan(engine: &Engine, create: &Create, settings: &Settings) -> Result<CreateMemoryTable> {
     let context = engine.snapshots.current();
     let statement = DfStatement::Statement(Box::new(SqlStatement::CreateTable(create.clone())));
@@ -144,17 +228,19 @@ fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Sch
     let mut fields: Vec<Field> = Vec::new();
     for field in schema.fields() {
         let name = field.name();
-        if name == ROW_VERSION {
-            let message = format!("`{ROW_VERSION}` is the version of a row in every live table");
+        if name == ROW_VERSION || name == ROW_NUMBER {
+            let message = format!("`{name}` is a column of its own in live tables");
             return Err(QueryError::new(ErrorKind::InvalidDefinition, message).hint("choose another name"));
         }
         if fields.iter().any(|other| other.name() == name) {
             let message = format!("column `{name}` is there twice");
-            return Err(QueryError::new(ErrorKind::InvalidDefinition, message));
+            return Err(QueryError::new(ErrorKind::DuplicateColumn, message));
         }
-        // A column of unknown type takes texts, as in PostgreSQL.
         let data_type = match field.data_type() {
+            // A column of unknown type takes texts, as in PostgreSQL.
             DataType::Null => DataType::Utf8View,
+            // A query gives moments in the zone of its session, which the table outlives.
+            DataType::Timestamp(unit, Some(_)) => DataType::Timestamp(*unit, Some(UTC.into())),
             other => other.clone(),
         };
         fields.push(Field::new(name, data_type, field.is_nullable() && !key.contains(name)));
@@ -163,9 +249,10 @@ fn columns(schema: &Schema, key: &[String], table: &QualifiedName) -> Result<Sch
 }
 
 /// The statement without its primary key, which DataFusion does not find in the columns of a query; and the
-/// key columns.
-fn without_key(create: &Create, name: &QualifiedName) -> Result<(Create, Vec<String>)> {
+/// key columns, if it has a key.
+fn without_key(create: &Create, name: &QualifiedName) -> Result<(Create, Option<Vec<String>>)> {
     let mut plain = create.clone();
+    (plain.temporary, plain.on_commit) = (false, None);
     let mut keys: Vec<Vec<String>> = Vec::new();
     plain.constraints.retain(|constraint| match constraint {
         TableConstraint::PrimaryKey(key) => {
@@ -185,19 +272,13 @@ fn without_key(create: &Create, name: &QualifiedName) -> Result<(Create, Vec<Str
             keys.push(vec![identifier(&column.name)]);
         }
     }
-    match (keys.pop(), keys.is_empty()) {
-        (Some(key), true) => Ok((plain, key)),
-        (Some(_), false) => {
-            let message = format!("table `{name}` has two primary keys");
-            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
-                .hint("write PRIMARY KEY (a, b) for one of two columns"))
-        }
-        (None, _) => {
-            let message = format!("table `{name}` has no primary key");
-            Err(QueryError::new(ErrorKind::InvalidDefinition, message)
-                .hint("add PRIMARY KEY (column, …); for files use CREATE EXTERNAL TABLE"))
-        }
+    let key = keys.pop();
+    if !keys.is_empty() {
+        let message = format!("table `{name}` has two primary keys");
+        return Err(QueryError::new(ErrorKind::InvalidDefinition, message)
+            .hint("write PRIMARY KEY (a, b) for one of two columns"));
     }
+    Ok((plain, key))
 }
 
 fn check_constraints(planned: &CreateMemoryTable) -> Result<()> {
@@ -218,7 +299,8 @@ fn identifier(name: &Ident) -> String {
 struct Parts {
     name: QualifiedName,
     schema: Schema,
-    key: Vec<String>,
+    /// None for a table whose rows have numbers instead.
+    key: Option<Vec<String>>,
     defaults: BTreeMap<String, String>,
     definition: String,
     options: Options,
@@ -226,6 +308,32 @@ struct Parts {
 }
 
 impl Parts {
+    /// Rows of the query under the names and types of the table.
+    fn as_columns(&self, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>> {
+        let fields = self.schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let of_table = |batch: &RecordBatch| -> Result<RecordBatch> {
+            let columns = batch.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| Ok(cast(column, field.data_type())?));
+            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?)
+        };
+        rows.iter().map(of_table).collect()
+    }
+
+    /// The columns and the key as the store has them.
+    fn stored(&self) -> (Schema, Vec<String>) {
+        match &self.key {
+            Some(key) => (self.schema.clone(), key.clone()),
+            None => {
+                let number = Arc::new(row_number());
+                let fields = self.schema.fields().iter().cloned().chain([number]).collect::<Vec<_>>();
+                (Schema::new(fields), vec![ROW_NUMBER.to_owned()])
+            }
+        }
+    }
+
     /// Makes the table and writes its first rows. Returns their number, if the table comes from a query and
     /// is new. If the write fails the table is dropped.
     async fn make_filled(
@@ -255,10 +363,11 @@ impl Parts {
         let snapshot = engine.snapshots.catalog().snapshot();
         let entry = snapshot.disk_stores.get(store.name());
         let left_over = entry.map(|entry| entry.leftovers.clone()).unwrap_or_default();
+        let (schema, key) = self.stored();
         let spec = TableSpec {
             name: String::new(),
-            schema: Arc::new(self.schema.clone()),
-            key: self.key.clone(),
+            schema: Arc::new(schema),
+            key: key.clone(),
             buckets: self.options.buckets,
             durability: self.options.durability,
             ttl_ms: self.options.ttl_ms,
@@ -268,14 +377,16 @@ impl Parts {
         let source = LiveSource {
             store: store.name().to_owned(),
             stored_as: made.name(),
-            key: self.key.clone(),
+            key,
+            numbered: self.key.is_none(),
             defaults: self.defaults.clone(),
         };
+        // The columns as the store has them: it supports fewer types.
+        let schema_ipc = encode_schema(&shown(&made.schema(), &source));
         let table = NewTable {
             name: self.name.clone(),
             source: TableSource::Live(source),
-            // The columns as the store has them: it supports fewer types.
-            schema_ipc: encode_schema(&made.schema()),
+            schema_ipc,
             definition: self.definition.clone(),
         };
         let change = Change::CreateTable { table, if_not_exists: self.if_not_exists };
@@ -312,7 +423,8 @@ impl Parts {
             if found.entry().id != table || found.opened().await?.version().rows() > 0 {
                 return Ok(());
             }
-            let change = Change::DropTable { name: self.name.clone(), if_exists: true };
+            let names = vec![self.name.clone()];
+            let change = Change::DropTables { names, views: false, if_exists: true, cascade: false };
             engine.snapshots.catalog().commit(change).await?;
             engine.snapshots.refresh().await?;
         }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::blocking;
 use crate::query::engine::Engine;
-use crate::query::names::table_name;
+use crate::query::names::table_in;
 use crate::query::options::SessionOptions;
 use crate::query::session::Session;
 
@@ -38,7 +38,7 @@ impl Session {
     /// Follows the changes of a live table after an LSN; without an LSN, the changes from now on.
     pub async fn follow(&self, table: &str, after_lsn: Option<u64>) -> Result<Follower> {
         let settings = self.settings();
-        let name = table_name(&TableReference::from(table), settings.schema())?;
+        let name = table_in(&TableReference::from(table), &settings)?;
         let reader = Reader {
             engine: Arc::clone(&self.engine),
             who: Arc::clone(self.options()),

@@ -25,8 +25,9 @@ use nyala_model::QualifiedName;
 use nyala_model::access::{Privilege, Securable};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::semantics::{Phase, lower_expr};
-use nyala_storage::oplog::{Label, Labelled, LiveTable, Ticket, Write};
+use nyala_storage::oplog::{Condition, Label, Labelled, LiveTable, Ticket, Write};
 
+use super::numbers::with_new_numbers;
 use super::{blocking, collect};
 use crate::query::deadline::Deadline;
 use crate::query::session::Session;
@@ -94,7 +95,9 @@ impl Ingest {
         let engine = &session.engine;
         let catalog = engine.snapshots.catalog().snapshot();
         let on = Securable::Object(name.clone());
-        session.options().identity.require(&catalog, Privilege::Insert, &on)?;
+        if !session.settings().is_temporary(name) {
+            session.options().identity.require(&catalog, Privilege::Insert, &on)?;
+        }
         let table = super::find(engine, name)?;
         let whole = decode_schema(table.entry())?;
         let fields = match columns.is_empty() {
@@ -167,8 +170,9 @@ impl Ingest {
 
     async fn write_labelled(&mut self, label: Label, rejected: u64, deadline: &Deadline) -> Result<Ingested> {
         let rows = self.take_gathered()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(&self.whole)));
-        let write = Write::upsert(rows).labelled(label.rejecting(rejected));
-        let done = super::write::commit(&self.opened().await?, write, deadline).await?;
+        let live = self.opened().await?;
+        let write = self.write_of(rows, &live)?.labelled(label.rejecting(rejected));
+        let done = super::write::commit(&live, write, deadline).await?;
         Ok(match done.before {
             Some(before) => Ingested::before(before),
             None => Ingested { rows: self.rows, rejected, lsn: Some(done.lsn), before: false },
@@ -214,13 +218,21 @@ impl Ingest {
         })
     }
 
+    fn write_of(&self, rows: RecordBatch, live: &LiveTable) -> Result<Write> {
+        Ok(match self.table.source().numbered {
+            true => Write::upsert(with_new_numbers(&rows, &live.schema())?).when(Condition::Absent),
+            false => Write::upsert(rows),
+        })
+    }
+
     async fn write(&mut self) -> Result<()> {
         let Some(rows) = self.take_gathered()? else { return Ok(()) };
         if self.underway.len() >= STATEMENTS_AHEAD {
             self.await_oldest().await?;
         }
         let live = self.opened().await?;
-        let ticket = blocking(move || Ok(live.submit(Write::upsert(rows))?)).await?;
+        let write = self.write_of(rows, &live)?;
+        let ticket = blocking(move || Ok(live.submit(write)?)).await?;
         self.underway.push_back(ticket);
         Ok(())
     }
@@ -292,7 +304,7 @@ impl Session {
     pub fn ingest(&self, table: &str, columns: &[String], label: Option<&str>) -> Result<Ingest> {
         let settings = self.settings();
         let name = datafusion::common::TableReference::from(table);
-        let name = crate::query::names::table_name(&name, settings.schema())?;
+        let name = crate::query::names::table_in(&name, &settings)?;
         Ingest::begin(self, &name, columns, label)
     }
 }

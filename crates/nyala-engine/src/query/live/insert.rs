@@ -16,6 +16,7 @@ use nyala_sql::statement::{Conflict, IfExists};
 use nyala_storage::oplog::{Condition, LiveTable, OplogError, Write};
 
 use super::blocking;
+use super::numbers::with_new_numbers;
 use super::write::{ATTEMPTS, Written, authorize, commit, joined, without_versions};
 use crate::query::deadline::Deadline;
 use crate::query::plan::returning::GivenBack;
@@ -29,6 +30,9 @@ pub fn check_conflict(session: &Session, insert: &LogicalPlan, conflict: &Confli
     // Other tables take no rows; running the statement reports that.
     let Some(provider) = provider.downcast_ref::<LiveProvider>() else { return Ok(()) };
     authorize(session, provider, &dml.op)?;
+    if provider.table().source().numbered {
+        return conflict.check_without_key(&provider.table().entry().name);
+    }
     let schema = provider.schema();
     let key: Vec<&str> = provider.key().fields().iter().map(|field| field.name().as_str()).collect();
     let columns = schema.fields().iter().map(|field| field.name().as_str());
@@ -47,11 +51,39 @@ pub async fn insert(
     let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
     let live = table.opened().await?;
     let (rows, versions) = without_versions(&rows)?;
+    if table.source().numbered {
+        return insert_numbered(&live, &rows, back, deadline).await;
+    }
     if if_exists == IfExists::Keep {
         return insert_new((table, live), rows, back, deadline).await;
     }
     let condition = versions.map_or(Condition::Always, Condition::Versions);
     write(&live, (rows, condition), back, deadline).await
+}
+
+/// Writes rows that get numbers.
+async fn insert_numbered(
+    table: &LiveTable,
+    rows: &RecordBatch,
+    back: Option<&Arc<GivenBack>>,
+    deadline: &Deadline,
+) -> Result<Written> {
+    let given = GivenBack::of(back, rows).await?;
+    for _ in 0..ATTEMPTS {
+        let numbered = with_new_numbers(rows, &table.schema())?;
+        match commit(table, Write::upsert(numbered).when(Condition::Absent), deadline).await {
+            Err(error) if error.kind == ErrorKind::Conflict => {}
+            done => return Written::new(rows.num_rows() as u64, given, back, &done?),
+        }
+    }
+    Err(busy())
+}
+
+fn busy() -> QueryError {
+    let message =
+        format!("gave up after {ATTEMPTS} attempts: other statements keep changing rows with these keys");
+    QueryError::new(ErrorKind::Conflict, message)
+        .hint("retry with fewer rows, or when the other writers have finished")
 }
 
 async fn write(
@@ -88,10 +120,7 @@ async fn insert_new(
             turn = Some(target.turn.lock().await);
         }
     }
-    let message =
-        format!("gave up after {ATTEMPTS} attempts: other statements keep changing rows with these keys");
-    Err(QueryError::new(ErrorKind::Conflict, message)
-        .hint("retry with fewer rows, or when the other writers have finished"))
+    Err(busy())
 }
 
 fn missing(table: &LiveTable, rows: &RecordBatch) -> nyala_storage::oplog::Result<RecordBatch> {

@@ -11,9 +11,11 @@ mod ingest;
 mod insert;
 mod loading;
 mod matches;
+mod numbers;
 mod orphaned_segments;
 mod stats;
 mod stores;
+pub mod temporary;
 mod values;
 mod write;
 
@@ -28,7 +30,7 @@ pub use insert::check_conflict;
 pub use loading::Loading;
 pub use stats::DiskStoreStats;
 pub use stats::stats;
-pub use stores::{CreateStore, DropStore, forget_leftovers, forget_leftovers_later};
+pub use stores::{CreateStore, DropStore, forget_dropped, forget_leftovers, forget_leftovers_later};
 pub use write::run as write;
 
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -37,6 +39,11 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| QueryError::internal(format!("work on a disk store ended early: {error}")))?
+}
+
+fn is_view(name: &str) -> QueryError {
+    QueryError::new(ErrorKind::WrongObject, format!("`{name}` is a view: its rows cannot be changed"))
+        .hint("change the rows of its tables")
 }
 
 fn not_live(name: &str) -> QueryError {
@@ -56,8 +63,10 @@ fn find(
     if let Some(table) = context.live_table(name) {
         return table;
     }
-    if context.snapshot().tables.contains_key(name) {
-        return Err(not_live(&name.to_string()));
+    match context.snapshot().tables.get(name) {
+        Some(table) if table.view().is_some() => return Err(is_view(&name.to_string())),
+        Some(_) => return Err(not_live(&name.to_string())),
+        None => {}
     }
     let missing = QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
     Err(context.explain_missing(missing))

@@ -243,13 +243,7 @@ pub async fn forget_leftovers(execution: &Execution<'_>, stores: BTreeSet<String
     }
     let own = Arc::clone(execution.engine());
     let work = move |_: Asked| async move {
-        for store in stores {
-            if let Some(store) = own.snapshots.live().find(&store)
-                && let Ok(Some(open)) = store.ready()
-            {
-                forget_in(&own, &store, &open).await;
-            }
-        }
+        forget_dropped(&own, stores).await;
         Ok(())
     };
     // A DROP that has dropped its tables must not report that it has not.
@@ -295,6 +289,17 @@ async fn forget(engine: &Engine, store: &str, open: &Arc<DiskStore>, stored_as: 
     let change = Change::ForgetLeftover { store: store.to_owned(), stored_as: stored_as.to_owned() };
     engine.snapshots.catalog().commit(change).await?;
     Ok(())
+}
+
+/// The same in the background.
+pub async fn forget_dropped(engine: &Arc<Engine>, stores: BTreeSet<String>) {
+    for store in stores {
+        if let Some(store) = engine.snapshots.live().find(&store)
+            && let Ok(Some(open)) = store.ready()
+        {
+            forget_in(engine, &store, &open).await;
+        }
+    }
 }
 
 /// Completes in each store, once it is open, the work that the last process left. Nothing waits for it. Work

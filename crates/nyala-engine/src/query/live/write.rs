@@ -11,7 +11,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Schema, UInt64Type};
 use arrow::record_batch::RecordBatch;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::datasource::{TableProvider, source_as_provider};
+use datafusion::datasource::{TableProvider, TableType, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
 use nyala_cube::live::{LiveProvider, ROW_VERSION};
@@ -23,7 +23,7 @@ use nyala_storage::oplog::{Committed, LiveTable, Write};
 use super::change::projection_of;
 use super::insert::insert;
 use super::values::Rows;
-use super::{blocking, collect, not_live};
+use super::{blocking, collect, is_view, not_live};
 use crate::query::answer::{Answer, Completion};
 use crate::query::deadline::Deadline;
 use crate::query::execution::Execution;
@@ -51,7 +51,10 @@ pub async fn run(
     let (session, deadline) = (execution.session, execution.deadline.clone());
     let provider = source_as_provider(&dml.target)?;
     let provider = provider.downcast_ref::<LiveProvider>();
-    let provider = provider.ok_or_else(|| not_live(&dml.table_name.to_string()))?;
+    let provider = provider.ok_or_else(|| match source_as_provider(&dml.target) {
+        Ok(other) if other.table_type() == TableType::View => is_view(&dml.table_name.to_string()),
+        _ => not_live(&dml.table_name.to_string()),
+    })?;
     authorize(session, provider, &dml.op)?;
     let back = match &parts.returning {
         Some(returning) => {
@@ -97,6 +100,9 @@ pub fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Re
         _ => Privilege::Update,
     };
     let table = provider.table().entry().name.clone();
+    if session.settings().is_temporary(&table) {
+        return Ok(());
+    }
     let catalog = session.engine.snapshots.catalog().snapshot();
     session.options().identity.require(&catalog, privilege, &Securable::Object(table))
 }

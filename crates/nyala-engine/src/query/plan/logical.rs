@@ -9,7 +9,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use nyala_sql::error::Result;
 
 use super::budget::{budget_of, check_plan};
-use super::titles;
+use crate::session::titles;
 
 /// A statement as planned by DataFusion, before anything is optimised.
 pub struct Planned {

@@ -10,4 +10,3 @@ pub mod parts;
 pub mod physical;
 pub mod reads;
 pub mod returning;
-mod titles;

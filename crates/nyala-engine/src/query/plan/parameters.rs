@@ -31,16 +31,28 @@ pub fn parameter_types(plan: &LogicalPlan) -> Result<Vec<Option<DataType>>> {
     Ok(in_order(types))
 }
 
-/// Types of parameters in `x = ANY($1)`, which DataFusion does not infer: lists of the type of `x`.
+/// The number of a parameter.
+fn number_of(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Placeholder(parameter) => parameter.id.strip_prefix('$')?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Types of parameters in `x = ANY($1)` and in `LIMIT $1`, which DataFusion does not infer: lists of the type of `x`, and numbers of rows.
 fn list_types(plan: &LogicalPlan) -> Result<BTreeMap<usize, DataType>> {
     let mut types = BTreeMap::new();
     plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            let counts = limit.skip.iter().chain(&limit.fetch);
+            types.extend(counts.filter_map(|count| Some((number_of(count)?, DataType::Int64))));
+        }
         let schema = merge_schema(&node.inputs());
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 let Expr::ScalarFunction(call) = expr else { return Ok(TreeNodeRecursion::Continue) };
-                if let ("array_has", [Expr::Placeholder(list), value]) = (call.name(), call.args.as_slice())
-                    && let Some(number) = list.id.strip_prefix('$').and_then(|number| number.parse().ok())
+                if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
+                    && let Some(number) = number_of(list)
                     && let Some(item) = value.get_type(&schema).ok().and_then(item_type)
                 {
                     types.insert(number, DataType::new_list(item, true));

@@ -4,7 +4,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::{LogicalPlan, TableScan};
-use nyala_cube::cube::table_of;
+use nyala_cube::cube::read_as;
 use nyala_cube::live::ChangesProvider;
 use nyala_model::QualifiedName;
 use nyala_sql::error::Result;
@@ -37,10 +37,10 @@ pub fn tables_of(
     Ok(tables)
 }
 
-/// The table that a scan reads; none for schemas that every role may read, and for table functions. Any other source
+/// The table that a scan reads, or the view that it belongs to; none for schemas that every role may read, and for table functions. Any other source
 /// counts as a table, which must have been granted.
 fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> Option<QualifiedName> {
-    if let Some(name) = table_of(scan).or_else(|| changes_of(scan)) {
+    if let Some(name) = read_as(scan).or_else(|| changes_of(scan)) {
         return Some(name);
     }
     // A recursive query that reads itself: its first part is in the same plan.

@@ -2,7 +2,7 @@
 
 use nyala_sql::statement::{LiveStatement, Nyala};
 
-use super::{backup, kill, roles, show_history};
+use super::{backup, kill, relations, roles, show_history};
 use crate::query::command::Command;
 use crate::query::cubes::{alter, analyze, build, check, create, jobs, recommend, segments, show};
 use crate::query::live;
@@ -21,6 +21,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
         Nyala::CancelJob(job) => Box::new(jobs::CancelJob(*job)),
         Nyala::KillQuery { id } => Box::new(kill::Kill(*id)),
         Nyala::Live(statement) => live_command(statement),
+        Nyala::Relation(statement) => Box::new(relations::Relation(statement)),
         Nyala::Role(statement) => Box::new(roles::Role(statement)),
         Nyala::ShowQueryHistory => Box::new(show_history::ShowQueryHistory),
         Nyala::AnalyzeCube { name } => Box::new(analyze::Analyze(name)),
@@ -43,7 +44,9 @@ fn live_command(statement: &LiveStatement) -> Box<dyn Command + '_> {
         LiveStatement::DropDiskStore { name, if_exists } => {
             Box::new(live::DropStore { name, if_exists: *if_exists })
         }
-        LiveStatement::CreateTable { create, options } => Box::new(live::CreateTable { create, options }),
+        LiveStatement::CreateTable { create, names, filled, options } => {
+            Box::new(live::CreateTable { create, names, filled: *filled, options })
+        }
         LiveStatement::AlterTable(statement) => Box::new(live::AlterTable(statement)),
         LiveStatement::Copy(statement) => Box::new(live::CopyFrom(statement)),
     }

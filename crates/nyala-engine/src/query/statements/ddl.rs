@@ -7,7 +7,6 @@ use datafusion::common::SchemaReference;
 use datafusion::logical_expr::{CreateExternalTable, DdlStatement};
 use nyala_catalog::Change;
 use nyala_cube::scan::{TableRequest, describe_table};
-use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::Statement;
 
@@ -15,7 +14,7 @@ use crate::query::answer::{Answer, Completion};
 use crate::query::engine::Engine;
 use crate::query::execution::Execution;
 use crate::query::live;
-use crate::query::names::{schema_name, table_name};
+use crate::query::names::{schema_name, table_in};
 
 /// Carries out a change that DataFusion's planner understood.
 pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &Statement) -> Result<Answer> {
@@ -31,17 +30,9 @@ pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &S
             let name = match &drop.name {
                 SchemaReference::Bare { schema } | SchemaReference::Full { schema, .. } => schema.to_string(),
             };
-            let stores = stores_of(engine, |table| table.schema == name);
+            let stores = stores_of(engine, &name);
             let change = Change::DropSchema { name, if_exists: drop.if_exists, cascade: drop.cascade };
             let done = execution.commit(change, "DROP SCHEMA").await?;
-            live::forget_leftovers(execution, stores).await;
-            Ok(done)
-        }
-        DdlStatement::DropTable(drop) => {
-            let name = table_name(&drop.name, execution.settings.schema())?;
-            let stores = stores_of(engine, |table| *table == name);
-            let done =
-                execution.commit(Change::DropTable { name, if_exists: drop.if_exists }, "DROP TABLE").await?;
             live::forget_leftovers(execution, stores).await;
             Ok(done)
         }
@@ -49,10 +40,10 @@ pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &S
     }
 }
 
-/// The disk stores of the live tables with these names.
-fn stores_of(engine: &Engine, wanted: impl Fn(&QualifiedName) -> bool) -> BTreeSet<String> {
+/// The disk stores of the live tables of a schema.
+fn stores_of(engine: &Engine, schema: &str) -> BTreeSet<String> {
     let snapshot = engine.snapshots.catalog().snapshot();
-    let tables = snapshot.tables.values().filter(|table| wanted(&table.name));
+    let tables = snapshot.tables.values().filter(|table| table.name.schema == schema);
     tables.filter_map(|table| table.live()).map(|live| live.store.clone()).collect()
 }
 
@@ -60,9 +51,6 @@ fn unsupported(change: &DdlStatement) -> QueryError {
     let (what, hint) = match change {
         DdlStatement::CreateMemoryTable(_) => {
             ("CREATE TABLE", "use CREATE EXTERNAL TABLE … STORED AS PARQUET LOCATION '…'")
-        }
-        DdlStatement::CreateView(_) | DdlStatement::DropView(_) => {
-            ("a view", "use a common table expression")
         }
         DdlStatement::CreateIndex(_) => ("an index", "create a cube for the queries that should be fast"),
         DdlStatement::CreateCatalog(_) => ("another database", "use CREATE SCHEMA"),
@@ -77,7 +65,7 @@ async fn create_table(
     statement: &Statement,
 ) -> Result<Answer> {
     let engine = execution.engine();
-    let name = table_name(&create.name, execution.settings.schema())?;
+    let name = table_in(&create.name, &execution.settings)?;
     let exists = engine.snapshots.current().snapshot().tables.contains_key(&name);
     if exists && create.if_not_exists {
         return Ok(Completion::of("CREATE TABLE"));

@@ -8,4 +8,5 @@ pub mod show_setting;
 
 mod backup;
 mod kill;
+mod relations;
 mod roles;

@@ -19,6 +19,8 @@ use arrow_pg::datatypes::{PG_CHAR_KEY, PG_OID_ALIAS_KEY, field_into_pg_type};
 use pgwire::api::Type;
 use pgwire::api::results::FieldFormat;
 
+use nyala_engine::uuid_texts;
+
 use super::floats;
 use super::numeric;
 
@@ -46,6 +48,8 @@ enum Shape {
     Timestamp(bool),
     /// The time of a day, of this type.
     Time(DataType),
+    /// Sixteen bytes.
+    Uuid,
     /// Arrow's own display text.
     Text,
 }
@@ -65,6 +69,7 @@ impl Column {
                 field_into_pg_type(&Arc::new(field)).unwrap_or(Type::TEXT)
             }
             Shape::Time(_) => Type::TIME,
+            Shape::Uuid => Type::UUID,
             Shape::Text => Type::TEXT,
         };
         let modifier = modifier(unpacked(field.data_type()));
@@ -78,7 +83,7 @@ impl Column {
             Type::INT2 => 2,
             Type::INT4 | Type::FLOAT4 | Type::DATE | Type::OID => 4,
             Type::INT8 | Type::FLOAT8 | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::TIME => 8,
-            Type::INTERVAL => 16,
+            Type::INTERVAL | Type::UUID => 16,
             _ => -1,
         }
     }
@@ -93,7 +98,7 @@ impl Column {
             (Shape::Native(native), _) | (Shape::Time(native), FieldFormat::Binary) => native.clone(),
             (Shape::Float, FieldFormat::Binary) if self.pg_type == Type::FLOAT8 => DataType::Float64,
             (Shape::Float, FieldFormat::Binary) => DataType::Float32,
-            (Shape::Numeric | Shape::Timestamp(_), FieldFormat::Binary) => DataType::Binary,
+            (Shape::Numeric | Shape::Timestamp(_) | Shape::Uuid, FieldFormat::Binary) => DataType::Binary,
             _ => DataType::Utf8,
         }
     }
@@ -115,6 +120,8 @@ impl Column {
             Shape::Numeric => numeric_values(array, binary),
             Shape::Timestamp(zoned) if binary => timestamp_bytes(array, *zoned),
             Shape::Timestamp(zoned) => timestamp_text(array, *zoned),
+            Shape::Uuid if binary => cast(&plain(array)?, &DataType::Binary),
+            Shape::Uuid => uuid_text(array),
             Shape::Text => display_text(array, &FormatOptions::default()),
         }
     }
@@ -150,6 +157,7 @@ fn shape(field: &Field) -> Shape {
         | DataType::Decimal256(..) => Shape::Numeric,
         DataType::Float16 | DataType::Float32 | DataType::Float64 => Shape::Float,
         DataType::Timestamp(_, zone) => Shape::Timestamp(zone.is_some()),
+        DataType::FixedSizeBinary(16) => Shape::Uuid,
         time @ (DataType::Time32(_) | DataType::Time64(_)) => Shape::Time(time.clone()),
         data_type => native(data_type).map_or(Shape::Text, Shape::Native),
     }
@@ -250,6 +258,11 @@ fn numeric_values(array: &ArrayRef, binary: bool) -> Result<ArrayRef, ArrowError
         values.append_value(&bytes);
     }
     Ok(Arc::new(values.finish()))
+}
+
+fn uuid_text(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let texts = uuid_texts(&plain(array)?)?;
+    cast(&texts, &DataType::Utf8)
 }
 
 /// PostgreSQL keeps microseconds; finer digits are dropped.

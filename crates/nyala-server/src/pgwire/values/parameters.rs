@@ -4,6 +4,7 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use arrow_pg::datatypes::into_pg_type;
 use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
+use nyala_engine::{UUID, read_uuid};
 use pgwire::api::Type;
 
 use super::arrays;
@@ -20,7 +21,10 @@ const EPOCH_OFFSET_DAYS: i32 = 10_957;
 pub fn resolve(declared_oid: u32, inferred: Option<&DataType>) -> Type {
     Type::from_oid(declared_oid)
         .filter(|declared| *declared != Type::UNKNOWN)
-        .or_else(|| inferred.and_then(|inferred| into_pg_type(inferred).ok()))
+        .or_else(|| match inferred {
+            Some(inferred) if *inferred == UUID => Some(Type::UUID),
+            inferred => into_pg_type(inferred?).ok(),
+        })
         .filter(|kind| *kind != Type::UNKNOWN)
         .unwrap_or(Type::TEXT)
 }
@@ -37,6 +41,7 @@ pub fn arrow_type(kind: &Type) -> Option<DataType> {
         Type::FLOAT4 => DataType::Float32,
         Type::FLOAT8 => DataType::Float64,
         Type::BYTEA => DataType::Binary,
+        Type::UUID => UUID,
         Type::DATE => DataType::Date32,
         Type::TIME => DataType::Time64(TimeUnit::Microsecond),
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -122,6 +127,9 @@ pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
         Type::NUMERIC => numeric::parse(text),
         Type::FLOAT4 => text.trim().parse().ok().map(|value| ScalarValue::Float32(Some(value))),
         Type::FLOAT8 => text.trim().parse().ok().map(|value| ScalarValue::Float64(Some(value))),
+        Type::UUID => {
+            read_uuid(text).ok().map(|bytes| ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())))
+        }
         Type::BYTEA => bytea(text).map(|value| ScalarValue::Binary(Some(value))),
         // A date may come with the zone of the client's clock behind it, which says nothing here.
         Type::TIMESTAMP => cast(without_zone(text), &arrow_type(kind)?),
@@ -197,8 +205,11 @@ pub fn from_binary(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
         }
         Type::INTERVAL => interval(&mut rest)?,
         Type::NUMERIC => return numeric::parse(&numeric::read_binary(bytes)?),
+        Type::UUID if bytes.len() == 16 => {
+            return Some(ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())));
+        }
+        Type::UUID => return None,
         Type::BYTEA => return Some(ScalarValue::Binary(Some(bytes.to_vec()))),
-        Type::UUID => return uuid(bytes),
         Type::JSONB => return text(bytes.strip_prefix(&[1])?),
         _ if arrow_type(kind) == Some(DataType::Int32) => ScalarValue::Int32(Some(rest.try_get_i32().ok()?)),
         _ => return text(bytes),
@@ -215,20 +226,6 @@ fn interval(rest: &mut &[u8]) -> Option<ScalarValue> {
     let days = rest.try_get_i32().ok()?;
     let months = rest.try_get_i32().ok()?;
     Some(ScalarValue::new_interval_mdn(months, days, nanoseconds))
-}
-
-fn uuid(bytes: &[u8]) -> Option<ScalarValue> {
-    if bytes.len() != 16 {
-        return None;
-    }
-    let mut text = String::with_capacity(36);
-    for (i, byte) in bytes.iter().enumerate() {
-        if matches!(i, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push_str(&format!("{byte:02x}"));
-    }
-    Some(ScalarValue::Utf8(Some(text)))
 }
 
 fn text(bytes: &[u8]) -> Option<ScalarValue> {

@@ -19,6 +19,7 @@ pub fn type_name(data_type: &DataType) -> String {
         Float16 | Float32 => "real",
         Float64 => "double precision",
         Utf8 | LargeUtf8 | Utf8View => "text",
+        FixedSizeBinary(16) => "uuid",
         Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => "bytea",
         Date32 | Date64 => "date",
         Time32(_) | Time64(_) => "time",

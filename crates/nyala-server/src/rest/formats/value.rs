@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, make_array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
 use arrow::error::ArrowError;
@@ -14,6 +14,7 @@ use arrow::json::writer::{NullableEncoder, make_encoder};
 use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use nyala_engine::uuid_texts;
 
 /// Encoder options and the place where a value that cannot be written is noted: encoders themselves
 /// cannot fail.
@@ -97,6 +98,7 @@ impl EncoderFactory for Exact {
             DataType::Float16 | DataType::Float32 | DataType::Float64 => {
                 Box::new(Float(self.formatted(array)?))
             }
+            DataType::FixedSizeBinary(16) => Box::new(Uuid(uuid_texts(&make_array(array.to_data()))?)),
             DataType::Dictionary(_, _) => dictionary(field, array, options)?,
             other if other.is_temporal() => Box::new(Quoted(self.formatted(array)?)),
             _ => return Ok(None),
@@ -156,6 +158,19 @@ impl Encoder for Quoted<'_> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
         out.push(b'"');
         out.extend_from_slice(self.0.text(row).as_bytes());
+        out.push(b'"');
+    }
+}
+
+/// A UUID; its text needs no escaping.
+struct Uuid(ArrayRef);
+
+impl Encoder for Uuid {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.push(b'"');
+        if let Some(texts) = self.0.as_string_view_opt().filter(|texts| row < texts.len()) {
+            out.extend_from_slice(texts.value(row).as_bytes());
+        }
         out.push(b'"');
     }
 }

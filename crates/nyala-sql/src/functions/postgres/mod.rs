@@ -2,8 +2,10 @@
 
 mod ages;
 mod arithmetic;
+mod choices;
 mod quoting;
 mod types;
+mod uuids;
 
 use std::sync::Arc;
 
@@ -13,12 +15,14 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
 use ages::{Age, MakeTimestamp};
 use arithmetic::{Arithmetic, WidthBucket};
+pub use choices::Choice;
 use quoting::Quoted;
 use types::PgTypeof;
+pub use uuids::{UUID, Uuids, read_uuid, uuid_texts, uuids_of};
 
 /// Scalar functions; `known` has those that get another name.
 pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
-    let renamed = [("signum", "sign"), ("uuid", "gen_random_uuid")];
+    let renamed = [("signum", "sign")];
     let renamed = renamed.into_iter().filter_map(|(name, other)| {
         let function = known.iter().find(|function| function.name() == name)?;
         Some(Arc::new(function.as_ref().clone().with_aliases([other])))
@@ -31,6 +35,7 @@ pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         ScalarUDF::from(Quoted::name()),
         ScalarUDF::from(Quoted::nullable()),
         ScalarUDF::from(PgTypeof::new()),
+        ScalarUDF::from(Uuids::random()),
         ScalarUDF::from(Age::new()),
         ScalarUDF::from(MakeTimestamp::new(false)),
         ScalarUDF::from(MakeTimestamp::new(true)),

@@ -52,6 +52,7 @@ fn name_of(data_type: &DataType) -> String {
         DataType::Float16 | DataType::Float32 => "real",
         DataType::Float64 => "double precision",
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
+        DataType::FixedSizeBinary(16) => "uuid",
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             "bytea"
         }

@@ -1,0 +1,66 @@
+//! The temporary tables of a session, which its names mean before all others.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use datafusion::sql::sqlparser::ast::ObjectName;
+use nyala_model::QualifiedName;
+use nyala_sql::statement::folded;
+
+/// Schemas of temporary tables begin with this.
+pub const TEMPORARY_SCHEMA: &str = "pg_temp_";
+/// The name by which every session knows its own such schema.
+const OWN_SCHEMA: &str = "pg_temp";
+
+/// The names of the temporary tables and views of a session, and their schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Temporary {
+    schema: Arc<str>,
+    names: BTreeSet<String>,
+}
+
+impl Temporary {
+    /// None, in a schema of its own.
+    pub fn new(schema: Arc<str>) -> Self {
+        Self { schema, names: BTreeSet::new() }
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<str> {
+        &self.schema
+    }
+
+    /// The same with one more name.
+    pub fn with(mut self, name: &str) -> Self {
+        self.names.insert(name.to_owned());
+        self
+    }
+
+    /// The same without some names.
+    pub fn without(mut self, gone: &[QualifiedName]) -> Self {
+        self.names.retain(|name| !gone.contains(&QualifiedName::new(&*self.schema, name)));
+        self
+    }
+
+    /// The temporary table that a name in a statement means.
+    pub fn find(&self, name: &ObjectName) -> Option<QualifiedName> {
+        let parts: Option<Vec<String>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
+        self.find_parts(&parts?.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The same for the parts of a name.
+    pub fn find_parts(&self, parts: &[&str]) -> Option<QualifiedName> {
+        match parts {
+            [name] => self.names.contains(*name).then(|| QualifiedName::new(&*self.schema, *name)),
+            [schema, name] if *schema == OWN_SCHEMA || *schema == &*self.schema => {
+                Some(QualifiedName::new(&*self.schema, *name))
+            }
+            _ => None,
+        }
+    }
+
+    /// Text that differs for other names.
+    pub fn key(&self) -> String {
+        format!("{} {:?}", self.schema, self.names)
+    }
+}

@@ -1,0 +1,413 @@
+//! A text in quotes has no type of its own: it takes that of the values it meets, as does a parameter.
+//!
+//! ```text
+//! price + '1.5'   date '2024-03-01' - '2024-02-01'   at + '1 hour'   CASE WHEN paid THEN '1' ELSE parts END
+//! ```
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{InList, Placeholder, ScalarFunction};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{
+    Between, BinaryExpr, Case, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union, cast,
+};
+
+use super::decimals::CHOICES;
+use super::{Meaning, Scope};
+use crate::error::{ErrorKind, QueryError};
+use crate::functions::{INTERVAL, UUID, interval_of, timestamp_of};
+
+/// Reads texts in quotes as values of the type that they meet.
+#[derive(Debug)]
+pub struct UnknownTypes;
+
+/// The planner refuses `1 + '2'` before there is a plan.
+impl ExprPlanner for UnknownTypes {
+    fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = raw;
+        let Some(operator) = operator(&op) else {
+            return Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }));
+        };
+        // Operators further in are planned by now; choices among values are not.
+        let left = settled(left, schema)?;
+        let right = settled(right, schema)?;
+        let (left, right) = sides(left, operator, right, schema)?;
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+impl Meaning for UnknownTypes {
+    fn name(&self) -> &'static str {
+        "unknown_types"
+    }
+
+    fn concerns(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::BinaryExpr(BinaryExpr { left, right, .. }) => is_unknown(left) || is_unknown(right),
+            Expr::Between(Between { expr, low, high, .. }) => {
+                [expr, low, high].into_iter().any(|side| is_unknown(side))
+            }
+            Expr::InList(InList { expr, list, .. }) => is_unknown(expr) || list.iter().any(is_unknown),
+            Expr::Case(_) => true,
+            Expr::ScalarFunction(call) => is_choice(call) && call.args.iter().any(is_unknown),
+            _ => false,
+        }
+    }
+
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        settle(expr, scope.schema)
+    }
+}
+
+/// The operator of the parser's tree, if its sides may have to be of one type.
+fn operator(op: &datafusion::sql::sqlparser::ast::BinaryOperator) -> Option<Operator> {
+    use datafusion::sql::sqlparser::ast::BinaryOperator as Op;
+    Some(match op {
+        Op::Plus => Operator::Plus,
+        Op::Minus => Operator::Minus,
+        Op::Multiply => Operator::Multiply,
+        Op::Divide => Operator::Divide,
+        Op::Modulo => Operator::Modulo,
+        // A power has both sides of one type, as a product has.
+        Op::PGExp | Op::BitwiseXor => Operator::Multiply,
+        Op::Eq => Operator::Eq,
+        Op::NotEq => Operator::NotEq,
+        Op::Lt => Operator::Lt,
+        Op::LtEq => Operator::LtEq,
+        Op::Gt => Operator::Gt,
+        Op::GtEq => Operator::GtEq,
+        _ => return None,
+    })
+}
+
+/// The expression with the types of all texts in quotes that its parts choose among.
+fn settled(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::Literal(..) | Expr::Column(_) | Expr::Placeholder(_) => Ok(expr),
+        expr => Ok(expr.transform_up(|part| settle(part, schema))?.data),
+    }
+}
+
+/// An expression whose parts are settled.
+fn settle(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_unknown(&left) != is_unknown(&right) => {
+            let (left, right) = sides(*left, op, *right, schema)?;
+            let (left, right) = (Box::new(left), Box::new(right));
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let Some(known) = compared([&*expr, &*low, &*high], schema) else {
+                return Ok(Transformed::no(Expr::Between(Between { expr, negated, low, high })));
+            };
+            let [expr, low, high] = [expr, low, high].map(|side| read(*side, &known).map(Box::new));
+            Ok(Transformed::yes(Expr::Between(Between { expr: expr?, negated, low: low?, high: high? })))
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let Some(known) = compared(std::iter::once(&*expr).chain(&list), schema) else {
+                return Ok(Transformed::no(Expr::InList(InList { expr, list, negated })));
+            };
+            let list = list.into_iter().map(|side| read(side, &known)).collect::<Result<_>>()?;
+            let expr = Box::new(read(*expr, &known)?);
+            Ok(Transformed::yes(Expr::InList(InList { expr, list, negated })))
+        }
+        Expr::Case(case) => settle_case(case, schema),
+        Expr::ScalarFunction(ScalarFunction { func, args }) if is_choice_named(func.name()) => {
+            let Some(known) = compared(&args, schema).filter(|_| args.iter().any(is_unknown)) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })));
+            };
+            let args = args.into_iter().map(|side| read(side, &known)).collect::<Result<_>>()?;
+            Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args })))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
+/// The value of a CASE is compared with those after WHEN, and the results are of one type.
+fn settle_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let whens = case.when_then_expr.iter().map(|(when, _)| &**when);
+    let compared = case.expr.as_deref().and_then(|value| known(std::iter::once(value).chain(whens), schema));
+    let results = case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref());
+    let chosen = known(results, schema);
+    let mut whens =
+        case.expr.as_deref().into_iter().chain(case.when_then_expr.iter().map(|(when, _)| &**when));
+    let mut thens = case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref());
+    if !(compared.is_some() && whens.any(is_unknown)) && !(chosen.is_some() && thens.any(is_unknown)) {
+        return Ok(Transformed::no(Expr::Case(case)));
+    }
+    let of = |side: Box<Expr>, known: &Option<DataType>| -> Result<Box<Expr>> {
+        Ok(match known {
+            Some(known) => Box::new(read(*side, known)?),
+            None => side,
+        })
+    };
+    let Case { expr, when_then_expr, else_expr } = case;
+    let branches =
+        when_then_expr.into_iter().map(|(when, then)| Ok((of(when, &compared)?, of(then, &chosen)?)));
+    Ok(Transformed::yes(Expr::Case(Case {
+        when_then_expr: branches.collect::<Result<_>>()?,
+        expr: expr.map(|expr| of(expr, &compared)).transpose()?,
+        else_expr: else_expr.map(|expr| of(expr, &chosen)).transpose()?,
+    })))
+}
+
+fn is_choice(call: &ScalarFunction) -> bool {
+    is_choice_named(call.func.name())
+}
+
+/// Functions whose arguments are of one type.
+fn is_choice_named(name: &str) -> bool {
+    CHOICES.contains(&name) || name == "make_array"
+}
+
+/// A text in quotes, or a parameter of which no type is known.
+pub fn is_unknown(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(Some(_)), _) => true,
+        Expr::Placeholder(Placeholder { field, .. }) => field.is_none(),
+        _ => false,
+    }
+}
+
+/// The type that the others of these values have; none if that is a text, or not known either.
+pub fn known<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
+    let mut of_others = sides.into_iter().filter(|side| !is_unknown(side)).filter_map(|side| {
+        let data_type = side.get_type(schema).ok()?;
+        (data_type != DataType::Null).then_some(data_type)
+    });
+    of_others.next().filter(|data_type| !is_text(data_type))
+}
+
+/// The same of values that are compared or chosen among. Texts that meet moments are read in the zone of the session, by a
+/// meaning of its own.
+fn compared<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
+    known(sides, schema).filter(|data_type| !matches!(data_type, DataType::Timestamp(..)))
+}
+
+fn is_text(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, value) => is_text(value),
+        other => other.is_string(),
+    }
+}
+
+/// Both sides of an operator, one of which may have no type.
+fn sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    match (is_unknown(&left), is_unknown(&right)) {
+        (true, false) => {
+            let wanted = known([&right], schema).and_then(|of| wanted(&of, op, false));
+            Ok((wanted.map_or_else(|| Ok(left.clone()), |wanted| read(left.clone(), &wanted))?, right))
+        }
+        (false, true) => {
+            let wanted = known([&left], schema).and_then(|of| wanted(&of, op, true));
+            Ok((left, wanted.map_or_else(|| Ok(right.clone()), |wanted| read(right.clone(), &wanted))?))
+        }
+        _ => Ok((left, right)),
+    }
+}
+
+/// The type of a value that meets one of the type `other` at an operator, on its right side or its left one.
+fn wanted(other: &DataType, op: Operator, on_the_right: bool) -> Option<DataType> {
+    let is_time = matches!(other, DataType::Timestamp(..));
+    match op {
+        Operator::Plus if is_time => Some(INTERVAL),
+        Operator::Multiply | Operator::Divide if matches!(other, DataType::Interval(_)) => {
+            on_the_right.then_some(DataType::Float64)
+        }
+        // A day and a number of days, or an interval: nothing says which.
+        Operator::Plus if matches!(other, DataType::Date32 | DataType::Date64) => None,
+        Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo => {
+            (other.is_numeric() || other.is_temporal() || matches!(other, DataType::Interval(_)))
+                .then(|| other.clone())
+        }
+        op if op.supports_propagation() || is_distinct(op) => {
+            let wanted = if matches!(other, DataType::Duration(_)) { INTERVAL } else { other.clone() };
+            (!is_time).then_some(wanted)
+        }
+        _ => None,
+    }
+}
+
+fn is_distinct(op: Operator) -> bool {
+    matches!(op, Operator::IsDistinctFrom | Operator::IsNotDistinctFrom)
+}
+
+/// The value as one of this type, if it has none; others stay.
+pub fn read(value: Expr, wanted: &DataType) -> Result<Expr> {
+    match value {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) => {
+            let unread = |text| Expr::Literal(ScalarValue::Utf8(Some(text)), metadata);
+            Ok(match constant(&text, wanted)? {
+                Some(value) => Expr::Literal(value, None),
+                None => cast(unread(text), wanted.clone()),
+            })
+        }
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let field = arrow::datatypes::Field::new("", parameter_type(wanted), true);
+            Ok(Expr::Placeholder(Placeholder { id, field: Some(Arc::new(field)) }))
+        }
+        other => Ok(other),
+    }
+}
+
+/// Reads columns of a UNION that are texts in quotes as values of the type that the column has in another input.
+pub fn settle_union(union: Union) -> Result<Union> {
+    let settled = |input: &LogicalPlan, at: usize| match input {
+        LogicalPlan::Projection(projection) => {
+            projection.expr.get(at).is_none_or(|expr| !is_unknown(unaliased(expr)))
+        }
+        _ => true,
+    };
+    let wanted: Vec<Option<DataType>> = (0..union.schema.fields().len())
+        .map(|at| {
+            let known = union.inputs.iter().filter(|input| settled(input, at));
+            let types = known
+                .filter_map(|input| input.schema().fields().get(at).map(|field| field.data_type().clone()));
+            types
+                .filter(|data_type| *data_type != DataType::Null)
+                .find(|_| true)
+                .filter(|data_type| !is_text(data_type))
+        })
+        .collect();
+    let is_open = |at: usize| wanted.get(at).is_some_and(Option::is_some);
+    let changes = |input: &LogicalPlan| (0..wanted.len()).any(|at| is_open(at) && !settled(input, at));
+    if !union.inputs.iter().any(|input| changes(input)) {
+        return Ok(union);
+    }
+    let inputs = union.inputs.into_iter().map(|input| match input.as_ref() {
+        LogicalPlan::Projection(projection) if changes(&input) => read_columns(projection, &wanted),
+        _ => Ok(input),
+    });
+    Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)
+}
+
+fn read_columns(projection: &Projection, wanted: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+    let columns = projection.expr.iter().zip(wanted).map(|(expr, wanted)| match wanted {
+        Some(wanted) if is_unknown(unaliased(expr)) => {
+            let (relation, name) = expr.qualified_name();
+            Ok(read(unaliased(expr).clone(), wanted)?.alias_qualified(relation, name))
+        }
+        _ => Ok(expr.clone()),
+    });
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, Arc::clone(&projection.input))?)))
+}
+
+fn unaliased(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unaliased(&alias.expr),
+        other => other,
+    }
+}
+
+/// The type of a parameter that meets values of a type.
+fn parameter_type(wanted: &DataType) -> DataType {
+    match wanted {
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        DataType::Dictionary(_, value) => parameter_type(value),
+        other => other.clone(),
+    }
+}
+
+/// The value of a text; none if casts read such texts well.
+fn constant(text: &str, wanted: &DataType) -> Result<Option<ScalarValue>> {
+    let trimmed = text.trim();
+    let invalid = || invalid(text, wanted);
+    Ok(Some(match wanted {
+        DataType::Boolean => ScalarValue::Boolean(Some(truth(trimmed).ok_or_else(invalid)?)),
+        DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => {
+            match super::decimals::exact(trimmed) {
+                Some(value) => value,
+                // NaN and infinities are floating-point numbers here.
+                None => ScalarValue::Float64(Some(trimmed.parse().map_err(|_| invalid())?)),
+            }
+        }
+        number if number.is_integer() => {
+            let whole: i128 = trimmed.parse().map_err(|_| invalid())?;
+            let value = ScalarValue::Decimal128(Some(whole), 38, 0).cast_to(number);
+            value.ok().filter(|value| !value.is_null()).ok_or_else(|| out_of_range(text, wanted))?
+        }
+        number if number.is_floating() => {
+            ScalarValue::Float64(Some(trimmed.parse().map_err(|_| invalid())?)).cast_to(number)?
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => match interval_of(trimmed) {
+            Some(interval) => ScalarValue::IntervalMonthDayNano(Some(interval)),
+            None => return Ok(None),
+        },
+        DataType::Timestamp(_, None) => match timestamp_of(trimmed, None) {
+            Some(micros) => ScalarValue::TimestampMicrosecond(Some(micros), None).cast_to(wanted)?,
+            None => return Ok(None),
+        },
+        uuid if *uuid == UUID => super::uuids::uuid(text)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// The truth value of a text, or of the beginning of its word.
+///
+/// Source: PostgreSQL documentation, "Boolean Type".
+fn truth(text: &str) -> Option<bool> {
+    let text = text.to_ascii_lowercase();
+    let begins = |word: &str| !text.is_empty() && word.starts_with(&text);
+    if begins("true") || begins("yes") || text == "on" || text == "1" {
+        return Some(true);
+    }
+    (begins("false") || begins("no") || text == "off" || text == "of" || text == "0").then_some(false)
+}
+
+fn invalid(text: &str, wanted: &DataType) -> QueryError {
+    QueryError::new(ErrorKind::InvalidValue, format!("invalid input for type {}: `{text}`", name_of(wanted)))
+}
+
+fn out_of_range(text: &str, wanted: &DataType) -> QueryError {
+    QueryError::new(ErrorKind::OutOfRange, format!("`{text}` is out of range for type {}", name_of(wanted)))
+}
+
+/// PostgreSQL's name of a type that constants are read as.
+fn name_of(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Boolean => "boolean".to_owned(),
+        DataType::Int16 => "smallint".to_owned(),
+        DataType::Int32 => "integer".to_owned(),
+        DataType::Int64 => "bigint".to_owned(),
+        DataType::Float32 => "real".to_owned(),
+        DataType::Float64 => "double precision".to_owned(),
+        other if other.is_decimal() => "numeric".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn texts_are_read_as_the_types_that_they_meet() {
+        let check = |text: &str, wanted: DataType, expected: &str| {
+            let read = constant(text, &wanted).map(|value| value.map(|value| value.to_string()));
+            match read {
+                Ok(value) => assert_eq!(value.unwrap_or_default(), expected, "{text}"),
+                Err(error) => assert_eq!(QueryError::from(error).message, expected, "{text}"),
+            }
+        };
+        check(" 7 ", DataType::Int32, "7");
+        check("1.5", DataType::Int32, "invalid input for type integer: `1.5`");
+        check("40000", DataType::Int16, "`40000` is out of range for type smallint");
+        check("1.50", DataType::Decimal128(10, 4), "1.50,3,2");
+        check("1e2", DataType::Float64, "100");
+        for (text, expected) in
+            [("t", "true"), ("YES", "true"), ("on", "true"), ("f", "false"), ("0", "false")]
+        {
+            check(text, DataType::Boolean, expected);
+        }
+        check("maybe", DataType::Boolean, "invalid input for type boolean: `maybe`");
+        check("2024-01-01", DataType::Date32, "");
+    }
+}

@@ -1,0 +1,134 @@
+//! Values that a statement gives to columns, where their meaning depends on the column.
+
+use datafusion::sql::sqlparser::ast::{
+    AssignmentTarget, CastKind, DataType, Expr, Ident, Insert, SetExpr, Statement, Update, Value,
+    ValueWithSpan,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::parser::from_parser;
+use super::versions::{folded, last};
+use crate::error::{ErrorKind, QueryError, Result};
+
+/// A column of the table that a statement writes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetColumn {
+    /// Its name.
+    pub name: String,
+    /// Whether its values are UUIDs, which texts are not cast to by themselves.
+    pub is_uuid: bool,
+    /// Its default, as SQL.
+    pub default: Option<String>,
+}
+
+/// Puts the defaults of columns in the place of DEFAULT, and reads texts for columns of UUIDs.
+pub fn fit_values(statement: &mut Statement, columns: &[TargetColumn]) -> Result<()> {
+    match statement {
+        Statement::Insert(insert) => fit_rows(insert, columns),
+        Statement::Update(update) => fit_assignments(update, columns),
+        _ => Ok(()),
+    }
+}
+
+fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
+    let named: Vec<String> = insert.columns.iter().filter_map(last).map(folded).collect();
+    let Some(SetExpr::Values(values)) = insert.source.as_mut().map(|source| source.body.as_mut()) else {
+        return Ok(());
+    };
+    let has_uuid = columns.iter().any(|column| column.is_uuid);
+    for row in &mut values.rows {
+        for (at, cell) in row.content.iter_mut().enumerate() {
+            if !is_default(cell) && !(has_uuid && is_text(cell)) {
+                continue;
+            }
+            let column = match named.get(at) {
+                Some(name) => columns.iter().find(|column| column.name == *name),
+                None => columns.get(at).filter(|_| named.is_empty()),
+            };
+            if let Some(column) = column {
+                fit(cell, column)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fit_assignments(update: &mut Update, columns: &[TargetColumn]) -> Result<()> {
+    for assignment in &mut update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else { continue };
+        let name = last(name).map(folded);
+        if let Some(column) = columns.iter().find(|column| Some(&column.name) == name.as_ref()) {
+            fit(&mut assignment.value, column)?;
+        }
+    }
+    Ok(())
+}
+
+fn fit(value: &mut Expr, column: &TargetColumn) -> Result<()> {
+    if is_default(value) {
+        *value = match &column.default {
+            Some(text) => {
+                let mut parser =
+                    Parser::new(&PostgreSqlDialect {}).try_with_sql(text).map_err(from_parser)?;
+                Expr::Nested(Box::new(parser.parse_expr().map_err(|_| unreadable(column))?))
+            }
+            None => Expr::Value(Value::Null.into()),
+        };
+    } else if column.is_uuid && is_text(value) {
+        let expr = Box::new(value.clone());
+        *value =
+            Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Uuid, array: false, format: None };
+    }
+    Ok(())
+}
+
+fn unreadable(column: &TargetColumn) -> QueryError {
+    QueryError::new(
+        ErrorKind::InvalidDefinition,
+        format!("the default of column `{}` cannot be read", column.name),
+    )
+}
+
+fn is_default(value: &Expr) -> bool {
+    matches!(value, Expr::Identifier(Ident { value, quote_style: None, .. }) if value.eq_ignore_ascii_case("default"))
+}
+
+fn is_text(value: &Expr) -> bool {
+    matches!(
+        value,
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_) | Value::Placeholder(_), .. })
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn values_fit_the_columns_they_are_given_to() {
+        let column = |name: &str, is_uuid, default: Option<&str>| TargetColumn {
+            name: name.to_owned(),
+            is_uuid,
+            default: default.map(str::to_owned),
+        };
+        let columns = [column("a", false, Some("1 + 2")), column("b", true, None)];
+        let check = |sql: &str, expected: &str| {
+            let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0);
+            fit_values(&mut statement, &columns).unwrap();
+            assert_eq!(statement.to_string(), expected);
+        };
+        check(
+            "INSERT INTO t VALUES (DEFAULT, 'x'), ('y', NULL)",
+            "INSERT INTO t VALUES ((1 + 2), CAST('x' AS UUID)), ('y', NULL)",
+        );
+        check(
+            "INSERT INTO t (b, a) VALUES ($1, DEFAULT)",
+            "INSERT INTO t (b, a) VALUES (CAST($1 AS UUID), (1 + 2))",
+        );
+        check("INSERT INTO t (b) VALUES (DEFAULT)", "INSERT INTO t (b) VALUES (NULL)");
+        check("UPDATE t SET a = DEFAULT, b = 'x'", "UPDATE t SET a = (1 + 2), b = CAST('x' AS UUID)");
+        check("INSERT INTO t SELECT 'x'", "INSERT INTO t SELECT 'x'");
+    }
+}
