@@ -38,7 +38,10 @@ async fn leave_over(test: &TestEngine, stored_as: &str) {
         definition: model.definition.clone(),
     };
     catalog.commit(Change::CreateTable { table, if_not_exists: false }).await.unwrap();
-    catalog.commit(Change::DropTable { name, if_exists: false }).await.unwrap();
+    catalog
+        .commit(Change::DropTables { names: vec![name], views: false, if_exists: false, cascade: false })
+        .await
+        .unwrap();
     assert_eq!(leftovers(test, "main"), [stored_as]);
 }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType as SqlType, Expr, Select, SetExpr, Statement as Ast, TimezoneInfo,
-    Value, ValueWithSpan,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Select, SetExpr,
+    Statement as Ast, TimezoneInfo, Value, ValueWithSpan,
 };
 use nyala_sql::statement::Statement;
 use pgwire::api::Type;
@@ -156,10 +156,23 @@ fn sql_type(kind: &Type) -> Option<SqlType> {
         Type::TIMESTAMPTZ => SqlType::Timestamp(None, TimezoneInfo::WithTimeZone),
         Type::BYTEA => SqlType::Bytea,
         Type::UUID => SqlType::Uuid,
+        Type::NUMERIC => SqlType::Numeric(ExactNumberInfo::None),
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => array_of(SqlType::Text),
+        Type::BOOL_ARRAY => array_of(SqlType::Boolean),
+        Type::INT2_ARRAY => array_of(SqlType::SmallInt(None)),
+        Type::INT4_ARRAY => array_of(SqlType::Integer(None)),
+        Type::INT8_ARRAY => array_of(SqlType::BigInt(None)),
+        Type::FLOAT4_ARRAY => array_of(SqlType::Real),
+        Type::FLOAT8_ARRAY => array_of(SqlType::DoublePrecision),
+        Type::DATE_ARRAY => array_of(SqlType::Date),
         Type::TIME => SqlType::Time(None, TimezoneInfo::None),
         Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
         _ => return None,
     })
+}
+
+fn array_of(item: SqlType) -> SqlType {
+    SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(item), None))
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use crate::functions::{UUID, interval_of, timestamp_of, uuid_texts, uuids_of};
 /// The value as one of the type `to`: a number that does not fit exactly is rounded, and a text is read as a constant
 /// of that type.
 pub fn assign(value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
+    if value.is_null() {
+        return Ok(ScalarValue::try_new_null(to)?);
+    }
     match of_text(value, to) {
         Some(read) => read,
         None => cast_value(value, to),

@@ -31,7 +31,7 @@ impl Meaning for UuidTexts {
             (value, Ok(from), to) if *to == UUID && from.is_string() => {
                 Transformed::yes(Uuids::of_text(value))
             }
-            (value, Ok(UUID), to) => {
+            (value, Ok(UUID), to) if to.is_string() => {
                 let text = Uuids::text_of(value);
                 Transformed::yes(if *to == DataType::Utf8View { text } else { cast(text, to.clone()) })
             }

@@ -177,6 +177,9 @@ fn exact_value(value: &ScalarValue, wanted: Option<&DataType>) -> Option<ScalarV
     if let Some(whole) = whole_number(value).and_then(|number| integer(number, wanted)) {
         return Some(whole);
     }
+    if value.is_null() {
+        return ScalarValue::try_new_null(wanted).ok();
+    }
     let cast = value.cast_to(wanted).ok()?;
     let measured = is_measurable(&own) && is_measurable(wanted);
     (!measured || cast.cast_to(&own).is_ok_and(|again| again == *value)).then_some(cast)

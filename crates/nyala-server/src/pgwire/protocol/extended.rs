@@ -65,7 +65,14 @@ impl Connection {
 
     /// Plans a statement with the parameter types its client declared (0: none).
     pub async fn store(&mut self, statement: Statement, declared: &[u32]) -> Result<Stored, Stop> {
-        let plan = self.plan(statement.clone()).await?;
+        let plan = match self.plan(statement.clone()).await {
+            // Its types may be needed to plan it at all, as in `sum(CASE … THEN $1 END)`.
+            Err(Stop::Failure(failure)) => match with_all_declared(&statement, declared) {
+                Some(statement) => self.plan(statement).await?,
+                None => return Err(Stop::Failure(failure)),
+            },
+            plan => plan?,
+        };
         let plan = match plan {
             Plan::Engine(prepared, tag) => {
                 Plan::Engine(Box::new(self.with_declared(*prepared, &statement, declared).await?), tag)
@@ -259,6 +266,12 @@ fn decides(kind: &Type, inferred: Option<&DataType>) -> bool {
         Some(DataType::Date32 | DataType::Date64) => matches!(*kind, Type::TIMESTAMP | Type::TIMESTAMPTZ),
         Some(_) => false,
     }
+}
+
+/// The statement with casts of its parameters to all types that the client declared; none if it declared none.
+fn with_all_declared(statement: &Statement, declared: &[u32]) -> Option<Statement> {
+    let kinds = declared.iter().map(|oid| Type::from_oid(*oid).filter(|kind| *kind != Type::UNKNOWN));
+    declare_parameters(statement, &kinds.collect::<Vec<_>>())
 }
 
 /// The types that a client is told for the parameters of a plan: those it declared, or the engine inferred,
