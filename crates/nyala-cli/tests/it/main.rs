@@ -27,6 +27,8 @@ mod disk_store;
 mod encryption;
 mod export;
 mod extensions;
+mod file_tables;
+mod files;
 mod functions;
 mod half_open;
 mod harness;

@@ -79,6 +79,7 @@ const ROOMS: &[(&str, &str, &[&str])] = &[(
         "repeat",
         "run_query",
         "command",
+        "files",
         "cubes",
         "live",
         "statements",

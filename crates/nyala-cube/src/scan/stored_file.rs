@@ -11,6 +11,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 
 use super::blocks::{BLOCKS_KEY, Blocks, Tail, joined};
 use super::damage::Damage;
+use super::parquet_files::trusted;
 
 /// So much is read at once when all of a file is verified, in bytes: a multiple of the size of a block.
 const VERIFIED_AT_ONCE: u64 = 4 << 20;
@@ -114,7 +115,7 @@ impl StoredFile {
 fn parse(tail: &Bytes, file_bytes: u64) -> parquet::errors::Result<ParquetMetaData> {
     let mut reader = ParquetMetaDataReader::new().with_page_index_policy(PageIndexPolicy::Optional);
     reader.try_parse_sized(tail, file_bytes)?;
-    reader.finish()
+    trusted(reader.finish()?)
 }
 
 /// The bytes of `range`, cut out of the `wide` range around it.

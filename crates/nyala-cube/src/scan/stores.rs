@@ -53,6 +53,11 @@ impl Stores {
         Ok(self.rules.check(Location::parse(location)?)?)
     }
 
+    /// Checks the location of a file that is to be written.
+    pub fn check_target(&self, location: &str) -> Result<AllowedLocation> {
+        Ok(self.rules.check_target(Location::parse(location)?)?)
+    }
+
     /// Checks the folder of a disk store.
     pub fn check_store(&self, folder: &str) -> Result<AllowedLocation> {
         Ok(self.rules.check_store(Location::parse(folder)?.into_folder())?)

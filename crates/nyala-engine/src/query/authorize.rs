@@ -23,6 +23,9 @@ use crate::session::Settings;
 /// System tables that show the queries of other sessions, or the paths of files.
 const FOR_SUPERUSERS: [&str; 6] = ["disk_stores", "queries", "query_history", "query_log", "stuck", "tasks"];
 
+/// The schema of files that a statement reads by their locations, which are their names.
+pub const FILES: &str = "";
+
 /// The role of a session, and the objects and grants of this moment.
 pub struct Caller<'a> {
     pub engine: &'a Engine,
@@ -91,6 +94,13 @@ impl<'a> Caller<'a> {
         }
     }
 
+    /// Files have no owner: a role that may make an external table of them may read them in the place of a table, too.
+    pub fn may_read_file(&self, location: &str) -> Result<()> {
+        let schema = Securable::Schema(self.settings.schema().to_string());
+        self.identity.require(&self.catalog, Privilege::Create, &schema)?;
+        self.may_read_files(location)
+    }
+
     /// Checks every table that a plan reads, also in subqueries. This is due whenever a plan is run, and not only
     /// when it is made: another session may have made it, and a grant may have been revoked.
     pub fn may_run(&self, plan: &LogicalPlan) -> Result<()> {
@@ -100,6 +110,7 @@ impl<'a> Caller<'a> {
     /// Checks the tables that a plan reads, as returned by [`tables_of`].
     pub fn may_read(&self, tables: &[QualifiedName]) -> Result<()> {
         tables.iter().try_for_each(|table| match table.schema.as_str() {
+            FILES => self.may_read_file(&table.name),
             SYSTEM_SCHEMA if !FOR_SUPERUSERS.contains(&table.name.as_str()) => Ok(()),
             SYSTEM_SCHEMA | PG_CATALOG => self.require_superuser(&format!("reading `{table}`")),
             _ => self.may_select(std::slice::from_ref(table)),

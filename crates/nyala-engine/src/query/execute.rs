@@ -13,6 +13,7 @@ use nyala_sql::statement::Kind;
 use super::answer::{Answer, Completion};
 use super::authorize::Caller;
 use super::execution::Execution;
+use super::files::with_files;
 use super::plan::logical::logical_plan;
 use super::plan::parts::{Described, Parts};
 use super::prepared::{Form, Prepared};
@@ -168,7 +169,9 @@ impl Session {
     async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
         let Some(caller) = Caller::of(self, settings) else { return Ok(()) };
         let context = self.engine.snapshots.current();
-        let planned = self.engine.runtime.threads.plan(logical_plan(query, context.state(settings))).await;
+        let mut query = query;
+        let state = with_files(self, &mut query, context.state(settings), settings).await?;
+        let planned = self.engine.runtime.threads.plan(logical_plan(query, state)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
         caller.may_run(planned.plan.logical())
     }

@@ -14,6 +14,7 @@ mod deadline;
 mod engine;
 mod execute;
 mod execution;
+mod files;
 mod folders;
 mod history;
 mod live;

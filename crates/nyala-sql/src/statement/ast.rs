@@ -9,6 +9,7 @@ use nyala_model::Step;
 
 use super::alter::AlterCube;
 use super::copy::CopyInto;
+use super::copy_to::CopyTo;
 use super::live::LiveStatement;
 use super::options::{StatementOption, show_options};
 use super::relations::RelationStatement;
@@ -89,6 +90,8 @@ pub enum Nyala {
     RecommendCube(RecommendFor),
     /// `CREATE ROLE`, `GRANT` and their kin.
     Role(Box<RoleStatement>),
+    /// `COPY … TO 'location'`
+    CopyTo(Box<CopyTo>),
     /// `CREATE LIVE TABLE`, `COPY` and their kin.
     Live(Box<LiveStatement>),
     /// `CREATE VIEW`, `DROP TABLE` and their kin.
@@ -294,6 +297,7 @@ impl fmt::Display for Nyala {
             Self::Live(statement) => statement.fmt(f),
             Self::Relation(statement) => statement.fmt(f),
             Self::Backup(backup) => backup.fmt(f),
+            Self::CopyTo(copy) => copy.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
         }

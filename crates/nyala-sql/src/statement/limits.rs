@@ -7,7 +7,7 @@
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use nyala_model::config::QueryConfig;
 
-use super::ast::{Kind, Statement};
+use super::ast::{Kind, Nyala, Statement};
 use super::attempts::Attempts;
 use super::expansion::check_expansion;
 use super::plan_budget::PlanBudget;
@@ -67,6 +67,9 @@ impl StatementLimits {
     pub(super) fn check_statement(&self, statement: &Statement) -> Result<()> {
         match &statement.kind {
             Kind::DataFusion(statement) => check_expansion(statement, self.budget),
+            Kind::Nyala(Nyala::CopyTo(copy)) => {
+                check_expansion(&Statement::query(copy.query.clone()), self.budget)
+            }
             Kind::Nyala(_) => Ok(()),
         }
     }

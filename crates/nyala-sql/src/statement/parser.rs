@@ -14,6 +14,7 @@ use super::ast::{Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, Recomm
 use super::balance::balance_chains;
 use super::clauses::rewrite_clauses;
 use super::copy::{is_copy_to_client, parse_copy_to_client};
+use super::copy_to::{parse_copy_to, place_of_target};
 use super::dialect::Postgres;
 use super::limits::StatementLimits;
 use super::live::{parse_live, select_into};
@@ -85,6 +86,10 @@ fn parse_one(tokens: Vec<TokenWithSpan>) -> Result<Statement> {
 fn parse_with(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
     if is_copy_to_client(&tokens) {
         return parse_copy_to_client(dialect, tokens);
+    }
+    if let Some(place) = place_of_target(&tokens) {
+        let copy = parse_copy_to(dialect, tokens, place)?;
+        return Ok(Statement::new(Kind::Nyala(Nyala::CopyTo(Box::new(copy)))));
     }
     let mut parser =
         DFParserBuilder::new(tokens).with_dialect(dialect).with_recursion_limit(RECURSION_LIMIT).build()?;

@@ -116,6 +116,11 @@ impl OwnPaths {
         self.is_data_dir(folder) || self.has_all_in(folder, wish)
     }
 
+    /// Whether a path, as [`real_path`] gives it, lies anywhere in the data folder.
+    pub(super) fn is_within_data(&self, path: &Path) -> bool {
+        path.ancestors().any(|folder| self.is_data_dir(folder))
+    }
+
     fn is_data_dir(&self, folder: &Path) -> bool {
         self.known.load().data_dir.as_ref().is_some_and(|data_dir| data_dir.is(folder))
     }

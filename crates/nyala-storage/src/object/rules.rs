@@ -89,6 +89,23 @@ impl LocationRules {
         Ok(AllowedLocation(location))
     }
 
+    /// Checks the location of a file to write, which may not exist yet. Nothing is written into the data folder, where
+    /// the server may come to look for files of its own.
+    ///
+    /// # Errors
+    /// As of [`Self::check`], and [`StorageError::InvalidLocation`] for a folder.
+    pub fn check_target(&self, location: Location) -> Result<AllowedLocation, StorageError> {
+        if location.is_folder() {
+            let reason = "it is a folder, not a file to write".to_owned();
+            return Err(StorageError::InvalidLocation { location: location.to_string(), reason });
+        }
+        let location = self.check(location)?;
+        match location.local_path() {
+            Some(path) if self.own.is_within_data(&real_path(&path)) => Err(StorageError::OwnFiles { path }),
+            _ => Ok(location),
+        }
+    }
+
     /// Checks the folder of a disk store, which may not exist yet.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaD
 
 use super::damage::DamagedFile;
 use super::footer::{check_footer, check_index};
+use crate::scan::parquet_files::{trusted, with_months};
 
 /// Read first, in one request: most footers, and the indexes before them, are shorter.
 const TAIL_BYTES: u64 = 512 << 10;
@@ -86,7 +87,7 @@ impl<'a> Tail<'a> {
         let mut reader = ParquetMetaDataReader::new_with_metadata(metadata)
             .with_page_index_policy(PageIndexPolicy::Optional);
         reader.load_page_index(Checked { tail: &self, indexes }).await?;
-        reader.finish()
+        trusted(with_months(reader.finish()?)?)
     }
 }
 

@@ -69,6 +69,7 @@ async fn run(copy: &CopyInto, execution: Execution<'_>) -> Result<Answer> {
         file_type,
         columns: Arc::new(Schema::empty()),
         partition_columns: Vec::new(),
+        find_partitions: false,
         options,
         definition: copy.to_string(),
     };

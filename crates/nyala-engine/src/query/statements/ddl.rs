@@ -103,6 +103,7 @@ async fn create_table(
         file_type: create.file_type.clone(),
         columns: Arc::clone(create.schema.inner()),
         partition_columns: create.table_partition_cols.clone(),
+        find_partitions: false,
         options: create.options.clone(),
         definition: statement.to_string(),
     };

@@ -15,6 +15,7 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use crate::query::activity::Phase;
 use crate::query::answer::Answer;
 use crate::query::execution::Execution;
+use crate::query::files::with_files;
 use crate::query::plan::logical::logical_plan;
 use crate::query::plan::physical::{Plans, plan_query};
 use crate::query::resources::memory;
@@ -42,7 +43,8 @@ pub async fn run(
     let shown = Arc::clone(&context);
     let state = context.state(settings);
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
-    let (statement, own) = (statement.clone(), settings.clone());
+    let (mut statement, own) = (statement.clone(), settings.clone());
+    let state = Box::pin(with_files(session, &mut statement, state, settings)).await?;
     let work = async move {
         let planned = logical_plan(statement, state.clone()).await?;
         if planned.schema.is_none() {

@@ -19,8 +19,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::bounds::sound_metadata;
-use super::sound_reader::SoundReaderFactory;
+use super::statistics::without_floats;
+use crate::scan::bounds::sound_metadata;
+use crate::scan::sound_reader::SoundReaderFactory;
 
 /// DataFusion's format. It finds the metadata of files in the cache, where only sound metadata is put.
 #[derive(Debug)]
@@ -74,7 +75,9 @@ impl FileFormat for SoundParquet {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         check(state, store.as_ref(), object).await?;
-        self.parquet.infer_stats(state, store, table_schema, object).await
+        let schema = Arc::clone(&table_schema);
+        let statistics = self.parquet.infer_stats(state, store, table_schema, object).await?;
+        Ok(without_floats(statistics, &schema))
     }
 
     async fn infer_ordering(
@@ -96,7 +99,10 @@ impl FileFormat for SoundParquet {
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
         check(state, store.as_ref(), object).await?;
-        self.parquet.infer_stats_and_ordering(state, store, table_schema, object).await
+        let schema = Arc::clone(&table_schema);
+        let mut found = self.parquet.infer_stats_and_ordering(state, store, table_schema, object).await?;
+        found.statistics = without_floats(found.statistics, &schema);
+        Ok(found)
     }
 
     async fn create_physical_plan(

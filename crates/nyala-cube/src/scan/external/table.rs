@@ -1,0 +1,216 @@
+//! A catalog entry as something DataFusion can scan.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
+use arrow::ipc::convert::fb_to_schema;
+use arrow::ipc::root_as_schema;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{Statistics, project_schema};
+use datafusion::datasource::file_format::FileFormat as FormatOfFiles;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanConfigBuilder};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::datasource::{TableProvider, TableType};
+use datafusion::execution::SessionState;
+use datafusion::execution::cache::cache_manager::SchemaFingerprint;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion_datasource::compute_all_files_statistics;
+use nyala_model::{ExternalSource, FileFormat, QualifiedName, TableEntry};
+use nyala_sql::error::{QueryError, Result};
+use nyala_storage::object::AllowedLocation;
+use object_store::ObjectStore;
+
+use super::layout::Layout;
+use super::listing::{FileStatistics, list, partitioned, with_statistics};
+use super::prune::{is_about, pruned};
+use crate::scan::file_reader::FileReader;
+use crate::scan::stores::Stores;
+
+/// A table over files, known by its catalog entry so that cubes recognise it under any alias.
+#[derive(Debug, Clone)]
+pub struct ExternalTable {
+    entry: Arc<TableEntry>,
+    reader: FileReader,
+    layout: Layout,
+    store: ObjectStoreUrl,
+    columns: TableSchema,
+    fingerprint: Arc<SchemaFingerprint>,
+    /// The view that reads it, if one does.
+    through: Option<QualifiedName>,
+}
+
+impl ExternalTable {
+    /// Prepares the table for scanning. No file is touched.
+    pub fn open(
+        entry: Arc<TableEntry>,
+        source: &ExternalSource,
+        state: &SessionState,
+        stores: &Stores,
+    ) -> Result<Self> {
+        let location = stores.check(&source.location)?;
+        stores.open(&location)?;
+        let columns = table_schema(&decode_schema(&entry)?, &source.partition_columns);
+        let options: HashMap<String, String> = source.options.clone().into_iter().collect();
+        let reader = FileReader::new(source.format, options, state)?;
+        let layout = Layout::new(&location, source.format, &source.partition_columns);
+        let fingerprint = Arc::new(SchemaFingerprint::from_schema(columns.file_schema()));
+        Ok(Self { entry, reader, layout, store: store_url(&location)?, columns, fingerprint, through: None })
+    }
+
+    /// The files as they lie there now, in no order.
+    pub(in crate::scan) async fn files(
+        &self,
+        state: &SessionState,
+        statistics: bool,
+    ) -> Result<Vec<PartitionedFile>> {
+        Ok(self.listed(state, &[], statistics).await?)
+    }
+
+    /// The files for which conditions on their folders hold.
+    async fn listed(
+        &self,
+        state: &dyn Session,
+        conditions: &[Expr],
+        statistics: bool,
+    ) -> datafusion::error::Result<Vec<PartitionedFile>> {
+        let store: Arc<dyn ObjectStore> = state.runtime_env().object_store(&self.store)?;
+        let partitions = self.columns.table_partition_cols();
+        let files = partitioned(list(store.as_ref(), &self.layout).await?, partitions)?;
+        let files = pruned(files, conditions, partitions)?;
+        if !statistics || self.reader.format() != FileFormat::Parquet {
+            let unknown = Arc::new(Statistics::new_unknown(self.columns.file_schema()));
+            return Ok(files.into_iter().map(|file| with_statistics(file, Arc::clone(&unknown))).collect());
+        }
+        let format: &Arc<dyn FormatOfFiles> = self.reader.format_of_files();
+        let schema = self.columns.file_schema();
+        FileStatistics { state, store: &store, format, schema, fingerprint: &self.fingerprint }
+            .add_to(files)
+            .await
+    }
+
+    /// The same table, read by a view: whoever may read the view may read these rows.
+    pub fn through(&self, view: QualifiedName) -> Self {
+        Self { through: Some(view), ..self.clone() }
+    }
+
+    /// The name that a reader needs the right to read: that of the table, or of the view that reads it.
+    pub fn read_as(&self) -> &QualifiedName {
+        self.through.as_ref().unwrap_or(&self.entry.name)
+    }
+
+    /// The catalog's entry.
+    pub fn entry(&self) -> &Arc<TableEntry> {
+        &self.entry
+    }
+
+    /// Format of its files.
+    pub fn format(&self) -> FileFormat {
+        self.reader.format()
+    }
+
+    fn scan_of(
+        &self,
+        files: Vec<PartitionedFile>,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        limit: Option<usize>,
+    ) -> datafusion::error::Result<FileScanConfig> {
+        let groups = FileGroup::new(files).split_files(state.config().target_partitions());
+        let has_statistics = state.config().collect_statistics();
+        let (groups, statistics) =
+            compute_all_files_statistics(groups, self.schema(), has_statistics, false)?;
+        let builder = FileScanConfigBuilder::new(self.store.clone(), self.reader.source(&self.columns))
+            .with_file_groups(groups)
+            .with_statistics(statistics)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .with_file_compression_type(self.reader.compression())
+            .with_expr_adapter(self.reader.adapter());
+        Ok(builder.build())
+    }
+}
+
+/// The URL of the store, in which paths of files are found.
+pub fn store_url(location: &AllowedLocation) -> Result<ObjectStoreUrl> {
+    let url = location.url();
+    Ok(ObjectStoreUrl::parse(format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()))?)
+}
+
+/// The schema stored in a catalog entry, partition columns included.
+pub fn decode_schema(entry: &TableEntry) -> Result<Schema> {
+    let schema = root_as_schema(&entry.schema_ipc).map_err(|error| {
+        QueryError::internal(format!("schema of table `{}` cannot be read: {error}", entry.name))
+    })?;
+    Ok(fb_to_schema(schema))
+}
+
+/// Columns of the files, and columns of their folders, which may stand for NULL.
+fn table_schema(schema: &Schema, partition_columns: &[String]) -> TableSchema {
+    let is_partition = |field: &&FieldRef| partition_columns.contains(field.name());
+    let of_files: Vec<FieldRef> =
+        schema.fields().iter().filter(|field| !is_partition(field)).cloned().collect();
+    let of_folders = schema.fields().iter().filter(is_partition);
+    let of_folders =
+        of_folders.map(|field| Arc::new(Field::new(field.name(), field.data_type().clone(), true)));
+    let of_folders: Vec<FieldRef> = of_folders.collect();
+    TableSchema::builder(Arc::new(Schema::new(of_files))).with_table_partition_cols(of_folders).build()
+}
+
+#[async_trait]
+impl TableProvider for ExternalTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.columns.table_schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        Some(&self.entry.definition)
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        None
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        let partitions = self.columns.table_partition_cols();
+        let about = filters.iter().filter(|filter| is_about(filter, partitions)).cloned().collect::<Vec<_>>();
+        let files = self.listed(state, &about, state.config().collect_statistics()).await?;
+        if files.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(project_schema(&self.schema(), projection)?)));
+        }
+        let scan = self.scan_of(files, state, projection, limit)?;
+        match self.reader.format() {
+            FileFormat::Parquet => self.reader.format_of_files().create_physical_plan(state, scan).await,
+            _ => Ok(DataSourceExec::from_data_source(scan)),
+        }
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> datafusion::error::Result<Vec<TableProviderFilterPushDown>> {
+        let partitions = self.columns.table_partition_cols();
+        let decides = |filter: &&Expr| match is_about(filter, partitions) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(decides).collect())
+    }
+}

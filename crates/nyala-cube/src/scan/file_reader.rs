@@ -1,0 +1,89 @@
+//! How the files of a table are read: their format with its options.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::common::config::CsvOptions;
+use datafusion::datasource::file_format::FileFormat as FormatOfFiles;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::physical_plan::FileSource;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::SessionState;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
+use nyala_model::FileFormat;
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+
+use super::parquet_files::{FileColumns, SoundParquet};
+use super::text_files::{CsvFiles, JsonFiles};
+
+/// A format with its options.
+#[derive(Debug, Clone)]
+pub struct FileReader {
+    format: FileFormat,
+    files: Arc<dyn FormatOfFiles>,
+    csv: CsvOptions,
+}
+
+impl FileReader {
+    /// With options as in `OPTIONS ('format.…' '…')`.
+    pub fn new(format: FileFormat, options: HashMap<String, String>, state: &SessionState) -> Result<Self> {
+        let name = format_name(format);
+        let factory = state
+            .get_file_format_factory(name)
+            .ok_or_else(|| QueryError::internal(format!("format `{name}` is not registered")))?;
+        let files = factory.create(state, &options).map_err(|error| {
+            let message = format!("invalid format option: {}", QueryError::from(error).message);
+            QueryError::new(ErrorKind::InvalidDefinition, message)
+        })?;
+        let csv = files.downcast_ref::<CsvFormat>().map(|csv| csv.options().clone()).unwrap_or_default();
+        let files = match format {
+            FileFormat::Parquet => Arc::new(SoundParquet::new(files)) as _,
+            _ => files,
+        };
+        Ok(Self { format, files, csv })
+    }
+
+    /// The format.
+    pub fn format(&self) -> FileFormat {
+        self.format
+    }
+
+    /// DataFusion's format, which reads Parquet files and guesses types of others.
+    pub fn format_of_files(&self) -> &Arc<dyn FormatOfFiles> {
+        &self.files
+    }
+
+    /// Options of CSV files.
+    pub fn csv(&self) -> &CsvOptions {
+        &self.csv
+    }
+
+    /// How the files are compressed as a whole.
+    pub fn compression(&self) -> FileCompressionType {
+        self.files.compression_type().unwrap_or(FileCompressionType::UNCOMPRESSED)
+    }
+
+    /// A source of rows with these columns.
+    pub fn source(&self, columns: &TableSchema) -> Arc<dyn FileSource> {
+        match self.format {
+            FileFormat::Parquet => self.files.file_source(columns.clone()),
+            FileFormat::Csv => Arc::new(CsvFiles::new(self.csv.clone(), columns.clone())),
+            FileFormat::NdJson => Arc::new(JsonFiles::new(columns.clone())),
+        }
+    }
+
+    /// How columns of files become those of the table; text files are read as the table's.
+    pub fn adapter(&self) -> Option<Arc<dyn PhysicalExprAdapterFactory>> {
+        (self.format == FileFormat::Parquet).then(|| Arc::new(FileColumns) as _)
+    }
+}
+
+/// The name DataFusion knows a format by.
+fn format_name(format: FileFormat) -> &'static str {
+    match format {
+        FileFormat::Parquet => "parquet",
+        FileFormat::Csv => "csv",
+        FileFormat::NdJson => "json",
+    }
+}

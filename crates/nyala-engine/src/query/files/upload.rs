@@ -1,0 +1,83 @@
+//! A file on its way to a store, which is there as a whole or not at all.
+
+use std::mem;
+use std::sync::Arc;
+
+use nyala_cube::cube::build::Background;
+use nyala_sql::error::{QueryError, Result};
+use object_store::path::Path;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
+
+use datafusion::error::DataFusionError;
+
+/// Bytes of a part: S3 takes none below 5 MiB but the last, and 10,000 parts at most.
+const PART_BYTES: usize = 16 << 20;
+
+/// Local files get their name when they are complete. What was uploaded of others is deleted if the statement ends before.
+pub struct Upload {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    buffer: Vec<u8>,
+    parts: Option<Box<dyn MultipartUpload>>,
+    background: Background,
+}
+
+impl Upload {
+    /// Nothing is written yet.
+    pub fn new(store: Arc<dyn ObjectStore>, path: Path, background: Background) -> Self {
+        Self { store, path, buffer: Vec::new(), parts: None, background }
+    }
+
+    /// Adds bytes.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() < PART_BYTES {
+            return Ok(());
+        }
+        let part = mem::take(&mut self.buffer);
+        self.put(part).await
+    }
+
+    async fn put(&mut self, part: Vec<u8>) -> Result<()> {
+        let parts = match &mut self.parts {
+            Some(parts) => parts,
+            None => {
+                let begun = self.store.put_multipart(&self.path).await.map_err(of_store)?;
+                self.parts.insert(begun)
+            }
+        };
+        parts.put_part(PutPayload::from(part)).await.map_err(of_store)
+    }
+
+    /// Completes the file.
+    pub async fn finish(mut self) -> Result<()> {
+        let rest = mem::take(&mut self.buffer);
+        if self.parts.is_none() {
+            self.store.put(&self.path, PutPayload::from(rest)).await.map_err(of_store)?;
+            return Ok(());
+        }
+        if !rest.is_empty() {
+            self.put(rest).await?;
+        }
+        if let Some(parts) = &mut self.parts {
+            parts.complete().await.map_err(of_store)?;
+        }
+        self.parts = None;
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Some(mut parts) = self.parts.take() {
+            self.background.spawn(async move {
+                // Parts that stay are those of a store that cannot be reached; its owner's rules delete them.
+                let _ = parts.abort().await;
+            });
+        }
+    }
+}
+
+fn of_store(error: object_store::Error) -> QueryError {
+    DataFusionError::from(error).into()
+}
