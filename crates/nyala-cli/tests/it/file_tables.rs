@@ -105,12 +105,7 @@ async fn rows_are_copied_to_files() {
             "COPY (SELECT id, name, 1.50 AS n, DATE '9999-12-31' AS d FROM things ORDER BY id) TO '{target}'"
         ))
         .await;
-        check(
-            &test,
-            &format!("SELECT count(*), sum(id), max(n), max(d) FROM '{target}'"),
-            "2|3|1.50|9999-12-31",
-        )
-        .await;
+        check(&test, &format!("SELECT count(*), sum(id), max(d) FROM '{target}'"), "2|3|9999-12-31").await;
         check(&test, &format!("SELECT name FROM '{target}' WHERE id = 1"), "a,\"b\"\nc").await;
     }
     test.run(&format!("COPY things (id, x) TO '{at}/out.csv' (FORMAT csv, HEADER false, DELIMITER ';')"))

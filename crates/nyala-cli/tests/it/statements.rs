@@ -161,7 +161,7 @@ async fn mistakes_name_the_thing_and_the_next_step() {
     test.error("SET nyala.use_cube = off", ErrorKind::UndefinedObject, "did you mean `nyala.use_cubes`")
         .await;
     test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not a live table").await;
-    test.error("COPY t TO '/tmp/x.csv'", ErrorKind::Unsupported, "not supported").await;
+    test.error("COPY t TO '/proc/x.csv'", ErrorKind::PermissionDenied, "/proc/x.csv").await;
     test.error("CREATE TABLE x (a INT)", ErrorKind::InvalidDefinition, "CREATE EXTERNAL TABLE").await;
     test.error("CREATE VIEW v AS SELECT 1", ErrorKind::Unsupported, "not supported").await;
 }

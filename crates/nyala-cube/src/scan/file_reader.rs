@@ -27,7 +27,15 @@ pub struct FileReader {
 
 impl FileReader {
     /// With options as in `OPTIONS ('format.…' '…')`.
-    pub fn new(format: FileFormat, options: HashMap<String, String>, state: &SessionState) -> Result<Self> {
+    pub fn new(
+        format: FileFormat,
+        mut options: HashMap<String, String>,
+        state: &SessionState,
+    ) -> Result<Self> {
+        if format == FileFormat::Parquet {
+            // Nanoseconds of 64 bits end in 2262.
+            options.entry("format.coerce_int96".to_owned()).or_insert_with(|| "us".to_owned());
+        }
         let name = format_name(format);
         let factory = state
             .get_file_format_factory(name)

@@ -13,8 +13,7 @@ use nyala_sql::statement::Kind;
 use super::answer::{Answer, Completion};
 use super::authorize::Caller;
 use super::execution::Execution;
-use super::files::with_files;
-use super::plan::logical::logical_plan;
+use super::files;
 use super::plan::parts::{Described, Parts};
 use super::prepared::{Form, Prepared};
 use super::run_query::Query;
@@ -169,9 +168,7 @@ impl Session {
     async fn authorize_query(&self, query: DfStatement, settings: &Settings) -> Result<()> {
         let Some(caller) = Caller::of(self, settings) else { return Ok(()) };
         let context = self.engine.snapshots.current();
-        let mut query = query;
-        let state = with_files(self, &mut query, context.state(settings), settings).await?;
-        let planned = self.engine.runtime.threads.plan(logical_plan(query, state)).await;
+        let planned = Box::pin(files::planned(self, query, context.state(settings), settings)).await;
         let planned = planned.map_err(|error| context.explain_missing(error))?;
         caller.may_run(planned.plan.logical())
     }

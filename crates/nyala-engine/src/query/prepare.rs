@@ -13,9 +13,8 @@ use nyala_sql::functions::UUID;
 use nyala_sql::statement::{Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, name_tables};
 
 use super::activity::TEXT_BYTES;
-use super::files::with_files;
+use super::files;
 use super::live::check_conflict;
-use super::plan::logical::logical_plan;
 use super::plan::parts::Parts;
 use super::plan::returning::Returning;
 use super::prepared::Prepared;
@@ -78,8 +77,7 @@ impl Session {
             true => context.versioned_state(settings),
             false => context.state(settings),
         };
-        let state = Box::pin(with_files(self, &mut ast, state, settings)).await?;
-        let planned = self.engine.runtime.threads.plan(logical_plan(*ast, state)).await;
+        let planned = Box::pin(files::planned(self, *ast, state, settings)).await;
         let mut planned = planned.map_err(|error| context.explain_missing(error))?;
         if deletes {
             planned.plan = planned.plan.deleting();

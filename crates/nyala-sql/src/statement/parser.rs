@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use super::alter::{AlterCube, parse_actions};
 use super::ast::{Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
 use super::balance::balance_chains;
-use super::clauses::rewrite_clauses;
+use super::clauses::{count_microseconds, rewrite_clauses};
 use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::copy_to::{parse_copy_to, place_of_target};
 use super::dialect::Postgres;
@@ -125,6 +125,10 @@ fn rewrite(statement: &mut DfStatement) -> Result<()> {
             Ok(())
         }
         DfStatement::Explain(explain) => rewrite(&mut explain.statement),
+        DfStatement::CreateExternalTable(create) => {
+            create.columns.iter_mut().for_each(|column| count_microseconds(&mut column.data_type));
+            Ok(())
+        }
         _ => Ok(()),
     }
 }

@@ -62,7 +62,7 @@ pub async fn describe_table(
     let partitions = partition_fields(&request.columns, names, &files);
     check_partitions(&partitions, &files, &location)?;
     let objects: Vec<ObjectMeta> = files.into_iter().map(|(file, _)| file).collect();
-    let look = Look { reader: &reader, store: &store, state, layout: &layout };
+    let look = Look { reader: &reader, store: &store, state, layout: &layout, location: &location };
     let found = look.at(&objects).await?;
     let listed: Vec<FieldRef> = request.columns.fields().iter().cloned().collect();
     let file_columns = match without(&listed, names) {

@@ -9,6 +9,7 @@ use datafusion::execution::SessionState;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use nyala_model::FileFormat;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_storage::object::Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::layout::Layout;
@@ -37,6 +38,7 @@ pub struct Look<'a> {
     pub store: &'a Arc<dyn ObjectStore>,
     pub state: &'a SessionState,
     pub layout: &'a Layout,
+    pub location: &'a Location,
 }
 
 impl Look<'_> {
@@ -54,7 +56,7 @@ impl Look<'_> {
     async fn at_one(&self, file: &ObjectMeta) -> Result<ColumnsOfFile> {
         let name = self.layout.name_of(&file.location);
         let unreadable = |reason: &str| {
-            let message = format!("cannot read file `{name}`: {reason}");
+            let message = format!("cannot read the files of `{}`: file `{name}`: {reason}", self.location);
             QueryError::new(ErrorKind::Unreadable, message)
                 .hint("check that every file is whole and of the format")
         };

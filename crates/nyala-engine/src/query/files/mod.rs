@@ -7,4 +7,4 @@ mod options;
 mod upload;
 
 pub use copy_to::CopyRowsTo;
-pub use open::with_files;
+pub use open::{planned, with_files};

@@ -17,21 +17,68 @@ use nyala_sql::statement::{FileTable, READ_FILES, take_files};
 
 use super::options::{format_of, reader_options};
 use crate::query::authorize::{Caller, FILES};
+use crate::query::plan::logical::{Planned, logical_plan};
 use crate::query::session::Session;
 use crate::session::Settings;
 
-/// Takes the files out of a statement, and gives a state in which they are found. Files are looked into here, once; which there are
-/// is found out each time the plan runs.
+/// A statement after a first look at it.
+enum Look {
+    /// It reads no files.
+    Planned(Planned),
+    /// It has calls in the places of these files.
+    Files(DfStatement, SessionState, Vec<FileTable>),
+}
+
+/// Resolves names and types of a statement that may read files. These are looked into here, once; which there are is found out each
+/// time the plan runs.
+pub async fn planned(
+    session: &Session,
+    mut statement: DfStatement,
+    state: SessionState,
+    settings: &Settings,
+) -> Result<Planned> {
+    let threads = &session.engine.runtime.threads;
+    // Trees are walked on planning threads alone, which have much stack.
+    let look = threads.plan(async move {
+        let files = take_files(&mut statement)?;
+        match files.is_empty() {
+            true => Ok(Look::Planned(logical_plan(statement, state).await?)),
+            false => Ok(Look::Files(statement, state, files)),
+        }
+    });
+    match look.await? {
+        Look::Planned(planned) => Ok(planned),
+        Look::Files(statement, state, files) => {
+            let state = opened(session, files, state, settings).await?;
+            threads.plan(logical_plan(statement, state)).await
+        }
+    }
+}
+
+/// Takes the files out of a statement, and gives a state in which they are found.
 pub async fn with_files(
     session: &Session,
-    statement: &mut DfStatement,
+    mut statement: DfStatement,
+    state: SessionState,
+    settings: &Settings,
+) -> Result<(DfStatement, SessionState)> {
+    let look = async move {
+        let files = take_files(&mut statement)?;
+        Ok((statement, files))
+    };
+    let (statement, files) = session.engine.runtime.threads.plan(look).await?;
+    match files.is_empty() {
+        true => Ok((statement, state)),
+        false => Ok((statement, opened(session, files, state, settings).await?)),
+    }
+}
+
+async fn opened(
+    session: &Session,
+    files: Vec<FileTable>,
     state: SessionState,
     settings: &Settings,
 ) -> Result<SessionState> {
-    let files = take_files(statement)?;
-    if files.is_empty() {
-        return Ok(state);
-    }
     if let Some(caller) = Caller::of(session, settings) {
         files.iter().try_for_each(|file| caller.may_read_file(&file.location))?;
     }

@@ -43,8 +43,8 @@ pub async fn run(
     let shown = Arc::clone(&context);
     let state = context.state(settings);
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
-    let (mut statement, own) = (statement.clone(), settings.clone());
-    let state = Box::pin(with_files(session, &mut statement, state, settings)).await?;
+    let own = settings.clone();
+    let (statement, state) = Box::pin(with_files(session, statement.clone(), state, settings)).await?;
     let work = async move {
         let planned = logical_plan(statement, state.clone()).await?;
         if planned.schema.is_none() {
