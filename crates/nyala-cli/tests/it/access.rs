@@ -135,6 +135,10 @@ fn live_tables_are_read_and_written_by_those_who_may() {
         "INSERT INTO shop.t SELECT c_custkey, 1 FROM customer",
         "ALTER TABLE shop.t ADD COLUMN x INT",
         "DROP TABLE shop.t",
+        "SELECT * FROM '/srv/none.csv'",
+        "SELECT * FROM shop.t WHERE n IN (SELECT n FROM read_parquet('/srv/*.parquet'))",
+        "EXPLAIN SELECT * FROM '/srv/none.csv'",
+        "COPY shop.t TO '/srv/none.csv'",
         copied,
         load,
     ] {

@@ -25,3 +25,4 @@ pub use hot::HotStats;
 pub use hot::{HotCuboidExec, HotCuboids, HotGroupsExec, Values};
 pub use stored_file::StoredFile;
 pub use stores::Stores;
+pub use text_files::whole_numbers;

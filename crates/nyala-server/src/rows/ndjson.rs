@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
+use nyala_engine::whole_numbers::{as_texts, settled};
 use nyala_engine::{ErrorKind, QueryError};
 
 use super::load::{Decode, Target};
@@ -106,7 +107,8 @@ fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowErr
     let ends = block.iter().filter(|byte| **byte == b'\n').count();
     let lines = ends + usize::from(!block.ends_with(b"\n"));
     // A name that the table does not have is a mistake, and not ignored.
-    let builder = ReaderBuilder::new(Arc::clone(schema)).with_strict_mode(true);
+    let builder =
+        ReaderBuilder::new(Arc::new(read_as(schema))).with_strict_mode(true).with_coerce_primitive(true);
     let mut decoder = builder.with_batch_size(lines.min(batch_rows(schema))).build_decoder()?;
     let (mut left, mut rows, mut batches) = (block, 0, Vec::new());
     while !left.is_empty() {
@@ -114,12 +116,18 @@ fn decode(block: &[u8], schema: &SchemaRef) -> Result<Vec<RecordBatch>, ArrowErr
         left = left.get(read..).unwrap_or_default();
         let Some(batch) = decoder.flush()? else { break };
         rows += batch.num_rows();
-        batches.push(batch);
+        let settled = settled(&batch, schema);
+        batches.push(settled.map_err(|error| ArrowError::ExternalError(error.into()))?);
     }
     match rows > lines || !left.trim_ascii().is_empty() {
         true => Err(ArrowError::JsonError("more than one object on a line".to_owned())),
         false => Ok(batches),
     }
+}
+
+/// Integers are read as texts, because Arrow cuts their fractions.
+fn read_as(schema: &SchemaRef) -> Schema {
+    Schema::new(schema.fields().iter().map(as_texts).collect::<Vec<_>>())
 }
 
 /// The decoder makes room for so many rows before it has seen any, even if all lines are empty.
@@ -130,7 +138,7 @@ fn batch_rows(schema: &SchemaRef) -> usize {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use arrow::datatypes::{DataType, Field, Schema};
+    use arrow::datatypes::{DataType, Field};
 
     use super::*;
     use crate::MEMORY;

@@ -13,7 +13,7 @@ use nyala_storage::object::Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::infer::{Look, check_listed, merged};
-use super::layout::Layout;
+use super::layout::{Layout, are_same};
 use super::listing::{Found, list, partitioned};
 use super::partitions::type_of;
 use super::table::store_url;
@@ -149,14 +149,13 @@ fn check_partitions(fields: &[FieldRef], files: &[Found], location: &Location) -
     if fields.is_empty() {
         return Ok(());
     }
-    let is_partitioned = |(_, folders): &&Found| {
-        folders.iter().map(|(name, _)| name).eq(fields.iter().map(|field| field.name()))
-    };
+    let names: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let is_partitioned =
+        |(_, folders): &&Found| are_same(folders.iter().map(|(name, _)| name.as_str()), &names);
     let Some((_, other)) = files.iter().find(|file| !is_partitioned(file)) else {
         return partitioned(files.to_vec(), fields).map(drop);
     };
     let other: Vec<&str> = other.iter().map(|(name, _)| name.as_str()).collect();
-    let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
     let (other, names) = (other.join(", "), names.join(", "));
     let message = format!("folders under `{location}` are partitioned by ({other}), not by ({names})");
     Err(QueryError::new(ErrorKind::InvalidDefinition, message)

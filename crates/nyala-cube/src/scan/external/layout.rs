@@ -69,10 +69,9 @@ impl Layout {
     /// the table.
     pub fn folders(&self, file: &Path) -> Option<Vec<Folder>> {
         let mut folders = self.all_folders(file)?;
-        let names = folders.iter().map(|(name, _)| name);
         if !self.partition_columns.is_empty() {
-            let is_partitioned = names.take(self.partition_columns.len()).eq(&self.partition_columns);
-            if !is_partitioned {
+            let names = folders.iter().map(|(name, _)| name.as_str());
+            if !are_same(names.take(self.partition_columns.len()), &self.partition_columns) {
                 return None;
             }
             folders.truncate(self.partition_columns.len());
@@ -118,6 +117,11 @@ impl Layout {
             }
         }
     }
+}
+
+/// Whether folders are those of the columns. SQL folds the case of letters, and so does Spark for names of folders.
+pub fn are_same<'a>(folders: impl Iterator<Item = &'a str>, columns: &[String]) -> bool {
+    folders.map(str::to_ascii_lowercase).eq(columns.iter().map(|column| column.to_ascii_lowercase()))
 }
 
 /// Whether a file or folder holds data, as Hive and Spark take it: other programs keep notes in names that begin with `.` or `_`.
@@ -166,6 +170,7 @@ mod tests {
         check(&["x"], "t/a.parquet", None);
         check(&["x"], "t/x=a%2Fb%20c/a.parquet", Some(&[("x", "a/b c")]));
         check(&["x"], "t/x=1/y=2/a.parquet", Some(&[("x", "1")]));
+        check(&["x"], "t/X=1/a.parquet", Some(&[("X", "1")]));
         check(&["_x"], "t/_x=1/a.parquet", Some(&[("_x", "1")]));
         check(&["x", "y"], "t/y=2/x=1/a.parquet", None);
         let pattern = layout("/t/x=1/**/*.odd", &[]);

@@ -5,7 +5,7 @@ mod csv;
 mod csv_columns;
 mod csv_head;
 mod json;
-mod whole_numbers;
+pub mod whole_numbers;
 
 pub use bytes::whole;
 pub use csv::CsvFiles;

@@ -7,8 +7,7 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
-use datafusion::error::Result;
-use nyala_sql::error::{ErrorKind, QueryError};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 /// The column with texts in place of integers, also in lists and records.
 pub fn as_texts(field: &FieldRef) -> FieldRef {
@@ -58,12 +57,12 @@ fn integers(texts: &ArrayRef, field: &FieldRef) -> Result<ArrayRef> {
         Some(text) => integer_of(text, field.name()).map(Some),
         None => Ok(None),
     };
-    let numbers = texts.as_string::<i32>().iter().map(number).collect::<Result<Int64Array, QueryError>>()?;
+    let numbers = texts.as_string::<i32>().iter().map(number).collect::<Result<Int64Array>>()?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(&numbers, field.data_type(), &options)?)
 }
 
-fn integer_of(text: &str, column: &str) -> std::result::Result<i64, QueryError> {
+fn integer_of(text: &str, column: &str) -> Result<i64> {
     let text = text.trim();
     if let Ok(number) = text.parse() {
         return Ok(number);

@@ -42,25 +42,32 @@ impl Upload {
         let parts = match &mut self.parts {
             Some(parts) => parts,
             None => {
-                let begun = self.store.put_multipart(&self.path).await.map_err(of_store)?;
+                let begun = self
+                    .store
+                    .put_multipart(&self.path)
+                    .await
+                    .map_err(|error| unwritable(&self.path, error))?;
                 self.parts.insert(begun)
             }
         };
-        parts.put_part(PutPayload::from(part)).await.map_err(of_store)
+        parts.put_part(PutPayload::from(part)).await.map_err(|error| unwritable(&self.path, error))
     }
 
     /// Completes the file.
     pub async fn finish(mut self) -> Result<()> {
         let rest = mem::take(&mut self.buffer);
         if self.parts.is_none() {
-            self.store.put(&self.path, PutPayload::from(rest)).await.map_err(of_store)?;
+            self.store
+                .put(&self.path, PutPayload::from(rest))
+                .await
+                .map_err(|error| unwritable(&self.path, error))?;
             return Ok(());
         }
         if !rest.is_empty() {
             self.put(rest).await?;
         }
         if let Some(parts) = &mut self.parts {
-            parts.complete().await.map_err(of_store)?;
+            parts.complete().await.map_err(|error| unwritable(&self.path, error))?;
         }
         self.parts = None;
         Ok(())
@@ -78,6 +85,15 @@ impl Drop for Upload {
     }
 }
 
-fn of_store(error: object_store::Error) -> QueryError {
-    DataFusionError::from(error).into()
+fn unwritable(path: &Path, error: object_store::Error) -> QueryError {
+    let error = QueryError::from(DataFusionError::from(error));
+    let reason = error.message.trim_start_matches("cannot read a source file: ");
+    let message = format!("cannot write `{path}`: {reason}");
+    let hint = error.hint.unwrap_or_default();
+    let hint = if hint.starts_with("check that") || hint.is_empty() {
+        "check the location, its permissions, and `storage.s3` of the configuration".to_owned()
+    } else {
+        hint
+    };
+    QueryError { message, hint: Some(hint), ..QueryError::new(error.kind, "") }
 }
