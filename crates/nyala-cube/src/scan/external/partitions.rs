@@ -102,7 +102,7 @@ mod tests {
         };
         check("07", &DataType::Int32, "7");
         check("1.0", &DataType::Float64, "1");
-        check("2.50", &DataType::Decimal128(5, 2), "250,5,2");
+        check("2.50", &DataType::Decimal128(5, 2), "2.50");
         check(HIVE_NULL, &DataType::Int32, "NULL");
         check("", &DataType::Utf8, "NULL");
         check(" a ", &DataType::Utf8, " a ");

@@ -142,6 +142,6 @@ mod tests {
         check("a,b\n1,\"x\n", 4);
         check("a,b\n1,\"x\ny\"\n2", 12);
         check("\n\n", 0);
-        check("a,\"\"\"\n\"\n", 9);
+        check("a,\"\"\"\n\"\n", 8);
     }
 }
