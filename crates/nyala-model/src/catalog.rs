@@ -258,6 +258,16 @@ pub struct SegmentEntry {
     pub node: NodeId,
 }
 
+impl SegmentEntry {
+    /// Whether it only records that its range has no rows: it has no cuboids, and needs none.
+    pub fn is_gap(&self) -> bool {
+        self.state == SegmentState::Ready
+            && self.source_rows == 0
+            && self.cuboids.is_empty()
+            && matches!(self.range, SegmentRange::Keys(_))
+    }
+}
+
 /// One grouping set of one segment, on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CuboidEntry {

@@ -120,6 +120,9 @@ impl CubeDefinition {
 
     /// Grouping sets without a current cuboid in `segment`.
     pub fn outstanding(&self, segment: &SegmentEntry) -> Vec<DimensionSet> {
+        if segment.is_gap() {
+            return Vec::new();
+        }
         let current = segment.cuboids.iter().filter(|cuboid| self.is_current(cuboid));
         let current: BTreeSet<DimensionSet> = current.map(|cuboid| cuboid.dimensions).collect();
         self.grouping_sets.iter().filter(|set| !current.contains(set)).copied().collect()

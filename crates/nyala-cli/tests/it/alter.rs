@@ -185,7 +185,7 @@ async fn queries_outlive_a_dimension_they_never_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn segments_are_extended_each_for_itself() {
     let test = sales().await;
-    write_parquet(&test.path("sales/b.parquet"), &[rows(600, 900)]);
+    write_parquet(&test.path("sales/b.parquet"), &[rows(1000, 1300)]);
     test.run(BY_DAY).await;
     test.run("BUILD CUBE c FROM 20240101 TO 20240201").await;
     test.run("ALTER CUBE c ADD MEASURE max(amount), GROUPING SET (kind)").await;

@@ -83,9 +83,12 @@ async fn ranges_made_together_hold_what_each_made_alone_holds() {
     let made = segments("together").await;
     assert_eq!(made, segments("alone").await);
     assert_eq!(made.len(), MONTHS + 1, "{made:?}");
-    assert!(made.iter().all(|segment| segment[1] == "ready" && segment[3] == "5"), "{made:?}");
+    assert!(
+        made.iter().filter(|segment| segment[1] == "ready" && segment[3] == "5").count() == MONTHS,
+        "{made:?}"
+    );
     let march = made.iter().find(|segment| segment[0].starts_with("[2024-03-01")).unwrap();
-    assert_eq!((march[2].as_str(), march[4].as_str()), ("0", "0"));
+    assert_eq!((march[1].as_str(), march[3].as_str()), ("empty", "0"));
 
     let cuboids = |cube: &str| {
         let sql = format!("SHOW CUBOIDS FOR {cube}");

@@ -1,6 +1,6 @@
 //! The usable part of a cube: segments with unchanged source files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use nyala_model::{
@@ -23,7 +23,7 @@ pub type Listings = HashMap<QualifiedName, Arc<TableFiles>>;
 #[derive(Debug, Clone, Default)]
 pub struct Coverage {
     /// Segments that may answer.
-    usable: Vec<SegmentId>,
+    usable: BTreeSet<SegmentId>,
     /// Segments with unchanged files, before the check of their live tables.
     undecided: Vec<SegmentId>,
     /// Segments that may not answer, with the reason.
@@ -52,7 +52,7 @@ impl Coverage {
             }
             match staleness(segment, entry, compiled, listings) {
                 None if is_live => coverage.undecided.push(segment.id),
-                None => coverage.usable.push(segment.id),
+                None => _ = coverage.usable.insert(segment.id),
                 Some(reason) => coverage.stale.push((segment.id, reason)),
             }
         }
@@ -87,7 +87,7 @@ impl Coverage {
                 Err(reason) => Some(reason.clone()),
             };
             match reason {
-                None => coverage.usable.push(id),
+                None => _ = coverage.usable.insert(id),
                 Some(reason) => coverage.stale.push((id, reason)),
             }
         }
@@ -121,6 +121,16 @@ impl Coverage {
     /// For each file of the fact table that has keys, its first and last.
     pub fn file_spans(&self) -> impl Iterator<Item = (i64, i64)> {
         self.files.iter().flat_map(|(keys, ..)| keys.spans())
+    }
+
+    /// First and last key of each file of the fact table that has keys, and how many rows it has, as far as it is
+    /// known.
+    pub fn files_with_rows(&self) -> impl Iterator<Item = (i64, i64, u64)> {
+        let spans = |(keys, _, rows): &(KeySet, bool, Option<u64>)| {
+            let rows = rows.unwrap_or(u64::MAX >> 32);
+            keys.spans().map(move |(first, last)| (first, last, rows)).collect::<Vec<_>>()
+        };
+        self.files.iter().flat_map(spans)
     }
 
     /// Row count of the files that may hold such keys, as far as it is known.

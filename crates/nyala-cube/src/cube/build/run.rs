@@ -113,6 +113,18 @@ impl RangeFacts {
     }
 }
 
+/// Records that the range of a segment has no rows. Of no rows, every join keeps each exactly once.
+pub async fn record_gap(
+    cube: &ReadyCube,
+    wanted: &WantedSegment,
+    context: &BuildContext,
+) -> Result<BuiltSegment> {
+    let droppable_joins = (1..compiled(cube)?.block.instances.len()).collect();
+    let (segment, _) = begin(cube, wanted, context).await?;
+    let facts = SegmentFacts { source_rows: 0, droppable_joins, key_bounds: None };
+    Ok(BuiltSegment { cube: cube.entry.name.clone(), segment, facts })
+}
+
 /// Builds all cuboids of `cube` for the rows of one segment. If it fails or is dropped, nothing becomes
 /// visible and the space is given back. The files must be those of the `survey`.
 pub async fn build(
@@ -185,7 +197,9 @@ pub async fn merge(
     context: &BuildContext,
 ) -> Result<BuiltSegment> {
     let compiled = compiled(cube)?;
-    if let Some(reason) = cube.coverage.why_not_all(wanted.range, segments) {
+    let gaps = cube.coverage.usable(&cube.entry).filter(|segment| segment.is_gap());
+    let held: Vec<SegmentEntry> = segments.iter().chain(gaps).cloned().collect();
+    if let Some(reason) = cube.coverage.why_not_all(wanted.range, &held) {
         let message = format!("segments of cube `{}` cannot be merged any more: {reason}", cube.entry.name);
         return Err(QueryError::new(ErrorKind::Unreadable, message).hint("run the statement again"));
     }

@@ -6,19 +6,22 @@ use nyala_model::{KeyRange, KeySet, RangePartition, SegmentEntry, SegmentId, Seg
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::BuildAction;
 
+use super::filled::{FilledSteps, holds_outliers};
 use super::fold::{fold, is_fold_due};
 use super::segment::now_ms;
 use crate::cube::partition::{PartitionColumn, show_range};
 use crate::cube::rewrite::ReadyCube;
 
 /// More segments than this are not made by one statement.
-const MAX_SEGMENTS: usize = 10_000;
+pub(super) const MAX_SEGMENTS: usize = 10_000;
 
 /// One segment to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
     /// From rows.
     Build(SegmentRange),
+    /// Records that no row lies there.
+    Empty(SegmentRange),
     /// Adds the missing cuboids to the segment of these rows, after its cube was altered.
     Extend(SegmentRange, SegmentId),
     /// From these segments.
@@ -29,13 +32,39 @@ impl Work {
     /// The rows that the segment holds.
     pub fn range(&self) -> SegmentRange {
         match self {
-            Self::Build(range) | Self::Extend(range, _) | Self::Merge(range, _) => *range,
+            Self::Build(range) | Self::Empty(range) | Self::Extend(range, _) | Self::Merge(range, _) => {
+                *range
+            }
         }
     }
 }
 
-/// The work of `action` on `range` of `cube`, in ascending order. Empty if all is done already.
-pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<Vec<Work>> {
+/// The keys that `action` on `range` of `cube` builds and no segment holds, in whole steps.
+pub fn unheld(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) -> Result<KeySet> {
+    let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
+    match (column, action) {
+        (Some(column), BuildAction::Build | BuildAction::Refresh) => {
+            let planner = Planner::new(cube, column, range)?;
+            let again = again(cube, action);
+            planner.unheld(&planner.held(&again), &again)
+        }
+        _ => Ok(KeySet::default()),
+    }
+}
+
+/// Whether an action makes a segment again.
+fn again(cube: &ReadyCube, action: BuildAction) -> impl Fn(&SegmentEntry) -> bool {
+    move |segment| action == BuildAction::Refresh || cube.coverage.why_stale(segment.id).is_some()
+}
+
+/// The work of `action` on `range` of `cube`, in ascending order. Empty if all is done already. `filled` tells which
+/// of the steps that are not held have rows.
+pub fn wanted(
+    cube: &ReadyCube,
+    action: BuildAction,
+    range: Option<KeyRange>,
+    filled: &FilledSteps,
+) -> Result<Vec<Work>> {
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
     let Some(column) = column else {
         if let (Some(version), None) = (cube.coverage.written(), range) {
@@ -51,22 +80,9 @@ pub fn wanted(cube: &ReadyCube, action: BuildAction, range: Option<KeyRange>) ->
             (BuildAction::Refresh, None) => Ok(vec![Work::Build(SegmentRange::Whole)]),
         };
     };
-    if let Some(range) = range {
-        check(&column.division, range)?;
-    }
-    let kept_from = kept_from(cube, column, range);
-    if let (Some(range), Some(from)) = (range, kept_from)
-        && range.to <= from
-    {
-        let (shown, from) = (column.division.show_range(range), column.division.show(from));
-        let message = format!("range {shown} lies before {from}, from which the cube keeps segments");
-        return Err(QueryError::new(ErrorKind::InvalidParameter, message)
-            .hint("raise its retention with ALTER CUBE … SET (retention = …)"));
-    }
-    let planner = Planner { cube, column, range, kept_from };
+    let planner = Planner::new(cube, column, range)?;
     match action {
-        BuildAction::Build => planner.build(|segment| cube.coverage.why_stale(segment.id).is_some()),
-        BuildAction::Refresh => planner.build(|_| true),
+        BuildAction::Build | BuildAction::Refresh => planner.build(again(cube, action), filled),
         BuildAction::Merge => planner.merge(),
     }
 }
@@ -91,7 +107,10 @@ pub fn is_due(cube: &ReadyCube) -> bool {
     match &cube.entry.definition.partition {
         None => !cube.entry.segments.iter().any(current),
         // The build reports the error.
-        Some(_) => wanted(cube, BuildAction::Build, None).map_or(true, |works| !works.is_empty()),
+        Some(_) => {
+            let works = wanted(cube, BuildAction::Build, None, &FilledSteps::default());
+            works.map_or(true, |works| !works.is_empty())
+        }
     }
 }
 
@@ -158,20 +177,35 @@ struct Planner<'a> {
     kept_from: Option<i64>,
 }
 
-impl Planner<'_> {
-    /// Builds of existing segments for which `again` holds and of missing ones, and extensions of others.
-    fn build(&self, again: impl Fn(&SegmentEntry) -> bool) -> Result<Vec<Work>> {
+impl<'a> Planner<'a> {
+    fn new(cube: &'a ReadyCube, column: &'a PartitionColumn, range: Option<KeyRange>) -> Result<Self> {
+        if let Some(range) = range {
+            check(&column.division, range)?;
+        }
+        let kept_from = kept_from(cube, column, range);
+        if let (Some(range), Some(from)) = (range, kept_from)
+            && range.to <= from
+        {
+            let (shown, from) = (column.division.show_range(range), column.division.show(from));
+            let message = format!("range {shown} lies before {from}, from which the cube keeps segments");
+            return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                .hint("raise its retention with ALTER CUBE … SET (retention = …)"));
+        }
+        Ok(Self { cube, column, range, kept_from })
+    }
+
+    /// Builds of existing segments for which `again` holds and of missing ones, extensions of others, and then the
+    /// ranges without rows.
+    fn build(&self, again: impl Fn(&SegmentEntry) -> bool, filled: &FilledSteps) -> Result<Vec<Work>> {
         let mut ranges = BTreeSet::new();
-        let mut held = KeySet::default();
         let mut nulls_held = false;
         let mut extended = Vec::new();
-        for segment in self.ready() {
+        for segment in self.ready().filter(|segment| !segment.is_gap()) {
             let extend = !again(segment) && is_extensible(self.cube, segment) && self.asks_for(segment)?;
             extended.extend(extend.then_some(Work::Extend(segment.range, segment.id)));
             match segment.range {
                 SegmentRange::Keys(keys) => {
-                    held = held.union(&keys.into());
-                    if self.includes(segment, keys)? && again(segment) {
+                    if self.reaches(segment, keys)? && again(segment) {
                         ranges.insert(keys);
                     }
                 }
@@ -179,11 +213,10 @@ impl Planner<'_> {
                 SegmentRange::Whole | SegmentRange::Written(_) => {}
             }
         }
-        for step in self.steps()? {
-            if held.intersect(&step.into()).is_empty() {
-                ranges.insert(step);
-            }
-        }
+        let held = self.held(&again);
+        let missing = filled.ranges(&self.column.division, &held);
+        let gaps = self.unheld(&held, &again)?.subtract(&missing.iter().copied().collect());
+        ranges.extend(missing);
         ranges.retain(|range| self.kept_from.is_none_or(|from| range.to > from));
         if ranges.len() > MAX_SEGMENTS {
             return Err(self.too_many());
@@ -194,7 +227,55 @@ impl Planner<'_> {
             work.push(Work::Build(SegmentRange::Nulls));
         }
         work.extend(extended);
+        let gaps = gaps.spans().map(|(from, last)| KeyRange { from, to: last.saturating_add(1) });
+        work.extend(gaps.map(|gap| Work::Empty(SegmentRange::Keys(gap))));
         Ok(work)
+    }
+
+    /// The keys of segments that stay or are made again; a range without rows stays only if it is not looked at again.
+    fn held(&self, again: &impl Fn(&SegmentEntry) -> bool) -> KeySet {
+        let held = self.ready().filter(|segment| !(segment.is_gap() && again(segment)));
+        let keys = held.filter_map(|segment| match segment.range {
+            SegmentRange::Keys(keys) => Some(keys),
+            SegmentRange::Nulls | SegmentRange::Whole | SegmentRange::Written(_) => None,
+        });
+        keys.collect()
+    }
+
+    /// The requested range and the ranges without rows that it cuts and that are looked at again, or else the steps
+    /// between the first and the last key of each file; without `held` and without what is too old.
+    fn unheld(&self, held: &KeySet, again: &impl Fn(&SegmentEntry) -> bool) -> Result<KeySet> {
+        let division = &self.column.division;
+        let kept = self.kept_from.and_then(|from| division.range_of(from));
+        let kept = kept.map_or_else(KeySet::all, |first| KeySet::at_least(first.from));
+        if let Some(range) = self.range {
+            let gaps = self.ready().filter(|segment| segment.is_gap() && again(segment));
+            let cut = gaps.filter_map(|segment| match segment.range {
+                SegmentRange::Keys(keys) => range.overlaps(keys).then_some(keys),
+                SegmentRange::Nulls | SegmentRange::Whole | SegmentRange::Written(_) => None,
+            });
+            let all: KeySet = cut.chain([range]).collect();
+            return Ok(all.subtract(held).intersect(&kept));
+        }
+        let spans = self.cube.coverage.file_spans().map(|(first, last)| {
+            if first == i64::MIN || last == i64::MAX {
+                let message = format!(
+                    "the files of cube `{}` do not tell their values of `{}`",
+                    self.cube.entry.name, division.column
+                );
+                return Err(QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …"));
+            }
+            let ends = division.range_of(first).zip(division.range_of(last));
+            let (first, last) = ends.ok_or_else(|| {
+                let message = format!("column `{}` has values that no segment can hold", division.column);
+                QueryError::new(ErrorKind::InvalidParameter, message)
+                    .hint("say which range to build: BUILD CUBE … FROM … TO …")
+            })?;
+            Ok(KeyRange { from: first.from, to: last.to })
+        });
+        let spans = spans.collect::<Result<KeySet>>()?;
+        Ok(spans.subtract(held).intersect(&kept))
     }
 
     fn ready(&self) -> impl Iterator<Item = &SegmentEntry> {
@@ -203,9 +284,18 @@ impl Planner<'_> {
 
     fn asks_for(&self, segment: &SegmentEntry) -> Result<bool> {
         match segment.range {
-            SegmentRange::Keys(keys) => self.includes(segment, keys),
+            SegmentRange::Keys(keys) => self.reaches(segment, keys),
             SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => Ok(self.range.is_none()),
         }
+    }
+
+    /// Whether a segment is made again with the requested range: also one of outliers that the range cuts.
+    fn reaches(&self, segment: &SegmentEntry, keys: KeyRange) -> Result<bool> {
+        let cuts = self.range.is_some_and(|range| range.overlaps(keys) && !range.contains(keys));
+        if cuts && holds_outliers(&self.column.division, keys, segment.source_rows) {
+            return Ok(true);
+        }
+        self.includes(segment, keys)
     }
 
     /// Whether a segment lies in the requested range; an error if the range cuts it.
@@ -226,35 +316,6 @@ impl Planner<'_> {
         }
     }
 
-    /// The steps in the requested range, or else the steps in which files have rows.
-    fn steps(&self) -> Result<BTreeSet<KeyRange>> {
-        let division = &self.column.division;
-        if let Some(range) = self.range {
-            let steps = division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?;
-            return Ok(steps.into_iter().collect());
-        }
-        let mut steps = BTreeSet::new();
-        for (first, last) in self.cube.coverage.file_spans() {
-            if first == i64::MIN || last == i64::MAX {
-                let message = format!(
-                    "the files of cube `{}` do not tell their values of `{}`",
-                    self.cube.entry.name, division.column
-                );
-                return Err(QueryError::new(ErrorKind::InvalidParameter, message)
-                    .hint("say which range to build: BUILD CUBE … FROM … TO …"));
-            }
-            let ends = division.range_of(first).zip(division.range_of(last));
-            let (first, last) = ends.ok_or_else(|| {
-                let message = format!("column `{}` has values that no segment can hold", division.column);
-                QueryError::new(ErrorKind::InvalidParameter, message)
-                    .hint("say which range to build: BUILD CUBE … FROM … TO …")
-            })?;
-            let range = KeyRange { from: first.from, to: last.to };
-            steps.extend(division.steps(range, MAX_SEGMENTS).ok_or_else(|| self.too_many())?);
-        }
-        Ok(steps)
-    }
-
     fn too_many(&self) -> QueryError {
         let message = format!("more than {MAX_SEGMENTS} segments would be built at once");
         QueryError::new(ErrorKind::InvalidParameter, message)
@@ -264,11 +325,15 @@ impl Planner<'_> {
     /// All usable segments of the range as one; they must be neighbours.
     fn merge(&self) -> Result<Vec<Work>> {
         let mut parts: Vec<(KeyRange, &SegmentEntry)> = Vec::new();
+        let mut gaps = Vec::new();
         for segment in self.ready() {
-            if let SegmentRange::Keys(keys) = segment.range
-                && self.includes(segment, keys)?
-            {
-                parts.push((keys, segment));
+            let SegmentRange::Keys(keys) = segment.range else { continue };
+            match self.includes(segment, keys)? {
+                true if segment.is_gap() => {
+                    gaps.extend(self.cube.coverage.why_stale(segment.id).is_none().then_some(keys));
+                }
+                true => parts.push((keys, segment)),
+                false => {}
             }
         }
         parts.sort_by_key(|(keys, _)| *keys);
@@ -279,11 +344,11 @@ impl Planner<'_> {
             return refused("there is no segment to merge".to_owned(), "run BUILD CUBE first");
         };
         let whole = self.range.unwrap_or(KeyRange { from: first.from, to: last.to });
-        let mut end = whole.from;
-        for (keys, segment) in &parts {
-            if keys.from != end {
-                return self.hole(KeyRange { from: end, to: keys.from });
-            }
+        let held: KeySet = parts.iter().map(|(keys, _)| *keys).chain(gaps).collect();
+        if let Some((from, last)) = KeySet::from(whole).subtract(&held).spans().next() {
+            return self.hole(KeyRange { from, to: last.saturating_add(1) });
+        }
+        for (_, segment) in &parts {
             if let Some(reason) = self.cube.coverage.why_stale(segment.id) {
                 let shown = self.column.show(segment.range);
                 return refused(
@@ -298,10 +363,6 @@ impl Planner<'_> {
                     "run BUILD CUBE for it first",
                 );
             }
-            end = keys.to;
-        }
-        if end != whole.to {
-            return self.hole(KeyRange { from: end, to: whole.to });
         }
         if parts.len() == 1 {
             return Ok(Vec::new());

@@ -7,10 +7,10 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_cube::cube::build::{BuildContext, LeftSegments, Work, is_due, wanted};
+use nyala_cube::cube::build::{BuildContext, FilledSteps, LeftSegments, Work, is_due, unheld, wanted};
 use nyala_cube::cube::{ReadyCube, live_tables};
 use nyala_cube::live::Pins;
-use nyala_model::{JobKind, KeyRange, QualifiedName, SegmentRange};
+use nyala_model::{JobKind, KeyRange, KeySet, QualifiedName, SegmentRange};
 use nyala_runtime::Scope;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::statement::{BuildAction, BuildCube};
@@ -31,7 +31,7 @@ use crate::session::{Settings, SnapshotContext};
 fn range_of_all(works: &[Work]) -> SegmentRange {
     let built = works.iter().filter_map(|work| match work {
         Work::Build(range) => Some(*range),
-        Work::Extend(..) | Work::Merge(..) => None,
+        Work::Empty(_) | Work::Extend(..) | Work::Merge(..) => None,
     });
     let all = built.reduce(|all, range| match (all, range) {
         (SegmentRange::Keys(a), SegmentRange::Keys(b)) => {
@@ -92,19 +92,24 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     // From here on no other job changes the cube.
     let taken = engine.building.jobs.take(name).ok_or_else(|| busy(name))?;
     engine.snapshots.refresh().await?;
-    let cube = find(engine, name)?;
+    // Which ranges have no rows is found in this listing of files, and recorded with it: rows that come meanwhile make
+    // such a range stale.
+    let before = engine.snapshots.current();
+    let cube = find_in(&before, name)?;
     let pins = Arc::new(Pins::default());
     pin(&cube, &pins).await?;
     persist(&cube).await?;
     let cube = cube.at(&pins);
     let range = bounds(engine, wish.range, &cube, settings).await?;
-    let works = match wish.kind {
-        JobKind::Build => wanted(&cube, BuildAction::Build, range)?,
-        JobKind::Refresh => wanted(&cube, BuildAction::Refresh, range)?,
-        JobKind::Merge => wanted(&cube, BuildAction::Merge, range)?,
-        JobKind::AutoRefresh if !is_due(&cube) => Vec::new(),
-        JobKind::AutoRefresh => wanted(&cube, BuildAction::Build, None)?,
+    let action = match wish.kind {
+        JobKind::Build => BuildAction::Build,
+        JobKind::Refresh => BuildAction::Refresh,
+        JobKind::Merge => BuildAction::Merge,
+        JobKind::AutoRefresh if !is_due(&cube) => return Ok(()),
+        JobKind::AutoRefresh => BuildAction::Build,
     };
+    let filled = filled_steps(engine, (&cube, &pins), unheld(&cube, action, range)?).await?;
+    let works = wanted(&cube, action, range, &filled)?;
     if works.is_empty() {
         return Ok(());
     }
@@ -128,8 +133,8 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     };
     let left = LeftSegments { cube: name.clone(), home: engine.segment_home() };
     let range = range_of_all(&works);
-    let maker =
-        Maker { engine: Arc::clone(engine), name: wish.name, context, pins, range, survey: Mutex::default() };
+    let (name, survey) = (wish.name, Mutex::default());
+    let maker = Maker { engine: Arc::clone(engine), name, context, pins, before, range, survey };
     let work = async move {
         let _listed = listed;
         // Dropped before others may build the cube.
@@ -148,6 +153,22 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     };
     job.finish(&outcome).await;
     outcome
+}
+
+/// The steps of `keys` that have rows.
+async fn filled_steps(
+    engine: &Arc<Engine>,
+    (cube, pins): (&Arc<ReadyCube>, &Arc<Pins>),
+    keys: KeySet,
+) -> Result<FilledSteps> {
+    if keys.is_empty() {
+        return Ok(FilledSteps::default());
+    }
+    let (runtime, batch_rows) = (&engine.building.runtime, engine.building.config.batch_rows);
+    let state = build_state(engine, (runtime, pins), batch_rows, &engine.default_settings());
+    let cube = Arc::clone(cube);
+    let work = async move { FilledSteps::find(&cube, &keys, &state).await };
+    Task::spawn(&engine.runtime.threads, Scope::new(Arc::default()), work).join().await
 }
 
 pub fn busy(name: &QualifiedName) -> QueryError {

@@ -45,6 +45,7 @@ async fn record(engine: &Engine, cube: &ReadyCube, kind: JobKind, works: &[Work]
     let definition = &cube.entry.definition;
     let cuboids = works.iter().map(|work| match work {
         Work::Build(_) | Work::Merge(..) => definition.grouping_sets.len(),
+        Work::Empty(_) => 0,
         Work::Extend(_, id) => {
             let segment = cube.entry.segments.iter().find(|segment| segment.id == *id);
             segment.map_or(0, |segment| definition.outstanding(segment).len())
@@ -89,7 +90,7 @@ fn rows_to_read(cube: &ReadyCube, works: &[Work]) -> u64 {
                 let read = segment.filter(|segment| needs_rows(&cube.entry.definition, segment));
                 rows = rows.saturating_add(read.map_or(0, |segment| segment.source_rows));
             }
-            Work::Merge(..) => {}
+            Work::Empty(_) | Work::Merge(..) => {}
         }
     }
     rows.saturating_add(if keys.is_empty() && !nulls { 0 } else { cube.coverage.rows(&keys, nulls) })

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nyala_cube::cube::build::{
     BuildContext, RangeFacts, Survey, WantedSegment, Work, build, build_roots_together, extend, groups,
-    merge, survey,
+    merge, record_gap, survey,
 };
 use nyala_cube::cube::{Dice, LiveVersions, ReadyCube, fingerprints};
 use nyala_cube::live::Pins;
@@ -30,6 +30,8 @@ pub struct Maker {
     pub context: BuildContext,
     /// The versions of live tables that the whole job reads.
     pub pins: Arc<Pins>,
+    /// The listings in which ranges without rows were found.
+    pub before: Arc<SnapshotContext>,
     /// Contains the range of every segment to build.
     pub range: SegmentRange,
     /// Facts about these rows, and the files that held the rows then.
@@ -88,6 +90,7 @@ impl Maker {
 
     /// Makes the segments in turn, then applies retention and merges.
     pub async fn make_all(&self, works: Vec<Work>) -> Result<()> {
+        upkeep::drop_gaps(&self.engine, &self.name, &works).await?;
         for group in groups(&*self.cube()?, works) {
             let known = self.prepare(&group).await;
             for work in group {
@@ -177,7 +180,8 @@ impl Maker {
         let cube = find_in(&context, &self.name)?.at(&self.pins);
         let range = work.range();
         let revision = cube.entry.definition.revision;
-        let sources = self.sources(&context, &cube, range)?;
+        let listed = if matches!(work, Work::Empty(_)) { &self.before } else { &context };
+        let sources = self.sources(listed, &cube, range)?;
         drop(context);
         let mut wanted = WantedSegment { range, sources, revision, attempt, again };
         let made = self.carry_out((work, known), &cube, &mut wanted).await;
@@ -207,6 +211,8 @@ impl Maker {
                 let survey = self.surveyed(cube).await?;
                 build(cube, wanted, (&survey, known), context).await?
             }
+            // If rows came since, it is stale from the beginning.
+            Work::Empty(_) => return record_gap(cube, wanted, context).await?.publish().await,
             Work::Merge(_, ids) => {
                 let segments: Vec<SegmentEntry> =
                     cube.entry.segments.iter().filter(|s| ids.contains(&s.id)).cloned().collect();

@@ -161,6 +161,7 @@ fn segments_of<'a>(cube: &'a CubeEntry, coverage: &Coverage, running: bool) -> V
                 (SegmentState::Damaged, _) => "damaged",
                 (SegmentState::Ready, Some(_)) => "stale",
                 (SegmentState::Ready, None) if outstanding > 0 => "partial",
+                (SegmentState::Ready, None) if segment.is_gap() => "empty",
                 (SegmentState::Ready, None) => "ready",
             };
             let all = cube.definition.grouping_sets.len();

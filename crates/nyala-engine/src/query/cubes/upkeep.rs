@@ -41,18 +41,38 @@ pub async fn after_build(maker: &Maker) -> Result<()> {
     }
 }
 
-/// Drops segments older than the cube's retention. Queries read their rows from the tables.
+/// Drops segments older than the cube's retention, and ranges without rows that may have some now. Queries read their
+/// rows from the tables.
 pub async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result<()> {
     let cube = find(engine, name)?;
-    let outdated = outdated(&cube);
-    for segment in &outdated {
+    drop_segments(engine, name, outdated(&cube)).await
+}
+
+/// Drops ranges without rows that others are made in a part of. What is left of one is found again by the next build.
+pub async fn drop_gaps(engine: &Arc<Engine>, name: &QualifiedName, works: &[Work]) -> Result<()> {
+    let cube = find(engine, name)?;
+    let made = works.iter().filter(|work| !matches!(work, Work::Extend(..)));
+    let made: Vec<SegmentRange> = made.map(Work::range).collect();
+    let gaps = cube.entry.segments.iter().filter(|segment| segment.is_gap());
+    // One that a new segment contains goes when that is published.
+    let cut = |gap: &SegmentEntry| made.iter().any(|r| r.overlaps(gap.range) && !r.contains(gap.range));
+    let replaced = gaps.filter(|gap| cut(gap)).cloned();
+    drop_segments(engine, name, replaced.collect()).await
+}
+
+async fn drop_segments(
+    engine: &Arc<Engine>,
+    name: &QualifiedName,
+    segments: Vec<SegmentEntry>,
+) -> Result<()> {
+    for segment in &segments {
         engine.snapshots.catalog().commit(Change::DropSegment { segment: segment.id }).await?;
-        tracing::info!(cube = %name, segment = segment.id.0, "a segment is older than the cube keeps");
+        tracing::info!(cube = %name, segment = segment.id.0, "a segment is not needed any more");
     }
-    if !outdated.is_empty() {
+    if !segments.is_empty() {
         engine.snapshots.refresh().await?;
     }
-    for segment in outdated {
+    for segment in segments {
         retire(engine.data_dir.join(&segment.location), &engine.runtime.background);
     }
     Ok(())
@@ -60,12 +80,16 @@ pub async fn drop_outdated(engine: &Arc<Engine>, name: &QualifiedName) -> Result
 
 fn outdated(cube: &ReadyCube) -> Vec<SegmentEntry> {
     let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
-    let Some(from) = column.and_then(|column| kept_from(cube, column, None)) else { return Vec::new() };
+    let from = column.and_then(|column| kept_from(cube, column, None));
     let old = |segment: &&SegmentEntry| match segment.range {
-        SegmentRange::Keys(keys) => segment.state != SegmentState::Building && keys.to <= from,
+        SegmentRange::Keys(keys) => {
+            segment.state != SegmentState::Building && from.is_some_and(|from| keys.to <= from)
+        }
         SegmentRange::Whole | SegmentRange::Nulls | SegmentRange::Written(_) => false,
     };
-    cube.entry.segments.iter().filter(old).cloned().collect()
+    let stale_gap =
+        |segment: &&SegmentEntry| segment.is_gap() && cube.coverage.why_stale(segment.id).is_some();
+    cube.entry.segments.iter().filter(|segment| old(segment) || stale_gap(segment)).cloned().collect()
 }
 
 fn due_merge(cube: &ReadyCube) -> Option<Work> {
@@ -74,18 +98,24 @@ fn due_merge(cube: &ReadyCube) -> Option<Work> {
     }
     let definition = &cube.entry.definition;
     let division = definition.partition.as_ref()?;
-    let mut fit = Vec::new();
+    let (mut fit, mut gaps) = (Vec::new(), Vec::new());
     for segment in cube.coverage.usable(&cube.entry) {
-        if let SegmentRange::Keys(range) = segment.range
-            && definition.outstanding(segment).is_empty()
-        {
+        let SegmentRange::Keys(range) = segment.range else { continue };
+        if segment.is_gap() {
+            gaps.push(range);
+        } else if definition.outstanding(segment).is_empty() {
             fit.push((range, segment.id));
         }
     }
     fit.sort();
-    let due = division.due_merge(&definition.options.auto_merge, &fit, &cube.coverage.data)?;
+    let data = cube.coverage.data.subtract(&gaps.iter().copied().collect());
+    let due = division.due_merge(&definition.options.auto_merge, &fit, &data)?;
+    // The range is not over yet: rows may come where there are none.
+    if gaps.iter().any(|gap| due.0.overlaps(*gap) && !due.0.contains(*gap)) {
+        return None;
+    }
     // A stale or incomplete segment prevents the merge.
-    let ready = cube.entry.segments.iter().filter(|segment| segment.state == SegmentState::Ready);
+    let ready = cube.entry.segments.iter().filter(|s| s.state == SegmentState::Ready && !s.is_gap());
     let within = ready.filter(|segment| segment.range.overlaps(SegmentRange::Keys(due.0))).count();
     (within == due.1.len()).then_some(Work::Merge(SegmentRange::Keys(due.0), due.1))
 }
