@@ -105,6 +105,16 @@ const DERIVED: &[(&str, &[&str])] = &[
     ("count(CASE WHEN size > 2 THEN 1 END)", &["size"]),
     ("avg(CASE WHEN region = 'south' THEN price END)", &["avg(price)", "region"]),
     ("max(CASE WHEN flag THEN amount ELSE 7 END)", &["max(amount)", "flag"]),
+    ("count(DISTINCT buyer)", &["bitmap_distinct(buyer)"]),
+    ("count(DISTINCT color)", &["bitmap_distinct(color)"]),
+    ("count(DISTINCT buyer) FILTER (WHERE size > 2)", &["bitmap_distinct(buyer)", "size"]),
+    ("sum(coalesce(amount, 0))", &["sum(amount)"]),
+    ("sum(coalesce(money, 0))", &["sum(money)"]),
+    ("avg(coalesce(small, 0))", &["sum(small)"]),
+    ("sum(CASE WHEN size > 4 THEN money ELSE 0 END)", &["sum(money)", "size"]),
+    ("sum(CASE WHEN kind = 'K1' THEN money ELSE 1.25 END)", &["sum(money)", "kind"]),
+    ("min(1)", &[]),
+    ("bitmap_distinct(kind)", &["kind"]),
 ];
 
 const FILTERS: &[&str] = &[
@@ -138,6 +148,12 @@ const FILTERS: &[&str] = &[
     "buyer BETWEEN 10 AND 39",
     "buyer < 20 OR buyer >= 50",
     "buyer IS NULL",
+    "day IS DISTINCT FROM NULL",
+    "day IS NOT DISTINCT FROM DATE '2020-02-02'",
+    "NOT (day IS NULL)",
+    "NOT (day >= DATE '2020-02-01')",
+    "day IS DISTINCT FROM DATE '2020-02-02' AND buyer IS DISTINCT FROM NULL",
+    "coalesce(day, DATE '2020-02-01') < DATE '2020-03-01'",
 ];
 
 /// Ways to divide the cube, and ranges of it that can be built.
@@ -153,7 +169,7 @@ const JOINS: &[(&str, &str, &[&str])] = &[
     ("product", "sales.product = product.product_id", &["kind"]),
 ];
 
-async fn star(random: &mut Random) -> TestEngine {
+pub async fn star(random: &mut Random) -> TestEngine {
     let test = TestEngine::new().await;
     let (places, products) = (3 + random.below(20) as i32, 2 + random.below(6) as i32);
     let regions = ["north", "south", "east"];
@@ -234,7 +250,7 @@ fn change_files(random: &mut Random, test: &TestEngine) {
 }
 
 /// Builds all of the cube or some ranges, and sometimes merges, then sometimes lets files change.
-async fn build(random: &mut Random, test: &TestEngine, cube: &str, ranges: &[&str]) {
+pub async fn build(random: &mut Random, test: &TestEngine, cube: &str, ranges: &[&str]) {
     if ranges.is_empty() || random.chance(50) {
         test.run(&format!("BUILD CUBE {cube}")).await;
     } else {
@@ -327,9 +343,9 @@ fn from_all(random: &mut Random) -> String {
     }
 }
 
-type Cube = (String, Vec<&'static str>, Vec<&'static str>, &'static [&'static str]);
+pub type Cube = (String, Vec<&'static str>, Vec<&'static str>, &'static [&'static str]);
 
-fn random_cube(random: &mut Random, name: &str) -> Cube {
+pub fn random_cube(random: &mut Random, name: &str) -> Cube {
     let mut dimensions = random.some(DIMENSIONS, 6);
     if dimensions.is_empty() {
         dimensions.push("region");
@@ -427,7 +443,7 @@ fn random_grouping(random: &mut Random, groups: &[&str]) -> (String, Option<Stri
     (grouping, Some(format!("GROUPING({list}) AS sets")))
 }
 
-fn random_query(
+pub fn random_query(
     random: &mut Random,
     dimensions: &[&'static str],
     measures: &[&'static str],

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, NullEquality, TableReference};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::logical_plan::builder::LogicalTableSource;
+use datafusion::logical_expr::{
+    Aggregate, Expr, Join, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan, TableScanBuilder,
+};
 use nyala_model::{FileFormat, QualifiedName};
 
 use super::conjuncts::conjuncts;
@@ -46,6 +49,18 @@ pub struct Instance {
     pub is_parquet: bool,
     /// The rows that are read, if not all, as a condition over the scan's columns.
     pub only: Option<Expr>,
+    /// A subquery that is read in the place of a table, such as VALUES; `scan` is then only its schema.
+    pub derived: Option<Arc<LogicalPlan>>,
+}
+
+impl Instance {
+    /// Its name for people.
+    pub fn shown(&self) -> String {
+        match &self.derived {
+            Some(plan) => format!("the {}", kind_of(plan)),
+            None => format!("`{}`", self.table),
+        }
+    }
 }
 
 /// An aggregation over a join of tables, with every expression over base columns.
@@ -64,6 +79,8 @@ pub struct Block {
     pub sets: Vec<QuerySet>,
     /// Aggregate calls, without aliases.
     pub aggregates: Vec<Expr>,
+    /// Why a cube cannot be made of it, though a cube may answer it.
+    pub not_for_cubes: Option<Miss>,
 }
 
 /// The catalog's name of the scanned table, independent of its alias in the query.
@@ -110,7 +127,23 @@ impl Block {
         block.sets = sets;
         block.aggregates = substitute_all(&aggregate.aggr_expr, &columns)?;
         block.aggregates = block.aggregates.into_iter().map(Expr::unalias).collect();
-        Ok(block)
+        let derived = block.instances.iter().any(|instance| instance.derived.is_some());
+        let only_derived = block.instances.iter().all(|instance| instance.derived.is_some());
+        match &block.not_for_cubes {
+            // A subquery is read once for each grouping set, and LIMIT need not give the same rows each time.
+            Some(miss) if only_derived || (derived && !block.sets.is_empty()) => Err(miss.clone()),
+            None if only_derived => Err(Miss::new("it reads no table")),
+            _ => Ok(block),
+        }
+    }
+
+    /// The same for the SELECT of a cube.
+    pub fn of_cube(aggregate: &Aggregate) -> Result<Self, Miss> {
+        let block = Self::of(aggregate)?;
+        match block.not_for_cubes {
+            Some(miss) => Err(miss),
+            None => Ok(block),
+        }
     }
 
     /// The columns of all instances under their canonical names.
@@ -144,8 +177,40 @@ impl Block {
                 Ok(inner)
             }
             LogicalPlan::Join(join) => self.flatten_join(join),
-            other => Err(Miss::new(format!("the aggregation reads the result of a {}", kind_of(other)))),
+            // One row without columns.
+            LogicalPlan::EmptyRelation(empty)
+                if empty.produce_one_row && empty.schema.fields().is_empty() =>
+            {
+                Ok(Columns::new())
+            }
+            other => self.add_derived(other),
         }
+    }
+
+    /// Adds a subquery as a table.
+    fn add_derived(&mut self, plan: &LogicalPlan) -> Result<Columns, Miss> {
+        let kind = kind_of(plan);
+        let miss = Miss::new(format!("the aggregation reads the result of a {kind}"));
+        let columns = plan.schema().columns();
+        let names: BTreeSet<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        if names.len() < columns.len() || is_correlated(plan) {
+            return Err(miss);
+        }
+        let qualifier = qualifier(self.instances.len());
+        let source = Arc::new(LogicalTableSource::new(Arc::clone(plan.schema().inner())));
+        let scan = TableScanBuilder::new(TableReference::bare(kind), source).build();
+        self.instances.push(Instance {
+            // No schema has an empty name, so that this is no table of the catalog.
+            table: QualifiedName::new("", kind),
+            scan: scan.map_err(|error| Miss::new(error.to_string()))?,
+            outer: None,
+            is_parquet: false,
+            only: None,
+            derived: Some(Arc::new(plan.clone())),
+        });
+        self.not_for_cubes.get_or_insert(miss);
+        let canonical = |column: &Column| Expr::Column(Column::new(Some(qualifier.clone()), &column.name));
+        Ok(columns.iter().map(|column| (column.clone(), canonical(column))).collect())
     }
 
     fn add_table(&mut self, scan: &TableScan) -> Result<Columns, Miss> {
@@ -164,6 +229,7 @@ impl Block {
             outer: None,
             is_parquet: external.is_some_and(|table| table.format() == FileFormat::Parquet),
             only: None,
+            derived: None,
         });
         let columns = scan.projected_schema.columns().into_iter();
         Ok(columns
@@ -178,9 +244,11 @@ impl Block {
         if join.null_equality != NullEquality::NullEqualsNothing {
             return Err(Miss::new("it has a join in which null equals null"));
         }
-        let mut columns = self.flatten(&join.left)?;
+        let turned = join.join_type == JoinType::Right;
+        let (first, second) = if turned { (&join.right, &join.left) } else { (&join.left, &join.right) };
+        let mut columns = self.flatten(first)?;
         let (first_right, predicates) = (self.instances.len(), self.predicates.len());
-        let right = self.flatten(&join.right)?;
+        let right = self.flatten(second)?;
         // For a missing row the join gives null, even where the computed expression would turn nulls into a value.
         let computes = right.values().any(|output| !matches!(output, Expr::Column(_)));
         columns.extend(right);
@@ -194,11 +262,14 @@ impl Block {
         }
         match join.join_type {
             JoinType::Inner => self.predicates.extend(conditions),
-            JoinType::Left => {
+            JoinType::Left | JoinType::Right => {
+                if turned {
+                    self.not_for_cubes.get_or_insert_with(|| Miss::new("it has a Right join"));
+                }
                 let single = self.instances.len() == first_right + 1 && self.predicates.len() == predicates;
                 match self.instances.last_mut() {
                     Some(instance) if single && !computes => instance.outer = Some(conditions),
-                    _ => return Err(Miss::new("the right side of a left join is not a plain table")),
+                    _ => return Err(Miss::new("the optional side of an outer join is not a plain table")),
                 }
             }
             other => return Err(Miss::new(format!("it has a {other} join"))),
@@ -268,6 +339,13 @@ fn lookup(columns: &Columns, column: &Column) -> Result<Expr, Miss> {
         .ok_or_else(|| Miss::new(format!("column `{}` comes from outside the query", column.flat_name())))
 }
 
+/// Whether a subquery reads columns of the query around it.
+fn is_correlated(plan: &LogicalPlan) -> bool {
+    let outer = |node: &LogicalPlan| Ok(node.contains_outer_reference());
+    // The closure never fails.
+    plan.exists(outer).unwrap_or(true)
+}
+
 fn kind_of(plan: &LogicalPlan) -> &'static str {
     match plan {
         LogicalPlan::Aggregate(_) => "another aggregation",
@@ -285,7 +363,10 @@ fn kind_of(plan: &LogicalPlan) -> &'static str {
 
 /// Reads the rows of one table.
 pub fn scan_plan(instance: &Instance) -> datafusion::error::Result<LogicalPlanBuilder> {
-    let scan = LogicalPlanBuilder::from(LogicalPlan::TableScan(instance.scan.clone()));
+    let scan = match &instance.derived {
+        Some(plan) => LogicalPlanBuilder::from(Arc::clone(plan)),
+        None => LogicalPlanBuilder::from(LogicalPlan::TableScan(instance.scan.clone())),
+    };
     match &instance.only {
         Some(condition) => scan.filter(condition.clone()),
         None => Ok(scan),

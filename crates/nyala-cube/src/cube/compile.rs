@@ -145,7 +145,7 @@ pub async fn compile(
 ) -> Result<CompiledCube> {
     let plan = plan_definition(select, state, limits).await?;
     let (projection, aggregate) = find_aggregate(&plan)?;
-    let block = Block::of(aggregate).map_err(|miss| invalid(format!("cube cannot be built: {miss}")))?;
+    let block = Block::of_cube(aggregate).map_err(|miss| invalid(format!("cube cannot be built: {miss}")))?;
     check_conditions(&block)?;
     let equal = Equalities::of(&block.predicates);
     let names = dimension_names(projection, aggregate)?;

@@ -43,6 +43,15 @@ impl Equalities {
         current.clone()
     }
 
+    /// All columns that are equal to `column`, and itself.
+    pub fn equals(&self, column: &Column) -> Vec<Column> {
+        let class = self.representative(column);
+        let mut all: Vec<Column> =
+            self.parent.keys().filter(|other| self.representative(other) == class).cloned().collect();
+        all.push(class);
+        all
+    }
+
     /// Whether `predicate` is an equality that the classes already guarantee. That of a column with itself is not: it
     /// says that the column is not null.
     pub fn imply(&self, predicate: &Expr) -> bool {

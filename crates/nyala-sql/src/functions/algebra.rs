@@ -1,10 +1,14 @@
 //! How the states of one aggregate function follow from those of another: the only place that knows single
 //! functions.
 
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock};
 
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::AggregateUDF;
+
+use super::aggregate::aggregate;
+use super::distinct::BitmapDistinct;
 
 /// How the states of a function follow from those of `count` and `sum`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,12 @@ pub fn counting() -> Arc<AggregateUDF> {
     count_udaf()
 }
 
+/// The function that counts what `count(DISTINCT x)` counts, in a state that cubes often have instead.
+pub fn bitmap_counting(function: &AggregateUDF, distinct: bool) -> Option<Arc<AggregateUDF>> {
+    static COUNTING: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| aggregate(BitmapDistinct));
+    (distinct && algebra(function) == Algebra::Counts).then(|| Arc::clone(&COUNTING))
+}
+
 /// Functions of one line keep the same states of the same arguments and differ only in the final result:
 /// DataFusion implements each line by one accumulator with a parameter.
 const FAMILIES: &[&[&str]] = &[
@@ -63,6 +73,22 @@ pub fn share_states(one: &AggregateUDF, other: &AggregateUDF) -> bool {
     one == other || FAMILIES.iter().any(|family| both(&family))
 }
 
+/// A number that functions have in common if a call of one may be answered from the states of another.
+pub fn state_family(function: &AggregateUDF, distinct: bool) -> u64 {
+    let (name, distinct) = match algebra(function) {
+        Algebra::Counts if distinct => ("bitmap_distinct", false),
+        _ if distinct => (function.name(), true),
+        Algebra::Counts | Algebra::Adds | Algebra::Averages => ("sum", false),
+        Algebra::Opaque => {
+            let family = FAMILIES.iter().find(|family| family.contains(&function.name()));
+            (family.and_then(|family| family.first()).copied().unwrap_or_else(|| function.name()), false)
+        }
+    };
+    let mut state = DefaultHasher::new();
+    (name, distinct).hash(&mut state);
+    state.finish()
+}
+
 /// The state column that holds the number of arguments that are not null, if the function keeps it.
 pub fn counted_in(function: &AggregateUDF) -> Option<usize> {
     matches!(function.name(), "avg" | "stddev" | "stddev_pop" | "var" | "var_pop").then_some(0)
@@ -73,7 +99,7 @@ pub fn counted_in(function: &AggregateUDF) -> Option<usize> {
 pub fn ignores_duplicates(function: &AggregateUDF, distinct: bool) -> bool {
     let by_itself = matches!(function.name(), "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or");
     by_itself
-        || function.name() == "approx_distinct"
+        || matches!(function.name(), "approx_distinct" | "bitmap_distinct")
         || (distinct && matches!(function.name(), "count" | "sum"))
 }
 

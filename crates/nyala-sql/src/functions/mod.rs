@@ -24,8 +24,8 @@ mod values;
 mod zones;
 
 pub use algebra::{
-    Algebra, algebra, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state, is_repeatable,
-    share_states,
+    Algebra, algebra, bitmap_counting, counted_in, counting, ignores_duplicates, ignores_nulls, is_its_state,
+    is_repeatable, share_states, state_family,
 };
 pub use bounded::{bound_call, constants_for_rows, needs_bound};
 pub use date_part::DatePart;

@@ -77,6 +77,10 @@ impl States<'_> {
             return Some(found);
         }
         let total = self.sum_type(call)?;
+        if let Some(found) = self.widened(call, argument).or_else(|| self.with_zeros(call, argument, &total))
+        {
+            return Some(found);
+        }
         if let Ok(value) = self.dimensions().express(argument) {
             return self.sum_of_cell_value(call, argument, value, &total);
         }
@@ -107,6 +111,31 @@ impl States<'_> {
         let states = states_of(self.cube.measures.iter().find(averages)?);
         let sum = states.columns.get(1)?.clone();
         Some(CellStates { columns: vec![sum], ..states })
+    }
+
+    /// The sum of a decimal with more digits than it has in the cube.
+    fn widened(self, call: &Call, argument: &Expr) -> Option<CellStates> {
+        let Expr::Cast(cast) = argument else { return None };
+        let (whole, places) = around_point(&cast.expr.get_type(&self.cube.columns).ok()?)?;
+        let (wider_whole, more_places) = around_point(cast.field.data_type())?;
+        (wider_whole >= whole && more_places >= places).then_some(())?;
+        let narrow = call.with_argument(cast.expr.as_ref().clone()).canonical();
+        self.has_room(&narrow)?;
+        self.of(&narrow).ok()
+    }
+
+    /// `sum(coalesce(x, 0))` from `sum(x)`: 0 where no x is known.
+    fn with_zeros(self, call: &Call, argument: &Expr, total: &DataType) -> Option<CellStates> {
+        let Expr::ScalarFunction(function) = argument else { return None };
+        let [value, otherwise] = function.args.as_slice() else { return None };
+        let fills = matches!(function.name(), "coalesce" | "nvl") && call.conditions.is_empty();
+        let zero =
+            constant(otherwise).filter(|value| fills && is_zero(value)).map(|_| ScalarValue::new_zero(total));
+        let zero = Expr::Literal(zero?.ok()?, None);
+        let sum = self.of(&call.with_argument(value.clone()).canonical()).ok()?;
+        let known = cast(sum.columns.first()?.clone(), total.clone());
+        let filled = either(known.clone().is_null(), zero, known);
+        Some(CellStates { columns: vec![filled], of_rows: true, ..sum })
     }
 
     /// The sum of a value that is the same in all rows of a cell: its product with their number.
@@ -266,6 +295,19 @@ fn digits(data_type: &DataType) -> Option<u8> {
         | DataType::Decimal64(precision, _)
         | DataType::Decimal128(precision, _)
         | DataType::Decimal256(precision, _) => Some(*precision),
+        _ => None,
+    }
+}
+
+/// Digits of a decimal before and behind the point.
+fn around_point(data_type: &DataType) -> Option<(i16, i16)> {
+    match data_type {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => {
+            Some((i16::from(*precision) - i16::from(*scale), (*scale).into()))
+        }
         _ => None,
     }
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
+use nyala_sql::error::QueryError;
 
 use crate::cube::block::{Block, Miss};
 use crate::cube::call::Call;
-use crate::cube::measure::MeasureCall;
+use crate::cube::measure::{Argument, MeasureCall};
 
 /// The calls of one aggregation, over rows with their arguments as the only columns.
 #[derive(Debug, Clone)]
@@ -37,6 +38,20 @@ pub fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>,
     let physical = call.physical(flat, "m").map_err(|error| Miss::new(error.to_string()))?;
     let state = physical.create_accumulator().and_then(|mut accumulator| accumulator.state());
     state.map_err(|error| Miss::new(error.to_string()))
+}
+
+/// The states of `call`, whose arguments are all constants, if it saw one row.
+pub fn of_one_row(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
+    let made = || {
+        let mut accumulator = call.physical(flat, "m")?.create_accumulator()?;
+        let values = call.arguments.iter().filter_map(|argument| match argument {
+            Argument::Constant(value) => Some(value.to_array()),
+            Argument::Column(_) => None,
+        });
+        accumulator.update_batch(&values.collect::<Result<Vec<_>, _>>()?)?;
+        Ok::<_, QueryError>(accumulator.state()?)
+    };
+    made().map_err(|error| Miss::new(error.to_string()))
 }
 
 /// The columns of the states of `call`.

@@ -9,16 +9,16 @@ use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, Union};
-use nyala_model::{CuboidEntry, DimensionSet, KeySet, SegmentEntry, SegmentRange};
+use nyala_model::{CuboidEntry, DimensionSet, KeyRange, KeySet, SegmentEntry, SegmentRange};
 use nyala_sql::error::Result;
 
 use super::dimensions::column;
 use super::levels::{Gap, Levels, Pick};
+use super::lookup::ReadyCube;
 use super::matching::Match;
 use super::ranges::Asked;
 use super::raw::{RawRows, raw_states};
 use super::report::Chosen;
-use super::rule::ReadyCube;
 use crate::cube::block::{Block, Miss};
 use crate::cube::compile::CompiledCube;
 use crate::cube::coverage::Coverage;
@@ -62,11 +62,15 @@ pub fn consider<'a>(
         let advice = cube.coverage.first_advice();
         return Err(Miss::new(advice.unwrap_or_else(|| "it has not been built; run BUILD CUBE".to_owned())));
     }
-    let asked = asked(cube, compiled, block, simplify);
+    let asked = asked(cube, block, simplify);
     let mut levels = Levels::of((&cube.entry, compiled), droppable(&usable), block, &asked)?;
     let mut choice = Choice::default();
     let (mut missing, mut lacking) = (None, None);
     for segment in usable {
+        if segment.is_gap() {
+            choice.cover(segment);
+            continue;
+        }
         let Some(whole) = whole(segment, &asked) else { continue };
         match levels.pick(segment, whole) {
             Ok(pick) => choice.add(segment, pick, whole),
@@ -97,8 +101,10 @@ pub fn consider<'a>(
     Ok(Candidate { cube, compiled, parts, raw, rows, lacking })
 }
 
-fn asked(cube: &ReadyCube, compiled: &CompiledCube, block: &Block, simplify: &SimplifyContext) -> Asked {
-    let Some(column) = &compiled.partition else { return Asked::all() };
+/// The rows of the cube's fact table that the query asks for.
+pub fn asked(cube: &ReadyCube, block: &Block, simplify: &SimplifyContext) -> Asked {
+    let column = cube.compiled.as_ref().ok().and_then(|compiled| compiled.partition.as_ref());
+    let Some(column) = column else { return Asked::all() };
     match fact_instance(cube, block) {
         Some(fact) => Asked::of(block, fact, column, simplify),
         None => Asked::all(),
@@ -122,7 +128,7 @@ fn droppable(segments: &[&SegmentEntry]) -> BTreeSet<usize> {
 }
 
 /// Whether all rows of a segment are asked for; none if no row is.
-fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
+pub fn whole(segment: &SegmentEntry, asked: &Asked) -> Option<bool> {
     match (segment.range, segment.key_bounds) {
         (SegmentRange::Whole | SegmentRange::Written(_), _) => Some(asked.predicates.is_empty()),
         (SegmentRange::Nulls, _) => asked.nulls.then_some(true),
@@ -164,7 +170,9 @@ fn uncovered(cube: &ReadyCube) -> String {
 struct Choice<'a> {
     /// By whether range conditions are left out, by cuboid, and by the measures it has and that are used.
     parts: BTreeMap<(bool, DimensionSet, u32, u32), Part<'a>>,
-    keys: KeySet,
+    /// The keys that are answered, if not all are.
+    ranges: Vec<KeyRange>,
+    all: bool,
     nulls: bool,
     rows: u64,
 }
@@ -172,16 +180,7 @@ struct Choice<'a> {
 impl<'a> Choice<'a> {
     fn add(&mut self, segment: &'a SegmentEntry, pick: Pick<'a>, whole: bool) {
         let Pick { cuboid, matched, level } = pick;
-        match segment.range {
-            SegmentRange::Whole => {
-                self.keys = KeySet::all();
-                self.nulls = true;
-            }
-            SegmentRange::Nulls => self.nulls = true,
-            SegmentRange::Keys(range) | SegmentRange::Written(range) => {
-                self.keys = self.keys.union(&range.into());
-            }
-        }
+        self.cover(segment);
         self.rows = self.rows.saturating_add(cuboid.rows);
         let (dimensions, measures) = (cuboid.dimensions, cuboid.measures);
         let part = self.parts.entry((whole, dimensions, measures, level)).or_insert_with(|| Part {
@@ -193,9 +192,19 @@ impl<'a> Choice<'a> {
         part.segments.push((segment, cuboid));
     }
 
+    /// Counts the rows of a segment as answered.
+    fn cover(&mut self, segment: &SegmentEntry) {
+        match segment.range {
+            SegmentRange::Whole => (self.all, self.nulls) = (true, true),
+            SegmentRange::Nulls => self.nulls = true,
+            SegmentRange::Keys(range) | SegmentRange::Written(range) => self.ranges.push(range),
+        }
+    }
+
     /// Rows that are asked for, may exist, and are in no chosen segment.
     fn left(&self, asked: &Asked, cube: &ReadyCube) -> Option<RawRows> {
-        let keys = asked.keys.subtract(&self.keys);
+        let held = if self.all { KeySet::all() } else { self.ranges.iter().copied().collect() };
+        let keys = asked.keys.subtract(&held);
         let nulls = asked.nulls && !self.nulls;
         cube.coverage.may_have(&keys, nulls).then_some(RawRows { keys, nulls })
     }

@@ -26,6 +26,24 @@ pub fn follow(expr: &Expr, dimension: &CompiledDimension, columns: &DFSchema) ->
     }
 }
 
+/// Whether other dates may follow from a dimension with this expression.
+pub fn is_date_call(expr: &Expr) -> bool {
+    call(expr, &["date_trunc", "date_part"]).is_some()
+}
+
+/// Whether `expr` may follow from a dimension that is this call; `expr` and `dimension` read the same columns.
+pub fn may_follow(expr: &Expr, dimension: &Expr) -> bool {
+    let Some(known) = call(dimension, &["date_trunc", "date_part"]) else { return false };
+    let truncates = known.function.name() == "date_trunc";
+    match expr {
+        Expr::ScalarFunction(_) => call(expr, &["date_trunc", "date_part"]).is_some_and(|wanted| {
+            truncates && tells(&known.unit, &wanted.unit, wanted.function.name() == "date_part")
+        }),
+        Expr::BinaryExpr(_) | Expr::Between(_) => true,
+        _ => truncates && rank(&known.unit).is_some_and(|unit| Some(unit) <= rank("day")),
+    }
+}
+
 /// `function('unit', date)`.
 struct DateCall<'a> {
     function: &'a ScalarFunction,

@@ -18,14 +18,14 @@ use std::collections::BTreeSet;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, TableReference};
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::{Expr, JoinType, LogicalPlan, LogicalPlanBuilder};
 use nyala_model::QualifiedName;
 use nyala_sql::error::Result;
 
 use super::matching::group_name;
 use super::pairing::rename;
 use super::show::show_over;
-use crate::cube::block::{Block, Instance, Miss, instances_of, qualifier};
+use crate::cube::block::{Block, Instance, Miss, instance_of, instances_of, qualifier, scan_plan};
 use crate::cube::compile::CompiledCube;
 
 /// The name under which the cells are joined.
@@ -45,8 +45,8 @@ pub struct Late {
 
 #[derive(Debug, Clone)]
 struct LateTable {
-    name: QualifiedName,
-    scan: TableScan,
+    name: String,
+    read: LogicalPlan,
     qualifier: TableReference,
     /// The ON conditions of a left join.
     outer: Option<Vec<Expr>>,
@@ -100,12 +100,57 @@ fn choices(cube: &CompiledCube, block: &Block, foreign: &BTreeSet<usize>) -> Vec
     let others: Vec<usize> =
         (0..block.instances.len()).filter(|i| !foreign.contains(i) && !is_fact(i)).collect();
     let with = |more: &[usize]| foreign.iter().chain(more).copied().collect::<BTreeSet<usize>>();
-    let mut choices = vec![with(&[])];
-    choices.extend(others.iter().map(|other| with(&[*other])));
-    choices.push(with(&others));
-    choices.dedup();
-    choices.retain(|away| !away.is_empty());
+    let lacking = lacking_columns(cube, block, foreign, &others);
+    let and = |one: &usize| lacking.iter().chain([one]).copied().collect::<BTreeSet<usize>>();
+    let mut all = vec![with(&[]), lacking.clone()];
+    all.extend(others.iter().map(and));
+    all.extend(others.iter().map(|other| with(&[*other])));
+    all.push(with(&others));
+    let mut choices: Vec<BTreeSet<usize>> = Vec::new();
+    for away in all {
+        if !away.is_empty() && !choices.contains(&away) {
+            choices.push(away);
+        }
+    }
     choices
+}
+
+/// `foreign`, and those of `others` with a column that no dimension has, in a group, in a condition on the table
+/// alone, or as the key of a table that is joined late.
+fn lacking_columns(
+    cube: &CompiledCube,
+    block: &Block,
+    foreign: &BTreeSet<usize>,
+    others: &[usize],
+) -> BTreeSet<usize> {
+    let dimensions = cube.dimensions.iter().flat_map(|dimension| dimension.expression.column_refs());
+    let dimensions: BTreeSet<(Option<&QualifiedName>, String)> = dimensions
+        .flat_map(|column| cube.equal.equals(column))
+        .map(|column| {
+            (instance_of(&column).and_then(|i| cube.block.instances.get(i)).map(|i| &i.table), column.name)
+        })
+        .collect();
+    let lacks = |expr: &&Expr, other: usize| {
+        let table = block.instances.get(other).map(|instance| &instance.table);
+        let mut own = expr.column_refs().into_iter().filter(|column| instance_of(column) == Some(other));
+        own.any(|column| !dimensions.contains(&(table, column.name.clone())))
+    };
+    let mut away = foreign.clone();
+    loop {
+        let next = others.iter().filter(|other| !away.contains(other)).find(|other| {
+            let late = |condition: &&Expr| {
+                let tables = instances_of(condition);
+                tables.len() == 1 || !tables.is_disjoint(&away)
+            };
+            let outer = block.instances.iter().filter_map(|instance| instance.outer.as_ref()).flatten();
+            let conditions = block.predicates.iter().chain(outer).filter(late);
+            block.group.iter().chain(conditions).any(|expr| lacks(&expr, **other))
+        });
+        match next {
+            Some(other) => away.insert(*other),
+            None => return away,
+        };
+    }
 }
 
 /// The aggregation without the tables of `away`, grouped by all expressions that their joins and the groups
@@ -123,7 +168,7 @@ fn split(block: &Block, away: &BTreeSet<usize>) -> std::result::Result<(Block, L
         if away.contains(&i) {
             tables.push(cells.late_table(i, instance)?);
         } else if instance.outer.iter().flatten().any(touches) {
-            return Err(Miss::new(format!("`{}` is the optional side of its join", instance.table)));
+            return Err(Miss::new(format!("{} is the optional side of its join", instance.shown())));
         } else {
             smaller.instances.push(instance.clone());
         }
@@ -161,8 +206,9 @@ struct Cells<'a> {
 impl Cells<'_> {
     fn late_table(&mut self, i: usize, instance: &Instance) -> std::result::Result<LateTable, Miss> {
         let outer = instance.outer.as_ref().map(|conditions| self.lift_all(conditions)).transpose()?;
-        let (name, scan) = (instance.table.clone(), instance.scan.clone());
-        Ok(LateTable { name, scan, qualifier: qualifier(i), outer })
+        let read = scan_plan(instance).and_then(LogicalPlanBuilder::build);
+        let read = read.map_err(|error| Miss::new(error.to_string()))?;
+        Ok(LateTable { name: instance.shown(), read, qualifier: qualifier(i), outer })
     }
 
     fn lift_all(&mut self, exprs: &[Expr]) -> std::result::Result<Vec<Expr>, Miss> {
@@ -194,7 +240,7 @@ impl Cells<'_> {
 impl Late {
     /// The tables that are joined, for EXPLAIN.
     pub fn tables(&self) -> impl Iterator<Item = String> {
-        self.tables.iter().map(|table| table.name.to_string())
+        self.tables.iter().map(|table| table.name.clone())
     }
 
     /// Joins the tables to `cells` and gives the group columns and states of the larger aggregation.
@@ -202,8 +248,7 @@ impl Late {
         let states: Vec<Column> = cells.schema().columns().into_iter().skip(self.keys).collect();
         let mut builder = LogicalPlanBuilder::from(cells).alias(CELLS)?;
         for table in self.tables {
-            let scan = LogicalPlanBuilder::from(LogicalPlan::TableScan(table.scan));
-            let scan = scan.alias(table.qualifier)?.build()?;
+            let scan = LogicalPlanBuilder::from(table.read).alias(table.qualifier)?.build()?;
             builder = match table.outer {
                 Some(conditions) => builder.join_on(scan, JoinType::Left, conditions)?,
                 None => builder.cross_join(scan)?,

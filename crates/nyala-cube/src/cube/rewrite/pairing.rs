@@ -21,7 +21,7 @@ pub fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Pairing>, Miss
             .filter(|i| cube.block.instances.get(*i).is_some_and(|c| c.table == instance.table))
             .collect();
         if candidates.is_empty() {
-            return Err(Miss::new(format!("the query reads `{}`, which the cube does not", instance.table)));
+            return Err(Miss::new(format!("the query reads {}, which the cube does not", instance.shown())));
         }
         pairings = pairings
             .iter()
@@ -32,7 +32,7 @@ pub fn pairings(cube: &CompiledCube, query: &Block) -> Result<Vec<Pairing>, Miss
             .take(MAX_PAIRINGS)
             .collect();
         if pairings.is_empty() {
-            let message = format!("the query reads `{}` more often than the cube", instance.table);
+            let message = format!("the query reads {} more often than the cube", instance.shown());
             return Err(Miss::new(message));
         }
     }

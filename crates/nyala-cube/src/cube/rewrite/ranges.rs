@@ -79,6 +79,7 @@ impl Reader<'_> {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 self.compare(left, *op, right).or_else(|| self.compare(right, op.swap()?, left))
             }
+            Expr::Not(inner) => self.rows(&negated(inner)?),
             Expr::Between(Between { expr, negated: false, low, high }) => {
                 let from = self.compare(expr, Operator::GtEq, low)?;
                 let to = self.compare(expr, Operator::LtEq, high)?;
@@ -100,22 +101,21 @@ impl Reader<'_> {
     fn compare(&self, key: &Expr, op: Operator, value: &Expr) -> Option<Rows> {
         let scale = self.scale(key)?;
         let value = match self.constant(value)? {
-            null if null.is_null() => return Some(Rows { keys: KeySet::default(), nulls: false }),
+            null if null.is_null() => return compared_with_null(op),
             value => i128::from(count_of(&value)?),
         };
         let (floor, ceil) = (value.div_euclid(scale), -(-value).div_euclid(scale));
+        let same = if floor == ceil { between(floor, floor) } else { KeySet::default() };
         let keys = match op {
-            Operator::Eq if floor == ceil => between(floor, floor),
-            Operator::Eq => KeySet::default(),
-            Operator::NotEq if floor == ceil => KeySet::all().subtract(&between(floor, floor)),
-            Operator::NotEq => KeySet::all(),
+            Operator::Eq | Operator::IsNotDistinctFrom => same,
+            Operator::NotEq | Operator::IsDistinctFrom => KeySet::all().subtract(&same),
             Operator::Lt => between(i64::MIN.into(), ceil - 1),
             Operator::LtEq => between(i64::MIN.into(), floor),
             Operator::Gt => between(floor + 1, i64::MAX.into()),
             Operator::GtEq => between(ceil, i64::MAX.into()),
             _ => return None,
         };
-        Some(Rows { keys, nulls: false })
+        Some(Rows { keys, nulls: op == Operator::IsDistinctFrom })
     }
 
     /// How many units of the compared type make one key, if `expr` is the column or a cast of it that
@@ -142,6 +142,35 @@ impl Reader<'_> {
             Expr::Literal(value, _) => Some(value),
             _ => None,
         }
+    }
+}
+
+/// The rows for which a comparison of the key with NULL is true.
+fn compared_with_null(op: Operator) -> Option<Rows> {
+    match op {
+        Operator::IsDistinctFrom => Some(Rows { keys: KeySet::all(), nulls: false }),
+        Operator::IsNotDistinctFrom => Some(Rows { keys: KeySet::default(), nulls: true }),
+        Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => {
+            Some(Rows { keys: KeySet::default(), nulls: false })
+        }
+        _ => None,
+    }
+}
+
+/// A condition that is true where `condition` is false. Where one of them is null, so is the other.
+fn negated(condition: &Expr) -> Option<Expr> {
+    match condition {
+        Expr::IsNull(expr) => Some(Expr::IsNotNull(expr.clone())),
+        Expr::IsNotNull(expr) => Some(Expr::IsNull(expr.clone())),
+        Expr::Not(inner) => Some(inner.as_ref().clone()),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let op = match op {
+                Operator::And | Operator::Or => return None,
+                other => other.negate()?,
+            };
+            Some(Expr::BinaryExpr(BinaryExpr { left: left.clone(), op, right: right.clone() }))
+        }
+        _ => None,
     }
 }
 

@@ -136,7 +136,7 @@ impl Chosen {
     }
 
     fn shown_joins(&self) -> String {
-        let shown: Vec<String> = self.joined.iter().map(|table| format!("`{table}`")).collect();
+        let shown: Vec<String> = self.joined.clone();
         if shown.is_empty() { String::new() } else { format!(", joined with {}", shown.join(", ")) }
     }
 }

@@ -1,59 +1,26 @@
 //! Replaces aggregations by `FinishAggregate` over cuboids.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan, LogicalPlanBuilder};
-use nyala_model::{CubeEntry, QualifiedName};
+use nyala_model::QualifiedName;
 use nyala_sql::error::Result;
 
 use super::answer::{CellPlan, finish};
-use super::calls::QueryCalls;
 use super::candidate::{Candidate, consider};
+use super::form::Form;
 use super::implied::without_implied;
 use super::joined::{Late, with_late_joins};
+use super::lookup::{CubeIndex, Likely, ReadyCube, likely};
 use super::report::{Asked, BlockReport, Chosen, Report};
-use super::sets::plain_blocks;
-use crate::cube::block::{Block, Miss, table_of};
-use crate::cube::compile::CompiledCube;
-use crate::cube::coverage::Coverage;
+use crate::cube::block::{Miss, table_of};
 use crate::cube::grouping::distinct_groups;
-use crate::cube::live::{LiveVersions, live_tables};
 use crate::live::Pins;
-
-/// A cube of the snapshot with its compiled definition, or why it cannot be used.
-#[derive(Debug)]
-pub struct ReadyCube {
-    /// The cube as the catalog has it.
-    pub entry: Arc<CubeEntry>,
-    /// The cube ready for queries, or why it cannot be used.
-    pub compiled: std::result::Result<Arc<CompiledCube>, String>,
-    /// Which of its segments may be used.
-    pub coverage: Coverage,
-}
-
-impl ReadyCube {
-    /// The cube as a statement with these `pins` may use it.
-    pub fn at(self: &Arc<Self>, pins: &Pins) -> Arc<Self> {
-        match &self.compiled {
-            Ok(compiled) if !live_tables(compiled).is_empty() => {
-                let versions = LiveVersions::of(compiled, pins);
-                let coverage = self.coverage.at(&self.entry, compiled, &versions);
-                let (entry, compiled) = (Arc::clone(&self.entry), self.compiled.clone());
-                Arc::new(Self { entry, compiled, coverage })
-            }
-            _ => Arc::clone(self),
-        }
-    }
-
-    /// Whether it reads a live table.
-    pub fn reads_live(&self) -> bool {
-        self.compiled.as_ref().is_ok_and(|compiled| !live_tables(compiled).is_empty())
-    }
-}
 
 /// The inputs of routing a plan.
 pub struct Routing<'a> {
@@ -63,42 +30,8 @@ pub struct Routing<'a> {
     pub simplify: &'a SimplifyContext,
     /// The versions of live tables that the statement reads.
     pub pins: &'a Pins,
-}
-
-/// The cubes of one catalog snapshot by fact table, so that a query considers only cubes over its tables.
-#[derive(Debug, Default)]
-pub struct CubeIndex {
-    by_fact: HashMap<QualifiedName, Vec<Arc<ReadyCube>>>,
-}
-
-impl CubeIndex {
-    /// Files each cube under the table its FROM starts with.
-    pub fn new(cubes: impl IntoIterator<Item = Arc<ReadyCube>>) -> Self {
-        let mut by_fact: HashMap<QualifiedName, Vec<Arc<ReadyCube>>> = HashMap::new();
-        for cube in cubes {
-            if let Some(fact) = cube.entry.definition.sources.first() {
-                by_fact.entry(fact.clone()).or_default().push(cube);
-            }
-        }
-        Self { by_fact }
-    }
-
-    /// Cubes over a fact table that `block` reads.
-    fn candidates(&self, block: &Block) -> Vec<&Arc<ReadyCube>> {
-        let tables: BTreeSet<&QualifiedName> = block.instances.iter().map(|i| &i.table).collect();
-        tables.into_iter().filter_map(|table| self.by_fact.get(table)).flatten().collect()
-    }
-
-    /// All cubes.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<ReadyCube>> {
-        self.by_fact.values().flatten()
-    }
-
-    /// The compiled form of a cube.
-    pub fn find(&self, entry: &CubeEntry) -> Option<&Arc<ReadyCube>> {
-        let fact = entry.definition.sources.first()?;
-        self.by_fact.get(fact)?.iter().find(|cube| cube.entry.id == entry.id)
-    }
+    /// Whether the reason of each cube that does not answer is wanted, and not only of one.
+    pub explains: bool,
 }
 
 /// Routes every aggregation of `plan` on its own, also in subqueries. An aggregation that no cube answers stays
@@ -121,27 +54,10 @@ pub fn rewrite(plan: LogicalPlan, routing: &Routing<'_>, report: &mut Report) ->
             _ => None,
         };
         match answer {
-            Some(answer) => {
-                let answer = rewrite_conditions(answer, routing, report)?;
-                Ok(Transformed::new(answer, true, TreeNodeRecursion::Jump))
-            }
+            // Conditions and subqueries of the query that the answer took over are routed too.
+            Some(answer) => Ok(Transformed::yes(answer)),
             None => Ok(Transformed::no(node)),
         }
-    })?;
-    Ok(rewritten.data)
-}
-
-/// Routes the aggregations of subqueries that an answer took over with the conditions of its query.
-fn rewrite_conditions(
-    answer: LogicalPlan,
-    routing: &Routing<'_>,
-    report: &mut Report,
-) -> datafusion::error::Result<LogicalPlan> {
-    let rewritten = answer.transform_down(|node| match node {
-        LogicalPlan::Filter(_) | LogicalPlan::Join(_) => node.map_subqueries(|subquery| {
-            rewrite(subquery, routing, report).map(Transformed::yes).map_err(Into::into)
-        }),
-        other => Ok(Transformed::no(other)),
     })?;
     Ok(rewritten.data)
 }
@@ -175,36 +91,28 @@ fn with_columns(answer: LogicalPlan) -> Result<LogicalPlan> {
 /// A cube's answer: to the whole of a plain aggregation, or to each grouping set on its own.
 struct Answer<'a> {
     cube: &'a ReadyCube,
+    form: &'a Form,
     parts: Vec<(Candidate<'a>, Option<Late>)>,
 }
 
 fn route(aggregate: &Aggregate, routing: &Routing<'_>, report: &mut Report) -> Result<Option<LogicalPlan>> {
-    let formed = Block::of(aggregate).and_then(|block| Ok((QueryCalls::of(&block)?, block)));
-    let (calls, block) = match formed {
-        Ok(formed) => formed,
+    let forms = match Form::all(aggregate) {
+        Ok(forms) => forms,
         Err(miss) => {
-            report_unfit(aggregate, routing.cubes, &miss, report);
+            report_unfit(aggregate, routing, &miss, report);
             return Ok(None);
         }
     };
-    let blocks = plain_blocks(&block);
-    let mut misses = Vec::new();
-    let mut best: Option<Answer<'_>> = None;
-    let cubes = routing.cubes.candidates(&block).into_iter().map(|cube| cube.at(routing.pins));
-    let cubes: Vec<Arc<ReadyCube>> = cubes.collect();
-    for cube in &cubes {
-        match answer(cube, &blocks, routing.simplify) {
-            Ok(answer) => {
-                let better = best.as_ref().is_none_or(|best| answer.rows() < best.rows());
-                let loser = if better { best.replace(answer) } else { Some(answer) };
-                if let Some(loser) = loser {
-                    let reason = format!("it would read {} rows, more than the chosen one", loser.rows());
-                    misses.push((loser.cube.entry.name.to_string(), reason));
-                }
-            }
-            Err(miss) => misses.push((cube.entry.name.to_string(), miss.to_string())),
-        }
+    let [written, ..] = forms.as_slice() else { return Ok(None) };
+    if let Some(miss) = &written.block.not_for_cubes
+        && routing.cubes.over(&written.block).is_empty()
+    {
+        report_unfit(aggregate, routing, miss, report);
+        return Ok(None);
     }
+    let likely = likely(routing.cubes, &written.plain, routing.pins, routing.simplify);
+    let best = cheapest(&likely, &forms, routing.simplify);
+    let misses = misses(&forms, best.as_ref(), routing);
     let chosen = best.as_ref().map(Answer::describe);
     let cube = best
         .as_ref()
@@ -214,26 +122,85 @@ fn route(aggregate: &Aggregate, routing: &Routing<'_>, report: &mut Report) -> R
     if chosen.is_some() || !misses.is_empty() {
         report.blocks.push(BlockReport { chosen, misses });
     }
-    let answer = match best {
-        Some(best) => Some(finish(aggregate, &block, calls, best.plan()?)?),
-        None => None,
-    };
-    report.asked.push(Asked { block, cube, reason });
+    let answer = best.map(|best| {
+        let Form { block, calls, .. } = best.form;
+        finish(aggregate, block, calls.clone(), best.plan()?)
+    });
+    let answer = answer.transpose()?;
+    let block = forms.into_iter().next().map(|written| written.block);
+    report.asked.extend(block.map(|block| Asked { block, cube, reason }));
     Ok(answer)
 }
 
+/// The answer that reads fewest rows, and of these the one of the first cube. The search ends when all other cubes
+/// read more.
+fn cheapest<'a>(likely: &'a [Likely], forms: &'a [Form], simplify: &SimplifyContext) -> Option<Answer<'a>> {
+    let mut best: Option<((u64, usize), Answer<'_>)> = None;
+    for Likely { cube, least } in likely {
+        if best.as_ref().is_some_and(|(cost, _)| least > cost) {
+            break;
+        }
+        let Ok(answer) = answer(cube, forms, simplify) else { continue };
+        let cost = (answer.rows(), least.1);
+        if best.as_ref().is_none_or(|(known, _)| cost < *known) {
+            best = Some((cost, answer));
+        }
+    }
+    best.map(|(_, answer)| answer)
+}
+
+/// Cubes that do not answer, each with its reason: all of them, or the first if none answers.
+fn misses(forms: &[Form], best: Option<&Answer<'_>>, routing: &Routing<'_>) -> Vec<(String, String)> {
+    let enough = match (routing.explains, best) {
+        (true, _) => usize::MAX,
+        (false, Some(_)) => 0,
+        (false, None) => 1,
+    };
+    let over = forms.first().map(|form| routing.cubes.over(&form.block)).unwrap_or_default();
+    let cubes = over.into_iter().flat_map(|(_, index)| index.cubes());
+    let others = cubes.filter(|cube| best.is_none_or(|best| best.cube.entry.id != cube.entry.id));
+    let reason = |cube: &Arc<ReadyCube>| {
+        let reason = match answer(&cube.at(routing.pins), forms, routing.simplify) {
+            Ok(loser) => loser.why_not_chosen(best),
+            Err(miss) => miss.to_string(),
+        };
+        (cube.entry.name.to_string(), reason)
+    };
+    others.take(enough).map(reason).collect()
+}
+
+/// The answer of a cube to the first form that it can answer, or why it cannot answer the query as it is written.
 fn answer<'a>(
     cube: &'a ReadyCube,
-    blocks: &[Block],
+    forms: &'a [Form],
     simplify: &SimplifyContext,
 ) -> std::result::Result<Answer<'a>, Miss> {
     let compiled = cube.compiled.as_ref().map_err(|reason| Miss::new(reason.clone()))?;
-    let parts =
-        blocks.iter().map(|block| with_late_joins(compiled, block, |block| consider(cube, block, simplify)));
-    Ok(Answer { cube, parts: parts.collect::<std::result::Result<_, _>>()? })
+    let mut first = None;
+    for form in forms {
+        let parts = form
+            .plain
+            .iter()
+            .map(|block| with_late_joins(compiled, block, |block| consider(cube, block, simplify)));
+        match parts.collect::<std::result::Result<_, _>>() {
+            Ok(parts) => return Ok(Answer { cube, form, parts }),
+            Err(miss) => first = first.or(Some(miss)),
+        }
+    }
+    Err(first.unwrap_or_else(|| Miss::new("it has no aggregation")))
 }
 
 impl Answer<'_> {
+    fn why_not_chosen(&self, best: Option<&Self>) -> String {
+        let (own, best) = (self.rows(), best.map(Self::rows));
+        let compared = match best.map(|best| own.cmp(&best)) {
+            Some(Ordering::Greater) => "more than",
+            Some(Ordering::Equal) => "as many as",
+            Some(Ordering::Less) | None => "fewer than",
+        };
+        format!("it would read {own} rows, {compared} the chosen one")
+    }
+
     fn rows(&self) -> u64 {
         self.parts.iter().map(|(candidate, _)| candidate.rows).fold(0, u64::saturating_add)
     }
@@ -275,27 +242,21 @@ impl Answer<'_> {
 }
 
 /// An aggregation that is no join of tables is worth a line only if it reads a cube's fact table.
-fn report_unfit(aggregate: &Aggregate, cubes: &CubeIndex, miss: &Miss, report: &mut Report) {
-    let mut misses = Vec::new();
+fn report_unfit(aggregate: &Aggregate, routing: &Routing<'_>, miss: &Miss, report: &mut Report) {
+    let mut facts: BTreeSet<QualifiedName> = BTreeSet::new();
     // The closure never fails, so the walk cannot either.
     let _ = LogicalPlan::apply_with_subqueries(&aggregate.input, |node| {
         match node {
             // A nested aggregation is routed on its own.
             LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => return Ok(TreeNodeRecursion::Jump),
-            LogicalPlan::TableScan(scan) => {
-                let near = table_of(scan).and_then(|table| cubes.by_fact.get(&table)).into_iter();
-                for cube in near.flatten() {
-                    let line = (cube.entry.name.to_string(), miss.to_string());
-                    // Its table may be read more than once.
-                    if !misses.contains(&line) {
-                        misses.push(line);
-                    }
-                }
-            }
+            LogicalPlan::TableScan(scan) => facts.extend(table_of(scan)),
             _ => {}
         }
         Ok(TreeNodeRecursion::Continue)
     });
+    let cubes = facts.iter().flat_map(|table| routing.cubes.over_table(table));
+    let lines = cubes.map(|cube| (cube.entry.name.to_string(), miss.to_string()));
+    let misses: Vec<(String, String)> = lines.take(if routing.explains { usize::MAX } else { 1 }).collect();
     if !misses.is_empty() {
         report.blocks.push(BlockReport { chosen: None, misses });
     }

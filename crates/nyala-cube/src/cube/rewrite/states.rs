@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Case, Expr, ExprSchemable, cast};
 use nyala_model::DimensionSet;
 use nyala_sql::functions::{ignores_duplicates, ignores_nulls, share_states};
 
-use super::calls::{neutral, state_fields};
+use super::calls::{neutral, of_one_row, state_fields};
 use super::cell::cell_states;
 use super::dimensions::{Dimensions, Expressed};
 use super::show::show;
@@ -175,7 +175,8 @@ impl<'a> States<'a> {
         let values = values.filter(|(argument, _)| !matches!(argument, Expr::Literal(..)));
         let values: Vec<Expr> = values.map(|(_, expressed)| expressed.expr).collect();
         if values.is_empty() {
-            return Ok(None);
+            let columns = of_one_row(&typed, &flat)?.into_iter().map(|state| Expr::Literal(state, None));
+            return Ok(Some(CellStates { columns: columns.collect(), needed, of_rows: true }));
         }
         Ok(Some(CellStates { columns: cell_states(&typed, &flat, &fields, &values), needed, of_rows: true }))
     }

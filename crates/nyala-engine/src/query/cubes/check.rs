@@ -288,7 +288,9 @@ impl Runner<'_> {
             let mut report = Report::default();
             let plan = match only {
                 Some(cubes) => {
-                    let routing = Routing { cubes: &cubes, simplify: &simplify_context(&state), pins: &pins };
+                    let simplify = simplify_context(&state);
+                    let routing =
+                        Routing { cubes: &cubes, simplify: &simplify, pins: &pins, explains: false };
                     rewrite(plan, &routing, &mut report)?
                 }
                 None => plan,

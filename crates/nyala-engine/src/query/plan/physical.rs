@@ -14,6 +14,10 @@ use super::budget::{budget_of, check_plan};
 use super::logical::Unoptimized;
 use crate::session::{Settings, SnapshotContext};
 
+/// In the extensions of a state that plans for EXPLAIN: the reason of each cube that does not answer is wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct AllReasons;
+
 /// A query ready to run, with the report of the cube rewrite.
 pub struct Plans {
     pub logical: LogicalPlan,
@@ -77,7 +81,9 @@ fn route(
         return Ok((plan, report));
     }
     let pins = state.config().get_extension::<Pins>().unwrap_or_default();
-    let routing = Routing { cubes: context.cubes(), simplify: &simplify_context(state), pins: &pins };
+    let explains = state.config().get_extension::<AllReasons>().is_some();
+    let simplify = simplify_context(state);
+    let routing = Routing { cubes: context.cubes(), simplify: &simplify, pins: &pins, explains };
     let plan = rewrite(plan, &routing, &mut report)?;
     if !nyala.pushdown && report.hits() < report.blocks.len() {
         return Err(QueryError::new(

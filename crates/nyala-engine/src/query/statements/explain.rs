@@ -17,7 +17,7 @@ use crate::query::answer::Answer;
 use crate::query::execution::Execution;
 use crate::query::files::with_files;
 use crate::query::plan::logical::logical_plan;
-use crate::query::plan::physical::{Plans, plan_query};
+use crate::query::plan::physical::{AllReasons, Plans, plan_query};
 use crate::query::resources::memory;
 use crate::query::resources::task::Task;
 
@@ -41,7 +41,8 @@ pub async fn run(
     let format = Format::parse(explain.options.format.as_ref())?;
     let context = engine.snapshots.current();
     let shown = Arc::clone(&context);
-    let state = context.state(settings);
+    let mut state = context.state(settings);
+    state.config_mut().set_extension(Arc::new(AllReasons));
     let (task, verbose) = (state.task_ctx(), explain.options.verbose);
     let own = settings.clone();
     let (statement, state) = Box::pin(with_files(session, statement.clone(), state, settings)).await?;
