@@ -32,7 +32,7 @@ mod rewrite;
 mod shape;
 mod trial;
 
-pub use advice::{Advice, advise, stars};
+pub use advice::{Advice, advise, stars, without_covered};
 pub use alter::alter;
 pub use block::{read_as, table_of};
 pub use compile::{CompiledCube, compile};

@@ -12,17 +12,20 @@ use datafusion::sql::unparser::dialect::Dialect;
 use nyala_model::{QueryShape, ShapeCondition, ShapeTable};
 
 use super::block::{Block, instance_of, instances_of};
-use super::expression::column_pair;
+use super::expression::{Equalities, column_pair};
 
 /// The shape of `block`; none if an expression of it cannot be written as SQL.
 pub fn shape_of(block: &Block) -> Option<QueryShape> {
     let shaper = Shaper { aliases: aliases(block) };
     let mut shape = QueryShape { tables: shaper.tables(block)?, ..QueryShape::default() };
     let mut filtered = BTreeSet::new();
+    for join in spanning(&block.predicates) {
+        shape.joins.push(shaper.condition(&join)?);
+    }
     for predicate in &block.predicates {
-        match column_pair(predicate).filter(|_| instances_of(predicate).len() > 1) {
-            Some(_) => shape.joins.push(shaper.condition(predicate)?),
-            None => {
+        match is_join(predicate) {
+            true => {}
+            false => {
                 shape.filters.push(shaper.sql(&without_values(predicate)?)?);
                 filtered.extend(predicate.column_refs().into_iter().cloned());
             }
@@ -42,6 +45,45 @@ pub fn shape_of(block: &Block) -> Option<QueryShape> {
     Some(shape)
 }
 
+/// Whether it is the equality of columns of two tables.
+fn is_join(predicate: &Expr) -> bool {
+    column_pair(predicate).is_some() && instances_of(predicate).len() > 1
+}
+
+/// The joins among `predicates` in one spelling: columns that are all equal are compared with that of them whose table
+/// has most joins, which is the fact table of a star.
+fn spanning(predicates: &[Expr]) -> Vec<Expr> {
+    let joins: Vec<&Expr> = predicates.iter().filter(|predicate| is_join(predicate)).collect();
+    let equal = Equalities::of(joins.iter().copied());
+    let mut degrees: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+    let mut classes: BTreeMap<Column, BTreeSet<Column>> = BTreeMap::new();
+    for column in joins.iter().flat_map(|join| join.column_refs()) {
+        *degrees.entry(instance_of(column)).or_default() += 1;
+        classes.entry(equal.representative(column)).or_default().insert(column.clone());
+    }
+    let mut all = Vec::new();
+    for class in classes.values() {
+        let tables: BTreeSet<Option<usize>> = class.iter().map(instance_of).collect();
+        let center = class.iter().max_by_key(|column| {
+            (degrees.get(&instance_of(column)).copied(), std::cmp::Reverse((*column).clone()))
+        });
+        match center.filter(|_| tables.len() == class.len()) {
+            Some(center) => {
+                let others = class.iter().filter(|column| *column != center);
+                all.extend(others.map(|other| Expr::Column(center.clone()).eq(Expr::Column(other.clone()))));
+            }
+            // A table with two of the columns has a condition of its own.
+            None => {
+                let own = joins
+                    .iter()
+                    .filter(|join| join.column_refs().iter().all(|column| class.contains(column)));
+                all.extend(own.map(|join| (*join).clone()));
+            }
+        }
+    }
+    all
+}
+
 fn sets(block: &Block) -> Vec<Vec<usize>> {
     let members =
         |members: &[bool]| members.iter().enumerate().filter(|(_, m)| **m).map(|(i, _)| i).collect();
@@ -54,15 +96,51 @@ fn sorted<T: Ord>(mut items: Vec<T>) -> Vec<T> {
     items
 }
 
-/// A name for each instance: the name of its table, with a number from the second occurrence on.
+/// A name for each instance: the name of its table, with a number from the second occurrence on. Occurrences are
+/// counted by how they are joined and used, so that queries that name equal joins in another order have one shape.
 fn aliases(block: &Block) -> Vec<String> {
+    let mut order: Vec<usize> = (0..block.instances.len()).collect();
+    order.sort_by_cached_key(|i| role_of(block, *i));
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    let names = block.instances.iter().map(|instance| {
+    let mut names = vec![String::new(); order.len()];
+    for i in order {
+        let (Some(instance), Some(slot)) = (block.instances.get(i), names.get_mut(i)) else { continue };
         let name = instance.table.name.as_str();
         let count = seen.entry(name).and_modify(|count| *count += 1).or_insert(1);
-        if *count == 1 { name.to_owned() } else { format!("{name}_{count}") }
-    });
-    names.collect()
+        *slot = if *count == 1 { name.to_owned() } else { format!("{name}_{count}") };
+    }
+    names
+}
+
+/// The conditions of instance `i`, and then the groups and aggregates that read it, with its own columns marked.
+fn role_of(block: &Block, i: usize) -> (Vec<String>, Vec<String>) {
+    let marked = |expr: &Expr| {
+        let named = expr.clone().transform_up(|expr| {
+            Ok(match expr {
+                Expr::Column(column) => {
+                    let instance = instance_of(&column);
+                    let table = instance.and_then(|i| block.instances.get(i));
+                    let table = table.map(|instance| instance.table.name.as_str()).unwrap_or_default();
+                    let name = if instance == Some(i) { "self" } else { table };
+                    Transformed::yes(Expr::Column(Column::new(Some(name), column.name)))
+                }
+                other => Transformed::no(other),
+            })
+        });
+        let Some((left, right)) = named.as_ref().ok().and_then(|named| column_pair(&named.data)) else {
+            return named.map(|named| named.data.to_string()).unwrap_or_default();
+        };
+        format!("{} = {}", left.max(right), left.min(right))
+    };
+    let of = |exprs: &mut dyn Iterator<Item = &Expr>| {
+        sorted(exprs.filter(|expr| instances_of(expr).contains(&i)).map(marked).collect())
+    };
+    let outer = block.instances.iter().filter_map(|instance| instance.outer.as_ref()).flatten();
+    let joins = block.predicates.iter().filter(|predicate| instances_of(predicate).len() > 1);
+    let filters: Vec<Expr> = block.predicates.iter().filter_map(without_values).collect();
+    let filters = filters.iter().filter(|filter| instances_of(filter).len() == 1);
+    let uses = block.group.iter().chain(&block.aggregates).chain(filters);
+    (of(&mut joins.chain(outer)), of(&mut { uses }))
 }
 
 struct Shaper {
@@ -73,6 +151,9 @@ impl Shaper {
     fn tables(&self, block: &Block) -> Option<Vec<ShapeTable>> {
         let mut tables = Vec::new();
         for (instance, alias) in block.instances.iter().zip(&self.aliases) {
+            if instance.derived.is_some() {
+                return None;
+            }
             let left = instance
                 .outer
                 .as_ref()

@@ -86,8 +86,8 @@ pub enum Nyala {
         /// The cube.
         name: ObjectName,
     },
-    /// `RECOMMEND CUBE FOR SCHEMA name` or `… TABLE name`
-    RecommendCube(RecommendFor),
+    /// `RECOMMEND CUBE FOR SCHEMA name [WITH (…)]` or `… TABLE name [WITH (…)]`
+    RecommendCube(Recommend),
     /// `CREATE ROLE`, `GRANT` and their kin.
     Role(Box<RoleStatement>),
     /// `COPY … TO 'location'`
@@ -96,6 +96,15 @@ pub enum Nyala {
     Live(Box<LiveStatement>),
     /// `CREATE VIEW`, `DROP TABLE` and their kin.
     Relation(Box<RelationStatement>),
+}
+
+/// The parts of a `RECOMMEND CUBE` statement.
+#[derive(Debug, Clone)]
+pub struct Recommend {
+    /// The queries that are served.
+    pub scope: RecommendFor,
+    /// The budget.
+    pub options: Vec<StatementOption>,
 }
 
 /// The queries that a recommendation is for.
@@ -291,8 +300,7 @@ impl fmt::Display for Nyala {
             Self::CancelJob(job) => write!(f, "CANCEL JOB {job}"),
             Self::ShowQueryHistory => f.write_str("SHOW QUERY HISTORY"),
             Self::AnalyzeCube { name } => write!(f, "ANALYZE CUBE {name}"),
-            Self::RecommendCube(RecommendFor::Schema(name)) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}"),
-            Self::RecommendCube(RecommendFor::Table(name)) => write!(f, "RECOMMEND CUBE FOR TABLE {name}"),
+            Self::RecommendCube(recommend) => recommend.fmt(f),
             Self::Role(statement) => statement.fmt(f),
             Self::Live(statement) => statement.fmt(f),
             Self::Relation(statement) => statement.fmt(f),
@@ -300,6 +308,19 @@ impl fmt::Display for Nyala {
             Self::CopyTo(copy) => copy.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),
             Self::CheckCube { name, sample: Some(sample) } => write!(f, "CHECK CUBE {name} SAMPLE {sample}"),
+        }
+    }
+}
+
+impl fmt::Display for Recommend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            RecommendFor::Schema(name) => write!(f, "RECOMMEND CUBE FOR SCHEMA {name}")?,
+            RecommendFor::Table(name) => write!(f, "RECOMMEND CUBE FOR TABLE {name}")?,
+        }
+        match self.options.as_slice() {
+            [] => Ok(()),
+            options => write!(f, " WITH {}", show_options(options)),
         }
     }
 }

@@ -40,7 +40,9 @@ mod fuzz;
 
 pub use alter::{AlterAction, AlterCube};
 pub use ast::Kind;
-pub use ast::{Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, RecommendFor, Statement};
+pub use ast::{
+    Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, Recommend, RecommendFor, Statement,
+};
 pub use conflict::Conflict;
 pub use copy::CopyInto;
 pub use given::{TargetColumn, fit_values};

@@ -10,7 +10,9 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::alter::{AlterCube, parse_actions};
-use super::ast::{Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, RecommendFor, Statement};
+use super::ast::{
+    Backup, BuildAction, BuildCube, CreateCube, Kind, Nyala, Recommend, RecommendFor, Statement,
+};
 use super::balance::balance_chains;
 use super::clauses::{count_microseconds, rewrite_clauses};
 use super::copy::{is_copy_to_client, parse_copy_to_client};
@@ -197,7 +199,10 @@ fn parse_nyala(parser: &mut DFParser<'_>) -> Result<Option<Nyala>> {
         }
         ("RECOMMEND", "CUBE") => {
             skip(parser, 2);
-            Nyala::RecommendCube(parse_recommend_for(parser)?)
+            let scope = parse_recommend_for(parser)?;
+            let with = parser.parser.parse_keyword(Keyword::WITH);
+            let options = if with { parse_options(parser)? } else { Vec::new() };
+            Nyala::RecommendCube(Recommend { scope, options })
         }
         ("BUILD", _) => return Err(expected(parser, "`CUBE` after `BUILD`")),
         _ => return parse_others(parser, first, second),

@@ -65,6 +65,10 @@ fn our_statements_and_others_side_by_side() {
         "RECOMMEND CUBE FOR SCHEMA \"S\"; RECOMMEND CUBE FOR TABLE s.t",
     );
     check(
+        "recommend cube for table t with (Cubes = 3, bytes = '1 GB')",
+        "RECOMMEND CUBE FOR TABLE t WITH (cubes = '3', bytes = '1 GB')",
+    );
+    check(
         "alter cube s.c add dimension lower(a) as b, grouping set (b, x), drop measure sum(y), grouping set ()",
         "ALTER CUBE s.c ADD DIMENSION lower(a) AS b, ADD GROUPING SET (b, x), DROP MEASURE sum(y), \
          DROP GROUPING SET ()",

@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr;
-use nyala_model::{DimensionSet, QueryHistoryEntry};
+use nyala_model::{DimensionSet, QueryHistoryEntry, SegmentState};
 use nyala_sql::error::{QueryError, Result};
 use nyala_sql::statement::StatementLimits;
 
 use super::greedy::{Cuboid, Demand, choose, serves};
 use super::sample::Sample;
-use super::star::Star;
+use super::star::{Star, stars};
 use crate::cube::block::Block;
 use crate::cube::build::droppable_joins;
 use crate::cube::compile::{CompiledCube, compile, find_aggregate, plan_select};
 use crate::cube::expression::{Equalities, normalize};
-use crate::cube::rewrite::needed;
+use crate::cube::rewrite::{CubeIndex, ReadyCube, needed};
 use crate::cube::shape::{from_clause, quoted};
 
 /// Bytes of a dimension in a cell: columns are sorted and coded by their few values.
@@ -188,7 +188,29 @@ impl Planner<'_> {
 
     async fn block(&self, sql: &str) -> Result<Block> {
         let plan = plan_select(sql, self.state, self.limits).await?;
-        Block::of(find_aggregate(&plan)?.1).map_err(QueryError::internal)
+        Block::of_cube(find_aggregate(&plan)?.1).map_err(QueryError::internal)
+    }
+
+    /// A shape as aggregations, one for each of its grouping sets, with filtered columns as groups.
+    async fn blocks(
+        &self,
+        star: &Star,
+        entry: &QueryHistoryEntry,
+    ) -> std::result::Result<Vec<Block>, String> {
+        let shape = &entry.shape;
+        let every: Vec<usize> = (0..shape.group.len()).collect();
+        let sets = if shape.sets.is_empty() { vec![every] } else { shape.sets.clone() };
+        let alone = star.with(vec![entry.clone()]);
+        let mut blocks = Vec::new();
+        for set in &sets {
+            let grouped = set.iter().filter_map(|i| shape.group.get(*i));
+            let columns: BTreeSet<&String> = grouped.chain(&shape.filtered).collect();
+            let columns: Vec<Column> =
+                columns.into_iter().map(|sql| Column { sql: sql.clone(), name: None }).collect();
+            let sql = plain(&alone, &columns, &measures(&alone));
+            blocks.push(self.block(&sql).await.map_err(|error| error.to_string())?);
+        }
+        Ok(blocks)
     }
 
     /// The demand of each grouping set of a shape, or why the cube cannot serve it.
@@ -200,30 +222,59 @@ impl Planner<'_> {
         droppable: &BTreeSet<usize>,
         total: u64,
     ) -> std::result::Result<Vec<Demand>, String> {
-        let shape = &entry.shape;
-        let every: Vec<usize> = (0..shape.group.len()).collect();
-        let sets = if shape.sets.is_empty() { vec![every] } else { shape.sets.clone() };
+        let blocks = self.blocks(star, entry).await?;
         let mut demands = Vec::new();
-        for set in &sets {
-            let grouped = set.iter().filter_map(|i| shape.group.get(*i));
-            let columns: BTreeSet<&String> = grouped.chain(&shape.filtered).collect();
-            let columns: Vec<Column> =
-                columns.into_iter().map(|sql| Column { sql: sql.clone(), name: None }).collect();
-            let alone = star.with(vec![entry.clone()]);
-            let sql = plain(&alone, &columns, &measures(&alone));
-            let block = self.block(&sql).await.map_err(|error| error.to_string())?;
-            let (needed, of_rows) = needed(compiled, droppable, &block).map_err(|miss| miss.to_string())?;
+        for block in &blocks {
+            let (needed, of_rows) = needed(compiled, droppable, block).map_err(|miss| miss.to_string())?;
             #[expect(clippy::cast_precision_loss, reason = "times and costs are estimates")]
             demands.push(Demand {
                 needed,
                 of_rows,
-                weight: entry.total_us.max(1) as f64 / sets.len() as f64,
+                weight: entry.total_us.max(1) as f64 / blocks.len() as f64,
                 // Each join is another step that rows go through.
-                raw: total as f64 * shape.tables.len() as f64,
+                raw: total as f64 * entry.shape.tables.len() as f64,
             });
         }
         Ok(demands)
     }
+}
+
+/// The entries that no cube of `cubes` has the dimensions and measures for; others are answered once it is built.
+pub async fn without_covered(
+    entries: Vec<QueryHistoryEntry>,
+    cubes: &CubeIndex,
+    state: &SessionState,
+    limits: &StatementLimits,
+) -> Vec<QueryHistoryEntry> {
+    let planner = Planner { state, limits };
+    let mut open = Vec::new();
+    for entry in entries {
+        // Which table is the fact table does not matter to the queries.
+        let alone = stars(vec![entry.clone()], |_| 0, true).pop();
+        let blocks = match &alone {
+            Some(star) => planner.blocks(star, &entry).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let over = blocks.first().map(|block| cubes.over(block)).unwrap_or_default();
+        let mut over = over.into_iter().flat_map(|(_, index)| index.cubes());
+        if blocks.is_empty() || !over.any(|cube| blocks.iter().all(|block| has_all(cube, block))) {
+            open.push(entry);
+        }
+    }
+    open
+}
+
+/// Whether a grouping set of the cube serves `block`. Until it is built, joins are taken to keep every row.
+fn has_all(cube: &ReadyCube, block: &Block) -> bool {
+    let Ok(compiled) = &cube.compiled else { return false };
+    let ready = cube.entry.segments.iter().find(|segment| segment.state == SegmentState::Ready);
+    let droppable: BTreeSet<usize> = match ready {
+        Some(segment) => segment.droppable_joins.iter().copied().collect(),
+        None => (1..compiled.block.instances.len()).collect(),
+    };
+    let Ok((needed, of_rows)) = needed(compiled, &droppable, block) else { return false };
+    let mut sets = cube.entry.definition.grouping_sets.iter();
+    sets.any(|set| set.is_superset(needed) && !(of_rows && set.is_empty()))
 }
 
 /// The grouped and filtered expressions of a shape.

@@ -14,5 +14,5 @@ mod greedy;
 mod sample;
 mod star;
 
-pub use demand::{Advice, advise};
+pub use demand::{Advice, advise, without_covered};
 pub use star::stars;

@@ -13,4 +13,6 @@ pub mod show;
 pub mod upkeep;
 
 mod bounds;
+mod budget;
 mod maker;
+mod unused;

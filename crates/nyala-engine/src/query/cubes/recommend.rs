@@ -9,11 +9,13 @@ use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use nyala_cube::cube::{Advice, advise, quoted, stars};
+use nyala_cube::cube::{Advice, advise, quoted, stars, without_covered};
 use nyala_model::{CatalogSnapshot, QualifiedName, QueryHistoryEntry};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::{RecommendFor, StatementLimits, folded};
+use nyala_sql::statement::{self, RecommendFor, StatementLimits, folded};
 
+use super::budget::{Budget, Proposal};
+use super::unused::{Unneeded, unneeded};
 use crate::query::answer::Answer;
 use crate::query::authorize::Caller;
 use crate::query::columns::{number, numbers, text, texts};
@@ -21,9 +23,10 @@ use crate::query::command::Command;
 use crate::query::execution::Execution;
 use crate::query::names::name_of;
 use crate::query::resources::task::Task;
+use crate::session::SnapshotContext;
 
 /// `RECOMMEND CUBE`.
-pub struct Recommend<'s>(pub &'s RecommendFor);
+pub struct Recommend<'s>(pub &'s statement::Recommend);
 
 impl Command for Recommend<'_> {
     fn schema(&self) -> Option<SchemaRef> {
@@ -54,25 +57,31 @@ fn schema() -> SchemaRef {
     ]))
 }
 
-/// A line of the answer: a proposed cube, or queries without one.
+/// A line of the answer: a proposed cube, a cube to drop, or queries without one.
 enum Line {
     Cube { statement: String, advice: Advice },
+    Unneeded { statement: String, reason: String, cells: u64, bytes: u64 },
     Unserved { entries: Vec<QueryHistoryEntry>, reason: String },
 }
 
 /// Reads the history and samples of the tables; changes nothing.
-async fn run(wish: &RecommendFor, execution: Execution<'_>) -> Result<Answer> {
+async fn run(wish: &statement::Recommend, execution: Execution<'_>) -> Result<Answer> {
+    let budget = Budget::of(&wish.options)?;
     let (engine, settings) = (execution.engine(), &execution.settings);
     let history = engine.observed.history.entries().await;
     let context = engine.snapshots.current();
     let snapshot = Arc::clone(context.snapshot());
-    let wanted = scope(wish, &snapshot, settings.schema())?;
+    let wanted = scope(&wish.scope, &snapshot, settings.schema())?;
     let history: Vec<QueryHistoryEntry> =
         history.into_iter().filter(|entry| wanted(entry) && exists(entry, &snapshot)).collect();
     let total_us: u64 = history.iter().map(|entry| entry.total_us).sum();
-    let open = history.into_iter().filter(|entry| !is_served(entry, &snapshot)).collect();
     let (state, limits) = (context.state(settings), *engine.snapshots.limits());
-    let work = async move { lines(open, &snapshot, &state, &limits).await };
+    let work = async move {
+        let advisor = Advisor { context: &context, state: &state, limits: &limits, budget };
+        let mut lines = advisor.proposals(&history).await?;
+        lines.extend(drops(&snapshot, &history));
+        Ok(lines)
+    };
     let lines = Task::spawn(&engine.runtime.threads, execution.running.scope(), work).join().await?;
     execution.columns(schema(), columns(&lines, total_us))
 }
@@ -117,42 +126,80 @@ fn is_served(entry: &QueryHistoryEntry, snapshot: &CatalogSnapshot) -> bool {
     })
 }
 
-async fn lines(
-    entries: Vec<QueryHistoryEntry>,
-    snapshot: &CatalogSnapshot,
-    state: &SessionState,
-    limits: &StatementLimits,
-) -> Result<Vec<Line>> {
+/// Cubes that the history makes unneeded.
+fn drops(snapshot: &CatalogSnapshot, history: &[QueryHistoryEntry]) -> Vec<Line> {
+    let near: Vec<&QueryHistoryEntry> = history.iter().collect();
     let tables: BTreeSet<&QualifiedName> =
-        entries.iter().flat_map(|entry| entry.shape.tables.iter().map(|table| &table.table)).collect();
-    let mut rows: BTreeMap<QualifiedName, u64> = BTreeMap::new();
-    for table in tables {
-        rows.insert(table.clone(), count(table, state).await?);
+        history.iter().flat_map(|entry| entry.shape.tables.iter().map(|table| &table.table)).collect();
+    let all = unneeded(snapshot, &near).into_iter();
+    let all = all.filter(|one| one.cube.definition.sources.first().is_some_and(|fact| tables.contains(fact)));
+    let line = |Unneeded { cube, reason }: Unneeded<'_>| {
+        let cuboids = || cube.segments.iter().flat_map(|segment| &segment.cuboids);
+        let statement = format!("DROP CUBE {}.{}", quoted(&cube.name.schema), quoted(&cube.name.name));
+        let (cells, bytes) = (cuboids().map(|c| c.rows).sum(), cuboids().map(|c| c.bytes).sum());
+        Line::Unneeded { statement, reason, cells, bytes }
+    };
+    all.map(line).collect()
+}
+
+/// Finds cubes for queries.
+struct Advisor<'a> {
+    context: &'a SnapshotContext,
+    state: &'a SessionState,
+    limits: &'a StatementLimits,
+    budget: Budget,
+}
+
+impl Advisor<'_> {
+    async fn proposals(&self, history: &[QueryHistoryEntry]) -> Result<Vec<Line>> {
+        let snapshot = self.context.snapshot();
+        let missed = history.iter().filter(|entry| !is_served(entry, snapshot)).cloned();
+        let entries = without_covered(missed.collect(), self.context.cubes(), self.state, self.limits).await;
+        let (proposals, mut rest) = self.search(entries).await?;
+        let (kept, beyond) = self.budget.keep(proposals);
+        rest.extend(beyond);
+        let mut names = BTreeSet::new();
+        let mut lines: Vec<Line> = Vec::new();
+        for Proposal { fact, advice } in kept {
+            let name = free_name(&fact, snapshot, &mut names);
+            lines.push(Line::Cube { statement: format!("CREATE CUBE {name} AS {}", advice.select), advice });
+        }
+        let mut reasons: BTreeMap<String, Vec<QueryHistoryEntry>> = BTreeMap::new();
+        for (entry, reason) in rest {
+            reasons.entry(reason).or_default().push(entry);
+        }
+        lines.extend(reasons.into_iter().map(|(reason, entries)| Line::Unserved { entries, reason }));
+        Ok(lines)
     }
-    let size = |table: &QualifiedName| rows.get(table).copied().unwrap_or_default();
-    let (mut lines, mut names) = (Vec::new(), BTreeSet::new());
-    let mut rest: Vec<(QueryHistoryEntry, String)> = Vec::new();
-    // Queries over fewer tables that a wide join cannot serve get a cube of their own.
-    for exact in [false, true] {
-        let entries = if exact { rest.drain(..).map(|(entry, _)| entry).collect() } else { entries.clone() };
-        for star in stars(entries, size, exact) {
-            let fact = star.join.tables.iter().find(|table| table.alias == star.fact);
-            let Some(fact) = fact.map(|table| table.table.clone()) else { continue };
-            let (advice, unserved) = advise(&star, size(&fact), state, limits).await?;
-            rest.extend(unserved);
-            if let Some(advice) = advice {
-                let name = free_name(&fact, snapshot, &mut names);
-                let statement = format!("CREATE CUBE {name} AS {}", advice.select);
-                lines.push(Line::Cube { statement, advice });
+
+    /// Cubes for all entries, and the entries without one.
+    async fn search(
+        &self,
+        entries: Vec<QueryHistoryEntry>,
+    ) -> Result<(Vec<Proposal>, Vec<(QueryHistoryEntry, String)>)> {
+        let tables: BTreeSet<&QualifiedName> =
+            entries.iter().flat_map(|entry| entry.shape.tables.iter().map(|table| &table.table)).collect();
+        let mut rows: BTreeMap<QualifiedName, u64> = BTreeMap::new();
+        for table in tables {
+            rows.insert(table.clone(), count(table, self.state).await?);
+        }
+        let size = |table: &QualifiedName| rows.get(table).copied().unwrap_or_default();
+        let mut proposals = Vec::new();
+        let mut rest: Vec<(QueryHistoryEntry, String)> = Vec::new();
+        // Queries over fewer tables that a wide join cannot serve get a cube of their own.
+        for exact in [false, true] {
+            let entries =
+                if exact { rest.drain(..).map(|(entry, _)| entry).collect() } else { entries.clone() };
+            for star in stars(entries, size, exact) {
+                let fact = star.join.tables.iter().find(|table| table.alias == star.fact);
+                let Some(fact) = fact.map(|table| table.table.clone()) else { continue };
+                let (advice, unserved) = advise(&star, size(&fact), self.state, self.limits).await?;
+                rest.extend(unserved);
+                proposals.extend(advice.map(|advice| Proposal { fact, advice }));
             }
         }
+        Ok((proposals, rest))
     }
-    let mut reasons: BTreeMap<String, Vec<QueryHistoryEntry>> = BTreeMap::new();
-    for (entry, reason) in rest {
-        reasons.entry(reason).or_default().push(entry);
-    }
-    lines.extend(reasons.into_iter().map(|(reason, entries)| Line::Unserved { entries, reason }));
-    Ok(lines)
 }
 
 async fn count(table: &QualifiedName, state: &SessionState) -> Result<u64> {
@@ -181,11 +228,14 @@ fn free_name(fact: &QualifiedName, snapshot: &CatalogSnapshot, taken: &mut BTree
 }
 
 fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
-    let advice = |line: &Line, of: fn(&Advice) -> u64| match line {
-        Line::Cube { advice, .. } => Some(of(advice)),
-        Line::Unserved { .. } => None,
+    let sizes = |line: &Line| match line {
+        Line::Cube { advice, .. } => {
+            [Some(advice.cuboids as u64), Some(advice.cells), Some(advice.bytes), Some(advice.rows)]
+        }
+        Line::Unneeded { cells, bytes, .. } => [None, Some(*cells), Some(*bytes), None],
+        Line::Unserved { .. } => [None; 4],
     };
-    let numbers_of = |of: fn(&Advice) -> u64| numbers(lines.iter().map(move |line| advice(line, of)));
+    let size = |n: usize| numbers(lines.iter().map(move |line| sizes(line).get(n).copied().flatten()));
     #[expect(clippy::cast_precision_loss, reason = "it is a share")]
     let shares = lines.iter().map(|line| {
         let took: u64 = entries_of(line).iter().map(|entry| entry.total_us).sum();
@@ -193,18 +243,18 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
     });
     vec![
         texts(lines.iter().map(|line| match line {
-            Line::Cube { statement, .. } => Some(statement.as_str()),
+            Line::Cube { statement, .. } | Line::Unneeded { statement, .. } => Some(statement.as_str()),
             Line::Unserved { .. } => None,
         })),
         numbers(lines.iter().map(|line| Some(entries_of(line).iter().map(|entry| entry.asked).sum()))),
         Arc::new(shares.collect::<Float64Array>()),
-        numbers_of(|advice| advice.cuboids as u64),
-        numbers_of(|advice| advice.cells),
-        numbers_of(|advice| advice.bytes),
-        numbers_of(|advice| advice.rows),
+        size(0),
+        size(1),
+        size(2),
+        size(3),
         texts(lines.iter().map(|line| match line {
             Line::Cube { .. } => None,
-            Line::Unserved { reason, .. } => Some(reason.as_str()),
+            Line::Unneeded { reason, .. } | Line::Unserved { reason, .. } => Some(reason.as_str()),
         })),
     ]
 }
@@ -212,6 +262,7 @@ fn columns(lines: &[Line], total_us: u64) -> Vec<ArrayRef> {
 fn entries_of(line: &Line) -> &[QueryHistoryEntry] {
     match line {
         Line::Cube { advice, .. } => &advice.served,
+        Line::Unneeded { .. } => &[],
         Line::Unserved { entries, .. } => entries,
     }
 }
