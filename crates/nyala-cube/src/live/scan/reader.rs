@@ -242,6 +242,7 @@ mod tests {
             stored_as: "t".to_owned(),
             key: vec!["id".to_owned()],
             defaults: BTreeMap::new(),
+            numbered: false,
         };
         let entry = TableEntry {
             id: TableId(1),
