@@ -19,9 +19,9 @@ mod session;
 
 pub use access::{Identity, ScramVerifier, check_password};
 pub use nyala_cube::cube::build::BuildStats;
-pub use nyala_cube::scan::HotStats;
 pub use nyala_cube::scan::bounds as parquet_bounds;
 pub use nyala_cube::scan::whole_numbers;
+pub use nyala_cube::scan::{HotStats, decode_schema};
 pub use nyala_sql::error::{ErrorKind, QueryError};
 pub use nyala_sql::functions::{UUID, read_uuid, uuid_texts};
 pub use nyala_sql::statement::{Statement, hide_values};

@@ -7,7 +7,7 @@ mod catalog;
 pub mod translation;
 pub mod types;
 
-pub use catalog::PgCatalog;
+pub use catalog::{DATABASE, OWNER, PgCatalog};
 
 /// The version clients are told, in PostgreSQL's form: they switch features by its number.
 pub const SERVER_VERSION: &str = concat!("15.0 (Nyala ", env!("CARGO_PKG_VERSION"), ")");

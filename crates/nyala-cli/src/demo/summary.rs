@@ -1,5 +1,7 @@
 //! The comparison as a table and in one sentence.
 
+use std::time::Duration;
+
 use comfy_table::presets::ASCII_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
@@ -9,13 +11,13 @@ use super::compare::Timing;
 pub fn table(timings: &[Timing]) -> String {
     let mut table = Table::new();
     table.load_preset(ASCII_FULL_CONDENSED);
-    table.set_header(["query", "rows", "tables ms", "cube ms", "factor", "answered from"]);
+    table.set_header(["query", "rows", "tables", "cube", "factor", "answered from"]);
     for timing in timings {
         table.add_row([
             timing.name.to_owned(),
             timing.rows.to_string(),
-            format!("{:.1}", timing.tables.as_secs_f64() * 1000.0),
-            format!("{:.1}", timing.cubes.as_secs_f64() * 1000.0),
+            shown(timing.tables),
+            shown(timing.cubes),
             format!("{:.1}", factor(timing)),
             if timing.from_cube { "cube".to_owned() } else { "tables".to_owned() },
         ]);
@@ -35,6 +37,14 @@ pub fn conclusion(timings: &[Timing]) -> String {
         timings.len(),
         geometric_mean(timings)
     )
+}
+
+/// Microseconds below ten milliseconds: cubes answer in fractions of one.
+fn shown(time: Duration) -> String {
+    match time.as_micros() {
+        micros @ 0..10_000 => format!("{micros} µs"),
+        micros => format!("{:.1} ms", micros as f64 / 1000.0),
+    }
 }
 
 fn factor(timing: &Timing) -> f64 {

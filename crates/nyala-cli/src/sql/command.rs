@@ -21,7 +21,7 @@ pub async fn command(args: SqlArgs) -> Result<()> {
 }
 
 async fn run(client: &Client, args: &SqlArgs, script: Option<String>) -> Result<()> {
-    let output = Output { format: args.format, timing: true, max_rows: None };
+    let output = Output { format: args.format, timing: true, expanded: false, max_rows: None };
     match script {
         Some(text) => batch::run(client, &text, output, &mut stdout()).await,
         None => {

@@ -3,13 +3,17 @@
 /// A command to the prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meta {
-    /// `\q`: leave.
+    /// `\q`, `exit`, `quit`: leave.
     Quit,
     /// `\timing`: show times, or do not.
     Timing,
+    /// `\x`: one line for each value, or one for each row.
+    Expanded,
+    /// `\i FILE`: run the statements of a file.
+    Include(String),
     /// `\?`: list the commands.
     Help,
-    /// `\d` and `\d name`: stand for a statement.
+    /// `\d`, `\d name`, `\l`: stand for a statement.
     Statement(String),
     /// Something else.
     Unknown(String),
@@ -19,9 +23,12 @@ pub enum Meta {
 pub const HELP: &str = "\
 \\d          tables and views
 \\d NAME     columns of a table
+\\l          databases
+\\x          show a line for each value, or for each row again
+\\i FILE     run the statements of a file
 \\timing     show how long statements take, or stop showing it
-\\?          this help
-\\q          leave (so does Ctrl-D)
+\\?, help    this help
+\\q          leave (so do exit, quit and Ctrl-D)
 Statements end with `;`. Ctrl-C cancels the running one. `SHOW CUBES`, `SHOW SEGMENTS` and `SHOW JOBS`
 tell about cubes; `EXPLAIN` tells which cube answers a query, or why none does.
 ";
@@ -30,11 +37,19 @@ impl Meta {
     /// Reads a line; none if it is no such command.
     pub fn parse(line: &str) -> Option<Meta> {
         let line = line.trim().trim_end_matches(';').trim_end();
+        match line.to_ascii_lowercase().as_str() {
+            "exit" | "quit" => return Some(Meta::Quit),
+            "help" => return Some(Meta::Help),
+            _ => {}
+        }
         let command = line.strip_prefix('\\')?;
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         Some(match (name, argument.trim()) {
             ("q", "") => Meta::Quit,
             ("timing", "") => Meta::Timing,
+            ("x", "") => Meta::Expanded,
+            ("i" | "include", file) if !file.is_empty() => Meta::Include(file.trim_matches('\'').to_owned()),
+            ("l", "") => Meta::Statement(DATABASES.to_owned()),
             ("?" | "h" | "help", "") => Meta::Help,
             ("d" | "dt", "") => Meta::Statement(TABLES.to_owned()),
             ("d", table) => Meta::Statement(columns(table)),
@@ -42,6 +57,8 @@ impl Meta {
         })
     }
 }
+
+const DATABASES: &str = "SELECT DISTINCT catalog_name AS name FROM information_schema.schemata ORDER BY 1";
 
 const TABLES: &str = "SELECT table_schema, table_name, table_type FROM information_schema.tables \
 WHERE table_schema NOT IN ('information_schema', 'pg_catalog') ORDER BY table_schema, table_name";
@@ -80,7 +97,12 @@ mod tests {
         assert_eq!(Meta::parse("SELECT 1;"), None);
         assert_eq!(Meta::parse(" \\q "), Some(Meta::Quit));
         assert_eq!(Meta::parse("\\timing;"), Some(Meta::Timing));
-        assert_eq!(Meta::parse("\\x"), Some(Meta::Unknown("\\x".to_owned())));
+        assert_eq!(Meta::parse("\\x"), Some(Meta::Expanded));
+        assert_eq!(Meta::parse("\\i a b.sql"), Some(Meta::Include("a b.sql".to_owned())));
+        assert_eq!(Meta::parse("\\nope"), Some(Meta::Unknown("\\nope".to_owned())));
+        assert_eq!(Meta::parse("EXIT;"), Some(Meta::Quit));
+        assert_eq!(Meta::parse("help"), Some(Meta::Help));
+        assert_eq!(Meta::parse("SELECT help"), None);
         assert_eq!(Meta::parse("\\q now"), Some(Meta::Unknown("\\q now".to_owned())));
     }
 

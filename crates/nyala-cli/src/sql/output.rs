@@ -18,6 +18,8 @@ pub struct Output {
     pub format: OutputFormat,
     /// Whether tables tell how long it took.
     pub timing: bool,
+    /// Whether each value has a line of its own.
+    pub expanded: bool,
     /// Most rows of a table; none means all.
     pub max_rows: Option<usize>,
 }
@@ -68,7 +70,10 @@ impl Output {
         // Ends the query if there is more.
         drop(batches);
         let elapsed = started.elapsed();
-        writeln!(out, "{}", table::draw(&schema, &gathered)?)?;
+        match self.expanded {
+            true => write!(out, "{}", table::expand(&schema, &gathered)?)?,
+            false => writeln!(out, "{}", table::draw(&schema, &gathered)?)?,
+        }
         writeln!(out, "{}", self.footer(count, more, elapsed))?;
         Ok(())
     }
@@ -157,7 +162,7 @@ mod tests {
         let schema = batch.schema();
         let batches = stream::iter([Ok(batch.clone()), Ok(batch)]).boxed();
         let mut out = Vec::new();
-        let output = Output { format, timing: false, max_rows };
+        let output = Output { format, timing: false, expanded: false, max_rows };
         output.write(Outcome::Rows(Rows { schema, batches }), Instant::now(), &mut out).await.unwrap();
         String::from_utf8(out).unwrap()
     }

@@ -34,6 +34,14 @@ pub async fn run(client: &Client, mut output: Output) -> Result<()> {
         match Meta::parse(&text) {
             Some(Meta::Quit) => return Ok(()),
             Some(Meta::Help) => stdout().write_all(HELP.as_bytes())?,
+            Some(Meta::Expanded) => {
+                output.expanded = !output.expanded;
+                writeln!(stdout(), "expanded display is {}", if output.expanded { "on" } else { "off" })?;
+            }
+            Some(Meta::Include(file)) => match std::fs::read_to_string(&file) {
+                Ok(statements) => run_all(client, &statements, output).await?,
+                Err(error) => writeln!(stderr(), "error: cannot read `{file}`: {error}")?,
+            },
             Some(Meta::Timing) => {
                 output.timing = !output.timing;
                 writeln!(stdout(), "timing is {}", if output.timing { "on" } else { "off" })?;
@@ -88,7 +96,7 @@ struct Statements;
 
 impl Validator for Statements {
     fn validate(&self, text: &str) -> ValidationResult {
-        if text.trim_start().starts_with('\\') || is_complete(text) {
+        if Meta::parse(text).is_some() || is_complete(text) {
             ValidationResult::Complete
         } else {
             ValidationResult::Incomplete

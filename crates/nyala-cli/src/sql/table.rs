@@ -34,6 +34,29 @@ pub fn draw(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, Arrow
     Ok(table.to_string())
 }
 
+/// The rows of all batches with a line for each value.
+pub fn expand(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<String, ArrowError> {
+    let names: Vec<String> = schema.fields().iter().map(|field| printable(field.name())).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let (mut text, mut record) = (String::new(), 0);
+    for batch in batches {
+        let columns: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(|array| ArrayFormatter::try_new(array.as_ref(), &FORMAT))
+            .collect::<Result<_, _>>()?;
+        for row in 0..batch.num_rows() {
+            record += 1;
+            text.push_str(&format!("-[ RECORD {record} ]{}\n", "-".repeat(width)));
+            for (name, column) in names.iter().zip(&columns) {
+                let value = printable(&column.value(row).try_to_string()?);
+                text.push_str(&format!("{name:width$} | {value}\n"));
+            }
+        }
+    }
+    Ok(text)
+}
+
 const FORMAT: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
 
 fn is_number(data_type: &DataType) -> bool {
@@ -64,6 +87,14 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array, StringArray};
 
     use super::*;
+
+    #[test]
+    fn values_have_lines_of_their_own() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![Some(5), None]));
+        let batch = RecordBatch::try_from_iter([("number", Arc::clone(&numbers)), ("n", numbers)]).unwrap();
+        let text = expand(&batch.schema(), &[batch]).unwrap();
+        assert!(text.starts_with("-[ RECORD 1 ]------\nnumber | 5\nn      | 5\n-[ RECORD 2 ]"), "{text}");
+    }
 
     #[test]
     fn numbers_stand_right_and_escape_sequences_are_spelled() {

@@ -19,6 +19,11 @@ fn sqlalchemy() {
 }
 
 #[test]
+fn catalogs() {
+    check(&mut script("pg_catalogs.py"));
+}
+
+#[test]
 fn psql() {
     require("psql", "the PostgreSQL client (Debian: postgresql-client)");
     check(Command::new("bash").arg(repository("tests/compat/psql.sh")));

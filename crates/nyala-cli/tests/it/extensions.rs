@@ -14,6 +14,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
 use nyala_engine::{Answer, CostClass, Extensions, Placement, PlannedQuery, SessionExtension};
+use nyala_model::CatalogSnapshot;
 
 use crate::harness::TestEngine;
 
@@ -102,7 +103,7 @@ impl SessionExtension for Counting {
         Ok(builder.with_query_planner(Arc::new(CountingPlanner { inner, plans })))
     }
 
-    fn install(&self, _: &SessionContext) -> Result<()> {
+    fn install(&self, _: &SessionContext, _: &Arc<CatalogSnapshot>) -> Result<()> {
         Ok(())
     }
 }

@@ -28,7 +28,7 @@ const CRATES: Floors = &[
     ("sql", &["model", "patterns", "runtime", "catalog", "storage", "fuzz"]),
     ("cube", &["model", "runtime", "catalog", "storage", "sql", "fuzz"]),
     ("engine", &["model", "runtime", "catalog", "storage", "sql", "cube", "fuzz"]),
-    ("pg", &["sql", "engine"]),
+    ("pg", &["model", "sql", "engine"]),
     ("server", &["model", "engine", "pg", "fuzz"]),
     ("client", &[]),
     ("bench", &["model", "storage", "client"]),

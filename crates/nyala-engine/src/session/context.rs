@@ -79,8 +79,8 @@ impl SnapshotContext {
         let schema = |name: &String| (name.clone(), Arc::new(schema_of(name, &tables)));
         let schemas: BTreeMap<String, Arc<SnapshotSchema>> = snapshot.schemas.iter().map(schema).collect();
         let has_live = snapshot.tables.values().any(|table| table.live().is_some());
-        let versioned = has_live.then(|| versioned_over(&schemas, source)).transpose()?;
-        let state = state_over(listed(schemas), source)?;
+        let versioned = has_live.then(|| versioned_over(&schemas, source, &snapshot)).transpose()?;
+        let state = state_over(listed(schemas), source, &snapshot)?;
         let (mut state, mut versioned) = (state, versioned);
         for state in [Some(&mut state), versioned.as_mut()].into_iter().flatten() {
             state.register_udtf(Changes::NAME, Arc::new(Changes::new(live_finder(&tables))));
@@ -251,9 +251,10 @@ impl CatalogProvider for Unlisted {
 fn versioned_over(
     schemas: &BTreeMap<String, Arc<SnapshotSchema>>,
     source: &ContextSource,
+    snapshot: &Arc<CatalogSnapshot>,
 ) -> Result<SessionState> {
     let versioned = schemas.iter().map(|(name, schema)| (name.clone(), Arc::new(schema.with_versions())));
-    let state = state_over(listed(versioned.collect()), source)?;
+    let state = state_over(listed(versioned.collect()), source, snapshot)?;
     let plain = Arc::new(Unlisted(listed(schemas.clone())));
     state.catalog_list().register_catalog(PLAIN.to_owned(), plain);
     Ok(state)
@@ -264,7 +265,11 @@ fn listed(schemas: BTreeMap<String, Arc<SnapshotSchema>>) -> Schemas {
 }
 
 /// A state with these schemas in its database, and the schemas of the extensions.
-pub fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionState> {
+pub fn state_over(
+    schemas: Schemas,
+    source: &ContextSource,
+    snapshot: &Arc<CatalogSnapshot>,
+) -> Result<SessionState> {
     let context = source.base.begin();
     let database = Arc::new(MemoryCatalogProvider::new());
     for (name, schema) in schemas {
@@ -272,7 +277,7 @@ pub fn state_over(schemas: Schemas, source: &ContextSource) -> Result<SessionSta
     }
     context.register_catalog(DATABASE, database);
     for extension in &source.extensions {
-        extension.install(&context)?;
+        extension.install(&context, snapshot)?;
     }
     Ok(context.state())
 }

@@ -1,9 +1,11 @@
 //! The hook by which other crates add to sessions, such as the system schemas that clients expect.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::SessionContext;
+use nyala_model::CatalogSnapshot;
 
 /// Adds schemas, functions and rules to every session, `pg_catalog` for instance.
 pub trait SessionExtension: Send + Sync + Debug {
@@ -21,5 +23,9 @@ pub trait SessionExtension: Send + Sync + Debug {
 
     /// Called for each catalog snapshot, on a context with `nyala` as its only catalog and default schema
     /// `public`: registers schemas. All queries of that snapshot share them.
-    fn install(&self, context: &SessionContext) -> datafusion::error::Result<()>;
+    fn install(
+        &self,
+        context: &SessionContext,
+        snapshot: &Arc<CatalogSnapshot>,
+    ) -> datafusion::error::Result<()>;
 }

@@ -71,7 +71,7 @@ impl TableProvider for OpenView {
 
 /// Adds the views of a snapshot to its opened tables, each after those that it reads.
 pub async fn open_views(
-    snapshot: &CatalogSnapshot,
+    snapshot: &Arc<CatalogSnapshot>,
     source: &ContextSource,
     before: Option<&SnapshotContext>,
     tables: &mut HashMap<QualifiedName, OpenedTable>,
@@ -84,7 +84,7 @@ pub async fn open_views(
     let names: HashMap<TableId, &QualifiedName> =
         snapshot.tables.values().map(|entry| (entry.id, &entry.name)).collect();
     let growing = Growing::over(snapshot, tables);
-    let state = state_over(growing.schemas(), source)?;
+    let state = state_over(growing.schemas(), source, snapshot)?;
     while !waiting.is_empty() {
         let is_open = |id: &TableId| names.get(id).is_none_or(|name| tables.contains_key(*name));
         let (next, later): (Vec<_>, Vec<_>) =

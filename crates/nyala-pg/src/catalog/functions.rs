@@ -1,23 +1,18 @@
 //! System functions of PostgreSQL that tools call and neither DataFusion nor datafusion-pg-catalog has.
 
-use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::hash::Hash;
 
-use arrow::array::{ArrayRef, AsArray, Int32Array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Int32Type};
+use arrow::datatypes::DataType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 use datafusion::prelude::SessionContext;
-use datafusion_pg_catalog::pg_catalog::ArrowTable;
 
 use super::text_functions;
 use crate::SERVER_VERSION;
 
-/// The owner of every object.
+/// The owner of every object, and of the server's data.
 pub const OWNER: &str = "nyala";
 
 /// Functions about comments, indexes, views, rules, triggers and functions written in SQL, which do not exist.
@@ -28,12 +23,10 @@ const NOTHING: &[(&str, &[usize])] = &[
     ("pg_get_function_identity_arguments", &[1]),
     ("pg_get_function_result", &[1]),
     ("pg_get_functiondef", &[1]),
-    ("pg_get_indexdef", &[1, 3]),
     ("pg_get_partition_constraintdef", &[1]),
     ("pg_get_ruledef", &[1, 2]),
     ("pg_get_serial_sequence", &[2]),
     ("pg_get_triggerdef", &[1, 2]),
-    ("pg_get_viewdef", &[1, 2]),
     ("shobj_description", &[2]),
 ];
 
@@ -47,18 +40,8 @@ const UNKNOWN_SIZES: &[(&str, &[usize])] = &[
     ("pg_total_relation_size", &[1]),
 ];
 
-/// Visibility of objects in pg_catalog, and privileges: the connected user is taken to have all of them.
+/// Visibility of objects that are in pg_catalog only.
 const ALWAYS: &[(&str, &[usize])] = &[
-    ("has_any_column_privilege", &[2, 3]),
-    ("has_column_privilege", &[3, 4]),
-    ("has_database_privilege", &[2, 3]),
-    ("has_function_privilege", &[2, 3]),
-    ("has_language_privilege", &[2, 3]),
-    ("has_schema_privilege", &[2, 3]),
-    ("has_sequence_privilege", &[2, 3]),
-    ("has_table_privilege", &[2, 3]),
-    ("has_tablespace_privilege", &[2, 3]),
-    ("has_type_privilege", &[2, 3]),
     ("pg_collation_is_visible", &[1]),
     ("pg_conversion_is_visible", &[1]),
     ("pg_function_is_visible", &[1]),
@@ -74,8 +57,8 @@ const ALWAYS: &[(&str, &[usize])] = &[
 /// Replication and temporary schemas do not exist.
 const NEVER: &[(&str, &[usize])] = &[("pg_is_in_recovery", &[0]), ("pg_is_other_temp_schema", &[1])];
 
-/// Adds the functions to a context; `types` is pg_type.
-pub fn register(context: &SessionContext, types: &ArrowTable) {
+/// Adds the functions to a context.
+pub fn register(context: &SessionContext) {
     let constants = [
         (NOTHING, ScalarValue::Utf8(None)),
         (ALWAYS, ScalarValue::Boolean(Some(true))),
@@ -85,7 +68,6 @@ pub fn register(context: &SessionContext, types: &ArrowTable) {
         // Connection pools call it, though there are no advisory locks. Its void result is sent as an empty text.
         (&[("pg_advisory_unlock_all", &[0])], ScalarValue::from("")),
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
-        (&[("pg_get_userbyid", &[1])], ScalarValue::from(OWNER)),
         (&[("getdatabaseencoding", &[0])], ScalarValue::from("UTF8")),
         (&[("pg_my_temp_schema", &[0])], ScalarValue::Int32(Some(0))),
     ];
@@ -94,7 +76,6 @@ pub fn register(context: &SessionContext, types: &ArrowTable) {
             context.register_udf(ScalarUDF::new_from_impl(Constant::new(name, counts, value.clone())));
         }
     }
-    context.register_udf(ScalarUDF::new_from_impl(ToRegtype::new(types)));
     text_functions::register(context);
 }
 
@@ -132,95 +113,5 @@ impl ScalarUDFImpl for Constant {
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
         Ok(ColumnarValue::Scalar(self.value.clone()))
-    }
-}
-
-/// `to_regtype(name)`: the OID of a type, or NULL if there is no type of that name.
-#[derive(Debug)]
-struct ToRegtype {
-    signature: Signature,
-    oids: Arc<HashMap<String, i32>>,
-}
-
-/// All instances know the same types: pg_type never changes.
-impl PartialEq for ToRegtype {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for ToRegtype {}
-
-impl Hash for ToRegtype {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name().hash(state);
-    }
-}
-
-/// SQL's names of types that pg_type lists under another name.
-const SQL_NAMES: &[(&str, &str)] = &[
-    ("bigint", "int8"),
-    ("boolean", "bool"),
-    ("character varying", "varchar"),
-    ("decimal", "numeric"),
-    ("double precision", "float8"),
-    ("int", "int4"),
-    ("integer", "int4"),
-    ("real", "float4"),
-    ("smallint", "int2"),
-    ("timestamp with time zone", "timestamptz"),
-    ("timestamp without time zone", "timestamp"),
-];
-
-impl ToRegtype {
-    fn new(types: &ArrowTable) -> Self {
-        let mut oids = HashMap::new();
-        for batch in types.data() {
-            let column = |name: &str, to| batch.column_by_name(name).and_then(|c| cast(c, to).ok());
-            let (Some(ids), Some(names)) =
-                (column("oid", &DataType::Int32), column("typname", &DataType::Utf8))
-            else {
-                continue;
-            };
-            let pairs = ids.as_primitive::<Int32Type>().iter().zip(names.as_string::<i32>());
-            oids.extend(pairs.filter_map(|(id, name)| Some((name?.to_owned(), id?))));
-        }
-        Self { signature: Signature::string(1, Volatility::Stable), oids: Arc::new(oids) }
-    }
-
-    fn oid(&self, name: &str) -> Option<i32> {
-        let name = name.trim().trim_matches('"').to_ascii_lowercase();
-        let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-        let own = SQL_NAMES.iter().find(|(sql, _)| *sql == name).map_or(name, |(_, own)| own);
-        self.oids.get(own).copied()
-    }
-}
-
-impl ScalarUDFImpl for ToRegtype {
-    fn name(&self) -> &str {
-        "to_regtype"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int32)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let oids: Int32Array = match arrays.first() {
-            Some(names) => {
-                let names: ArrayRef = cast(names, &DataType::Utf8)?;
-                names.as_string::<i32>().iter().map(|name| name.and_then(|name| self.oid(name))).collect()
-            }
-            None => Int32Array::new_null(args.number_rows),
-        };
-        if oids.len() == 1 {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&oids, 0)?));
-        }
-        Ok(ColumnarValue::Array(Arc::new(oids)))
     }
 }

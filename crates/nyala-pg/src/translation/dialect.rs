@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr,
-    Statement as Ast, TableFactor, Value, ValueWithSpan,
+    BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, Query, Select, SelectItem,
+    SetExpr, Statement as Ast, TableFactor, Value, ValueWithSpan,
 };
 
 use super::empty_tables::name_of;
 use super::snippets::{self, quoted};
 use super::walk::{Rewrite, any_expr, rewrite};
+use crate::catalog::is_known;
 
 /// Columns of access rights and storage options, which are NULL in every row.
 const NULL_LISTS: &[&str] =
@@ -20,6 +21,20 @@ const NULL_LIST: &str = "CAST(NULL AS TEXT[])";
 /// Translates a statement. `settings` are the names and values for pg_settings.
 pub fn translate(ast: &mut Ast, settings: &[(String, String)]) {
     rewrite(ast, &mut Dialect { settings });
+}
+
+/// Adds the schema to the names of system tables, which PostgreSQL finds without it.
+pub struct Qualify;
+
+impl Rewrite for Qualify {
+    fn table(&mut self, factor: &mut TableFactor) {
+        if let TableFactor::Table { name, args: None, .. } = factor
+            && let [part] = name.0.as_slice()
+            && part.as_ident().is_some_and(|name| is_known(&name.value))
+        {
+            name.0.insert(0, ObjectNamePart::Identifier(Ident::new("pg_catalog")));
+        }
+    }
 }
 
 struct Dialect<'a> {
@@ -140,22 +155,30 @@ fn first_factor(body: SetExpr) -> Option<TableFactor> {
 
 /// pg_settings with the values of this connection.
 fn settings_query(settings: &[(String, String)]) -> Option<String> {
-    let rows: Vec<String> =
-        settings.iter().map(|(name, value)| format!("({}, {})", quoted(name), quoted(value))).collect();
-    let nulls: Vec<String> = ["unit", "category", "short_desc", "extra_desc", "min_val", "max_val"]
+    let rows: Vec<String> = settings.iter().map(|(name, value)| setting_row(name, value)).collect();
+    let nulls: Vec<String> = ["category", "short_desc", "extra_desc", "min_val", "max_val"]
         .iter()
         .map(|name| format!("CAST(NULL AS TEXT) AS {name}"))
         .collect();
     (!rows.is_empty()).then(|| {
         format!(
-            "SELECT name, setting, {}, 'user' AS context, 'string' AS vartype, 'default' AS source, \
+            "SELECT name, setting, unit, {}, 'user' AS context, 'string' AS vartype, 'default' AS source, \
              CAST(NULL AS TEXT[]) AS enumvals, setting AS boot_val, setting AS reset_val, \
              CAST(NULL AS TEXT) AS sourcefile, CAST(NULL AS INT) AS sourceline, false AS pending_restart \
-             FROM (VALUES {}) AS v (name, setting)",
+             FROM (VALUES {}) AS v (name, setting, unit)",
             nulls.join(", "),
             rows.join(", ")
         )
     })
+}
+
+/// Sizes are numbers there, with a unit.
+fn setting_row(name: &str, value: &str) -> String {
+    let megabytes = value.strip_suffix("MB").and_then(|number| number.parse::<u32>().ok());
+    match megabytes {
+        Some(number) => format!("({}, '{}', 'kB')", quoted(name), u64::from(number) * 1024),
+        None => format!("({}, {}, CAST(NULL AS TEXT))", quoted(name), quoted(value)),
+    }
 }
 
 /// Two columns without a name would share one, and a column that becomes NULL would lose its own.
@@ -311,6 +334,6 @@ mod tests {
     #[test]
     fn settings_are_the_connections_own() {
         let sql = translated("SELECT setting FROM pg_catalog.pg_settings s WHERE s.name = 'a'");
-        assert!(sql.contains("VALUES ('a', 'it''s')") && sql.contains(") AS s WHERE"), "{sql}");
+        assert!(sql.contains("VALUES ('a', 'it''s', CAST") && sql.contains(") AS s WHERE"), "{sql}");
     }
 }

@@ -14,11 +14,8 @@ use datafusion::sql::sqlparser::ast::{
 use super::snippets;
 use super::walk::{Rewrite, any_expr, rewrite};
 
-/// System tables that hold no row about the user's objects. pg_constraint and pg_index do hold rows, but about
-/// PostgreSQL's own tables.
+/// System tables that hold no row about the user's objects.
 const EMPTY: &[&str] = &[
-    "pg_attrdef",
-    "pg_constraint",
     "pg_db_role_setting",
     "pg_default_acl",
     "pg_enum",
@@ -26,7 +23,6 @@ const EMPTY: &[&str] = &[
     "pg_foreign_data_wrapper",
     "pg_foreign_server",
     "pg_foreign_table",
-    "pg_index",
     "pg_inherits",
     "pg_largeobject",
     "pg_largeobject_metadata",
@@ -46,7 +42,6 @@ const EMPTY: &[&str] = &[
     "pg_subscription_rel",
     "pg_trigger",
     "pg_user_mapping",
-    "pg_views",
 ];
 
 /// Aggregates, which give a row even for an empty input.

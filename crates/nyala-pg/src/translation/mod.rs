@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! rewrite ─┬─▶ dialect        spellings, and queries of tools, by their shape
+//!          ├─▶ object_casts   casts to `regclass` and the like
 //!          ├─▶ empty_tables   joins with system tables that have no rows
 //!          └─▶ placeholders   parameters that a rewritten statement would have lost
 //! ```
@@ -13,6 +14,7 @@ pub const DIALECT: &str = "postgresql";
 
 pub mod dialect;
 pub mod empty_tables;
+pub mod object_casts;
 pub mod placeholders;
 pub mod rewrite;
 pub mod snippets;

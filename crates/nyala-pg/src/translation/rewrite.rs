@@ -6,15 +6,20 @@
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
+    CastKind, CopySource, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, Insert, Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
 };
-use datafusion_pg_catalog::sql::PostgresCompatibilityParser;
+use datafusion_pg_catalog::sql::rules::{
+    CurrentUserVariableToSessionUserFunctionCall, FixArrayLiteral, FixVersionColumnName,
+    ResolveUnqualifiedIdentifier, RewriteArrayAnyAllOperation, RewritePgCatalogOperator,
+    SqlStatementRewriteRule, StripCallableQualifier, StripCollate,
+};
 use nyala_sql::statement::Statement;
 
 use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
-use super::{dialect, empty_tables, placeholders};
+use super::{dialect, empty_tables, object_casts, placeholders};
+use crate::catalog::WITH_ROLE;
 
 /// Values of the session, for session functions.
 pub trait SessionFacts {
@@ -24,12 +29,25 @@ pub trait SessionFacts {
     fn settings(&self) -> Vec<(String, String)>;
     /// Name the client gave at start-up.
     fn user(&self) -> String;
+    /// The role whose privileges count: the owner of the data for a client that may do everything without being one.
+    fn role(&self) -> String;
     /// The number a cancel request names.
     fn process_id(&self) -> i32;
 }
 
-/// Knows the queries that common tools send, and rules for the rest. Building it tokenises them all.
-static RULES: LazyLock<PostgresCompatibilityParser> = LazyLock::new(PostgresCompatibilityParser::new);
+/// Spellings of PostgreSQL that the engine's planner does not take.
+static RULES: LazyLock<Vec<Box<dyn SqlStatementRewriteRule>>> = LazyLock::new(|| {
+    vec![
+        Box::new(ResolveUnqualifiedIdentifier),
+        Box::new(RewriteArrayAnyAllOperation),
+        Box::new(StripCallableQualifier),
+        Box::new(FixArrayLiteral),
+        Box::new(CurrentUserVariableToSessionUserFunctionCall),
+        Box::new(StripCollate),
+        Box::new(RewritePgCatalogOperator),
+        Box::new(FixVersionColumnName),
+    ]
+});
 
 /// Words that lead to the rules. All other words of PostgreSQL's system functions begin with `pg_`.
 const WORDS: &[&str] = &[
@@ -41,6 +59,7 @@ const WORDS: &[&str] = &[
     "current_setting",
     "current_user",
     "format_type",
+    "information_schema",
     "regclass",
     "regnamespace",
     "regproc",
@@ -50,81 +69,76 @@ const WORDS: &[&str] = &[
     "to_regtype",
 ];
 
-/// Bytes that the parser of the rules may read, repeats counted. Queries of tools stay far below.
-const MAX_READINGS: usize = 20_000_000;
-
 /// A statement of a client's text. The session's values are filled in when it is run.
 pub enum ClientStatement {
     /// A statement with the same meaning for the engine as for PostgreSQL.
     Plain(Statement),
-    /// A query of a text that mentions the system catalog or the session: as written, and as translated by the rules.
-    Translated(Statement, Box<Ast>),
+    /// A statement of a text that mentions the system catalog or the session.
+    Translated(Statement),
 }
 
 impl ClientStatement {
     /// The statement as the engine is to plan it, with the session's values filled in.
     pub fn for_client(self, facts: &impl SessionFacts) -> Statement {
-        let (statement, mut translated) = match self {
+        let mut statement = match self {
             Self::Plain(statement) => return statement,
-            Self::Translated(statement, translated) => (statement, translated),
+            Self::Translated(statement) => statement,
         };
-        let Some(original) = statement.ast() else { return statement };
-        let parameters = placeholders::numbers(original);
-        empty_tables::resolve(&mut translated);
-        dialect::translate(&mut translated, &facts.settings());
-        walk::rewrite(&mut *translated, &mut SessionFunctions { facts });
-        placeholders::restore(&parameters, &mut translated);
-        Statement::from_ast(*translated)
+        if let Some(ast) = statement.ast_mut() {
+            translate(ast, facts);
+        }
+        statement
     }
 }
 
-/// The statements of `sql`, translated where the engine spells a PostgreSQL tool's query otherwise.
+/// Translates a query, or the queries of another statement.
+fn translate(ast: &mut Ast, facts: &impl SessionFacts) {
+    match ast {
+        Ast::Query(_) => translate_query(ast, facts),
+        Ast::Explain { statement, .. } | Ast::Prepare { statement, .. } => translate(statement, facts),
+        Ast::Insert(Insert { source: Some(query), .. })
+        | Ast::Copy { source: CopySource::Query(query), .. } => {
+            translate_part(query, facts);
+        }
+        Ast::Declare { stmts } => {
+            let queries = stmts.iter_mut().filter_map(|declaration| declaration.for_query.as_mut());
+            queries.for_each(|query| translate_part(query, facts));
+        }
+        _ => {}
+    }
+}
+
+fn translate_part(query: &mut Box<Query>, facts: &impl SessionFacts) {
+    let mut ast = Ast::Query(query.clone());
+    translate_query(&mut ast, facts);
+    if let Ast::Query(translated) = ast {
+        *query = translated;
+    }
+}
+
+fn translate_query(ast: &mut Ast, facts: &impl SessionFacts) {
+    let parameters = placeholders::numbers(ast);
+    walk::rewrite(ast, &mut dialect::Qualify);
+    walk::rewrite(ast, &mut object_casts::ObjectCasts);
+    for rule in RULES.iter() {
+        *ast = rule.rewrite(ast.clone());
+    }
+    empty_tables::resolve(ast);
+    dialect::translate(ast, &facts.settings());
+    walk::rewrite(ast, &mut SessionFunctions { facts });
+    placeholders::restore(&parameters, ast);
+}
+
+/// The statements of `sql`, to be translated where the engine spells a PostgreSQL tool's query otherwise.
 ///
 /// `statements` are the engine's parse of the text, which has passed the limits on size and depth.
 pub fn for_clients(sql: &str, statements: Vec<Statement>) -> Vec<ClientStatement> {
-    let plain = |statements: Vec<Statement>| statements.into_iter().map(ClientStatement::Plain).collect();
-    if !mentions_system(sql) || readings(sql) > MAX_READINGS {
-        return plain(statements);
-    }
-    let Ok(rewritten) = RULES.parse(sql) else {
-        return plain(statements);
+    let is_system = mentions_system(sql);
+    let of_client = |statement| match is_system {
+        true => ClientStatement::Translated(statement),
+        false => ClientStatement::Plain(statement),
     };
-    if rewritten.len() != statements.len() {
-        return plain(statements);
-    }
-    let pairs = statements.into_iter().zip(rewritten);
-    pairs
-        .map(|(statement, rewritten)| {
-            match matches!((statement.ast(), &rewritten), (Some(Ast::Query(_)), Ast::Query(_))) {
-                true => ClientStatement::Translated(statement, Box::new(rewritten)),
-                false => ClientStatement::Plain(statement),
-            }
-        })
-        .collect()
-}
-
-/// Bytes that the parser of the rules reads at most, repeats counted: it reads the arguments of a call two or three
-/// times, and those of calls within it as many times again. Brackets in texts and comments count too.
-fn readings(sql: &str) -> usize {
-    let (mut around, mut before, mut readings) = (vec![1_usize], b' ', 0_usize);
-    for byte in sql.bytes() {
-        let times = around.last().copied().unwrap_or(1);
-        readings = readings.saturating_add(times);
-        match byte {
-            b'(' => {
-                let is_call = before.is_ascii_alphanumeric() || matches!(before, b'_' | b'"' | b'(');
-                around.push(times.saturating_mul(if is_call { 3 } else { 1 }));
-            }
-            b')' if around.len() > 1 => {
-                around.pop();
-            }
-            _ => {}
-        }
-        if !byte.is_ascii_whitespace() {
-            before = byte;
-        }
-    }
-    readings
+    statements.into_iter().map(of_client).collect()
 }
 
 /// Whether a text contains a word of the system catalog, or calls `version()`.
@@ -169,6 +183,7 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
 
     fn expr(&mut self, expr: &mut Expr) {
         if let Expr::Function(function) = expr {
+            self.name_role(function);
             if let Some(value) = self.value(function) {
                 *expr = value;
             } else if let Some(subscripts) = subscripts(function) {
@@ -199,6 +214,18 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
 }
 
 impl<F: SessionFacts> SessionFunctions<'_, F> {
+    /// Puts the session's role first in a question for privileges that leaves it out.
+    fn name_role(&self, function: &mut Function) {
+        let name = name_of(function);
+        let wanted = WITH_ROLE.iter().find(|(known, _)| *known == name).map(|(_, count)| *count);
+        if let (Some(wanted), FunctionArguments::List(list)) = (wanted, &mut function.args)
+            && list.args.len() + 1 == wanted
+        {
+            let role = FunctionArg::Unnamed(FunctionArgExpr::Expr(text(self.facts.role())));
+            list.args.insert(0, role);
+        }
+    }
+
     /// The value of a setting with a name that is known only when the query runs.
     fn setting_by_name(&self, name: &Expr) -> Option<Expr> {
         let settings = self.facts.settings();
@@ -297,6 +324,9 @@ mod tests {
         fn user(&self) -> String {
             "ann".to_owned()
         }
+        fn role(&self) -> String {
+            "ann".to_owned()
+        }
         fn process_id(&self) -> i32 {
             7
         }
@@ -321,14 +351,6 @@ mod tests {
         {
             assert!(mentions_system(sql), "{sql}");
         }
-    }
-
-    #[test]
-    fn texts_that_the_rules_would_read_too_often_are_left_alone() {
-        let nested = |times: usize| format!("SELECT pg_f({}1{})", "abs(".repeat(times), ")".repeat(times));
-        assert!(readings(&nested(40)) > MAX_READINGS);
-        assert!(readings(&nested(8)) < MAX_READINGS);
-        assert!(readings(&vec!["pg_f(a, g(b))"; 10_000].join(", ")) < MAX_READINGS);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use nyala_engine::{ErrorKind, QueryError};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
+use super::position::place_of;
+
 /// SQLSTATE codes the door uses on its own account.
 ///
 /// Source: PostgreSQL documentation, appendix A, "Error Codes".
@@ -24,6 +26,7 @@ pub mod sqlstate {
     pub const INVALID_AUTHORIZATION: &str = "28000";
     pub const INVALID_PASSWORD: &str = "28P01";
     pub const INVALID_CURSOR_NAME: &str = "34000";
+    pub const INVALID_CATALOG: &str = "3D000";
     pub const INVALID_SAVEPOINT: &str = "3B001";
     pub const SYNTAX_ERROR: &str = "42601";
     pub const DUPLICATE_CURSOR: &str = "42P03";
@@ -72,6 +75,8 @@ pub struct Failure {
     pub sqlstate: &'static str,
     pub message: String,
     pub hint: Option<String>,
+    /// Place in the text of the statement, in characters from 1.
+    pub position: Option<usize>,
     /// PostgreSQL's function that would have failed, where drivers look for it.
     pub routine: Option<&'static str>,
 }
@@ -79,7 +84,14 @@ pub struct Failure {
 impl Failure {
     /// A failure of one statement.
     pub fn error(sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, sqlstate, message: message.into(), hint: None, routine: None }
+        Self {
+            severity: Severity::Error,
+            sqlstate,
+            message: message.into(),
+            hint: None,
+            position: None,
+            routine: None,
+        }
     }
 
     /// A failure that closes the connection.
@@ -135,6 +147,7 @@ impl Failure {
             (b'M', without_nul(self.message)),
         ];
         fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
+        fields.extend(self.position.map(|position| (b'P', position.to_string())));
         fields.extend(self.routine.map(|routine| (b'R', routine.to_owned())));
         if warning {
             PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields))
@@ -151,6 +164,7 @@ impl From<QueryError> for Failure {
             sqlstate: sqlstate_of(error.kind),
             message: error.message,
             hint: error.hint,
+            position: None,
             routine: None,
         }
     }
@@ -213,6 +227,20 @@ pub enum Stop {
     Failure(Failure),
     /// The client went away, so it cannot be told.
     Gone,
+}
+
+impl Stop {
+    /// The same with the place in the client's text, if it is known: psql draws a caret there.
+    #[must_use]
+    pub fn within(self, sql: &str) -> Self {
+        match self {
+            Self::Failure(failure) => {
+                let position = failure.position.or_else(|| place_of(&failure, sql));
+                Self::Failure(Failure { position, ..failure })
+            }
+            Self::Gone => Self::Gone,
+        }
+    }
 }
 
 impl From<Failure> for Stop {

@@ -13,6 +13,7 @@
 mod commands;
 mod door;
 mod errors;
+mod position;
 mod protocol;
 mod values;
 

@@ -2,6 +2,7 @@
 
 mod body;
 mod changes;
+mod compress;
 mod compressed;
 mod door;
 pub mod formats;

@@ -10,7 +10,7 @@ use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use serde_json::{Value, json};
 
-use super::{changes, compressed, health, jobs, profiles, queries, query, rows, whole};
+use super::{changes, compress, compressed, health, jobs, profiles, queries, query, rows, whole};
 use crate::http::{ApiError, Shared, login, origin};
 
 /// All routes of the HTTP door.
@@ -18,7 +18,7 @@ pub fn router(shared: Shared) -> Router {
     let api = Router::new()
         .route("/api/v1/", get(index))
         .route("/api/v1", get(index))
-        .route("/api/v1/query", post(query::query))
+        .route("/api/v1/query", post(query::query).layer(from_fn(compress::compress)))
         .route("/api/v1/queries", get(queries::list))
         .route("/api/v1/queries/{id}", delete(queries::kill))
         .route("/api/v1/tables/{table}/rows", post(rows::load))

@@ -192,6 +192,20 @@ impl Statement {
         }
     }
 
+    /// The same, to be changed; of EXPLAIN it is the statement that is explained. Its text is forgotten.
+    pub fn ast_mut(&mut self) -> Option<&mut SqlStatement> {
+        self.text = None;
+        let Kind::DataFusion(statement) = &mut self.kind else { return None };
+        let mut statement = statement.as_mut();
+        loop {
+            statement = match statement {
+                DfStatement::Statement(ast) => return Some(ast),
+                DfStatement::Explain(explain) => explain.statement.as_mut(),
+                _ => return None,
+            };
+        }
+    }
+
     /// Whether it only ends other work: `KILL QUERY`, `CANCEL JOB`.
     pub fn ends_work(&self) -> bool {
         matches!(self.kind, Kind::Nyala(Nyala::KillQuery { .. } | Nyala::CancelJob(_)))

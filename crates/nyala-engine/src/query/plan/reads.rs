@@ -15,8 +15,8 @@ use crate::session::{DATABASE, Settings, SnapshotContext};
 const DESCRIBING_SCHEMAS: [&str; 2] = ["information_schema", PG_CATALOG];
 /// The schema of PostgreSQL's system tables.
 pub const PG_CATALOG: &str = "pg_catalog";
-/// Tables of `pg_catalog` about passwords: only superusers may read them, as in PostgreSQL.
-const ABOUT_PASSWORDS: [&str; 3] = ["pg_authid", "pg_shadow", "pg_user_mapping"];
+/// Tables of `pg_catalog` about passwords, and about the statements of other sessions: only superusers may read them.
+const FOR_SUPERUSERS: [&str; 4] = ["pg_authid", "pg_shadow", "pg_stat_activity", "pg_user_mapping"];
 
 /// Every table that a plan reads, also in subqueries.
 pub fn tables_of(
@@ -52,7 +52,7 @@ fn read_by(scan: &TableScan, settings: &Settings, context: &SnapshotContext) -> 
         scan.table_name.schema().is_none() && context.is_table_function(name.trim_end_matches("()"));
     let resolved = scan.table_name.clone().resolve(DATABASE, settings.schema());
     let is_system = DESCRIBING_SCHEMAS.contains(&resolved.schema.as_ref())
-        && !ABOUT_PASSWORDS.contains(&resolved.table.as_ref());
+        && !FOR_SUPERUSERS.contains(&resolved.table.as_ref());
     (!is_function && !is_system)
         .then(|| QualifiedName::new(resolved.schema.as_ref(), resolved.table.as_ref()))
 }

@@ -14,6 +14,7 @@ use datafusion::catalog::{MemorySchemaProvider, SchemaProvider};
 use datafusion::common::internal_datafusion_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
+use nyala_model::CatalogSnapshot;
 
 use self::table::{SystemTable, Table};
 use super::engine::Engine;
@@ -35,7 +36,7 @@ impl SystemSchema {
 }
 
 impl SessionExtension for SystemSchema {
-    fn install(&self, context: &SessionContext) -> Result<()> {
+    fn install(&self, context: &SessionContext, _: &Arc<CatalogSnapshot>) -> Result<()> {
         let schema = MemorySchemaProvider::new();
         for table in Table::ALL {
             let provider = Arc::new(SystemTable::new(table, Arc::clone(&self.engine)));

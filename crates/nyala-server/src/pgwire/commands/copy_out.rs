@@ -127,7 +127,8 @@ impl Connection {
                 Lines::Text { dialect: dialect.clone(), quoted: quoted.collect() }
             }
         };
-        Ok(CopyWriter { rows: rows_of_protocol, lines: form, batch: BytesMut::new() })
+        let begun = !matches!(form, Lines::Binary);
+        Ok(CopyWriter { rows: rows_of_protocol, lines: form, begun, batch: BytesMut::new() })
     }
 }
 
@@ -135,6 +136,9 @@ impl Connection {
 struct CopyWriter {
     rows: RowWriter,
     lines: Lines,
+    /// Whether the binary header is sent: PostgreSQL puts it before the first row, in the same message, and clients count
+    /// on messages that hold a whole row.
+    begun: bool,
     /// A batch as rows of the protocol.
     batch: BytesMut,
 }
@@ -156,7 +160,12 @@ impl WriteRows for CopyWriter {
         while let Some((row, rest)) = take_row(messages) {
             let start = begin_data(out);
             match &self.lines {
-                Lines::Binary => out.extend_from_slice(row),
+                Lines::Binary => {
+                    if !std::mem::replace(&mut self.begun, true) {
+                        out.extend_from_slice(BINARY_HEADER);
+                    }
+                    out.extend_from_slice(row);
+                }
                 Lines::Text { dialect, quoted } => put_line(dialect, quoted, cells(row), out),
             }
             end_data(out, start)?;
@@ -169,20 +178,20 @@ impl WriteRows for CopyWriter {
 impl CopyWriter {
     fn begin(&self, schema: &Schema, out: &mut BytesMut) {
         match &self.lines {
-            Lines::Binary => put_data(out, BINARY_HEADER),
             Lines::Text { dialect, .. } if dialect.has_header() => {
                 let mut line = BytesMut::new();
                 let names = schema.fields().iter().map(|field| Some(field.name().as_bytes()));
                 put_line(dialect, &[], names, &mut line);
                 put_data(out, &line);
             }
-            Lines::Text { .. } => {}
+            Lines::Binary | Lines::Text { .. } => {}
         }
     }
 
     fn end(&self, out: &mut BytesMut) {
         if matches!(self.lines, Lines::Binary) {
-            put_data(out, BINARY_TRAILER);
+            let header = if self.begun { &[] } else { BINARY_HEADER };
+            put_data(out, &[header, BINARY_TRAILER].concat());
         }
     }
 }

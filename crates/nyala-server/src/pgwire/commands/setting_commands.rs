@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use nyala_engine::Identity;
+use nyala_pg::OWNER;
 use nyala_pg::translation::rewrite::SessionFacts;
 
 use super::command::Assignment;
@@ -27,6 +29,9 @@ pub fn setting_of(connection: &Connection, name: &str) -> Option<String> {
     connection.settings.get(name).or_else(|| connection.session.setting(name))
 }
 
+/// Settings of transactions to come, which are those of the running one here.
+const DEFAULTS: [&str; 2] = ["default_transaction_isolation", "default_transaction_read_only"];
+
 impl SessionFacts for Connection {
     fn setting(&self, name: &str) -> Option<String> {
         setting_of(self, &name.to_ascii_lowercase())
@@ -36,12 +41,21 @@ impl SessionFacts for Connection {
         let engine = self.session.setting_values();
         let engine = engine.into_iter().map(|setting| (setting.name.to_owned(), setting.value));
         let mut all: Vec<(String, String)> = self.settings.all().chain(engine).collect();
+        // Other names of settings that are there.
+        all.extend(DEFAULTS.iter().filter_map(|name| Some(((*name).to_owned(), setting_of(self, name)?))));
         all.sort();
         all
     }
 
     fn user(&self) -> String {
         self.session.options().user.clone()
+    }
+
+    fn role(&self) -> String {
+        match &self.session.options().identity {
+            Identity::Owner => OWNER.to_owned(),
+            Identity::Role(role) => role.clone(),
+        }
     }
 
     fn process_id(&self) -> i32 {

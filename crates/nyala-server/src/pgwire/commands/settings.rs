@@ -57,6 +57,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("IntervalStyle", "postgres", Rule::OneOf(INTERVAL_STYLES), true),
     setting("application_name", "", Rule::Any, true),
     setting("backslash_quote", "safe_encoding", Rule::Any, false),
+    setting("block_size", "8192", Rule::Fixed, false),
     setting("bytea_output", "hex", Rule::OneOf(&["hex", "escape"]), false),
     setting("check_function_bodies", "on", Rule::Boolean, false),
     setting("client_encoding", "UTF8", Rule::Utf8, true),
@@ -76,6 +77,8 @@ const DEFINITIONS: &[Definition] = &[
     setting("lc_messages", "C", Rule::Any, false),
     setting("lc_monetary", "C", Rule::Any, false),
     setting("lock_timeout", "0", Rule::Time, false),
+    setting("maintenance_work_mem", "64MB", Rule::Any, false),
+    setting("max_connections", "100", Rule::Fixed, false),
     setting("max_identifier_length", "63", Rule::Fixed, false),
     setting("max_index_keys", "32", Rule::Fixed, false),
     setting("password_encryption", "scram-sha-256", Rule::Fixed, false),
@@ -90,6 +93,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("synchronous_commit", "on", Rule::Any, false),
     setting("transaction_isolation", "read committed", Rule::OneOf(ISOLATION_LEVELS), false),
     setting("transaction_read_only", "off", Rule::Boolean, false),
+    setting("work_mem", "4MB", Rule::Any, false),
     setting("xmloption", "content", Rule::Any, false),
 ];
 

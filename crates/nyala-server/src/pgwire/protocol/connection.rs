@@ -215,7 +215,7 @@ impl Connection {
             Request::Query(sql) => {
                 // In memory that the last query has just freed, and not in that of the connection.
                 let done = match sql {
-                    Ok(sql) => Box::pin(self.simple_query(&sql)).await,
+                    Ok(sql) => Box::pin(self.simple_query(&sql)).await.map_err(|stop| stop.within(&sql)),
                     Err(unreadable) => Err(unreadable.into()),
                 };
                 if let Err(stop) = done {

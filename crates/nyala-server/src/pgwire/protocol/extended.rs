@@ -25,7 +25,9 @@ impl Connection {
     /// Handles one message of the extended protocol.
     pub async fn extended(&mut self, request: Request) -> Result<(), Stop> {
         match request {
-            Request::Parse { name, sql, types } => self.parse_message(name, &sql, &types).await,
+            Request::Parse { name, sql, types } => {
+                self.parse_message(name, &sql, &types).await.map_err(|stop| stop.within(&sql))
+            }
             Request::Bind(bind) => self.bind(bind),
             Request::Describe { target: Target::Statement, name } => self.describe_statement(&name),
             Request::Describe { target: Target::Portal, name } => Box::pin(self.describe_portal(&name)).await,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
+use nyala_pg::DATABASE;
 use nyala_pg::translation::DIALECT;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -182,6 +183,11 @@ impl Door {
             refuse(self.too_many(), &mut output).await;
             return None;
         };
+        if start.database != DATABASE {
+            tracing::info!(%peer, user = start.user, "refused a connection to database `{}`", start.database);
+            refuse(unknown_database(&start.database), &mut output).await;
+            return None;
+        }
         self.engine.audit_login(&options, None);
         Some(Admitted { start, options, input, output, _slot: slot })
     }
@@ -221,6 +227,11 @@ fn unencrypted() -> Failure {
     let message = "this server wants encrypted connections";
     Failure::fatal(sqlstate::INVALID_AUTHORIZATION, message)
         .hint("connect with `sslmode=require` or stricter")
+}
+
+fn unknown_database(name: &str) -> Failure {
+    Failure::fatal(sqlstate::INVALID_CATALOG, format!("database `{name}` does not exist"))
+        .hint(format!("there is one database: connect to `{DATABASE}`"))
 }
 
 async fn refuse(failure: Failure, output: &mut Output) {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use bytes::{Buf, Bytes};
+use nyala_pg::DATABASE;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::NegotiateProtocolVersion;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -166,7 +167,8 @@ fn parameters(mut pairs: BTreeMap<String, String>) -> Result<StartupParameters, 
     {
         return Err(Failure::fatal(sqlstate::FEATURE_NOT_SUPPORTED, "replication is not supported"));
     }
-    let database = pairs.remove("database").unwrap_or_else(|| user.clone());
+    // PostgreSQL takes the user's name here; there is one database.
+    let database = pairs.remove("database").unwrap_or_else(|| DATABASE.to_owned());
     let options = pairs.remove("options").unwrap_or_default();
     let mut settings: Vec<_> = pairs.into_iter().filter(|(name, _)| !name.starts_with("_pq_.")).collect();
     settings.extend(command_line(&options)?);
@@ -226,7 +228,7 @@ mod tests {
     fn the_start_up_message_is_taken_apart() {
         let body = b"user\0ann\0options\0-c search_path=a\\ b --statement-timeout=5s\0\0";
         let startup = parameters(pairs(body).unwrap()).unwrap();
-        assert_eq!((startup.user.as_str(), startup.database.as_str()), ("ann", "ann"));
+        assert_eq!((startup.user.as_str(), startup.database.as_str()), ("ann", DATABASE));
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(startup.settings, [pair("search_path", "a b"), pair("statement_timeout", "5s")]);
     }

@@ -1,0 +1,109 @@
+//! Object identifiers, made of what never changes: the ids of the catalog, and names.
+//!
+//! ```text
+//! below 16384        PostgreSQL's own objects, with PostgreSQL's numbers where tools know them
+//! 16384 + 8 × id     a table; then its index and its constraint
+//! 0x4000_0000 …      the default of a column
+//! 0x6000_0000 …      a role, by its name
+//! 0x7000_0000 …      a schema, by its name
+//! ```
+
+use nyala_model::TableId;
+
+/// The schema of PostgreSQL's system tables.
+pub const PG_CATALOG: i32 = 11;
+/// The database.
+pub const DATABASE: i32 = 16_383;
+/// The role that owns the server's data.
+pub const OWNER: i32 = 10;
+
+const FIRST: i64 = 16_384;
+const SCHEMAS: &[(&str, i32)] =
+    &[("pg_catalog", PG_CATALOG), ("public", 2200), ("information_schema", 13_000), ("system", 13_001)];
+
+/// System tables with a number that tools know.
+const KNOWN: &[(&str, i32)] = &[
+    ("pg_attrdef", 2604),
+    ("pg_attribute", 1249),
+    ("pg_authid", 1260),
+    ("pg_class", 1259),
+    ("pg_collation", 3456),
+    ("pg_constraint", 2606),
+    ("pg_database", 1262),
+    ("pg_description", 2609),
+    ("pg_index", 2610),
+    ("pg_namespace", 2615),
+    ("pg_operator", 2617),
+    ("pg_proc", 1255),
+    ("pg_tablespace", 1213),
+    ("pg_trigger", 2620),
+    ("pg_type", 1247),
+];
+
+/// Parts of a table that are objects themselves.
+#[derive(Debug, Clone, Copy)]
+pub enum Part {
+    Table = 0,
+    Index = 1,
+    Constraint = 2,
+}
+
+/// A table, or a part of it.
+pub fn table(id: TableId, part: Part) -> i32 {
+    let number = i64::try_from(id.0).unwrap_or(i64::MAX).wrapping_mul(8).wrapping_add(FIRST + part as i64);
+    within(number, 0, 0x3fff_ffff)
+}
+
+/// The default of a column of a table.
+pub fn default_of(table: i32, column: i16) -> i32 {
+    within(i64::from(table) * 64 + i64::from(column), 0x4000_0000, 0x1fff_ffff)
+}
+
+/// A schema.
+pub fn schema(name: &str) -> i32 {
+    let known = SCHEMAS.iter().find(|(schema, _)| *schema == name).map(|(_, oid)| *oid);
+    known.unwrap_or_else(|| within(hash(name), 0x7000_0000, 0x0fff_ffff))
+}
+
+/// A role.
+pub fn role(name: &str) -> i32 {
+    within(hash(name), 0x6000_0000, 0x0fff_ffff)
+}
+
+/// The table at a place in the list of the tables of a system schema.
+pub fn system_table(schema: i32, name: &str, place: usize) -> i32 {
+    let known = KNOWN.iter().find(|(table, _)| schema == PG_CATALOG && *table == name);
+    let first = match schema {
+        PG_CATALOG => 14_000,
+        13_000 => 14_500,
+        _ => 15_000,
+    };
+    known.map_or_else(|| first + i32::try_from(place).unwrap_or_default(), |(_, oid)| *oid)
+}
+
+fn within(number: i64, base: i32, mask: i64) -> i32 {
+    base | i32::try_from(number & mask).unwrap_or_default()
+}
+
+/// FNV-1a, the same in every version of the server.
+fn hash(name: &str) -> i64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash >> 33) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_apart() {
+        assert_eq!(table(TableId(1), Part::Table), 16_392);
+        assert_eq!(table(TableId(1), Part::Constraint), 16_394);
+        assert_eq!(schema("public"), 2200);
+        assert_ne!(schema("shop"), schema("shops"));
+        assert!(table(TableId(u64::MAX), Part::Table) >= 0);
+        assert!(schema("shop") > 0 && role("ann") > 0 && default_of(16_392, 3) > 0);
+    }
+}

@@ -1,0 +1,195 @@
+//! Casts to types that name objects, such as `'orders'::regclass`, as calls of the functions that look the objects up.
+//!
+//! A value of such a type is a number that is shown as a name. The engine has numbers and texts only: where a value is an
+//! output column, or is cast to text, it becomes the name, and the number everywhere else.
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType as SqlType, Expr, Query, SelectItem, SetExpr, Value, ValueWithSpan,
+};
+
+use super::snippets::substituted;
+use super::walk::Rewrite;
+
+/// The types, with the function that finds the number of a name.
+const TYPES: &[(&str, &str)] = &[
+    ("regclass", "nyala_regclass"),
+    ("regcollation", "nyala_regcollation"),
+    ("regnamespace", "nyala_regnamespace"),
+    ("regproc", "nyala_regproc"),
+    ("regprocedure", "nyala_regproc"),
+    ("regrole", "nyala_regrole"),
+    ("regtype", "nyala_regtype"),
+];
+
+/// Columns of type `regproc` that hold names of functions in the system tables.
+const FUNCTION_COLUMNS: &[&str] = &[
+    "amhandler",
+    "prosupport",
+    "typanalyze",
+    "typinput",
+    "typmodin",
+    "typmodout",
+    "typoutput",
+    "typreceive",
+    "typsend",
+    "typsubscript",
+];
+
+/// The rule.
+pub struct ObjectCasts;
+
+impl Rewrite for ObjectCasts {
+    fn query(&mut self, query: &mut Query) {
+        show_names(&mut query.body);
+    }
+
+    fn expr(&mut self, expr: &mut Expr) {
+        let replacement = match expr {
+            Expr::Cast { expr: inner, data_type, .. } => of_cast(inner, data_type),
+            Expr::BinaryOp { left, right, .. } => {
+                compare_by_name(left, right);
+                compare_by_name(right, left);
+                None
+            }
+            Expr::InList { expr: column, list, .. } if is_function_column(column) => {
+                list.iter_mut().for_each(as_function_name);
+                None
+            }
+            _ => None,
+        };
+        if let Some(replacement) = replacement {
+            *expr = replacement;
+        }
+    }
+}
+
+/// Output columns of the types show names.
+fn show_names(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                    && let Some(name) = shown(expr)
+                {
+                    *expr = name;
+                }
+            }
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            show_names(left);
+            show_names(right);
+        }
+        _ => {}
+    }
+}
+
+/// The name that a cast to one of the types shows.
+fn shown(expr: &Expr) -> Option<Expr> {
+    let (Expr::Cast { expr: inner, data_type, .. }, false) = (expr, false) else { return None };
+    let function = function_of(data_type)?;
+    if is_function_column(inner) {
+        return None;
+    }
+    substituted(&format!("{function}_name({function}(p))"), inner)
+}
+
+fn of_cast(inner: &Expr, data_type: &SqlType) -> Option<Expr> {
+    if let Some(function) = function_of(data_type) {
+        return match is_function_column(inner) {
+            true => Some(inner.clone()),
+            false => substituted(&format!("{function}(p)"), inner),
+        };
+    }
+    if is_function_column(inner) && is_number(data_type) {
+        return substituted("coalesce(to_regproc(p), 0)", inner);
+    }
+    if is_text(data_type) { shown(inner) } else { None }
+}
+
+/// The function that finds objects of a type.
+fn function_of(data_type: &SqlType) -> Option<&'static str> {
+    let written = data_type.to_string().to_ascii_lowercase();
+    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    TYPES.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
+}
+
+fn is_text(data_type: &SqlType) -> bool {
+    let name = data_type.to_string().to_ascii_lowercase();
+    matches!(
+        name.strip_prefix("pg_catalog.").unwrap_or(&name),
+        "text" | "varchar" | "character varying" | "name"
+    )
+}
+
+fn is_number(data_type: &SqlType) -> bool {
+    let name = data_type.to_string().to_ascii_lowercase();
+    matches!(
+        name.strip_prefix("pg_catalog.").unwrap_or(&name),
+        "oid" | "int" | "integer" | "int4" | "bigint" | "int8"
+    )
+}
+
+fn is_function_column(expr: &Expr) -> bool {
+    let name = match expr {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(names) => names.last(),
+        Expr::Nested(inner) => return is_function_column(inner),
+        _ => None,
+    };
+    name.is_some_and(|name| FUNCTION_COLUMNS.iter().any(|known| name.value.eq_ignore_ascii_case(known)))
+}
+
+/// A column of functions is compared with the name of a function: 0 is none, `-`.
+fn compare_by_name(column: &Expr, other: &mut Expr) {
+    if is_function_column(column) {
+        as_function_name(other);
+    }
+}
+
+fn as_function_name(value: &mut Expr) {
+    let name = match value {
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) if number == "0" => "-".to_owned(),
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) => bare(name),
+        Expr::Cast { kind: CastKind::DoubleColon | CastKind::Cast, expr, data_type, .. }
+            if function_of(data_type) == Some("nyala_regproc") =>
+        {
+            match expr.as_ref() {
+                Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) => bare(name),
+                _ => return,
+            }
+        }
+        _ => return,
+    };
+    *value = Expr::Value(Value::SingleQuotedString(name).with_empty_span());
+}
+
+fn bare(name: &str) -> String {
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    if name == "0" { "-".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::snippets::statement;
+    use super::super::walk::rewrite;
+    use super::*;
+
+    #[test]
+    fn casts_become_calls() {
+        let check = |sql, expected| {
+            let mut ast = statement(sql).unwrap();
+            rewrite(&mut ast, &mut ObjectCasts);
+            assert_eq!(ast.to_string(), expected);
+        };
+        check("SELECT 1 FROM t WHERE a = 'o'::regclass", "SELECT 1 FROM t WHERE a = nyala_regclass('o')");
+        check("SELECT a::regclass FROM t", "SELECT nyala_regclass_name(nyala_regclass(a)) FROM t");
+        check(
+            "SELECT 1 WHERE a::pg_catalog.regtype::text = 'x'",
+            "SELECT 1 WHERE nyala_regtype_name(nyala_regtype(a)) = 'x'",
+        );
+        check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid");
+        check("SELECT 1 FROM t WHERE typreceive != 0", "SELECT 1 FROM t WHERE typreceive <> '-'");
+        check("SELECT typsend::regproc FROM t", "SELECT typsend FROM t");
+    }
+}
