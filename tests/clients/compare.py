@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 SETUP = [
+    "DROP TABLE IF EXISTS probe_frame",
     "DROP TABLE IF EXISTS probe_orders",
     "DROP TABLE IF EXISTS probe_items",
     "CREATE TABLE probe_orders (id INT PRIMARY KEY, amount NUMERIC(10,2), name VARCHAR(20), "

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use nyala_catalog::Change;
-use nyala_model::QualifiedName;
+use nyala_model::{CatalogSnapshot, QualifiedName};
 use nyala_sql::error::Result;
 
 use super::activity::Running;
@@ -42,12 +42,13 @@ impl<'a> Execution<'a> {
     /// Makes a change of the catalog, also if the statement ends meanwhile, and lets this session see it.
     pub async fn commit(&self, change: Change, tag: &str) -> Result<Answer> {
         let snapshots = &self.engine().snapshots;
+        let notice = skipped(&change, &snapshots.catalog().snapshot());
         let made = async {
             snapshots.catalog().commit(change).await?;
             snapshots.refresh().await
         };
         self.deadline.hand_over(made).await?;
-        Ok(Completion::of(tag))
+        Ok(Answer::Done(Completion { tag: tag.to_owned(), rows: None, notice }))
     }
 
     /// An answer of one batch.
@@ -58,5 +59,21 @@ impl<'a> Execution<'a> {
     /// An answer of these columns.
     pub fn columns(self, schema: SchemaRef, columns: Vec<ArrayRef>) -> Result<Answer> {
         Ok(self.rows(columns::batch(schema, columns)?))
+    }
+}
+
+/// What IF EXISTS and IF NOT EXISTS leave out, for the client; none if something is done.
+fn skipped(change: &Change, catalog: &CatalogSnapshot) -> Option<String> {
+    match change {
+        Change::CreateSchema { name, if_not_exists: true } if catalog.schemas.contains(name) => {
+            Some(format!("schema `{name}` already exists, skipping"))
+        }
+        Change::DropSchema { name, if_exists: true, .. } if !catalog.schemas.contains(name) => {
+            Some(format!("schema `{name}` does not exist, skipping"))
+        }
+        Change::DropTable { name, if_exists: true } if !catalog.tables.contains_key(name) => {
+            Some(format!("table `{}` does not exist, skipping", name.name))
+        }
+        _ => None,
     }
 }

@@ -226,19 +226,32 @@ fn user_relation(entry: &TableEntry) -> Relation {
     let number =
         |name: &String| columns.iter().find(|column| column.name == *name).map(|column| column.number);
     let key = live.map(|live| live.key.iter().filter_map(number).collect()).unwrap_or_default();
+    let query = view_query(&entry.definition);
     let QualifiedName { schema, name } = entry.name.clone();
     let oid = |part| oids::table(entry.id, part);
     Relation {
         oid: oid(Part::Table),
         schema,
         name,
-        kind: RelationKind::Table,
+        kind: if query.is_some() { RelationKind::View } else { RelationKind::Table },
         columns,
         key,
-        query: None,
+        query,
         is_writable: live.is_some(),
         index_oid: oid(Part::Index),
         constraint_oid: oid(Part::Constraint),
+    }
+}
+
+/// The query of the statement that made a view; none of a table.
+fn view_query(definition: &str) -> Option<String> {
+    let mut words = definition.split_whitespace().map(str::to_ascii_uppercase);
+    if words.next().as_deref() != Some("CREATE") || !words.take(3).any(|word| word == "VIEW") {
+        return None;
+    }
+    match Parser::parse_sql(&PostgreSqlDialect {}, definition).ok()?.pop()? {
+        Ast::CreateView(view) => Some(view.query.to_string()),
+        _ => None,
     }
 }
 
@@ -255,7 +268,8 @@ fn written_types(definition: &str) -> BTreeMap<String, SqlType> {
     for statement in definition.split("; ") {
         // Options of Nyala's own follow the columns; without them it is PostgreSQL's statement.
         let plain = statement.rsplit_once(" WITH (").map_or(statement, |(plain, _)| plain);
-        if let Ok(statements) = Parser::parse_sql(&PostgreSqlDialect {}, plain)
+        let plain = plain.replacen("CREATE LIVE TABLE", "CREATE TABLE", 1);
+        if let Ok(statements) = Parser::parse_sql(&PostgreSqlDialect {}, &plain)
             && let [Ast::CreateTable(create)] = statements.as_slice()
         {
             create.columns.iter().for_each(&mut add);

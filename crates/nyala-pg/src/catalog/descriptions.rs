@@ -13,7 +13,8 @@ type Body = fn(&Call<'_>) -> Result<Cell>;
 
 /// Adds the functions to a context.
 pub fn register(context: &SessionContext, current: &Current) {
-    let functions: [(&'static str, &[usize], Kind, Body); 7] = [
+    let functions: [(&'static str, &[usize], Kind, Body); 8] = [
+        ("current_schemas", &[1], Kind::TextList, search_path),
         ("format_type", &[2], Kind::Text, type_text),
         ("pg_get_constraintdef", &[1, 2], Kind::Text, constraint),
         ("pg_get_expr", &[2, 3], Kind::Text, |call| Ok(Cell::from(call.text(0).map(str::to_owned)))),
@@ -25,6 +26,15 @@ pub fn register(context: &SessionContext, current: &Current) {
     for (name, counts, returns, body) in functions {
         context.register_udf(CatalogFunction::udf(name, counts, returns, body, current));
     }
+}
+
+/// The search path, with the schemas that are searched without being named.
+fn search_path(call: &Call<'_>) -> Result<Cell> {
+    let own = call.schema.to_owned();
+    Ok(Cell::Texts(match call.text(0) {
+        Some("true") => vec!["pg_catalog".to_owned(), own],
+        _ => vec![own],
+    }))
 }
 
 fn type_text(call: &Call<'_>) -> Result<Cell> {

@@ -182,7 +182,6 @@ fn register_functions(context: &SessionContext, tables: &PgCatalogStaticTables, 
     for function in [
         pg_catalog::create_current_database_udf(database),
         pg_catalog::create_current_schema_udf(),
-        pg_catalog::create_current_schemas_udf(),
         pg_catalog::create_pg_get_partkeydef_udf(),
         pg_catalog::create_pg_relation_is_publishable_udf(),
         pg_catalog::create_pg_get_statisticsobjdef_columns_udf(),

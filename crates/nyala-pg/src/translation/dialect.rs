@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArguments, GroupByExpr, Ident, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, Statement as Ast, TableFactor, Value, ValueWithSpan,
+    SetExpr, Statement as Ast, TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 
-use super::empty_tables::name_of;
 use super::snippets::{self, quoted};
 use super::walk::{Rewrite, any_expr, rewrite};
 use crate::catalog::is_known;
@@ -44,11 +43,12 @@ struct Dialect<'a> {
 impl Rewrite for Dialect<'_> {
     fn query(&mut self, query: &mut Query) {
         if let SetExpr::Select(select) = query.body.as_mut() {
-            name_duplicates(select);
+            name_nulls(select);
         }
     }
 
     fn table(&mut self, factor: &mut TableFactor) {
+        name_column_of_function(factor);
         if let TableFactor::Table { name, alias, args: None, .. } = factor
             && name.to_string().eq_ignore_ascii_case("pg_catalog.pg_settings")
             && let Some(subquery) = settings_query(self.settings)
@@ -95,6 +95,22 @@ impl Rewrite for Dialect<'_> {
         if let Some(replacement) = replacement {
             *expr = replacement;
         }
+    }
+}
+
+/// The name of a function in FROM is that of its one column too.
+fn name_column_of_function(factor: &mut TableFactor) {
+    let alias = match factor {
+        TableFactor::UNNEST { alias: Some(alias), array_exprs, .. } if array_exprs.len() == 1 => alias,
+        TableFactor::Table { name, alias: Some(alias), args: Some(_), .. }
+            if name.to_string().to_ascii_lowercase().ends_with("generate_series") =>
+        {
+            alias
+        }
+        _ => return,
+    };
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef::from_name(alias.name.value.clone()));
     }
 }
 
@@ -181,22 +197,13 @@ fn setting_row(name: &str, value: &str) -> String {
     }
 }
 
-/// Two columns without a name would share one, and a column that becomes NULL would lose its own.
-fn name_duplicates(select: &mut Select) {
-    let mut taken = HashSet::new();
+/// A column that becomes NULL would lose its name.
+fn name_nulls(select: &mut Select) {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item {
             if let Some(name) = null_list_name(expr) {
                 let (expr, alias) = (expr.clone(), name.clone());
                 *item = SelectItem::ExprWithAlias { expr, alias };
-                continue;
-            }
-            let text = expr.to_string();
-            if !taken.insert(text) {
-                let alias = format!("{}_{}", name_of(expr), taken.len());
-                let expr = expr.clone();
-                taken.insert(alias.clone());
-                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
             }
         }
     }
@@ -224,7 +231,13 @@ fn of_no_rows(query: &Query) -> Option<&'static str> {
         return Some("CAST(NULL AS INT)");
     }
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
-    let [SelectItem::UnnamedExpr(Expr::Function(call))] = select.projection.as_slice() else { return None };
+    let [
+        SelectItem::UnnamedExpr(Expr::Function(call))
+        | SelectItem::ExprWithAlias { expr: Expr::Function(call), .. },
+    ] = select.projection.as_slice()
+    else {
+        return None;
+    };
     let of_attributes = call.name.to_string().eq_ignore_ascii_case("array_agg")
         && any_expr(select.as_ref(), &mut |expr| {
             column_name(expr).is_some_and(|name| name.value == "reltype")
@@ -315,7 +328,6 @@ mod tests {
             "SELECT t.typinput = 'array_in' FROM t",
         );
         check("SELECT ARRAY(SELECT 1 FROM t)", "SELECT CAST(NULL AS TEXT[])");
-        check("SELECT NULL, NULL, 'x' AS n", "SELECT NULL, NULL AS \"?column?_1\", 'x' AS n");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //! rewrite ─┬─▶ dialect        spellings, and queries of tools, by their shape
 //!          ├─▶ object_casts   casts to `regclass` and the like
+//!          ├─▶ system_columns columns that every table has, such as `tableoid`
 //!          ├─▶ empty_tables   joins with system tables that have no rows
 //!          └─▶ placeholders   parameters that a rewritten statement would have lost
 //! ```
@@ -18,4 +19,5 @@ pub mod object_casts;
 pub mod placeholders;
 pub mod rewrite;
 pub mod snippets;
+pub mod system_columns;
 pub mod walk;

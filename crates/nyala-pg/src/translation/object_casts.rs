@@ -4,11 +4,12 @@
 //! output column, or is cast to text, it becomes the name, and the number everywhere else.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, Query, SelectItem, SetExpr, Value, ValueWithSpan,
+    CastKind, DataType as SqlType, Expr, Ident, SelectItem, SetExpr, Value, ValueWithSpan,
 };
+use nyala_sql::statement::title_of;
 
 use super::snippets::substituted;
-use super::walk::Rewrite;
+use super::walk::{Rewrite, any_expr};
 
 /// The types, with the function that finds the number of a name.
 const TYPES: &[(&str, &str)] = &[
@@ -39,10 +40,6 @@ const FUNCTION_COLUMNS: &[&str] = &[
 pub struct ObjectCasts;
 
 impl Rewrite for ObjectCasts {
-    fn query(&mut self, query: &mut Query) {
-        show_names(&mut query.body);
-    }
-
     fn expr(&mut self, expr: &mut Expr) {
         let replacement = match expr {
             Expr::Cast { expr: inner, data_type, .. } => of_cast(inner, data_type),
@@ -63,11 +60,12 @@ impl Rewrite for ObjectCasts {
     }
 }
 
-/// Output columns of the types show names.
-fn show_names(body: &mut SetExpr) {
+/// Output columns of the types show names; those that would lose their own names keep them.
+pub fn show_names(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
             for item in &mut select.projection {
+                keep_title(item);
                 if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
                     && let Some(name) = shown(expr)
                 {
@@ -83,9 +81,23 @@ fn show_names(body: &mut SetExpr) {
     }
 }
 
+/// Names an output column that is about an object as PostgreSQL does.
+fn keep_title(item: &mut SelectItem) {
+    let is_object = |expr: &Expr| match expr {
+        Expr::Cast { expr, data_type, .. } => function_of(data_type).is_some() || is_function_column(expr),
+        _ => false,
+    };
+    if let (Some(title), SelectItem::UnnamedExpr(expr)) = (title_of(item), &mut *item)
+        && any_expr(&*expr, &mut |expr| is_object(expr))
+    {
+        let alias = Ident::with_quote('"', title);
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+    }
+}
+
 /// The name that a cast to one of the types shows.
 fn shown(expr: &Expr) -> Option<Expr> {
-    let (Expr::Cast { expr: inner, data_type, .. }, false) = (expr, false) else { return None };
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return None };
     let function = function_of(data_type)?;
     if is_function_column(inner) {
         return None;
@@ -171,6 +183,8 @@ fn bare(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::ast::Statement;
+
     use super::super::snippets::statement;
     use super::super::walk::rewrite;
     use super::*;
@@ -179,17 +193,20 @@ mod tests {
     fn casts_become_calls() {
         let check = |sql, expected| {
             let mut ast = statement(sql).unwrap();
+            if let Statement::Query(query) = &mut ast {
+                show_names(&mut query.body);
+            }
             rewrite(&mut ast, &mut ObjectCasts);
             assert_eq!(ast.to_string(), expected);
         };
         check("SELECT 1 FROM t WHERE a = 'o'::regclass", "SELECT 1 FROM t WHERE a = nyala_regclass('o')");
-        check("SELECT a::regclass FROM t", "SELECT nyala_regclass_name(nyala_regclass(a)) FROM t");
+        check("SELECT a::regclass FROM t", "SELECT nyala_regclass_name(nyala_regclass(a)) AS \"a\" FROM t");
         check(
             "SELECT 1 WHERE a::pg_catalog.regtype::text = 'x'",
             "SELECT 1 WHERE nyala_regtype_name(nyala_regtype(a)) = 'x'",
         );
-        check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid");
+        check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid AS \"oid\"");
         check("SELECT 1 FROM t WHERE typreceive != 0", "SELECT 1 FROM t WHERE typreceive <> '-'");
-        check("SELECT typsend::regproc FROM t", "SELECT typsend FROM t");
+        check("SELECT typsend::regproc FROM t", "SELECT typsend AS \"typsend\" FROM t");
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, CopySource, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    AccessExpr, CastKind, CopySource, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, Insert, Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
 };
 use datafusion_pg_catalog::sql::rules::{
@@ -18,7 +18,7 @@ use nyala_sql::statement::Statement;
 
 use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
-use super::{dialect, empty_tables, object_casts, placeholders};
+use super::{dialect, empty_tables, object_casts, placeholders, system_columns};
 use crate::catalog::WITH_ROLE;
 
 /// Values of the session, for session functions.
@@ -119,7 +119,11 @@ fn translate_part(query: &mut Box<Query>, facts: &impl SessionFacts) {
 fn translate_query(ast: &mut Ast, facts: &impl SessionFacts) {
     let parameters = placeholders::numbers(ast);
     walk::rewrite(ast, &mut dialect::Qualify);
+    if let Ast::Query(query) = ast {
+        object_casts::show_names(&mut query.body);
+    }
     walk::rewrite(ast, &mut object_casts::ObjectCasts);
+    system_columns::replace(ast);
     for rule in RULES.iter() {
         *ast = rule.rewrite(ast.clone());
     }
@@ -182,7 +186,9 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
     }
 
     fn expr(&mut self, expr: &mut Expr) {
-        if let Expr::Function(function) = expr {
+        if let Some(expanded) = expanded(expr) {
+            *expr = expanded;
+        } else if let Expr::Function(function) = expr {
             self.name_role(function);
             if let Some(value) = self.value(function) {
                 *expr = value;
@@ -259,6 +265,36 @@ fn subscripts(function: &Function) -> Option<Expr> {
     };
     let series = call(function, "generate_series", vec![number(1), length]);
     Some(call(function, "unnest", vec![series]))
+}
+
+/// `information_schema._pg_expandarray(array)` stands for its items, `.x`, beside which `.n` are their numbers.
+fn expanded(expr: &Expr) -> Option<Expr> {
+    let (function, field) = match expr {
+        Expr::Function(function) => (function, "x".to_owned()),
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let [AccessExpr::Dot(Expr::Identifier(field))] = access_chain.as_slice() else { return None };
+            match root.as_ref() {
+                Expr::Nested(inner) => match inner.as_ref() {
+                    Expr::Function(function) => (function, field.value.to_lowercase()),
+                    // The pair of a subquery is its item.
+                    named @ Expr::CompoundIdentifier(_) if field.value == "x" => return Some(named.clone()),
+                    _ => return None,
+                },
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let arguments = arguments(function);
+    let (true, [array]) = (name_of(function) == "_pg_expandarray", arguments.as_slice()) else {
+        return None;
+    };
+    let text = if field == "n" {
+        "unnest(generate_series(1, CAST(array_length(p) AS BIGINT)))"
+    } else {
+        "unnest(p)"
+    };
+    substituted(text, array)
 }
 
 /// Another function in the place of `like`.

@@ -11,10 +11,15 @@ const ABOUT_NAMES: [&str; 6] = ["42P01", "42702", "42703", "42704", "42883", "42
 /// The place of a failure in the text, in characters from 1.
 pub fn place_of(failure: &Failure, sql: &str) -> Option<usize> {
     match failure.sqlstate {
+        "42601" if failure.message.ends_with("found: EOF") => Some(sql.trim_end().chars().count() + 1),
         "42601" => line_and_column(&failure.message, sql),
         code if ABOUT_NAMES.contains(&code) => {
             let name = failure.message.split('`').nth(1)?;
-            first_appearance(name.rsplit('.').next()?, sql)
+            first_appearance(name.rsplit('.').next()?, sql).or_else(|| {
+                // A name in a text, as `'orders'::regclass`.
+                let at = sql.find(&format!("'{name}'"))?;
+                Some(sql.get(..at)?.chars().count() + 1)
+            })
         }
         _ => None,
     }
@@ -95,6 +100,8 @@ mod tests {
         check("42P01", "table `public.nope` does not exist", "SELECT 1 -- nope\nFROM Nope", Some(23));
         check("42601", "expected an expression at Line: 2, Column: 1", "SELECT\nFROM", Some(8));
         check("42601", "expected an expression at Line: 9, Column: 1", "SELECT", None);
+        check("42601", "expected: an expression, found: EOF", "SELECT 1 +", Some(11));
+        check("42P01", "relation `nope` does not exist", "SELECT 'nope'::regclass", Some(8));
         check("22012", "division by zero", "SELECT 1/0", None);
         check("42P01", "table `é` does not exist", "SELECT 'ä' FROM é", Some(17));
     }

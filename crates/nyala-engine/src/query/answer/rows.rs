@@ -10,6 +10,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
+use nyala_model::QualifiedName;
 use nyala_sql::error::{QueryError, Result};
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -56,6 +57,12 @@ impl Answer {
 }
 
 impl Completion {
+    /// Nothing was done, because IF NOT EXISTS found a relation of the name.
+    pub(crate) fn already(tag: &str, name: &QualifiedName) -> Answer {
+        let notice = Some(format!("relation `{}` already exists, skipping", name.name));
+        Answer::Done(Self { tag: tag.to_owned(), rows: None, notice })
+    }
+
     pub(crate) fn of(tag: &str) -> Answer {
         Answer::Done(Self { tag: tag.to_owned(), rows: None, notice: None })
     }

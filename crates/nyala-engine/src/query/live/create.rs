@@ -101,7 +101,7 @@ async fn run(statement: &CreateTable<'_>, execution: Execution<'_>) -> Result<An
     };
     check_on_commit(create)?;
     if create.if_not_exists && engine.snapshots.current().snapshot().tables.contains_key(&name) {
-        return Ok(Completion::of(TAG));
+        return Ok(Completion::already(TAG, &name));
     }
     let given = Options::parse(statement.options)?;
     let (plain, key) = without_key(create, &name)?;

@@ -82,7 +82,7 @@ async fn create_table(
     let name = table_in(&create.name, &execution.settings)?;
     let exists = engine.snapshots.current().snapshot().tables.contains_key(&name);
     if exists && create.if_not_exists {
-        return Ok(Completion::of("CREATE TABLE"));
+        return Ok(Completion::already("CREATE TABLE", &name));
     }
     if create.or_replace || create.temporary || create.unbounded {
         return Err(QueryError::new(
