@@ -274,8 +274,10 @@ def psql_checks(_, url):
     def run(command):
         done = subprocess.run(["psql", "-X", url, "-c", command], capture_output=True, text=True, timeout=60)
         # Who owns an object, and the address, differ.
-        return [re.sub(r"\b(postgres|nyala)\b|port \d+", "*", re.sub(r" +|-{3,}", " ", line))
-                for line in (done.stdout + done.stderr).splitlines()]
+        # So do the words of errors; where they point, and what they are about, does not.
+        lines = [line.replace("`", '"') for line in (done.stdout + done.stderr).splitlines() if not line.startswith("HINT:")]
+        lines = [re.sub(r'^(ERROR: ).*?("[^"]*")?.*$', r"\1 \2", line) for line in lines]
+        return [re.sub(r"\b(postgres|nyala|pg_database_owner)\b|port \d+", "*", re.sub(r" +|-{3,}", " ", line)) for line in lines]
 
     checks = {command: (lambda command=command: run(command)) for command in PSQL}
     checks |= {name: (lambda sql=sql: run(sql)) for name, sql in QUERIES.items() if name != "declare"}

@@ -107,7 +107,7 @@ def in_other_statements():
     """functions of pg_catalog within DECLARE, COPY and EXPLAIN"""
     with connect(autocommit=False) as connection:
         connection.execute("DECLARE c CURSOR FOR SELECT pg_catalog.format_type(23, NULL)")
-        assert connection.execute("FETCH c").fetchall() == [("integer",)]
+        assert connection.execute("FETCH ALL FROM c").fetchall() == [("integer",)]
         connection.execute("EXPLAIN SELECT pg_catalog.format_type(23, NULL)")
         with connection.cursor().copy("COPY (SELECT pg_catalog.format_type(23, NULL)) TO STDOUT") as copy:
             assert [bytes(line) for line in copy] == [b"integer\n"]

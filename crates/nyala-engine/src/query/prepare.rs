@@ -20,7 +20,7 @@ use super::plan::returning::Returning;
 use super::prepared::Prepared;
 use super::session::Session;
 use super::statements::commands::command;
-use super::statements::{explain, show_setting};
+use super::statements::{explain, show_setting, show_tables};
 use crate::session::{Settings, SnapshotContext};
 
 impl Session {
@@ -69,6 +69,7 @@ impl Session {
             return Err(QueryError::new(ErrorKind::Unsupported, message)
                 .hint("over HTTP, ask for the rows of a query with `Accept: text/csv`"));
         }
+        show_tables::as_query(&mut ast);
         let find = |name: &ObjectName| context.live_named(name, settings);
         let live = LiveNames { row_version: ROW_VERSION, find: &find };
         self.fit_values(&mut ast, &context, settings)?;

@@ -5,6 +5,7 @@ pub mod ddl;
 pub mod explain;
 pub mod show_history;
 pub mod show_setting;
+pub mod show_tables;
 
 mod backup;
 mod kill;
