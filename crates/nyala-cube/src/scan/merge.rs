@@ -154,12 +154,12 @@ fn widest_integer(one: (u8, bool), other: (u8, bool)) -> Option<DataType> {
     let is_signed = one.1 || other.1;
     let room = |(bits, signed): (u8, bool)| if is_signed && !signed { bits * 2 } else { bits };
     match (room(one).max(room(other)), is_signed) {
-        (..=16, true) => Some(Int16),
-        (..=32, true) => Some(Int32),
-        (..=64, true) => Some(Int64),
-        (..=16, false) => Some(UInt16),
-        (..=32, false) => Some(UInt32),
-        (..=64, false) => Some(UInt64),
+        (8 | 16, true) => Some(Int16),
+        (32, true) => Some(Int32),
+        (64, true) => Some(Int64),
+        (8 | 16, false) => Some(UInt16),
+        (32, false) => Some(UInt32),
+        (64, false) => Some(UInt64),
         _ => None,
     }
 }
@@ -173,9 +173,9 @@ fn digits(kind: &DataType) -> Option<(u8, i8)> {
         | Decimal128(precision, scale)
         | Decimal256(precision, scale) => Some((*precision, *scale)),
         other => integer(other).map(|(bits, _)| match bits {
-            ..=8 => (3, 0),
-            ..=16 => (5, 0),
-            ..=32 => (10, 0),
+            8 => (3, 0),
+            16 => (5, 0),
+            32 => (10, 0),
             _ => (20, 0),
         }),
     }

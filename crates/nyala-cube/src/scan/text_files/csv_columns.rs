@@ -47,7 +47,8 @@ impl Places {
     }
 
     fn new(positions: Vec<Option<usize>>, count: usize, wanted: SchemaRef) -> Self {
-        let mut fields = vec![Arc::new(Field::new("", DataType::Utf8, true)); count];
+        let unwanted = Arc::new(Field::new("", DataType::Utf8, true));
+        let mut fields: Vec<FieldRef> = (0..count).map(|_| Arc::clone(&unwanted)).collect();
         let (mut read, mut found) = (Vec::new(), Vec::new());
         for (position, field) in positions.into_iter().zip(wanted.fields()) {
             found.push(position.map(|_| read.len()));

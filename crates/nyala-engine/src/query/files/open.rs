@@ -26,7 +26,7 @@ enum Look {
     /// It reads no files.
     Planned(Planned),
     /// It has calls in the places of these files.
-    Files(DfStatement, SessionState, Vec<FileTable>),
+    Files(DfStatement, Box<SessionState>, Vec<FileTable>),
 }
 
 /// Resolves names and types of a statement that may read files. These are looked into here, once; which there are is found out each
@@ -43,13 +43,13 @@ pub async fn planned(
         let files = take_files(&mut statement)?;
         match files.is_empty() {
             true => Ok(Look::Planned(logical_plan(statement, state).await?)),
-            false => Ok(Look::Files(statement, state, files)),
+            false => Ok(Look::Files(statement, Box::new(state), files)),
         }
     });
     match look.await? {
         Look::Planned(planned) => Ok(planned),
         Look::Files(statement, state, files) => {
-            let state = opened(session, files, state, settings).await?;
+            let state = opened(session, files, *state, settings).await?;
             threads.plan(logical_plan(statement, state)).await
         }
     }
