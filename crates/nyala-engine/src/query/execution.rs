@@ -71,8 +71,10 @@ fn skipped(change: &Change, catalog: &CatalogSnapshot) -> Option<String> {
         Change::DropSchema { name, if_exists: true, .. } if !catalog.schemas.contains(name) => {
             Some(format!("schema `{name}` does not exist, skipping"))
         }
-        Change::DropTable { name, if_exists: true } if !catalog.tables.contains_key(name) => {
-            Some(format!("table `{}` does not exist, skipping", name.name))
+        Change::DropTables { names, views, if_exists: true, .. } => {
+            let missing = names.iter().find(|name| !catalog.tables.contains_key(*name))?;
+            let what = if *views { "view" } else { "table" };
+            Some(format!("{what} `{}` does not exist, skipping", missing.name))
         }
         _ => None,
     }

@@ -226,7 +226,7 @@ fn user_relation(entry: &TableEntry) -> Relation {
     let number =
         |name: &String| columns.iter().find(|column| column.name == *name).map(|column| column.number);
     let key = live.map(|live| live.key.iter().filter_map(number).collect()).unwrap_or_default();
-    let query = view_query(&entry.definition);
+    let query = entry.view().map(|view| view.query.clone());
     let QualifiedName { schema, name } = entry.name.clone();
     let oid = |part| oids::table(entry.id, part);
     Relation {
@@ -240,18 +240,6 @@ fn user_relation(entry: &TableEntry) -> Relation {
         is_writable: live.is_some(),
         index_oid: oid(Part::Index),
         constraint_oid: oid(Part::Constraint),
-    }
-}
-
-/// The query of the statement that made a view; none of a table.
-fn view_query(definition: &str) -> Option<String> {
-    let mut words = definition.split_whitespace().map(str::to_ascii_uppercase);
-    if words.next().as_deref() != Some("CREATE") || !words.take(3).any(|word| word == "VIEW") {
-        return None;
-    }
-    match Parser::parse_sql(&PostgreSqlDialect {}, definition).ok()?.pop()? {
-        Ast::CreateView(view) => Some(view.query.to_string()),
-        _ => None,
     }
 }
 
