@@ -135,7 +135,8 @@ fn settle_case(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut whens =
         case.expr.as_deref().into_iter().chain(case.when_then_expr.iter().map(|(when, _)| &**when));
     let mut thens = case.when_then_expr.iter().map(|(_, then)| &**then).chain(case.else_expr.as_deref());
-    if !(compared.is_some() && whens.any(is_unknown)) && !(chosen.is_some() && thens.any(is_unknown)) {
+    let is_read = compared.is_some() && whens.any(is_unknown) || chosen.is_some() && thens.any(is_unknown);
+    if !is_read {
         return Ok(Transformed::no(Expr::Case(case)));
     }
     let of = |side: Box<Expr>, known: &Option<DataType>| -> Result<Box<Expr>> {

@@ -39,7 +39,8 @@ fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
     let has_uuid = columns.iter().any(|column| column.is_uuid);
     for row in &mut values.rows {
         for (at, cell) in row.content.iter_mut().enumerate() {
-            if !is_default(cell) && !(has_uuid && is_text(cell)) {
+            let is_fitted = is_default(cell) || has_uuid && is_text(cell);
+            if !is_fitted {
                 continue;
             }
             let column = match named.get(at) {

@@ -144,7 +144,7 @@ pub fn read_uuid(text: &str) -> std::result::Result<[u8; 16], QueryError> {
     let mut digits = String::with_capacity(32);
     for letter in inner.chars() {
         match letter {
-            '-' if !digits.is_empty() && digits.len() % 4 == 0 && digits.len() < 32 => {}
+            '-' if !digits.is_empty() && digits.len().is_multiple_of(4) && digits.len() < 32 => {}
             digit if digit.is_ascii_hexdigit() => digits.push(digit),
             _ => return Err(invalid()),
         }
