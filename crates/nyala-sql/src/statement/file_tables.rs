@@ -224,7 +224,7 @@ mod tests {
         check(
             "SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM 'q.json')",
             &["q.json"],
-            "SELECT 1 FROM t WHERE EXISTS (SELECT 1 FROM read_files(0) AS \"q\")",
+            "SELECT 1 FROM t WHERE EXISTS (SELECT 1 AS \"?column?\" FROM read_files(0) AS \"q\")",
         );
         check("SELECT * FROM t, \"u.v\"", &[], "SELECT * FROM t, \"u.v\"");
     }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::DataType;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -10,6 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 use nyala_sql::error::Result;
+use nyala_sql::functions::timestamp_of;
 use nyala_sql::semantics::{assign, assign_column};
 
 use crate::query::plan::logical::Unoptimized;
@@ -25,21 +27,48 @@ pub enum Rows {
 
 impl Rows {
     /// The rows of an INSERT of `input`, with the values and the inferred types of its parameters.
-    pub fn of(input: &LogicalPlan, types: &[Option<DataType>], parameters: &[ScalarValue]) -> Result<Self> {
-        if let Some(rows) = literal_rows(input, &cast_values(types, parameters)?)? {
+    pub fn of(
+        input: &LogicalPlan,
+        types: &[Option<DataType>],
+        parameters: &[ScalarValue],
+        zone: &str,
+    ) -> Result<Self> {
+        let given = Given { parameters: &cast_values(types, parameters)?, zone };
+        if let Some(rows) = literal_rows(input, given)? {
             return Ok(Self::Given(rows));
         }
         let bound = bind_input(input, parameters)?;
-        Ok(match literal_rows(bound.logical(), &[])? {
+        Ok(match literal_rows(bound.logical(), Given { parameters: &[], zone })? {
             Some(rows) => Self::Given(rows),
             None => Self::Planned(bound),
         })
     }
 }
 
-/// The rows of an INSERT of literals and of `parameters`, which have the inferred types. None if it must be
+/// The values of parameters, and the zone in which a text without a zone is a moment.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    parameters: &'a [ScalarValue],
+    zone: &'a str,
+}
+
+impl Given<'_> {
+    /// The value as one of a type.
+    fn assigned(self, value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
+        if let (Some(Some(text)), DataType::Timestamp(_, Some(_))) = (value.try_as_str(), to)
+            && let Ok(zone) = self.zone.parse::<Tz>()
+            && let Some(micros) = timestamp_of(text, Some(&zone))
+        {
+            let moment = ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
+            return Ok(moment.cast_to(to)?);
+        }
+        assign(value, to)
+    }
+}
+
+/// The rows of an INSERT of literals and of parameters, which have the inferred types. None if it must be
 /// planned, or if the type of a parameter depends on its context: then its value must be substituted first.
-fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Option<RecordBatch>> {
+fn literal_rows(input: &LogicalPlan, parameters: Given<'_>) -> Result<Option<RecordBatch>> {
     let LogicalPlan::Projection(Projection { expr, input, schema, .. }) = input else { return Ok(None) };
     let LogicalPlan::Values(values) = input.as_ref() else { return Ok(None) };
     let Some(given) = columns(values, parameters)? else { return Ok(None) };
@@ -58,13 +87,13 @@ fn literal_rows(input: &LogicalPlan, parameters: &[ScalarValue]) -> Result<Optio
 }
 
 /// The columns of VALUES, if all of them are literals or parameters.
-fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<ArrayRef>>> {
+fn columns(values: &Values, parameters: Given<'_>) -> Result<Option<Vec<ArrayRef>>> {
     let mut columns = Vec::new();
     for (at, field) in values.schema.fields().iter().enumerate() {
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
             match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
-                Some(value) => scalars.push(assign(&value, field.data_type())?),
+                Some(value) => scalars.push(parameters.assigned(&value, field.data_type())?),
                 None => return Ok(None),
             }
         }
@@ -76,16 +105,16 @@ fn columns(values: &Values, parameters: &[ScalarValue]) -> Result<Option<Vec<Arr
     Ok(Some(columns))
 }
 
-fn literal(expression: &Expr, parameters: &[ScalarValue]) -> Option<Result<ScalarValue>> {
+fn literal(expression: &Expr, parameters: Given<'_>) -> Option<Result<ScalarValue>> {
     match expression {
         Expr::Literal(value, _) => Some(Ok(value.clone())),
         Expr::Placeholder(Placeholder { id, field: Some(_) }) => {
             let at = id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)?;
-            Some(Ok(parameters.get(at)?.clone()))
+            Some(Ok(parameters.parameters.get(at)?.clone()))
         }
         Expr::Cast(Cast { expr, field }) => {
             let inner = literal(expr, parameters)?;
-            Some(inner.and_then(|value| assign(&value, field.data_type())))
+            Some(inner.and_then(|value| parameters.assigned(&value, field.data_type())))
         }
         Expr::Negative(inner) => {
             Some(literal(inner, parameters)?.and_then(|value| Ok(value.arithmetic_negate()?)))
@@ -104,6 +133,13 @@ fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Opti
             Ok(at.and_then(|at| given.get(at)).cloned())
         }
         Expr::Cast(Cast { expr, field }) => match column(expr, values, given)? {
+            // Texts of moments are read in the zone of the session.
+            Some(inner)
+                if inner.data_type().is_string()
+                    && matches!(field.data_type(), DataType::Timestamp(_, Some(_))) =>
+            {
+                Ok(None)
+            }
             Some(inner) => Ok(Some(assign_column(&inner, field.data_type())?)),
             None => Ok(None),
         },
@@ -167,7 +203,8 @@ mod tests {
                 batch(&[Some(1), None], &[None, None], &[Some(19_000), None]),
             ),
         ] {
-            let found = literal_rows(&input(&format!("INSERT INTO t {sql}")).await, &values).unwrap();
+            let given = Given { parameters: &values, zone: "UTC" };
+            let found = literal_rows(&input(&format!("INSERT INTO t {sql}")).await, given).unwrap();
             assert_eq!(found.unwrap(), expected, "{sql}");
         }
     }
@@ -176,13 +213,15 @@ mod tests {
     async fn what_is_computed_is_planned_and_untyped_parameters_are_put_in_their_place_first() {
         let five = [ScalarValue::Int64(Some(5))];
         for sql in ["VALUES ($1 + 1)", "SELECT $1", "VALUES ($1), ($2)"] {
-            let found = literal_rows(&input(&format!("INSERT INTO t (number) {sql}")).await, &five).unwrap();
+            let given = Given { parameters: &five, zone: "UTC" };
+            let found = literal_rows(&input(&format!("INSERT INTO t (number) {sql}")).await, given).unwrap();
             assert!(found.is_none(), "{sql}");
         }
         for (sql, text) in [("VALUES ($1::text)", "5"), ("VALUES (CAST($1 AS DOUBLE))", "5.0")] {
             let input = input(&format!("INSERT INTO t (text) {sql}")).await;
-            assert!(literal_rows(&input, &five).unwrap().is_none(), "{sql}");
-            let Rows::Given(rows) = Rows::of(&input, &[None], &five).unwrap() else {
+            let given = Given { parameters: &five, zone: "UTC" };
+            assert!(literal_rows(&input, given).unwrap().is_none(), "{sql}");
+            let Rows::Given(rows) = Rows::of(&input, &[None], &five, "UTC").unwrap() else {
                 panic!("{sql} is planned")
             };
             assert_eq!(rows, batch(&[None], &[Some(text)], &[None]), "{sql}");

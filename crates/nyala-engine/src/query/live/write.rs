@@ -71,7 +71,8 @@ pub async fn run(
     let work = Work { provider, back, deadline };
     let (tag, (written, execution)) = match &dml.op {
         WriteOp::Insert(InsertOp::Append | InsertOp::Replace) => {
-            let rows = Rows::of(&dml.input, &parts.parameter_types, parameters)?;
+            let zone = execution.settings.options().execution.time_zone.as_deref().unwrap_or("UTC");
+            let rows = Rows::of(&dml.input, &parts.parameter_types, parameters, zone)?;
             ("INSERT", work.insert(rows, parts.if_exists, execution).await?)
         }
         WriteOp::Update => ("UPDATE", work.read_and_write(work.updated(&bound()?)?, execution).await?),
