@@ -13,9 +13,12 @@ use super::relations::quoted;
 use super::static_names::type_name;
 use super::{functions::OWNER, oids};
 
+/// What a function gives for one row.
+type Body = fn(&Call<'_>) -> Result<Cell>;
+
 /// Adds the functions to a context.
 pub fn register(context: &SessionContext, current: &Current) {
-    let numbers: [(&'static str, fn(&Call<'_>) -> Result<Cell>); 9] = [
+    let numbers: [(&'static str, Body); 9] = [
         ("nyala_regclass", |call| required(call, class_oid, "relation", ErrorKind::UndefinedTable)),
         ("nyala_regnamespace", |call| required(call, schema_oid, "schema", ErrorKind::UndefinedObject)),
         ("nyala_regproc", |call| required(call, function_oid, "function", ErrorKind::UndefinedObject)),
@@ -29,11 +32,11 @@ pub fn register(context: &SessionContext, current: &Current) {
     for (name, body) in numbers {
         context.register_udf(CatalogFunction::udf(name, &[1], Kind::Oid, body, current));
     }
-    let names: [(&'static str, fn(&Call<'_>) -> Result<Cell>); 5] = [
+    let names: [(&'static str, Body); 5] = [
         ("nyala_regclass_name", |call| Ok(named(call, class_name))),
         ("nyala_regnamespace_name", |call| Ok(named(call, schema_name))),
         ("nyala_regproc_name", |call| Ok(named(call, function_name))),
-        ("nyala_regrole_name", |call| Ok(named(call, |call, oid| Some(role_name(call, oid)?)))),
+        ("nyala_regrole_name", |call| Ok(named(call, role_name))),
         ("nyala_regtype_name", |call| Ok(named(call, |_, oid| Some(type_name(oid))))),
     ];
     for (name, body) in names {

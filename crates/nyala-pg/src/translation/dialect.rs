@@ -200,11 +200,11 @@ fn setting_row(name: &str, value: &str) -> String {
 /// A column that becomes NULL would lose its name.
 fn name_nulls(select: &mut Select) {
     for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) = item {
-            if let Some(name) = null_list_name(expr) {
-                let (expr, alias) = (expr.clone(), name.clone());
-                *item = SelectItem::ExprWithAlias { expr, alias };
-            }
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Some(name) = null_list_name(expr)
+        {
+            let (expr, alias) = (expr.clone(), name.clone());
+            *item = SelectItem::ExprWithAlias { expr, alias };
         }
     }
 }
