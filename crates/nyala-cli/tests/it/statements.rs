@@ -162,8 +162,6 @@ async fn mistakes_name_the_thing_and_the_next_step() {
         .await;
     test.error("INSERT INTO t VALUES (1, 'a')", ErrorKind::Unsupported, "not a live table").await;
     test.error("COPY t TO '/proc/x.csv'", ErrorKind::PermissionDenied, "/proc/x.csv").await;
-    test.error("CREATE TABLE x (a INT)", ErrorKind::InvalidDefinition, "CREATE EXTERNAL TABLE").await;
-    test.error("CREATE VIEW v AS SELECT 1", ErrorKind::Unsupported, "not supported").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

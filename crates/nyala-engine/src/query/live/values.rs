@@ -55,7 +55,11 @@ struct Given<'a> {
 impl Given<'_> {
     /// The value as one of a type.
     fn assigned(self, value: &ScalarValue, to: &DataType) -> Result<ScalarValue> {
-        if let (Some(Some(text)), DataType::Timestamp(_, Some(_))) = (value.try_as_str(), to)
+        let shown = match value.data_type() {
+            DataType::Timestamp(_, None) | DataType::Date32 => value.cast_to(&DataType::Utf8)?,
+            _ => value.clone(),
+        };
+        if let (Some(Some(text)), DataType::Timestamp(_, Some(_))) = (shown.try_as_str(), to)
             && let Ok(zone) = self.zone.parse::<Tz>()
             && let Some(micros) = timestamp_of(text, Some(&zone))
         {
