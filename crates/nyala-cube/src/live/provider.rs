@@ -93,7 +93,7 @@ impl LiveProvider {
         Schema::new(self.schema.fields().iter().cloned().chain(number).collect::<Vec<_>>())
     }
 
-    /// The same table, read by a view: whoever may read the view may read these rows.
+    /// The same table, read by a view: a role that may read the view may read these rows.
     pub fn through(&self, view: QualifiedName) -> Self {
         Self { through: Some(view), ..self.clone() }
     }

@@ -1,4 +1,4 @@
-//! Expressions in a form that is alike for all that mean the same, whatever their columns are called.
+//! Canonical forms of expressions: two expressions of one meaning have one form, under any names of their columns.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
