@@ -50,8 +50,8 @@ fn is_join(predicate: &Expr) -> bool {
     column_pair(predicate).is_some() && instances_of(predicate).len() > 1
 }
 
-/// The joins among `predicates` in one spelling: columns that are all equal are compared with that of them whose table
-/// has most joins, which is the fact table of a star.
+/// The joins among `predicates` in one spelling: of columns that are all equal, each is compared with the column of the
+/// table that has most joins, which is the fact table of a star.
 fn spanning(predicates: &[Expr]) -> Vec<Expr> {
     let joins: Vec<&Expr> = predicates.iter().filter(|predicate| is_join(predicate)).collect();
     let equal = Equalities::of(joins.iter().copied());

@@ -243,7 +243,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The requested range and the ranges without rows that it cuts and that are looked at again, or else the steps
-    /// between the first and the last key of each file; without `held` and without what is too old.
+    /// between the first and the last key of each file; without `held` and without the steps that retention has dropped.
     fn unheld(&self, held: &KeySet, again: &impl Fn(&SegmentEntry) -> bool) -> Result<KeySet> {
         let division = &self.column.division;
         let kept = self.kept_from.and_then(|from| division.range_of(from));

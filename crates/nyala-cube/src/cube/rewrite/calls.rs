@@ -40,7 +40,7 @@ pub fn neutral(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>,
     state.map_err(|error| Miss::new(error.to_string()))
 }
 
-/// The states of `call`, whose arguments are all constants, if it saw one row.
+/// The states of `call` over one row. All its arguments are constants.
 pub fn of_one_row(call: &MeasureCall, flat: &SchemaRef) -> Result<Vec<ScalarValue>, Miss> {
     let made = || {
         let mut accumulator = call.physical(flat, "m")?.create_accumulator()?;

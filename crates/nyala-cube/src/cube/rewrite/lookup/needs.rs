@@ -21,7 +21,7 @@ pub struct Needs<'a> {
     block: &'a Block,
     /// Columns that are equal in every row of the query.
     equal: Equalities,
-    /// For each table of the query, the sets to whose cells it may be joined; none if to no cells at all.
+    /// For each table of the query, the grouping sets that it may be joined to late; none if there are none.
     late: Vec<Option<Bits>>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Needs<'a> {
         for condition in &call.conditions {
             sets.keep(&self.made_of(&Term::of(condition), &stored));
         }
-        // What is never null is counted by `count(*)`, whatever it is.
+        // A count of an expression that is never null is `count(*)`: it needs no column.
         if algebra(&call.function) != Algebra::Counts || call.distinct {
             for argument in &call.arguments {
                 sets.keep(&self.made_of(&Term::of(argument), &stored));

@@ -93,7 +93,7 @@ impl<'e> Term<'e> {
     }
 }
 
-/// The form of an operator whose operands may be turned around.
+/// The form of a commutative operator: the same for both orders of its operands.
 fn equality_like(op: Operator, left: &Term<'_>, right: &Term<'_>) -> u64 {
     let op = match op {
         Operator::Gt => Operator::Lt,
