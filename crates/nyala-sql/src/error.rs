@@ -63,6 +63,8 @@ pub enum ErrorKind {
     Cardinality,
     /// NULL for a column that allows none: give a value, or leave the column to its default.
     NullValue,
+    /// A text is longer than its column allows: shorten it, or make the column wider.
+    TooLong,
     /// Nyala does not support it: ask in another way.
     Unsupported,
     /// The statement is larger or deeper than allowed: make it smaller, or raise the limit.

@@ -77,6 +77,6 @@ mod tests {
         assert!(text.starts_with("1 of 2 queries were answered from the cube"), "{text}");
         assert!(text.ends_with("10.0 times as fast"), "{text}");
         let table = table(&timings);
-        assert!(table.contains("|     100.0 |     1.0 |  100.0 | cube"), "{table}");
+        assert!(table.contains("| 100.0 ms | 1000 µs |  100.0 | cube"), "{table}");
     }
 }

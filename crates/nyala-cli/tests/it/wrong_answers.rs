@@ -82,7 +82,7 @@ async fn what_an_optional_side_computes_is_null_without_a_partner() {
     test.table("dim", &[dim]).await;
     test.run("CREATE CUBE c AS SELECT k, count(*) FROM fact GROUP BY CUBE (k)").await;
     test.run("BUILD CUBE c").await;
-    let reason = "the right side of a left join is not a plain table";
+    let reason = "the optional side of an outer join is not a plain table";
     let one = "FROM fact LEFT JOIN (SELECT k, 1 AS one FROM dim) d ON fact.k = d.k";
     check_miss(&test, &format!("SELECT count(d.one), count(*) {one}"), reason, &[&["2", "3"]]).await;
     check_miss(&test, &format!("SELECT count(*) {one} WHERE d.one IS NULL"), reason, &[&["1"]]).await;

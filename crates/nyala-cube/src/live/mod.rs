@@ -15,6 +15,7 @@ mod scan;
 mod store;
 mod stores;
 mod table;
+mod text_rules;
 
 pub use changes::{Changes, ChangesProvider, Finder, change_rows, change_schema};
 pub use options::{check_options, durability};

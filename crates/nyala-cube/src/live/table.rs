@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arrow::record_batch::RecordBatch;
 use nyala_model::{LiveSource, TableEntry};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{LiveTable, OplogError, Version};
@@ -9,6 +10,7 @@ use tokio::sync::Mutex;
 
 use super::pins::Pins;
 use super::store::{OpenStore, OpenedAt};
+use super::text_rules::TextRules;
 
 /// A live table as the catalog knows it, with the way to its rows.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub struct LiveRef {
     source: LiveSource,
     store: Option<Arc<OpenStore>>,
     table: OnceLock<LiveTable>,
+    rules: OnceLock<TextRules>,
     /// Taken by statements that read rows and write them back, after they met another one. So each of many that
     /// change the same row gets its turn.
     pub turn: Mutex<()>,
@@ -25,7 +28,7 @@ pub struct LiveRef {
 impl LiveRef {
     /// The table that `entry` is about, in `store`.
     pub fn new(entry: Arc<TableEntry>, source: LiveSource, store: Option<Arc<OpenStore>>) -> Self {
-        Self { entry, source, store, table: OnceLock::new(), turn: Mutex::new(()) }
+        Self { entry, source, store, table: OnceLock::new(), rules: OnceLock::new(), turn: Mutex::new(()) }
     }
 
     /// The catalog's entry.
@@ -36,6 +39,14 @@ impl LiveRef {
     /// Where it lives.
     pub fn source(&self) -> &LiveSource {
         &self.source
+    }
+
+    /// Rows as the table takes them: blanks that a column has no room for are cut off.
+    ///
+    /// # Errors
+    /// A text is too long for its column, or no JSON where it must be.
+    pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        self.rules.get_or_init(|| TextRules::of(&self.entry.definition)).fit(rows)
     }
 
     /// The table, if its store is open.

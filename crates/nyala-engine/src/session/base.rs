@@ -9,7 +9,7 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer, OptimizerRule};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use nyala_cube::scan::{DamageReports, HotCuboids};
 use nyala_sql::error::Result;
-use nyala_sql::functions::register;
+use nyala_sql::functions::{JsonOperators, register};
 use nyala_sql::semantics::{
     DecimalsMeetFloats, IntervalsInOrder, MeaningsOf, Phase, TimesOfOneUnit, UnknownTypes, WrittenTypes,
 };
@@ -73,6 +73,7 @@ impl BaseState {
         }
         let mut context = SessionContext::new_with_state(builder.build());
         context.register_expr_planner(Arc::new(UnknownTypes))?;
+        context.register_expr_planner(Arc::new(JsonOperators))?;
         context.register_expr_planner(Arc::new(TimesOfOneUnit))?;
         context.register_expr_planner(Arc::new(DecimalsMeetFloats))?;
         context.register_expr_planner(Arc::new(IntervalsInOrder))?;

@@ -3,6 +3,7 @@
 //! client sees, tells its columns apart.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -12,10 +13,10 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Projection, cast};
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Ident, OrderBy, OrderByKind, Query, SelectItem, SetExpr, Statement as SqlStatement,
-    Value as SqlValue,
+    Value as SqlValue, visit_expressions,
 };
 use nyala_sql::error::Result;
-use nyala_sql::statement::{items_of, marked, title_of, unmarked};
+use nyala_sql::statement::{items_of, marked, name_casts, title_of, unmarked};
 
 /// Resolves names and types of `statement`.
 pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<LogicalPlan> {
@@ -23,6 +24,12 @@ pub async fn plan(mut statement: DfStatement, state: &SessionState) -> Result<Lo
         query_of(&statement).and_then(items_of).map(|items| items.iter().map(title_of).collect::<Vec<_>>());
     if let (Some(titles), Some(query)) = (&titles, query_of_mut(&mut statement)) {
         order_by_titles(query, titles);
+    }
+    if let Some(query) = query_of_mut(&mut statement) {
+        name_groupings(query);
+    }
+    if let DfStatement::Statement(ast) = &mut statement {
+        name_casts(ast);
     }
     let apart = with_marks(&statement);
     let planned = state.statement_to_plan(statement).await;
@@ -84,6 +91,32 @@ fn order_by_titles(query: &mut Query, titles: &[Option<String>]) {
             order.expr = SqlExpr::Value(SqlValue::Number((position + 1).to_string(), false).into());
         }
     }
+}
+
+/// Gives names to columns computed from `grouping`: the planner finds no other ones by the positions of ORDER BY.
+fn name_groupings(query: &mut Query) {
+    if query.order_by.is_none() {
+        return;
+    }
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    for (position, item) in select.projection.iter_mut().enumerate() {
+        let Some(title) = title_of(item) else { return };
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !matches!(expr, SqlExpr::Function(_))
+            && calls_grouping(expr)
+        {
+            let alias = Ident::with_quote('"', marked(position, &title));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
+fn calls_grouping(expr: &SqlExpr) -> bool {
+    let is_call = |part: &SqlExpr| {
+        matches!(part, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("grouping"))
+    };
+    visit_expressions(expr, |part| if is_call(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        .is_break()
 }
 
 fn is_of_names(error: &DataFusionError) -> bool {

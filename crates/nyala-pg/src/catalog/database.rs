@@ -1,18 +1,16 @@
 //! What one catalog snapshot holds, as relations with columns, keys and defaults: the facts that all system tables show.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
 use datafusion::catalog::{CatalogProviderList, SchemaProvider};
 use datafusion::common::Result;
 use datafusion::datasource::TableProvider;
-use datafusion::sql::sqlparser::ast::{ColumnDef, DataType as SqlType, Statement as Ast};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 use nyala_engine::decode_schema;
 use nyala_model::{CatalogSnapshot, QualifiedName, TableEntry};
+use nyala_sql::statement::written_columns;
 
 use super::column_types::ColumnType;
 use super::oids::{self, Part};
@@ -209,7 +207,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
 
 fn user_relation(entry: &TableEntry) -> Relation {
     let live = entry.live();
-    let written = written_types(&entry.definition);
+    let written = written_columns(&entry.definition);
     // A table whose schema cannot be read is listed without columns.
     let fields = decode_schema(entry).map(|schema| schema.fields().to_vec()).unwrap_or_default();
     let column = |(at, field): (usize, &arrow::datatypes::FieldRef)| {
@@ -241,29 +239,6 @@ fn user_relation(entry: &TableEntry) -> Relation {
         index_oid: oid(Part::Index),
         constraint_oid: oid(Part::Constraint),
     }
-}
-
-/// The types in the statements that made a table, by column; the last that names a column decides.
-fn written_types(definition: &str) -> BTreeMap<String, SqlType> {
-    let mut types = BTreeMap::new();
-    let mut add = |column: &ColumnDef| {
-        let name = match column.name.quote_style {
-            Some(_) => column.name.value.clone(),
-            None => column.name.value.to_lowercase(),
-        };
-        types.insert(name, column.data_type.clone());
-    };
-    for statement in definition.split("; ") {
-        // Options of Nyala's own follow the columns; without them it is PostgreSQL's statement.
-        let plain = statement.rsplit_once(" WITH (").map_or(statement, |(plain, _)| plain);
-        let plain = plain.replacen("CREATE LIVE TABLE", "CREATE TABLE", 1);
-        if let Ok(statements) = Parser::parse_sql(&PostgreSqlDialect {}, &plain)
-            && let [Ast::CreateTable(create)] = statements.as_slice()
-        {
-            create.columns.iter().for_each(&mut add);
-        }
-    }
-    types
 }
 
 fn system_relation(schema: &str, name: &str, at: usize, columns: Vec<Column>) -> Relation {

@@ -42,6 +42,16 @@ pub fn register(context: &SessionContext, current: &Current) {
     for (name, body) in names {
         context.register_udf(CatalogFunction::udf(name, &[1], Kind::Text, body, current));
     }
+    let lists = CatalogFunction::udf("nyala_regtype_names", &[1], Kind::TextList, type_names, current);
+    context.register_udf(lists);
+}
+
+/// The names of a list of types, which are given by their numbers or names.
+fn type_names(call: &Call<'_>) -> Result<Cell> {
+    let Some(list) = call.text(0) else { return Ok(Cell::Null) };
+    let written = list.trim_matches(['[', ']', '{', '}']).split([',', ' ']).filter(|name| !name.is_empty());
+    let names = written.map(|name| name.parse().map_or_else(|_| name.to_owned(), type_name));
+    Ok(Cell::Texts(names.collect()))
 }
 
 /// The number of what is named; a number is taken as it is.
@@ -90,6 +100,8 @@ pub fn parts(name: &str) -> Vec<String> {
                 parts.push(std::mem::take(&mut part));
                 was_quoted = false;
             }
+            // Blanks may stand around each name.
+            blank if !in_quotes && blank.is_whitespace() => {}
             letter if in_quotes || was_quoted => part.push(letter),
             letter => part.extend(letter.to_lowercase()),
         }
@@ -184,5 +196,6 @@ mod tests {
         check("Orders", &["orders"]);
         check("shop.\"Big Orders\"", &["shop", "Big Orders"]);
         check("\"a\"\"b\".c", &["a\"b", "c"]);
+        check(" shop . \"Big Orders\" ", &["shop", "Big Orders"]);
     }
 }

@@ -60,8 +60,9 @@ impl StaticNames {
 
     /// The number of a type, by any of its names.
     pub fn type_oid(&self, name: &str) -> Option<i32> {
-        let name = name.trim();
-        let name = name.strip_prefix("pg_catalog.").unwrap_or(name).to_ascii_lowercase();
+        // Blanks may stand around each word.
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ").replace(" . ", ".");
+        let name = name.strip_prefix("pg_catalog.").unwrap_or(&name).to_ascii_lowercase();
         if let Some(item) = name.strip_suffix("[]") {
             let item = u32::try_from(self.type_oid(item)?).ok()?;
             return self.0.get()?.types.get(&format!("_{}", Type::from_oid(item)?.name())).copied();

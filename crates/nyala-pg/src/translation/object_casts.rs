@@ -106,6 +106,9 @@ fn shown(expr: &Expr) -> Option<Expr> {
 }
 
 fn of_cast(inner: &Expr, data_type: &SqlType) -> Option<Expr> {
+    if is_list_of_types(data_type) {
+        return substituted("nyala_regtype_names(p)", inner);
+    }
     if let Some(function) = function_of(data_type) {
         return match is_function_column(inner) {
             true => Some(inner.clone()),
@@ -123,6 +126,11 @@ fn function_of(data_type: &SqlType) -> Option<&'static str> {
     let written = data_type.to_string().to_ascii_lowercase();
     let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
     TYPES.iter().find(|(known, _)| *known == name).map(|(_, function)| *function)
+}
+
+fn is_list_of_types(data_type: &SqlType) -> bool {
+    let written = data_type.to_string().to_ascii_lowercase();
+    written.strip_prefix("pg_catalog.").unwrap_or(&written) == "regtype[]"
 }
 
 fn is_text(data_type: &SqlType) -> bool {
@@ -206,6 +214,7 @@ mod tests {
             "SELECT 1 WHERE nyala_regtype_name(nyala_regtype(a)) = 'x'",
         );
         check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid AS \"oid\"");
+        check("SELECT 1 WHERE a = (b::regtype[])::text[]", "SELECT 1 WHERE a = (nyala_regtype_names(b))::text[]");
         check("SELECT 1 FROM t WHERE typreceive != 0", "SELECT 1 FROM t WHERE typreceive <> '-'");
         check("SELECT typsend::regproc FROM t", "SELECT typsend AS \"typsend\" FROM t");
     }

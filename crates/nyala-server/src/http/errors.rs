@@ -51,6 +51,7 @@ fn status(kind: ErrorKind) -> (StatusCode, &'static str) {
         ErrorKind::Cardinality => (StatusCode::UNPROCESSABLE_ENTITY, "cardinality_violation"),
         ErrorKind::OutOfRange => (StatusCode::UNPROCESSABLE_ENTITY, "out_of_range"),
         ErrorKind::DivisionByZero => (StatusCode::UNPROCESSABLE_ENTITY, "division_by_zero"),
+        ErrorKind::TooLong => (StatusCode::UNPROCESSABLE_ENTITY, "value_too_long"),
         ErrorKind::NullValue => (StatusCode::UNPROCESSABLE_ENTITY, "null_value"),
         ErrorKind::Unsupported => (StatusCode::NOT_IMPLEMENTED, "unsupported"),
         ErrorKind::LimitExceeded => (StatusCode::BAD_REQUEST, "limit_exceeded"),

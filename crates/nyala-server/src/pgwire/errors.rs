@@ -193,6 +193,7 @@ fn sqlstate_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Cardinality => "21000",
         ErrorKind::DivisionByZero => "22012",
         ErrorKind::NullValue => "23502",
+        ErrorKind::TooLong => "22001",
         ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
         ErrorKind::LimitExceeded => "54001",
         ErrorKind::ResourcesExhausted => "53200",

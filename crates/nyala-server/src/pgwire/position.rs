@@ -99,7 +99,7 @@ mod tests {
         check("42703", "column `t.Nope` does not exist", "SELECT t.\"Nope\"", Some(10));
         check("42P01", "table `public.nope` does not exist", "SELECT 1 -- nope\nFROM Nope", Some(23));
         check("42601", "expected an expression at Line: 2, Column: 1", "SELECT\nFROM", Some(8));
-        check("42601", "expected an expression at Line: 9, Column: 1", "SELECT", None);
+        check("42601", "expected an expression at Line: 9, Column: 1", "SELECT", Some(7));
         check("42601", "expected: an expression, found: EOF", "SELECT 1 +", Some(11));
         check("42P01", "relation `nope` does not exist", "SELECT 'nope'::regclass", Some(8));
         check("22012", "division by zero", "SELECT 1/0", None);

@@ -10,12 +10,14 @@ use super::bounded::bounded;
 use super::date_trunc::DateTrunc;
 use super::distinct::BitmapDistinct;
 use super::intervals::Intervals;
-use super::overrides::overrides;
+use super::json::JsonCall;
+use super::overrides::{overrides, signed_counts};
 use super::patterns::with_patterns;
 use super::postgres;
 use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 use super::zones::AtTimeZone;
+use crate::semantics::named_cast;
 
 /// Adds every function of ours; each replaces an earlier one of the same name.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
@@ -29,6 +31,8 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     known.extend(postgres::Choice::over(known));
     known.extend(Intervals::named());
     known.push(AtTimeZone::udf());
+    known.extend(JsonCall::named());
+    known.push(Arc::new(named_cast()));
     known.extend(DateTrunc::over(known));
     let patterned = with_patterns(known);
     known.extend(patterned);
@@ -42,6 +46,9 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         aggregate(ApproxTopK),
     ]);
     builder.aggregate_functions().get_or_insert_default().extend(overrides());
+    let windows = builder.window_functions().get_or_insert_default();
+    let signed = signed_counts(windows);
+    windows.extend(signed);
     builder.aggregate_functions().get_or_insert_default().extend(postgres::aggregates());
     builder
 }

@@ -14,10 +14,12 @@ pub fn state_version(function: &str, distinct: bool) -> Result<StateVersion, &'s
         ("count" | "sum", true) => Ok(1),
         (_, true) => Err("only count and sum can be stored over DISTINCT values"),
         (
-            "sum" | "count" | "min" | "max" | "avg" | "bool_and" | "bool_or" | "bit_and" | "bit_or"
+            "sum" | "count" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or"
             | "bit_xor",
             false,
         ) => Ok(1),
+        // The first kept floating-point sums of whole numbers.
+        ("avg", false) => Ok(2),
         ("stddev" | "stddev_pop" | "var" | "var_pop" | "covar_samp" | "covar_pop", false) => Ok(1),
         // The first kept sums by group, which lose the digits that count.
         ("corr", false) => Ok(2),

@@ -44,6 +44,10 @@ impl Meaning for DatesAndIntervals {
                 let justified = Intervals::udf(Of::JustifyHours).call(vec![cast(difference, INTERVAL)]);
                 return Ok(Transformed::yes(justified));
             }
+            (Ok(earlier), Ok(later)) if is_date(&earlier) && is_date(&later) && op == Operator::Minus => {
+                let days = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                return Ok(Transformed::yes(cast(days, DataType::Int32)));
+            }
             _ => (left, right, false),
         };
         let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });

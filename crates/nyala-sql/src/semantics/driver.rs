@@ -1,16 +1,18 @@
 //! Applies the meanings of a phase: one walk over the plan, and one over each expression that a meaning concerns.
 
+use std::sync::Arc;
+
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
 
 use super::decimals::unions_meet;
 use super::guards::conditions_first;
+use super::integers::narrow_columns;
 use super::intervals::sort_in_order;
-use super::ranks::sign_numbers;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::lower_subqueries;
 use super::unknowns::settle_union;
@@ -25,11 +27,16 @@ pub fn lower_plan(
 ) -> Result<Transformed<LogicalPlan>> {
     let meanings = meanings_of(phase);
     let (mut joins, mut is_stale) = (0, false);
+    // The rows of a recursive query have the types that the planner gave the first ones.
+    let recurs = phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
     plan.transform_up_with_subqueries(|node| {
         let prepared = match (phase, node) {
             (Phase::Operators, node) => for_operators(node)?,
-            (Phase::Types, LogicalPlan::Union(union)) => unions_meet(settle_union(union)?)?,
-            (Phase::Types, node) => of_relations(node, &mut joins)?,
+            (Phase::Types, LogicalPlan::Union(union)) => {
+                unions_meet(settle_union(union_of(union.inputs, is_stale, union.schema)?)?)?
+            }
+            (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
+            (Phase::Types, node) => narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?,
             (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
             (_, node) => Transformed::no(node),
         };
@@ -50,6 +57,11 @@ pub fn lower_plan(
     })
 }
 
+/// A union over inputs whose types may have changed.
+fn union_of(inputs: Vec<Arc<LogicalPlan>>, is_stale: bool, schema: DFSchemaRef) -> Result<Union> {
+    if is_stale { Union::try_new_with_loose_types(inputs) } else { Ok(Union { inputs, schema }) }
+}
+
 /// Rewrites a node that means another relation in PostgreSQL.
 fn of_relations(node: LogicalPlan, joins: &mut usize) -> Result<Transformed<LogicalPlan>> {
     let counted = match node {
@@ -57,7 +69,6 @@ fn of_relations(node: LogicalPlan, joins: &mut usize) -> Result<Transformed<Logi
         node => Transformed::no(node),
     };
     counted.transform_data(|node| lower_subqueries(node, joins))?.transform_data(|node| match node {
-        LogicalPlan::Window(window) => sign_numbers(window),
         LogicalPlan::Sort(sort) => Ok(sort_in_order(sort)),
         node => Ok(Transformed::no(node)),
     })
@@ -88,6 +99,14 @@ fn lower_node(
     let scope = Scope { schema: &schema, config, is_condition };
     if let LogicalPlan::Filter(filter) = node {
         return lower_filter(filter, meanings, &scope);
+    }
+    if let LogicalPlan::Values(values) = node {
+        let rows = values.values.into_iter().map(|row| {
+            row.into_iter().map(|cell| Ok(lower(cell, meanings, &scope)?.data)).collect::<Result<Vec<_>>>()
+        });
+        // Types of cells may have changed: the builder finds those of the columns.
+        let values = LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build()?;
+        return Ok(Transformed::yes(values));
     }
     let names = NamePreserver::new(&node);
     let named = |expr: Expr| {

@@ -24,14 +24,15 @@ mod dates;
 mod decimals;
 mod driver;
 mod guards;
+mod integers;
 mod intervals;
 mod lists;
+mod named_casts;
 mod overflow;
 mod padding;
 mod places;
 pub mod pruning;
 mod quotients;
-mod ranks;
 mod rounding;
 mod rules;
 mod sets;
@@ -59,10 +60,11 @@ pub use driver::{lower_expr, lower_plan};
 pub use guards::PARAMETER;
 pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
+pub use named_casts::{NAMED_CAST, named_cast};
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
 pub use unknowns::UnknownTypes;
-pub use written_types::WrittenTypes;
+pub use written_types::{WrittenTypes, written_value};
 
 /// A way in which PostgreSQL means something else than DataFusion.
 pub trait Meaning: Debug + Send + Sync {
@@ -106,8 +108,11 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
     (
         Phase::Types,
         &[
+            &named_casts::NamedCasts,
             &written_types::WrittenTypes(None),
             &unknowns::UnknownTypes,
+            &integers::WholeNumbers,
+            &integers::ArrayLengths,
             &uuids::UuidTexts,
             &times::TimesOfOneUnit,
             &dates::Now,

@@ -1,10 +1,10 @@
-//! Types as they are written: NUMERIC of any number of digits, and VARCHAR(n).
+//! Types as they are written: NUMERIC of any number of digits, VARCHAR(n), FLOAT(n) and JSON.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::common::tree_node::Transformed;
 use datafusion::functions::unicode::left;
 use datafusion::logical_expr::planner::TypePlanner;
@@ -13,11 +13,12 @@ use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType, Exac
 
 use super::decimals::exact;
 use super::{Meaning, Scope};
-use crate::functions::{UUID, digits_of_integer};
+use crate::functions::{UUID, checked, checked_json, digits_of_integer};
 
 /// Metadata of a type in a cast that the meaning below replaces.
 const ANY_DIGITS: &str = "nyala.any_digits";
 const LENGTH: &str = "nyala.length";
+const JSON: &str = "nyala.json";
 
 /// Digits after the point of a floating-point number and of a text that become a NUMERIC: a type has one number for all rows.
 const SCALE: i8 = 15;
@@ -28,6 +29,7 @@ pub struct WrittenTypes(pub Option<Arc<dyn TypePlanner>>);
 
 impl TypePlanner for WrittenTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        let plain = |data_type| Ok(Some(Arc::new(Field::new("", data_type, true))));
         let (data_type, key, value) = match sql_type {
             SqlType::Numeric(ExactNumberInfo::None)
             | SqlType::Decimal(ExactNumberInfo::None)
@@ -39,7 +41,19 @@ impl TypePlanner for WrittenTypes {
             | SqlType::CharVarying(Some(CharacterLength::IntegerLength { length, .. })) => {
                 (DataType::Utf8View, LENGTH, length.to_string())
             }
-            SqlType::Uuid => return Ok(Some(Arc::new(Field::new("", UUID, true)))),
+            SqlType::Char(length) | SqlType::Character(length) => {
+                let length = match length {
+                    Some(CharacterLength::IntegerLength { length, .. }) => *length,
+                    _ => 1,
+                };
+                (DataType::Utf8View, LENGTH, length.to_string())
+            }
+            SqlType::JSON => (DataType::Utf8View, JSON, "json".to_owned()),
+            SqlType::JSONB => (DataType::Utf8View, JSON, "jsonb".to_owned()),
+            SqlType::Uuid => return plain(UUID),
+            // FLOAT(n) has at least n bits; DataFusion makes a single of each.
+            SqlType::Float(ExactNumberInfo::None) => return plain(DataType::Float64),
+            SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => return plain(DataType::Float64),
             other => {
                 return self.0.as_ref().map_or(Ok(None), |planner| planner.plan_type_field(other));
             }
@@ -56,7 +70,7 @@ impl Meaning for WrittenTypes {
 
     fn concerns(&self, expr: &Expr) -> bool {
         matches!(expr, Expr::Cast(Cast { field, .. })
-            if field.metadata().contains_key(ANY_DIGITS) || field.metadata().contains_key(LENGTH))
+            if [ANY_DIGITS, LENGTH, JSON].iter().any(|key| field.metadata().contains_key(*key)))
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
@@ -65,6 +79,10 @@ impl Meaning for WrittenTypes {
             let length: i64 = length.parse().unwrap_or(i64::MAX);
             let text = cast(*value, field.data_type().clone());
             return Ok(Transformed::yes(left().call(vec![text, lit(length)])));
+        }
+        if let Some(name) = field.metadata().get(JSON) {
+            let text = cast(*value, field.data_type().clone());
+            return Ok(Transformed::yes(checked_json(text, name == "jsonb")));
         }
         Ok(Transformed::yes(numeric(*value, field.data_type(), scope)))
     }
@@ -88,4 +106,25 @@ fn numeric(value: Expr, otherwise: &DataType, scope: &Scope<'_>) -> Expr {
         true => cast(value, DataType::Decimal128(38, SCALE)),
         false => cast(value, otherwise.clone()),
     }
+}
+
+/// The value of a cast to a type that is more than one of Arrow; none if the type is.
+pub fn written_value(value: &ScalarValue, field: &Field) -> Option<crate::error::Result<ScalarValue>> {
+    let text = || value.try_as_str().flatten();
+    if value.is_null() {
+        return None;
+    }
+    if field.metadata().contains_key(ANY_DIGITS) {
+        if value.data_type().is_decimal() {
+            return Some(Ok(value.clone()));
+        }
+        return text().and_then(|text| exact(text.trim())).map(Ok);
+    }
+    if let Some(length) = field.metadata().get(LENGTH) {
+        let length = length.parse().unwrap_or(usize::MAX);
+        let cut = |text: &str| text.chars().take(length).collect::<String>();
+        return text().map(|text| Ok(ScalarValue::Utf8View(Some(cut(text)))));
+    }
+    let normal = field.metadata().get(JSON)? == "jsonb";
+    text().map(|text| Ok(ScalarValue::Utf8View(Some(checked(text, normal)?))))
 }

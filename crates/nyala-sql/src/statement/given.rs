@@ -1,13 +1,14 @@
 //! Values that a statement gives to columns, where their meaning depends on the column.
 
 use datafusion::sql::sqlparser::ast::{
-    AssignmentTarget, CastKind, DataType, Expr, Ident, Insert, SetExpr, Statement, Update, Value,
+    AssignmentTarget, CastKind, DataType, Expr, Ident, Insert, ObjectName, SetExpr, Statement, Update, Value,
     ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::parser::from_parser;
+use super::titles::{items_of, title_of};
 use super::versions::{folded, last};
 use crate::error::{ErrorKind, QueryError, Result};
 
@@ -32,6 +33,7 @@ pub fn fit_values(statement: &mut Statement, columns: &[TargetColumn]) -> Result
 }
 
 fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
+    name_first_columns(insert, columns);
     let named: Vec<String> = insert.columns.iter().filter_map(last).map(folded).collect();
     let Some(SetExpr::Values(values)) = insert.source.as_mut().map(|source| source.body.as_mut()) else {
         return Ok(());
@@ -53,6 +55,16 @@ fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A query with fewer columns than the table gives the first ones.
+fn name_first_columns(insert: &mut Insert, columns: &[TargetColumn]) {
+    let items = insert.source.as_deref().and_then(items_of);
+    let Some(items) = items.filter(|_| insert.columns.is_empty()) else { return };
+    if items.len() < columns.len() && items.iter().all(|item| title_of(item).is_some()) {
+        let name = |column: &TargetColumn| ObjectName::from(vec![Ident::with_quote('"', &column.name)]);
+        insert.columns = columns.iter().take(items.len()).map(name).collect();
+    }
 }
 
 fn fit_assignments(update: &mut Update, columns: &[TargetColumn]) -> Result<()> {
@@ -130,6 +142,7 @@ mod tests {
         );
         check("INSERT INTO t (b) VALUES (DEFAULT)", "INSERT INTO t (b) VALUES (NULL)");
         check("UPDATE t SET a = DEFAULT, b = 'x'", "UPDATE t SET a = (1 + 2), b = CAST('x' AS UUID)");
-        check("INSERT INTO t SELECT 'x'", "INSERT INTO t SELECT 'x'");
+        check("INSERT INTO t SELECT 'x'", "INSERT INTO t (\"a\") SELECT 'x'");
+        check("INSERT INTO t SELECT 'x', 'y'", "INSERT INTO t SELECT 'x', 'y'");
     }
 }

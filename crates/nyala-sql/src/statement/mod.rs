@@ -4,6 +4,7 @@ mod alter;
 mod ast;
 mod attempts;
 mod balance;
+mod cast_names;
 mod clauses;
 mod conflict;
 mod copy;
@@ -34,6 +35,7 @@ mod spelling;
 mod titles;
 mod versions;
 mod writing;
+mod written_columns;
 
 #[cfg(test)]
 mod fuzz;
@@ -43,6 +45,7 @@ pub use ast::Kind;
 pub use ast::{
     Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, Recommend, RecommendFor, Statement,
 };
+pub use cast_names::name_casts;
 pub use conflict::Conflict;
 pub use copy::CopyInto;
 pub use copy_to::CopyTo;
@@ -68,3 +71,4 @@ pub use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
 pub use titles::{items_of, marked, title_of, unmarked};
 pub use versions::{LiveNames, PLAIN, folded, show_versions};
 pub use writing::{IfExists, Writing};
+pub use written_columns::written_columns;

@@ -133,6 +133,7 @@ impl Work<'_> {
     }
 
     async fn step(&self, table: &LiveTable, reading: &Reading, rows: RecordBatch) -> Result<Step> {
+        let rows = if reading.deletes { rows } else { self.provider.table().fit(rows)? };
         let given = GivenBack::of(self.back.as_ref(), &rows).await?;
         let (rows, given) = match reading.repeats {
             Some(own) => {

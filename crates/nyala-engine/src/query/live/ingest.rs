@@ -219,6 +219,7 @@ impl Ingest {
     }
 
     fn write_of(&self, rows: RecordBatch, live: &LiveTable) -> Result<Write> {
+        let rows = self.table.fit(rows)?;
         Ok(match self.table.source().numbered {
             true => Write::upsert(with_new_numbers(&rows, &live.schema())?).when(Condition::Absent),
             false => Write::upsert(rows),

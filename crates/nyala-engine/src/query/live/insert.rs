@@ -51,6 +51,7 @@ pub async fn insert(
     let Some(rows) = joined(&batches)? else { return Ok(Written::nothing(back)) };
     let live = table.opened().await?;
     let (rows, versions) = without_versions(&rows)?;
+    let rows = table.fit(rows)?;
     if table.source().numbered {
         return insert_numbered(&live, &rows, back, deadline).await;
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 use nyala_sql::error::Result;
 use nyala_sql::functions::timestamp_of;
-use nyala_sql::semantics::{assign, assign_column};
+use nyala_sql::semantics::{NAMED_CAST, assign, assign_column, written_value};
 
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::parameters::{bind_input, cast_values};
@@ -79,7 +79,10 @@ fn literal_rows(input: &LogicalPlan, parameters: Given<'_>) -> Result<Option<Rec
     let mut projected = Vec::with_capacity(expr.len());
     for expression in expr {
         match column(expression, values, &given)? {
-            Some(column) => projected.push(column),
+            Some(column) => {
+                let wanted = schema.field(projected.len()).data_type();
+                projected.push(if column.data_type() == wanted { column } else { assign_column(&column, wanted)? });
+            }
             None => return Ok(None),
         }
     }
@@ -97,16 +100,33 @@ fn columns(values: &Values, parameters: Given<'_>) -> Result<Option<Vec<ArrayRef
         let mut scalars = Vec::with_capacity(values.values.len());
         for row in &values.values {
             match row.get(at).and_then(|cell| literal(cell, parameters)).transpose()? {
-                Some(value) => scalars.push(parameters.assigned(&value, field.data_type())?),
+                Some(value) => scalars.push(value),
                 None => return Ok(None),
             }
         }
+        // A number of any digits may become a text, which shows them.
+        let own = field.data_type().is_decimal().then(|| digits_of(&scalars)).flatten();
+        let data_type = own.unwrap_or_else(|| field.data_type().clone());
+        let scalars = scalars.iter().map(|value| parameters.assigned(value, &data_type));
+        let scalars = scalars.collect::<Result<Vec<_>>>()?;
         columns.push(match scalars.is_empty() {
-            true => new_empty_array(field.data_type()),
+            true => new_empty_array(&data_type),
             false => ScalarValue::iter_to_array(scalars)?,
         });
     }
     Ok(Some(columns))
+}
+
+/// The type with room for all digits of exact numbers, which a NUMERIC keeps; none of other values.
+fn digits_of(values: &[ScalarValue]) -> Option<DataType> {
+    let (mut before, mut behind) = (0, None);
+    for value in values.iter().filter(|value| !value.is_null()) {
+        let DataType::Decimal128(precision, scale) = value.data_type() else { return None };
+        before = before.max(i16::from(precision) - i16::from(scale));
+        behind = behind.max(Some(scale));
+    }
+    let behind = behind?;
+    (before + i16::from(behind) <= 38).then_some(DataType::Decimal128(38, behind))
 }
 
 fn literal(expression: &Expr, parameters: Given<'_>) -> Option<Result<ScalarValue>> {
@@ -118,8 +138,12 @@ fn literal(expression: &Expr, parameters: Given<'_>) -> Option<Result<ScalarValu
         }
         Expr::Cast(Cast { expr, field }) => {
             let inner = literal(expr, parameters)?;
-            Some(inner.and_then(|value| parameters.assigned(&value, field.data_type())))
+            Some(inner.and_then(|value| match written_value(&value, field) {
+                Some(written) => written,
+                None => parameters.assigned(&value, field.data_type()),
+            }))
         }
+        Expr::ScalarFunction(call) if call.name() == NAMED_CAST => literal(call.args.first()?, parameters),
         Expr::Negative(inner) => {
             Some(literal(inner, parameters)?.and_then(|value| Ok(value.arithmetic_negate()?)))
         }

@@ -1,4 +1,4 @@
-//! Averages of decimals, rounded to at least 16 digits after the point.
+//! Averages of decimals and whole numbers, rounded to at least 16 digits after the point.
 //!
 //! DataFusion computes a quotient with as many digits as the type of the result has, and cuts off the rest. It is asked
 //! for one digit more, by which the result is rounded.
@@ -13,6 +13,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
+use crate::functions::digits_of_integer;
+
 /// Digits after the point, as PostgreSQL has at least.
 const DIGITS: i8 = 16;
 
@@ -21,12 +23,15 @@ pub fn average_type(of: &DataType) -> Option<DataType> {
     Some(match of {
         DataType::Decimal128(_, scale) => DataType::Decimal128(DECIMAL128_MAX_PRECISION, DIGITS.max(*scale)),
         DataType::Decimal256(_, scale) => DataType::Decimal256(DECIMAL256_MAX_PRECISION, DIGITS.max(*scale)),
-        _ => return None,
+        of => DataType::Decimal128(DECIMAL128_MAX_PRECISION, digits_of_integer(of).map(|_| DIGITS)?),
     })
 }
 
 /// The type that an argument is cast to, so that all digits of the average have room.
 pub fn averaged_as(of: &DataType) -> DataType {
+    if let Some(digits) = digits_of_integer(of) {
+        return DataType::Decimal128(digits, 0);
+    }
     let behind = |scale: i8| i16::from(DIGITS.max(scale)) + 1;
     match *of {
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {

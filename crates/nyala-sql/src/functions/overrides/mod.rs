@@ -5,6 +5,7 @@
 //! | `min`, `max` of floats | by group, a NaN made them forget the values before it, and a group of nothing but an infinity got the largest finite number; elsewhere a NaN with a sign was less than every number |
 //! | `sum` of whole numbers and decimals | it overflowed without an error |
 //! | `avg` of decimals | it had four digits more than its argument, and the rest was cut off |
+//! | `avg` of whole numbers | it was a floating-point number, which has not all their digits |
 //! | `corr` | by group, it was computed from sums of squares, which cancel each other where values are far from zero |
 //!
 //! As in PostgreSQL and DuckDB, NaN is greater than every other float, and all NaN are equal.
@@ -13,10 +14,12 @@ mod average;
 mod correlation;
 mod extremes;
 mod function;
+mod ranks;
 mod totals;
 
 pub use function::adding;
 pub use function::overrides;
+pub use ranks::signed_counts;
 
 #[cfg(test)]
 mod tests;

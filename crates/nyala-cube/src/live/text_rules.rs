@@ -1,0 +1,154 @@
+//! Rules for texts that live tables check when rows are written: a store has one type for VARCHAR(n), CHAR(n) and JSON.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
+use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType};
+use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::functions::{checked, is_json};
+use nyala_sql::statement::written_columns;
+
+/// What the texts of a column must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Rule {
+    /// So many characters at most, under this name of the type. Blanks beyond are cut off.
+    Length { most: usize, padded: bool },
+    /// JSON as it is written, or in the normal form of JSONB.
+    Json { normal: bool },
+}
+
+/// The rules of a table's columns, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TextRules(BTreeMap<String, Rule>);
+
+impl TextRules {
+    /// The rules that the statement sets which made the table.
+    pub fn of(definition: &str) -> Self {
+        let rules = written_columns(definition).into_iter();
+        Self(rules.filter_map(|(name, written)| Some((name, rule(&written)?))).collect())
+    }
+
+    /// The rows as the table takes them.
+    ///
+    /// # Errors
+    /// A text is too long or no JSON.
+    pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
+        if self.0.is_empty() {
+            return Ok(rows);
+        }
+        let schema = rows.schema();
+        let mut columns = rows.columns().to_vec();
+        for (column, field) in columns.iter_mut().zip(schema.fields()) {
+            if let Some(rule) = self.0.get(field.name())
+                && field.data_type().is_string()
+                && let Some(fitted) = rule.fit(column, field.name())?
+            {
+                *column = cast(&fitted, field.data_type())?;
+            }
+        }
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+}
+
+fn rule(written: &SqlType) -> Option<Rule> {
+    let length = |length: &Option<CharacterLength>, otherwise: Option<u64>| match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
+        _ => otherwise,
+    };
+    let of = |most: Option<u64>, padded: bool| {
+        Some(Rule::Length { most: usize::try_from(most?).ok()?, padded })
+    };
+    match written {
+        SqlType::Varchar(n) | SqlType::CharacterVarying(n) | SqlType::CharVarying(n) => {
+            of(length(n, None), false)
+        }
+        SqlType::Char(n) | SqlType::Character(n) => of(length(n, Some(1)), true),
+        SqlType::JSON => Some(Rule::Json { normal: false }),
+        SqlType::JSONB => Some(Rule::Json { normal: true }),
+        _ => None,
+    }
+}
+
+impl Rule {
+    /// The column with other texts; none if it stays as it is.
+    fn fit(&self, column: &ArrayRef, name: &str) -> Result<Option<ArrayRef>> {
+        let texts = cast(column, &DataType::Utf8View)?;
+        let texts = texts.as_string_view();
+        if texts.iter().flatten().all(|text| self.holds(text)) {
+            return Ok(None);
+        }
+        let mut fitted = StringViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            fitted.append_option(text.map(|text| self.fitted(text, name)).transpose()?);
+        }
+        Ok(Some(Arc::new(fitted.finish())))
+    }
+
+    /// Whether a text may stay as it is.
+    fn holds(&self, text: &str) -> bool {
+        match self {
+            // Each character has a byte at least.
+            Self::Length { most, padded } => {
+                (text.len() <= *most || text.chars().count() <= *most) && !(*padded && text.ends_with(' '))
+            }
+            Self::Json { normal } => !normal && is_json(text),
+        }
+    }
+
+    fn fitted(&self, text: &str, column: &str) -> Result<String> {
+        match self {
+            Self::Length { most, padded } => {
+                let end = text.char_indices().nth(*most).map_or(text.len(), |(at, _)| at);
+                let (kept, rest) = text.split_at(end);
+                if !rest.bytes().all(|byte| byte == b' ') {
+                    return Err(too_long(*most, *padded, column));
+                }
+                // Blanks at the end are no part of a CHAR(n).
+                Ok(if *padded { kept.trim_end_matches(' ') } else { kept }.to_owned())
+            }
+            Self::Json { normal } => checked(text, *normal).map_err(|error| {
+                QueryError::from(error).hint(format!("column `{column}` takes texts of JSON"))
+            }),
+        }
+    }
+}
+
+fn too_long(most: usize, padded: bool, column: &str) -> QueryError {
+    let name = if padded { "character" } else { "character varying" };
+    QueryError::new(ErrorKind::TooLong, format!("value too long for type {name}({most})"))
+        .hint(format!("column `{column}` takes {most} characters at most"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    fn fit(written: &str, text: &str) -> std::result::Result<String, String> {
+        let rules = TextRules::of(&format!("CREATE TABLE t (c {written})"));
+        let column: ArrayRef = Arc::new(StringViewArray::from(vec![Some(text), None]));
+        let rows = RecordBatch::try_from_iter([("c", column)]).unwrap();
+        let rows = rules.fit(rows).map_err(|error| error.to_string())?;
+        Ok(rows.column(0).as_string_view().value(0).to_owned())
+    }
+
+    #[test]
+    fn texts_fit_their_columns() {
+        assert_eq!(fit("VARCHAR(3)", "äöü").unwrap(), "äöü");
+        assert_eq!(fit("VARCHAR(3)", "abc  ").unwrap(), "abc");
+        assert_eq!(fit("VARCHAR(3)", "ab ").unwrap(), "ab ");
+        assert_eq!(fit("CHAR(3)", "ab ").unwrap(), "ab");
+        assert_eq!(fit("VARCHAR(3)", "abcd").unwrap_err(), "value too long for type character varying(3)");
+        assert_eq!(fit("CHAR", "ab").unwrap_err(), "value too long for type character(1)");
+        assert_eq!(fit("TEXT", "abcd").unwrap(), "abcd");
+        assert_eq!(fit("JSON", "{\"a\" : 1}").unwrap(), "{\"a\" : 1}");
+        assert_eq!(fit("JSONB", "{\"b\":1,\"a\" : [ ]}").unwrap(), "{\"a\": [], \"b\": 1}");
+        assert_eq!(fit("JSONB", "{a}").unwrap_err(), "invalid input syntax for type jsonb");
+    }
+}
