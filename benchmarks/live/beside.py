@@ -97,11 +97,11 @@ def prepare(args, data, rows):
         run("CREATE LIVE TABLE big_rows (k TEXT PRIMARY KEY, v TEXT) WITH (disk_store = big)")
         small_rows = "CREATE LIVE TABLE IF NOT EXISTS small_rows (id BIGINT PRIMARY KEY, v TEXT)"
         run(f"{small_rows} WITH (disk_store = small)")
-        run("INSERT INTO small_rows SELECT value, 'value ' || value FROM generate_series(1, 1000)")
+        run("INSERT INTO small_rows SELECT value, 'value ' || value FROM generate_series(1, 1000) AS s (value)")
         for first in range(0, rows, LOADED_AT_ONCE):
             last = min(first + LOADED_AT_ONCE, rows) - 1
             key, value = "md5(value::text) || repeat('k', 68)", "repeat('v', 90) || value"
-            run(f"INSERT INTO big_rows SELECT {key}, {value} FROM generate_series({first}, {last})")
+            run(f"INSERT INTO big_rows SELECT {key}, {value} FROM generate_series({first}, {last}) AS s (value)")
     server.stop()
     mark.touch()
     begun.unlink(missing_ok=True)

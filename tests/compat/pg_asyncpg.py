@@ -126,7 +126,7 @@ def out():
         async def take(data):
             received.extend(data)
 
-        query = "SELECT value, CASE WHEN value <> 2 THEN 'n,' || value END FROM generate_series(1, 3) ORDER BY 1"
+        query = "SELECT value, CASE WHEN value <> 2 THEN 'n,' || value END FROM generate_series(1, 3) AS s (value) ORDER BY 1"
         done = await connection.copy_from_query(query, output=take, format="csv")
         assert (done, bytes(received)) == ("COPY 3", b'1,"n,1"\n2,\n3,"n,3"\n'), (done, received)
         received.clear()

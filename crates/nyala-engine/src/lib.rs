@@ -23,7 +23,7 @@ pub use nyala_cube::scan::bounds as parquet_bounds;
 pub use nyala_cube::scan::whole_numbers;
 pub use nyala_cube::scan::{HotStats, decode_schema};
 pub use nyala_sql::error::{ErrorKind, QueryError};
-pub use nyala_sql::functions::{UUID, read_uuid, uuid_texts};
+pub use nyala_sql::functions::{UUID, read_uuid, time_texts, uuid_texts};
 pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,

@@ -5,6 +5,7 @@
 
 mod foreign;
 mod live;
+mod words;
 
 use std::fmt;
 
@@ -117,18 +118,27 @@ pub struct QueryError {
     pub hint: Option<String>,
     /// Whether the same may succeed a moment later: a store or a network failed.
     pub transient: bool,
+    /// PostgreSQL's code, where it has a finer one than the kind.
+    pub sqlstate: Option<&'static str>,
 }
 
 impl QueryError {
     /// An error without a hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, transient: false }
+        Self { kind, message: message.into(), hint: None, transient: false, sqlstate: None }
     }
 
     /// The same error with the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with a code of its own.
+    #[must_use]
+    pub fn sqlstate(mut self, code: &'static str) -> Self {
+        self.sqlstate = Some(code);
         self
     }
 

@@ -43,7 +43,10 @@ pub async fn views_come_and_go_with_their_tables(backend: &dyn Backend) {
             drop_tables(&["sales"], true, true),
             "`public.sales` is a table, not a view; use the statement for a table",
         ),
-        (drop_tables(&["c"], true, false), "view `public.c` does not exist; the table `information_schema.views` lists what does"),
+        (
+            drop_tables(&["c"], true, false),
+            "view `public.c` does not exist; the table `information_schema.views` lists what does",
+        ),
     ] {
         subject.refuse(change, message).await;
     }

@@ -132,7 +132,7 @@ fn a_server_is_saved_and_a_damaged_backup_is_refused() {
     let (backup, target) = (place.path().join("backup"), place.path().join("target"));
     let server = Server::start(folder.path());
     server.query("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)");
-    server.query("INSERT INTO t SELECT value, value FROM generate_series(1, 1000)");
+    server.query("INSERT INTO t SELECT value, value FROM generate_series(1, 1000) AS s (value)");
     server.query("CREATE CUBE c AS SELECT n % 10 AS d, count(*), sum(n) FROM t GROUP BY d");
     server.query("BUILD CUBE c");
     let in_use = try_run(nyala(&["backup", "--data-dir"]).arg(folder.path()).arg(&backup));

@@ -248,7 +248,7 @@ async fn filled() -> TestEngine {
         let values: Vec<String> = (from..from + 100).map(row).collect();
         test.run(&format!("INSERT INTO accounts VALUES {}", values.join(", "))).await;
         test.run(&format!(
-            "INSERT INTO events SELECT value, value * 3 FROM generate_series({from}, {from} + 99)"
+            "INSERT INTO events SELECT value, value * 3 FROM generate_series({from}, {from} + 99) AS s (value)"
         ))
         .await;
         tokio::time::sleep(Duration::from_millis(60)).await;

@@ -40,7 +40,7 @@ fn folder() -> tempfile::TempDir {
         folder.path(),
         &[
             "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, n BIGINT)",
-            "INSERT INTO t SELECT value, value FROM generate_series(1, 10)",
+            "INSERT INTO t SELECT value, value FROM generate_series(1, 10) AS s (value)",
         ],
     );
     folder

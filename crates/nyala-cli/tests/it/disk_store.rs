@@ -10,7 +10,7 @@ fn data() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let sql = "CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, v TEXT); \
-               INSERT INTO t SELECT value, 'value ' || value FROM generate_series(1, 1000)";
+               INSERT INTO t SELECT value, 'value ' || value FROM generate_series(1, 1000) AS s (value)";
     run(nyala(&["sql", "-c", sql]).arg("--data-dir").arg(&data));
     (folder, data)
 }

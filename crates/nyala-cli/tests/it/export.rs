@@ -113,7 +113,7 @@ fn lines_are_those_of_postgresql() {
     check("COPY (SELECT id FROM things WHERE id > 1000) TO STDOUT", "");
     let many = copied(
         &server,
-        "COPY (SELECT value, 'name ' || value FROM generate_series(1, 100000) ORDER BY value) TO STDOUT CSV",
+        "COPY (SELECT value, 'name ' || value FROM generate_series(1, 100000) AS s (value) ORDER BY value) TO STDOUT CSV",
     );
     assert_eq!(many.lines().count(), 100_000);
     assert!(many.ends_with("100000,name 100000\n"));

@@ -60,7 +60,7 @@ async fn queries_run_where_the_placement_decides_and_end_there() {
     assert_eq!(elsewhere.open.load(Ordering::SeqCst), 0, "it has ended");
 
     let Answer::Rows(mut rows) =
-        test.session.query("SELECT value AS endless FROM generate_series(1, 3)").await.unwrap()
+        test.session.query("SELECT value AS endless FROM generate_series(1, 3) AS s (value)").await.unwrap()
     else {
         panic!("a query gives rows")
     };
@@ -113,7 +113,7 @@ async fn sessions_and_workers_are_set_up_by_one_registration() {
     let plans = Arc::new(AtomicUsize::new(0));
     let sessions: Vec<Arc<dyn SessionExtension>> = vec![Arc::new(Counting(Arc::clone(&plans)))];
     let test = TestEngine::with_extensions(Extensions::of_sessions(sessions)).await;
-    let sql = "SELECT sum(value) AS total FROM generate_series(1, 10)";
+    let sql = "SELECT sum(value) AS total FROM generate_series(1, 10) AS s (value)";
     assert_eq!(test.run(sql).await, [["55"]]);
     assert_eq!(plans.load(Ordering::SeqCst), 1);
 
@@ -122,6 +122,6 @@ async fn sessions_and_workers_are_set_up_by_one_registration() {
     let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
     assert_eq!(crate::harness::rows_of(&rows), [["55"]]);
     assert!(plans.load(Ordering::SeqCst) > 1, "the same planner");
-    let bits = context.sql("SELECT bitmap_distinct(value) FROM generate_series(1, 10)").await;
+    let bits = context.sql("SELECT bitmap_distinct(value) FROM generate_series(1, 10) AS s (value)").await;
     assert!(bits.is_ok(), "{:?}", bits.map(drop));
 }

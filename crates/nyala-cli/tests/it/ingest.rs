@@ -244,7 +244,7 @@ fn who_is_cut_off_within_a_statement_gets_it_again() {
     let server = server();
     server.query("INSERT INTO people (id, name) VALUES (0, 'before')");
     let before = server.query("SELECT max(_lsn) FROM changes('people')")[0][0].clone();
-    server.query("INSERT INTO people (id) SELECT value FROM generate_series(1, 5)");
+    server.query("INSERT INTO people (id) SELECT value FROM generate_series(1, 5) AS s (value)");
     server.query("INSERT INTO people (id) VALUES (6)");
     let all = followed(&server, "people", &before, "\"id\":6");
     assert_eq!(all[0], [String::new(), before.clone(), String::new()], "where it begins, and no event");

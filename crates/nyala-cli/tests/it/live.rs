@@ -259,7 +259,7 @@ async fn no_change_is_lost() {
 async fn keys_are_looked_up() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE t (a INT, b TEXT, v DOUBLE, PRIMARY KEY (b, a))").await;
-    test.run("INSERT INTO t SELECT value, 'k' || (value % 10), value / 2.0 FROM generate_series(1, 5000)")
+    test.run("INSERT INTO t SELECT value, 'k' || (value % 10), value / 2.0 FROM generate_series(1, 5000) AS s (value)")
         .await;
     for (condition, keys, count) in [
         ("a = 7 AND b = 'k7'", Some(1), 1),
@@ -314,7 +314,7 @@ async fn tables_come_and_go() {
     )
     .await;
     test.run("CREATE LIVE TABLE IF NOT EXISTS events (id INT PRIMARY KEY)").await;
-    test.run("INSERT INTO events SELECT value, now() FROM generate_series(1, 3000)").await;
+    test.run("INSERT INTO events SELECT value, now() FROM generate_series(1, 3000) AS s (value)").await;
     check(&test, "SELECT count(*), count(at) FROM events", &[&["3000", "3000"]]).await;
     assert!(store.join("lock").exists());
     test.error("DROP DISK STORE fast", ErrorKind::Needed, "table `public.events`").await;
@@ -534,7 +534,7 @@ async fn bounds_leave_out_parts_and_miss_no_row() {
         let from = part * 100_000;
         test.run(&format!(
             "INSERT INTO t SELECT value, DATE '2024-01-01' + CAST(value / 1000 AS INT), value % 77 \
-             FROM generate_series({from}, {})",
+             FROM generate_series({from}, {}) AS s (value)",
             from + 99_999
         ))
         .await;

@@ -175,7 +175,7 @@ async fn a_table_of_a_query_that_is_given_up_is_not_there() {
     // The statement fails before it runs its query, which would take hours.
     test.error(&made, ErrorKind::DuplicateTable, "table `public.t` already exists").await;
     // The rows are there, and cannot be written.
-    let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
+    let bad = "CREATE LIVE TABLE bad (PRIMARY KEY (id)) AS SELECT nullif(value, 2) AS id FROM generate_series(1, 3) AS s (value)";
     assert!(test.try_run(bad).await.is_err());
     test.error("SELECT * FROM bad", ErrorKind::UndefinedTable, "bad").await;
     assert!(leftovers(&test, "main").is_empty());
@@ -218,7 +218,7 @@ async fn a_store_that_takes_no_writes_keeps_no_table_from_being_dropped() {
     assert_eq!(leftovers(&test, "a"), ["public.in_a"]);
     assert!(leftovers(&test, "b").is_empty());
     let null = "CREATE LIVE TABLE c (PRIMARY KEY (id)) WITH (disk_store = b) AS \
-                SELECT nullif(value, 2) AS id FROM generate_series(1, 3)";
+                SELECT nullif(value, 2) AS id FROM generate_series(1, 3) AS s (value)";
     let error = test.try_run(null).await.unwrap_err();
     assert_ne!(error.kind, ErrorKind::ReadOnly, "{error:?}");
 }

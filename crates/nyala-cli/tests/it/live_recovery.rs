@@ -39,7 +39,8 @@ fn nothing_waits_for_the_recovery_of_another_store() {
     let mut server = Server::start(folder.path());
     server.query("CREATE DISK STORE big");
     server.query("CREATE LIVE TABLE held (id BIGINT PRIMARY KEY, v TEXT) WITH (disk_store = big)");
-    server.query("INSERT INTO held SELECT value, 'value ' || value FROM generate_series(1, 1000)");
+    server
+        .query("INSERT INTO held SELECT value, 'value ' || value FROM generate_series(1, 1000) AS s (value)");
     server.query("CREATE LIVE TABLE other (id BIGINT PRIMARY KEY, v TEXT)");
     server.query("INSERT INTO other VALUES (1, 'before')");
     server.process.signal("TERM");
@@ -95,7 +96,7 @@ fn a_table_is_dropped_while_its_store_is_recovered() {
     server.query("CREATE DISK STORE big");
     for table in ["held", "gone"] {
         server.query(&format!("CREATE LIVE TABLE {table} (id BIGINT PRIMARY KEY) WITH (disk_store = big)"));
-        server.query(&format!("INSERT INTO {table} SELECT value FROM generate_series(1, 1000)"));
+        server.query(&format!("INSERT INTO {table} SELECT value FROM generate_series(1, 1000) AS s (value)"));
     }
     server.query("CREATE LIVE TABLE other (id BIGINT PRIMARY KEY)");
     server.process.signal("TERM");

@@ -235,7 +235,7 @@ async fn what_operators_find_out_narrows_scans() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE t (id BIGINT PRIMARY KEY, number BIGINT)").await;
     test.run("CREATE LIVE TABLE few (id BIGINT PRIMARY KEY)").await;
-    test.run("INSERT INTO t SELECT value, value % 1000 FROM generate_series(1, 300000)").await;
+    test.run("INSERT INTO t SELECT value, value % 1000 FROM generate_series(1, 300000) AS s (value)").await;
     test.run("INSERT INTO few VALUES (7), (150000), (999999)").await;
     let plan = test.operators("SELECT t.number FROM t JOIN few ON t.id = few.id").await;
     assert!(plan.contains("filter=DynamicFilter"), "{plan}");
@@ -255,7 +255,8 @@ async fn what_operators_find_out_narrows_scans() {
 async fn a_statement_may_write_millions_of_rows() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE numbers (id BIGINT PRIMARY KEY, n BIGINT)").await;
-    test.run("INSERT INTO numbers SELECT value, value AS n FROM generate_series(1, 1500000)").await;
+    test.run("INSERT INTO numbers SELECT value, value AS n FROM generate_series(1, 1500000) AS s (value)")
+        .await;
     test.run("UPDATE numbers SET n = n + 1").await;
     let told = test.run("SELECT count(*), sum(n - id) FROM numbers").await;
     assert_eq!(told, [["1500000", "1500000"]]);
@@ -268,7 +269,7 @@ async fn a_statement_may_write_many_texts_of_some_of_the_rows() {
     let test = TestEngine::new().await;
     test.run("CREATE LIVE TABLE texts (id BIGINT PRIMARY KEY, t TEXT, n BIGINT)").await;
     test.run(
-        "INSERT INTO texts SELECT value, lpad(value::text, 100, '0'), 0 FROM generate_series(1, 400000)",
+        "INSERT INTO texts SELECT value, lpad(value::text, 100, '0'), 0 FROM generate_series(1, 400000) AS s (value)",
     )
     .await;
     test.run("UPDATE texts SET n = 1 WHERE id % 2 = 0").await;

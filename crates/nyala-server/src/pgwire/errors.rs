@@ -161,7 +161,7 @@ impl From<QueryError> for Failure {
     fn from(error: QueryError) -> Self {
         Self {
             severity: Severity::Error,
-            sqlstate: sqlstate_of(error.kind),
+            sqlstate: error.sqlstate.unwrap_or_else(|| sqlstate_of(error.kind)),
             message: error.message,
             hint: error.hint,
             position: None,

@@ -10,6 +10,7 @@ use nyala_storage::folder_backup::BackupError;
 use nyala_storage::object::refusal;
 use parquet::errors::ParquetError;
 
+use super::words::{overflown, sql_name, unread, unread_text};
 use super::{ErrorKind, QueryError};
 
 /// How a query is told that it, and not the pool, is at its limit (`query/resources/memory.rs`).
@@ -117,17 +118,26 @@ pub fn from_arrow(error: &ArrowError) -> QueryError {
         ArrowError::DivideByZero => QueryError::new(ErrorKind::DivisionByZero, "division by zero"),
         ArrowError::ArithmeticOverflow(text) => {
             let operation = text.strip_prefix("Overflow happened on: ").unwrap_or(text);
-            QueryError::new(ErrorKind::OutOfRange, format!("`{operation}` is out of the range of its type"))
+            let name = overflown(operation);
+            QueryError::new(ErrorKind::OutOfRange, format!("{name} out of range: `{operation}`"))
                 .hint("compute with a wider type: CAST one of the operands to BIGINT or DECIMAL(38, 0)")
         }
         ArrowError::CastError(text) if OUT_OF_RANGE.iter().any(|words| text.contains(words)) => {
-            QueryError::new(ErrorKind::OutOfRange, tidy(text))
+            let name = text.rsplit_once(" to type ").map(|(_, name)| name.trim());
+            let message = match name.and_then(sql_name) {
+                Some(name) => format!("{name} out of range: {}", tidy(text)),
+                None => tidy(text),
+            };
+            QueryError::new(ErrorKind::OutOfRange, message)
                 .hint("cast to a wider type, or use TRY_CAST, which gives NULL then")
         }
         ArrowError::InvalidArgumentError(text) if IS_TOO_LARGE.iter().any(|words| text.contains(words)) => {
             QueryError::new(ErrorKind::OutOfRange, tidy(text)).hint("use a decimal of more digits, or DOUBLE")
         }
         ArrowError::CastError(text) | ArrowError::ParseError(text) => {
+            if let Some(error) = unread_text(text) {
+                return error;
+            }
             let kind = unread(text).unwrap_or(ErrorKind::Data);
             QueryError::new(kind, tidy(&error.to_string()))
         }
@@ -135,23 +145,6 @@ pub fn from_arrow(error: &ArrowError) -> QueryError {
         ArrowError::NotYetImplemented(text) => QueryError::new(ErrorKind::Unsupported, tidy(text)),
         other => QueryError::new(ErrorKind::Data, tidy(&other.to_string())),
     }
-}
-
-/// The kind of value that a text failed to parse as; Arrow tells it in the message only.
-fn unread(text: &str) -> Option<ErrorKind> {
-    let is_time =
-        |name: &str| ["Date", "Time", "Duration", "Interval"].iter().any(|time| name.starts_with(time));
-    if let Some((_, name)) = text.rsplit_once(" to value of ") {
-        return Some(if is_time(name) { ErrorKind::InvalidTime } else { ErrorKind::InvalidValue });
-    }
-    let of_time = text.starts_with("Error parsing timestamp from ")
-        || text.starts_with("Invalid input syntax for type interval")
-        || text.ends_with(" as time")
-        || text.ends_with(" as interval amount");
-    if of_time {
-        return Some(ErrorKind::InvalidTime);
-    }
-    text.ends_with(" to decimal").then_some(ErrorKind::InvalidValue)
 }
 
 fn from_parquet(error: &ParquetError) -> QueryError {

@@ -60,12 +60,16 @@ impl ScalarUDFImpl for DateTrunc {
         };
         let array = times.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
         let micros = array.as_primitive::<TimestampMicrosecondType>();
-        if micros.iter().flatten().all(|micros| NEAR.contains(&micros)) {
-            return self.0.invoke_with_args(arguments);
-        }
-        let Some(unit) = unit.try_as_str().flatten().map(str::to_ascii_lowercase) else {
+        let Some(unit) = unit.try_as_str().flatten().map(unit_named) else {
             return self.0.invoke_with_args(arguments);
         };
+        if OF_DATAFUSION.contains(&unit.as_str())
+            && micros.iter().flatten().all(|micros| NEAR.contains(&micros))
+        {
+            let name = ColumnarValue::Scalar(ScalarValue::Utf8(Some(unit)));
+            let args = std::iter::once(name).chain(arguments.args.iter().skip(1).cloned()).collect();
+            return self.0.invoke_with_args(ScalarFunctionArgs { args, ..arguments });
+        }
         let zone =
             zone.map(|zone| Ok::<_, arrow::error::ArrowError>((zone.parse::<Tz>()?, zone))).transpose()?;
         let truncated = micros.iter().map(|micros| match micros {
@@ -90,6 +94,31 @@ impl ScalarUDFImpl for DateTrunc {
     fn documentation(&self) -> Option<&Documentation> {
         self.0.documentation()
     }
+}
+
+/// Units that DataFusion knows.
+const OF_DATAFUSION: &[&str] =
+    &["microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year"];
+
+/// The name of a unit as DataFusion writes it.
+fn unit_named(name: &str) -> String {
+    match name.to_ascii_lowercase().as_str() {
+        "microseconds" | "usec" | "us" => "microsecond",
+        "milliseconds" | "msec" | "ms" => "millisecond",
+        "seconds" | "sec" | "s" => "second",
+        "minutes" | "min" | "m" => "minute",
+        "hours" | "hr" | "h" => "hour",
+        "days" | "d" => "day",
+        "weeks" | "w" => "week",
+        "months" | "mon" | "mons" => "month",
+        "qtr" => "quarter",
+        "years" | "yr" | "y" => "year",
+        "decades" | "dec" => "decade",
+        "centuries" | "c" => "century",
+        "millennia" | "mil" => "millennium",
+        other => return other.to_owned(),
+    }
+    .to_owned()
 }
 
 fn truncated(unit: &str, micros: i64, zone: Option<&Tz>) -> Result<i64> {

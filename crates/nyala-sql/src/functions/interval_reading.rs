@@ -8,6 +8,11 @@ const MAX_WORDS: usize = 32;
 /// The interval of a text such as `1 year 2 mons -3 days 04:05:06.7` or `90 minutes ago`. None if it is written in another way, which
 /// other readers may know.
 pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
+    if text.trim().starts_with('P') {
+        return of_iso(text.trim());
+    }
+    // `@` means nothing, and a sign may stand apart from its number.
+    let text = text.trim().trim_start_matches('@').replace("- ", "-").replace("+ ", "+");
     let words: Vec<&str> = text.split_whitespace().collect();
     let (words, ago) = match words.as_slice() {
         [words @ .., last] if last.eq_ignore_ascii_case("ago") => (words, true),
@@ -23,14 +28,25 @@ pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
             nanos = nanos.checked_add(clock(word)?)?;
             continue;
         }
+        if let Some(span) = years_and_months(word) {
+            months += span;
+            continue;
+        }
         let end = word.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(word.len());
         let (number, unit) = word.split_at_checked(end)?;
         let number: f64 = number.parse().ok()?;
-        let unit = if unit.is_empty() { *rest.next()? } else { unit };
+        let unit = match rest.clone().next() {
+            _ if !unit.is_empty() => unit,
+            // Before a time they are days, and alone seconds.
+            Some(time) if time.contains(':') => "day",
+            None => "second",
+            Some(_) => *rest.next()?,
+        };
         match unit_of(unit)? {
             Unit::Months(each) => months += number * each,
             Unit::Days(each) => days += number * each,
-            Unit::Nanos(each) => nanos = nanos.checked_add(whole(number * each)?)?,
+            // The nearest microsecond.
+            Unit::Nanos(each) => nanos = nanos.checked_add(whole(number * each / 1e3)?.checked_mul(1000)?)?,
         }
     }
     // A part of a month is days, and a part of a day is time.
@@ -40,6 +56,48 @@ pub fn interval_of(text: &str) -> Option<IntervalMonthDayNano> {
     let months = i32::try_from(whole(months.trunc())?).ok()?.checked_mul(sign)?;
     let days = i32::try_from(whole(days.trunc())?).ok()?.checked_mul(sign)?;
     Some(IntervalMonthDayNanoType::make_value(months, days, nanos.checked_mul(sign.into())?))
+}
+
+/// The months of `1-2`, a year and two months.
+fn years_and_months(word: &str) -> Option<f64> {
+    let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
+    let (years, months) = unsigned.split_once('-')?;
+    let (years, months): (u16, u16) = (years.parse().ok()?, months.parse().ok()?);
+    let count = f64::from(years) * 12.0 + f64::from(months);
+    (months < 12).then_some(if word.starts_with('-') { -count } else { count })
+}
+
+/// The interval of a text such as `P1Y2M3DT4H5M6S`.
+fn of_iso(text: &str) -> Option<IntervalMonthDayNano> {
+    let (date, time) = match text.strip_prefix('P')?.split_once('T') {
+        Some((date, time)) => (date, time),
+        None => (text.strip_prefix('P')?, ""),
+    };
+    let mut words = Vec::new();
+    for (part, is_time) in [(date, false), (time, true)] {
+        let mut number = String::new();
+        for sign in part.chars() {
+            let unit = match sign {
+                '0'..='9' | '.' | '-' | '+' => {
+                    number.push(sign);
+                    continue;
+                }
+                'Y' if !is_time => "years",
+                'M' if !is_time => "months",
+                'W' if !is_time => "weeks",
+                'D' if !is_time => "days",
+                'H' if is_time => "hours",
+                'M' if is_time => "minutes",
+                'S' if is_time => "seconds",
+                _ => return None,
+            };
+            words.push(format!("{} {unit}", std::mem::take(&mut number)));
+        }
+        if !number.is_empty() {
+            return None;
+        }
+    }
+    if words.is_empty() { None } else { interval_of(&words.join(" ")) }
 }
 
 enum Unit {
@@ -113,7 +171,13 @@ mod tests {
         check("2h 30min", Some((0, 0, 9_000_000_000)));
         check("1 week 90 minutes ago", Some((0, -7, -5_400_000_000)));
         check("-00:00:01", Some((0, 0, -1_000_000)));
-        for text in ["", "1", "day", "1 fortnight", "1:99", "P1D", "x:y"] {
+        check("P1Y2M3DT4H5M6S", Some((14, 3, 14_706_000_000)));
+        check("1-2 3 4:05:06", Some((14, 3, 14_706_000_000)));
+        check("1 month - 1 day", Some((1, -1, 0)));
+        check("@ 1 day", Some((0, 1, 0)));
+        check("5", Some((0, 0, 5_000_000)));
+        check("59.9999999 seconds", Some((0, 0, 60_000_000)));
+        for text in ["", "day", "1 fortnight", "1:99", "P1", "P", "x:y"] {
             check(text, None);
         }
     }

@@ -122,7 +122,7 @@ fn compute(of: Of, arrays: &[ArrayRef]) -> Result<ArrayRef> {
 }
 
 /// Nanoseconds of an interval as it is compared.
-fn order(interval: IntervalMonthDayNano) -> i128 {
+pub fn order(interval: IntervalMonthDayNano) -> i128 {
     let days = i64::from(interval.months) * i64::from(MONTH) + i64::from(interval.days);
     i128::from(days) * i128::from(DAY) + i128::from(interval.nanoseconds)
 }
@@ -132,7 +132,7 @@ fn out_of_range() -> ArrowError {
     ArrowError::ExternalError(Box::new(error))
 }
 
-fn scaled(
+pub fn scaled(
     of: Of,
     intervals: &IntervalMonthDayNanoArray,
     numbers: &Float64Array,

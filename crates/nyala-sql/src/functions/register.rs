@@ -9,6 +9,7 @@ use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, sc
 use super::bounded::bounded;
 use super::date_trunc::DateTrunc;
 use super::distinct::BitmapDistinct;
+use super::expressions::{Replace, functions as with_expressions};
 use super::intervals::Intervals;
 use super::json::JsonCall;
 use super::overrides::{overrides, signed_counts};
@@ -34,6 +35,8 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     known.extend(JsonCall::named());
     known.push(Arc::new(named_cast()));
     known.extend(DateTrunc::over(known));
+    known.extend(Replace::over(known));
+    known.extend(with_expressions());
     let patterned = with_patterns(known);
     known.extend(patterned);
     builder.aggregate_functions().get_or_insert_default().extend([

@@ -1,13 +1,51 @@
 //! Texts of timestamps as PostgreSQL reads them.
 
 use arrow::array::timezone::Tz;
-use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
 
+use super::free_times::free_reading;
 use super::zones::{offset_of_clock, zone_named};
 
 /// Microseconds from 1970 of a text: of a moment in `zone`, if the text has no other, or without one of the time on a clock, whose
 /// zone is left out. None if it is written in another way, which other readers may know.
 pub fn timestamp_of(text: &str, zone: Option<&Tz>) -> Option<i64> {
+    strict_timestamp(text, zone).or_else(|| {
+        let read = free_reading(text)?;
+        let mut clock = NaiveDateTime::new(read.date?, NaiveTime::MIN);
+        if let Some(time) = &read.time {
+            let (time, is_next_day) = time_of(time)?;
+            clock = NaiveDateTime::new(clock.date(), time);
+            clock = if is_next_day { clock.checked_add_signed(TimeDelta::days(1))? } else { clock };
+        }
+        let other = read.zone.as_deref().map(zone_of);
+        let other = if let Some(other) = other { Some(other?) } else { None };
+        Some(micros_at(&clock, zone, other))
+    })
+}
+
+/// Days from 1970 of a text of a date; a time and a zone behind it mean nothing. None if it is written in another way.
+pub fn date_of_text(text: &str) -> Option<i32> {
+    let days =
+        |date: NaiveDate| i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok();
+    free_reading(text).and_then(|read| days(read.date?))
+}
+
+/// Nanoseconds of the time of a day; a date before it means nothing. None if it is written in another way.
+pub fn time_of_text(text: &str) -> Option<i64> {
+    let (time, is_next_day) = time_of(&free_reading(text)?.time?)?;
+    (!is_next_day)
+        .then(|| i64::from(time.num_seconds_from_midnight()) * 1_000_000_000 + i64::from(time.nanosecond()))
+}
+
+fn micros_at(clock: &NaiveDateTime, zone: Option<&Tz>, other: Option<Tz>) -> i64 {
+    let offset = match (zone, other) {
+        (None, _) => 0,
+        (Some(zone), other) => offset_of_clock(other.as_ref().unwrap_or(zone), clock),
+    };
+    clock.and_utc().timestamp_micros().saturating_sub(i64::from(offset) * 1_000_000)
+}
+
+fn strict_timestamp(text: &str, zone: Option<&Tz>) -> Option<i64> {
     let (text, is_before_christ) = match text.trim().strip_suffix("BC") {
         Some(text) => (text.trim_end(), true),
         None => (text.trim(), false),
@@ -26,11 +64,7 @@ pub fn timestamp_of(text: &str, zone: Option<&Tz>) -> Option<i64> {
     }
     let shown = shown.trim();
     let other = if shown.is_empty() { None } else { Some(zone_of(shown)?) };
-    let offset = match (zone, other) {
-        (None, _) => 0,
-        (Some(zone), other) => offset_of_clock(other.as_ref().unwrap_or(zone), &clock),
-    };
-    clock.and_utc().timestamp_micros().checked_sub(i64::from(offset) * 1_000_000)
+    Some(micros_at(&clock, zone, other))
 }
 
 fn date_of(text: &str, is_before_christ: bool) -> Option<NaiveDate> {

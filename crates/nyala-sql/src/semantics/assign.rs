@@ -9,7 +9,7 @@ use super::bytes::bytes_of_text;
 use super::cast_facts::{cast_column, cast_value};
 use super::uuids::uuid;
 use crate::error::Result;
-use crate::functions::{UUID, interval_of, timestamp_of, uuid_texts, uuids_of};
+use crate::functions::{UUID, date_of_text, interval_of, time_of_text, timestamp_of, uuid_texts, uuids_of};
 
 /// The value as one of the type `to`: a number that does not fit exactly is rounded, and a text is read as a constant
 /// of that type.
@@ -55,16 +55,21 @@ pub fn of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>
     bytes_of_text(value, to)
         .or_else(|| array_of_text(value, to))
         .or_else(|| uuid_of_text(value, to))
-        .or_else(|| time_of_text(value, to))
+        .or_else(|| moment_of_text(value, to))
 }
 
 /// A time on a clock, or an interval; moments with a zone are read by casts, which know the zone.
-fn time_of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
+fn moment_of_text(value: &ScalarValue, to: &DataType) -> Option<Result<ScalarValue>> {
     let text = value.try_as_str().flatten()?.trim();
     match to {
         DataType::Timestamp(_, None) => {
             let micros = timestamp_of(text, None)?;
             Some(ScalarValue::TimestampMicrosecond(Some(micros), None).cast_to(to).map_err(Into::into))
+        }
+        DataType::Date32 => Some(Ok(ScalarValue::Date32(Some(date_of_text(text)?)))),
+        DataType::Time32(_) | DataType::Time64(_) => {
+            let nanos = ScalarValue::Time64Nanosecond(Some(time_of_text(text)?));
+            Some(nanos.cast_to(to).map_err(Into::into))
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             Some(Ok(ScalarValue::IntervalMonthDayNano(Some(interval_of(text)?))))

@@ -7,7 +7,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
-use crate::functions::{DatePart, INTERVAL, Intervals, Of};
+use crate::functions::{DatePart, days_between, type_name};
 
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 /// Microseconds of a day.
@@ -41,8 +41,17 @@ impl Meaning for DatesAndIntervals {
             (Ok(DataType::Timestamp(..)), Ok(DataType::Timestamp(..))) if op == Operator::Minus => {
                 // 24 hours are a day.
                 let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
-                let justified = Intervals::udf(Of::JustifyHours).call(vec![cast(difference, INTERVAL)]);
-                return Ok(Transformed::yes(justified));
+                return Ok(Transformed::yes(days_between().call(vec![difference])));
+            }
+            (Ok(DataType::Timestamp(_, None)), Ok(date)) if is_date(&date) && op == Operator::Minus => {
+                let right = Box::new(cast(*right, MICROSECONDS));
+                let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                return Ok(Transformed::yes(days_between().call(vec![difference])));
+            }
+            (Ok(date), Ok(DataType::Timestamp(_, None))) if is_date(&date) && op == Operator::Minus => {
+                let left = Box::new(cast(*left, MICROSECONDS));
+                let difference = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                return Ok(Transformed::yes(days_between().call(vec![difference])));
             }
             (Ok(earlier), Ok(later)) if is_date(&earlier) && is_date(&later) && op == Operator::Minus => {
                 let days = Expr::BinaryExpr(BinaryExpr { left, op, right });
@@ -65,11 +74,22 @@ impl Meaning for NumbersAreNoDates {
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::Cast(Cast { field, .. })
+        matches!(expr, Expr::BinaryExpr(binary) if binary.op.supports_propagation())
+            || matches!(expr, Expr::Cast(Cast { field, .. })
             if is_calendar(field.data_type()) || field.data_type().is_numeric())
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
+        if let Expr::BinaryExpr(BinaryExpr { left, op, right }) = &expr
+            && let (Ok(left), Ok(right)) = (left.get_type(scope.schema), right.get_type(scope.schema))
+            && (is_calendar(&left) && right.is_numeric() || left.is_numeric() && is_calendar(&right))
+        {
+            let (left, right) = (type_name(&left), type_name(&right));
+            let message = format!("operator does not exist: {left} {op} {right}");
+            let hint =
+                "write to_date(number::text, 'YYYYMMDD'), to_timestamp(seconds) or extract(epoch FROM time)";
+            return Err(QueryError::new(ErrorKind::InvalidText, message).sqlstate("42883").hint(hint).into());
+        }
         if let Expr::Cast(Cast { expr: number, field }) = &expr
             && let Ok(data_type) = number.get_type(scope.schema)
             && (data_type.is_numeric() && is_calendar(field.data_type())
@@ -115,6 +135,10 @@ impl Meaning for Now {
     }
 }
 
+/// Parts that a date has not, as the planner writes them for `extract`; `date_part` gives zeros.
+const OF_A_DAY: &[&str] =
+    &["HOUR", "MINUTE", "SECOND", "MILLISECONDS", "MILLISECOND", "MICROSECONDS", "MICROSECOND"];
+
 /// `extract` gives fractions of seconds, and knows more parts.
 #[derive(Debug)]
 pub struct MoreParts;
@@ -128,8 +152,16 @@ impl Meaning for MoreParts {
         matches!(expr, Expr::ScalarFunction(call) if call.func.name() == "date_part")
     }
 
-    fn rewrite(&self, expr: Expr, _: &Scope<'_>) -> Result<Transformed<Expr>> {
+    fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
         let Expr::ScalarFunction(call) = expr else { return Ok(Transformed::no(expr)) };
+        if let [Expr::Literal(part, _), date] = call.args.as_slice()
+            && date.get_type(scope.schema).is_ok_and(|data_type| is_date(&data_type))
+            && let Some(Some(part)) = part.try_as_str()
+            && OF_A_DAY.contains(&part)
+        {
+            let message = format!("unit \"{}\" not supported for type date", part.to_lowercase());
+            return Err(QueryError::new(ErrorKind::Unsupported, message).hint("cast it to TIMESTAMP").into());
+        }
         Ok(match DatePart::over(&call.func) {
             Some(function) => Transformed::yes(function.call(call.args)),
             None => Transformed::no(Expr::ScalarFunction(call)),

@@ -83,7 +83,8 @@ fn risk(expr: &Expr, schema: &DFSchema) -> Option<Risk> {
                 (is_exact(left, schema) && is_exact(right, schema)).then_some(Risk::OfType)
             }
             Operator::Divide | Operator::Modulo => {
-                (is_exact(right, schema) && right.any_column_refs()).then_some(Risk::OfZero)
+                let may_fail = is_exact(right, schema) || is_float(right, schema);
+                (may_fail && right.any_column_refs()).then_some(Risk::OfZero)
             }
             _ => None,
         },
@@ -99,6 +100,10 @@ fn risk(expr: &Expr, schema: &DFSchema) -> Option<Risk> {
         Ok(TreeNodeRecursion::Continue)
     });
     walked.map_or(own, |_| highest)
+}
+
+fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating())
 }
 
 fn is_exact(expr: &Expr, schema: &DFSchema) -> bool {

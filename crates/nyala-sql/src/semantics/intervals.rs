@@ -49,6 +49,7 @@ impl Meaning for IntervalsInOrder {
         match expr {
             Expr::BinaryExpr(binary) => is_comparison(binary.op),
             Expr::AggregateFunction(call) => matches!(call.func.name(), "min" | "max"),
+            Expr::WindowFunction(call) => !call.params.order_by.is_empty(),
             other => matches!(other, Expr::Between(_) | Expr::InList(_)),
         }
     }
@@ -71,6 +72,15 @@ impl Meaning for IntervalsInOrder {
                 Transformed::yes(Expr::InList(InList { expr: Box::new(ordered(*expr)), list, negated }))
             }
             Expr::AggregateFunction(call) => extreme(call, schema),
+            Expr::WindowFunction(mut call) => {
+                let mut changed = false;
+                for by in call.params.order_by.iter_mut().filter(|by| is_interval(&by.expr, schema)) {
+                    by.expr = ordered(std::mem::take(&mut by.expr));
+                    changed = true;
+                }
+                let expr = Expr::WindowFunction(call);
+                if changed { Transformed::yes(expr) } else { Transformed::no(expr) }
+            }
             other => Transformed::no(other),
         })
     }

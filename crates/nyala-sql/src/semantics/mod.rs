@@ -13,6 +13,7 @@
 //!
 //! `docs/reference/semantics.md` says for each meaning what DataFusion does and what Nyala does.
 
+mod arguments;
 mod arrays;
 mod assign;
 mod bounded;
@@ -23,6 +24,7 @@ mod constants;
 mod dates;
 mod decimals;
 mod driver;
+mod expressions;
 mod guards;
 mod integers;
 mod intervals;
@@ -121,6 +123,8 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &zones::SessionZone,
             &intervals::IntervalsInOrder,
             &dates::NumbersAreNoDates,
+            &arguments::Arguments,
+            &expressions::RegularExpressions,
             &similar::SimilarTo,
             &similar::EscapedByBackslash,
             &padding::Padding,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::compute::kernels::numeric::{add, mul, sub};
+use arrow::compute::kernels::numeric::{add, div, mul, sub};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
@@ -16,6 +16,7 @@ use datafusion::physical_expr_common::datum::apply;
 
 use super::cast_facts::cast_value;
 use super::{Meaning, Scope};
+use crate::functions::check_floats;
 
 /// Sums, differences and products of whole numbers become [`Checked`]; those of decimals are checked anyway.
 #[derive(Debug)]
@@ -38,7 +39,9 @@ impl Meaning for Overflow {
 fn overflows(expr: &Expr) -> Option<&BinaryExpr> {
     match expr {
         Expr::BinaryExpr(binary) => {
-            matches!(binary.op, Operator::Plus | Operator::Minus | Operator::Multiply).then_some(binary)
+            let op = binary.op;
+            matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide)
+                .then_some(binary)
         }
         _ => None,
     }
@@ -49,7 +52,8 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     // The types of outer queries' columns are not known here: such subqueries are planned as joins, or not at all.
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
-    if !(left.is_integer() && right.is_integer()) {
+    let is_whole = left.is_integer() && right.is_integer() && binary.op != Operator::Divide;
+    if !is_whole && !(left.is_floating() && right.is_floating()) {
         return Ok(Transformed::no(expr));
     }
     let function = Arc::new(ScalarUDF::from(Checked::new(binary.op, expr.schema_name().to_string())));
@@ -77,6 +81,7 @@ impl ScalarUDFImpl for Checked {
         match self.op {
             Operator::Plus => "checked_add",
             Operator::Minus => "checked_sub",
+            Operator::Divide => "checked_div",
             _ => "checked_mul",
         }
     }
@@ -115,11 +120,16 @@ impl ScalarUDFImpl for Checked {
 }
 
 fn compute(left: &ColumnarValue, op: Operator, right: &ColumnarValue) -> Result<ColumnarValue> {
-    match op {
+    let computed = match op {
         Operator::Plus => apply(left, right, add),
         Operator::Minus => apply(left, right, sub),
+        Operator::Divide => apply(left, right, div),
         _ => apply(left, right, mul),
+    }?;
+    if computed.data_type().is_floating() {
+        check_floats(left, op, right, &computed)?;
     }
+    Ok(computed)
 }
 
 /// Computes constant sums, differences and products, and refuses those that do not fit their type: DataFusion computes
@@ -145,7 +155,9 @@ impl Meaning for ConstantsFit {
 }
 
 fn is_exact(data_type: &DataType) -> bool {
-    data_type.is_integer() || data_type.is_decimal()
+    data_type.is_integer()
+        || data_type.is_decimal()
+        || matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
 /// The value of a constant number; none for other expressions, or if a cast fails, which planning reports better.
@@ -157,6 +169,14 @@ fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if overflows(expr).is_some() => {
             let (Some(left), Some(right)) = (constant(left)?, constant(right)?) else { return Ok(None) };
+            let are_floats = left.data_type().is_floating() && right.data_type() == left.data_type();
+            if !are_floats
+                && (*op == Operator::Divide
+                    || left.data_type().is_floating()
+                    || right.data_type().is_floating())
+            {
+                return Ok(None);
+            }
             match compute(&ColumnarValue::Scalar(left), *op, &ColumnarValue::Scalar(right))? {
                 ColumnarValue::Scalar(value) => Ok(Some(value)),
                 ColumnarValue::Array(_) => Ok(None),

@@ -5,10 +5,7 @@ use datafusion::common::{Result, not_impl_err};
 use datafusion::logical_expr::{Expr, Like, Operator, binary_expr, lit};
 
 use super::{Meaning, Scope};
-
-/// Signs that mean the same in both languages, and those that only a regular expression knows.
-const SHARED: &str = "|*+?{}()";
-const OF_REGEX: &str = ".^$\\";
+use crate::functions::similar_inner;
 
 /// Writes the pattern as a regular expression: DataFusion takes it for one, and finds it anywhere in the text.
 #[derive(Debug)]
@@ -84,40 +81,7 @@ fn escaped_by_backslash(pattern: &str, escape: char) -> String {
 }
 
 fn regex(pattern: &str, escape: char) -> String {
-    let mut regex = String::from("(?s)^(?:");
-    let mut signs = pattern.chars();
-    let mut in_brackets = false;
-    while let Some(sign) = signs.next() {
-        match sign {
-            _ if sign == escape => {
-                if let Some(literal) = signs.next() {
-                    if !literal.is_alphanumeric() {
-                        regex.push('\\');
-                    }
-                    regex.push(literal);
-                }
-            }
-            ']' if in_brackets => {
-                in_brackets = false;
-                regex.push(sign);
-            }
-            '[' if !in_brackets => {
-                in_brackets = true;
-                regex.push(sign);
-            }
-            _ if in_brackets => regex.push(sign),
-            '%' => regex.push_str(".*"),
-            '_' => regex.push('.'),
-            _ if SHARED.contains(sign) => regex.push(sign),
-            _ if OF_REGEX.contains(sign) => {
-                regex.push('\\');
-                regex.push(sign);
-            }
-            _ => regex.push(sign),
-        }
-    }
-    regex.push_str(")$");
-    regex
+    format!("(?s)^(?:{})$", similar_inner(pattern, escape))
 }
 
 #[cfg(test)]

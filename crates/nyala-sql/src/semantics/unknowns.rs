@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
-use crate::functions::{INTERVAL, UUID, interval_of, timestamp_of};
+use crate::functions::{INTERVAL, UUID, date_of_text, interval_of, timestamp_of};
 
 /// Reads texts in quotes as values of the type that they meet.
 #[derive(Debug)]
@@ -345,6 +345,10 @@ fn constant(text: &str, wanted: &DataType) -> Result<Option<ScalarValue>> {
             Some(micros) => ScalarValue::TimestampMicrosecond(Some(micros), None).cast_to(wanted)?,
             None => return Ok(None),
         },
+        DataType::Date32 => match date_of_text(trimmed) {
+            Some(days) => ScalarValue::Date32(Some(days)),
+            None => return Ok(None),
+        },
         uuid if *uuid == UUID => super::uuids::uuid(text)?,
         _ => return Ok(None),
     }))
@@ -363,11 +367,17 @@ fn truth(text: &str) -> Option<bool> {
 }
 
 fn invalid(text: &str, wanted: &DataType) -> QueryError {
-    QueryError::new(ErrorKind::InvalidValue, format!("invalid input for type {}: `{text}`", name_of(wanted)))
+    QueryError::new(
+        ErrorKind::InvalidValue,
+        format!("invalid input syntax for type {}: \"{text}\"", name_of(wanted)),
+    )
 }
 
 fn out_of_range(text: &str, wanted: &DataType) -> QueryError {
-    QueryError::new(ErrorKind::OutOfRange, format!("`{text}` is out of range for type {}", name_of(wanted)))
+    QueryError::new(
+        ErrorKind::OutOfRange,
+        format!("value \"{text}\" is out of range for type {}", name_of(wanted)),
+    )
 }
 
 /// PostgreSQL's name of a type that constants are read as.
@@ -399,8 +409,8 @@ mod tests {
             }
         };
         check(" 7 ", DataType::Int32, "7");
-        check("1.5", DataType::Int32, "invalid input for type integer: `1.5`");
-        check("40000", DataType::Int16, "`40000` is out of range for type smallint");
+        check("1.5", DataType::Int32, "invalid input syntax for type integer: \"1.5\"");
+        check("40000", DataType::Int16, "value \"40000\" is out of range for type smallint");
         check("1.50", DataType::Decimal128(10, 4), "1.50");
         check("1e2", DataType::Float64, "100");
         for (text, expected) in
@@ -408,7 +418,8 @@ mod tests {
         {
             check(text, DataType::Boolean, expected);
         }
-        check("maybe", DataType::Boolean, "invalid input for type boolean: `maybe`");
-        check("2024-01-01", DataType::Date32, "");
+        check("maybe", DataType::Boolean, "invalid input syntax for type boolean: \"maybe\"");
+        check("2024-01-01", DataType::Date32, "2024-01-01");
+        check("soon", DataType::Date32, "");
     }
 }

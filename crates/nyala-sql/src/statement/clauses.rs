@@ -11,7 +11,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::calls::{
+    by_pattern, called, literal_text, moment_of_word, no_element, of_interval, spell_months,
+    with_fewer_arguments,
+};
+use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
+use super::set_functions::{order_by_items, rows_in_list, rows_of_table, series_to_from};
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// Longest text that a clause is written as.
@@ -97,6 +103,7 @@ fn of_query(query: &mut Query) -> Result<()> {
     if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
         return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
     }
+    order_by_items(query);
     of_body(&mut query.body)
 }
 
@@ -128,11 +135,15 @@ fn of_select(select: &mut Select) -> Result<()> {
             }
         }
     }
+    series_to_from(select);
+    rows_in_list(select);
+    keep_titles(select);
     merge_columns(select)
 }
 
 /// A sample is a condition by chance.
 fn of_table(factor: &mut TableFactor) -> Result<()> {
+    rows_of_table(factor)?;
     match factor {
         TableFactor::Table { with_hints, partitions, index_hints, json_path, .. }
             if !with_hints.is_empty()
@@ -227,12 +238,21 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
                 *expr = parse_expr(&format!("{} ({any})", if *negated { "NOT" } else { "" }))?;
             }
         }
-        Expr::BinaryOp { left, op, right } => {
+        Expr::BinaryOp { left, op, right }
+            if !matches!(op, BinaryOperator::PGStartsWith | BinaryOperator::PGOverlap) =>
+        {
             if let (Expr::Tuple(left), Expr::Tuple(right)) = (left.as_ref(), right.as_ref())
                 && let Some(compared) = compared_rows(left, op, right)?
             {
                 *expr = compared;
             }
+        }
+        Expr::BinaryOp {
+            left,
+            op: op @ (BinaryOperator::PGStartsWith | BinaryOperator::PGOverlap),
+            right,
+        } => {
+            *expr = called(left, op, right)?;
         }
         Expr::IsNull(row) | Expr::IsNotNull(row) if matches!(row.as_ref(), Expr::Tuple(_)) => {
             let Expr::Tuple(values) = row.as_ref() else { return Ok(()) };
@@ -242,7 +262,21 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
         Expr::AtTimeZone { timestamp, time_zone } => {
             *expr = parse_expr(&format!("timezone({time_zone}, {timestamp})"))?;
         }
+        Expr::Function(function) if !function.within_group.is_empty() => {
+            if let Some(written) = in_other_words(function)? {
+                *expr = written;
+            }
+        }
+        Expr::Substring { expr: text, substring_from: Some(from), substring_for, .. } => {
+            if let Some(written) = by_pattern(text, from, substring_for.as_deref())? {
+                *expr = written;
+            }
+        }
         Expr::Function(function) => {
+            if let Some(written) = with_fewer_arguments(function) {
+                *expr = parse_expr(&written)?;
+                return Ok(());
+            }
             let of_now = match function.name.to_string().to_ascii_lowercase().as_str() {
                 "localtimestamp" => "now()::timestamp(6)",
                 "localtime" => "now()::time",
@@ -256,30 +290,32 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
                 *expr = written;
             }
         }
-        Expr::Interval(interval) => spell_months(&mut interval.value),
+        Expr::Interval(_) => of_interval(expr)?,
+        Expr::CompoundFieldAccess { access_chain, .. } => access_chain.iter_mut().for_each(no_element),
         Expr::Cast { data_type, expr: value, .. } => {
+            if let Some(written) = literal_text(value).and_then(|text| moment_of_word(text, data_type)) {
+                *expr = parse_expr(&written)?;
+                return Ok(());
+            }
             count_microseconds(data_type);
             if matches!(data_type, DataType::Interval { .. }) {
                 spell_months(value);
             }
         }
-        Expr::TypedString(TypedString { data_type, .. }) => count_microseconds(data_type),
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let text = match &value.value {
+                Value::SingleQuotedString(text) => text.as_str(),
+                _ => "",
+            };
+            if let Some(written) = moment_of_word(text, data_type) {
+                *expr = parse_expr(&written)?;
+                return Ok(());
+            }
+            count_microseconds(data_type);
+        }
         _ => {}
     }
     Ok(())
-}
-
-/// `mons`, by which PostgreSQL shows months, is a word that DataFusion does not read.
-fn spell_months(value: &mut Expr) {
-    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = value else { return };
-    let spelled: Vec<&str> = text
-        .split(' ')
-        .map(|word| match word.to_ascii_lowercase().as_str() {
-            "mon" | "mons" => "months",
-            _ => word,
-        })
-        .collect();
-    *text = spelled.join(" ");
 }
 
 /// Rows are compared column by column.
@@ -564,7 +600,11 @@ fn parser(text: &str) -> Result<Parser<'static>> {
     Parser::new(&DIALECT).try_with_sql(text).map_err(from_parser)
 }
 
-fn parse_expr(text: &str) -> Result<Expr> {
+pub fn parse_query(text: &str) -> Result<Box<Query>> {
+    parser(text)?.parse_query().map_err(from_parser)
+}
+
+pub fn parse_expr(text: &str) -> Result<Expr> {
     parser(text)?.parse_expr().map_err(from_parser)
 }
 

@@ -4,6 +4,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
+    respell_similar(tokens);
     let words: Vec<(usize, String)> = tokens
         .iter()
         .enumerate()
@@ -37,6 +38,33 @@ pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
         place += 1;
         !places.contains(&(place - 1))
     });
+}
+
+/// `substring(text SIMILAR pattern ESCAPE sign)` is `substring(text FROM pattern FOR sign)`.
+fn respell_similar(tokens: &mut [TokenWithSpan]) {
+    // Of each open bracket: whether it is that of such a call.
+    let mut open = Vec::new();
+    let mut last = String::new();
+    let words: Vec<String> = tokens.iter().map(|token| word(&token.token)).collect();
+    for (place, token) in tokens.iter_mut().enumerate() {
+        let Some(current) = words.get(place).filter(|_| !matches!(token.token, Token::Whitespace(_))) else {
+            continue;
+        };
+        let next = words.iter().skip(place + 1).find(|word| !word.trim().is_empty());
+        match current.as_str() {
+            "(" => open.push((last == "SUBSTRING", false)),
+            ")" => drop(open.pop()),
+            "SIMILAR" if next.is_some_and(|next| next != "TO") => {
+                if let Some((true, is_similar)) = open.last_mut() {
+                    *is_similar = true;
+                    token.token = Token::make_keyword("FROM");
+                }
+            }
+            "ESCAPE" if matches!(open.last(), Some((true, true))) => token.token = Token::make_keyword("FOR"),
+            _ => {}
+        }
+        last.clone_from(current);
+    }
 }
 
 /// A word in capitals, unless it is quoted, or a sign.

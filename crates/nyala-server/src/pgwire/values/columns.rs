@@ -11,7 +11,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryBuilder, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType, UInt64Type,
+    DataType, Field, FieldRef, Float32Type, Float64Type, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    UInt64Type,
 };
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -19,10 +20,13 @@ use arrow_pg::datatypes::{PG_CHAR_KEY, PG_OID_ALIAS_KEY, field_into_pg_type};
 use pgwire::api::Type;
 use pgwire::api::results::FieldFormat;
 
-use nyala_engine::uuid_texts;
+use nyala_engine::{time_texts, uuid_texts};
 
 use super::floats;
 use super::numeric;
+
+/// The type that intervals are written from as bytes.
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// Microseconds from 1970, where Arrow counts from, to 2000, where PostgreSQL does.
 pub const EPOCH_OFFSET_US: i64 = 946_684_800_000_000;
@@ -46,6 +50,8 @@ enum Shape {
     Float,
     /// With or without a time zone.
     Timestamp(bool),
+    /// As time_texts writes it, which is the usual style.
+    Interval,
     /// The time of a day, of this type.
     Time(DataType),
     /// Sixteen bytes.
@@ -69,11 +75,22 @@ impl Column {
                 field_into_pg_type(&Arc::new(field)).unwrap_or(Type::TEXT)
             }
             Shape::Time(_) => Type::TIME,
+            Shape::Interval => Type::INTERVAL,
             Shape::Uuid => Type::UUID,
             Shape::Text => Type::TEXT,
         };
         let modifier = modifier(unpacked(field.data_type()));
         Self { name: field.name().clone(), pg_type, modifier, shape, metadata }
+    }
+
+    /// The same for a style of intervals: arrow-pg knows the others.
+    #[must_use]
+    pub fn in_style(mut self, interval_style: &str) -> Self {
+        let is_interval = matches!(&self.shape, Shape::Native(DataType::Interval(_) | DataType::Duration(_)));
+        if is_interval && interval_style.eq_ignore_ascii_case("postgres") {
+            self.shape = Shape::Interval;
+        }
+        self
     }
 
     /// `typlen`: bytes of a fixed-width value, otherwise -1.
@@ -96,6 +113,7 @@ impl Column {
     fn rendered_type(&self, format: FieldFormat) -> DataType {
         match (&self.shape, format) {
             (Shape::Native(native), _) | (Shape::Time(native), FieldFormat::Binary) => native.clone(),
+            (Shape::Interval, FieldFormat::Binary) => INTERVAL,
             (Shape::Float, FieldFormat::Binary) if self.pg_type == Type::FLOAT8 => DataType::Float64,
             (Shape::Float, FieldFormat::Binary) => DataType::Float32,
             (Shape::Numeric | Shape::Timestamp(_) | Shape::Uuid, FieldFormat::Binary) => DataType::Binary,
@@ -111,6 +129,8 @@ impl Column {
         let binary = format == FieldFormat::Binary;
         match &self.shape {
             Shape::Time(_) if !binary => time_text(array),
+            Shape::Interval if binary => cast(array, &INTERVAL),
+            Shape::Interval => cast(&time_texts(array)?, &DataType::Utf8),
             Shape::Native(native) | Shape::Time(native) if native == array.data_type() => {
                 Ok(Arc::clone(array))
             }
@@ -201,6 +221,8 @@ fn native_item(item: &FieldRef) -> Option<FieldRef> {
         same @ (DataType::Float32 | DataType::Float64 | DataType::Null) => same.clone(),
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => return None,
+        // There are no unsigned numbers; places in a list have room.
+        DataType::UInt64 => DataType::Int64,
         other => native(other)?,
     };
     Some(Arc::new(item.as_ref().clone().with_data_type(data_type)))
@@ -284,13 +306,7 @@ fn timestamp_bytes(array: &ArrayRef, zoned: bool) -> Result<ArrayRef, ArrowError
 }
 
 fn timestamp_text(array: &ArrayRef, zoned: bool) -> Result<ArrayRef, ArrowError> {
-    let array = microseconds(array, zoned)?;
-    let options = FormatOptions::new()
-        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.6f"))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.6f%:z"));
-    let texts = display_text(&array, &options)?;
-    let texts: StringArray = texts.as_string::<i32>().iter().map(|text| text.map(short_timestamp)).collect();
-    Ok(Arc::new(texts))
+    cast(&time_texts(&microseconds(array, zoned)?)?, &DataType::Utf8)
 }
 
 fn time_text(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {

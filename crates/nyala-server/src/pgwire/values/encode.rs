@@ -118,7 +118,8 @@ impl Layouts {
 
 impl Layout {
     fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        let columns: Vec<Column> = schema.fields().iter().map(|field| Column::of(field)).collect();
+        let columns: Vec<Column> =
+            schema.fields().iter().map(|field| Column::of(field).in_style(&options.interval_style)).collect();
         let formats = spread(formats, columns.len())?;
         let fields: Vec<FieldInfo> =
             columns.iter().zip(&formats).map(|(column, format)| info(column, *format, options)).collect();

@@ -20,6 +20,7 @@ use super::arguments::{Amount, Arguments, MAX_BYTES};
 use super::pattern::check_patterns;
 use super::rules::{Measure, Rule, Work};
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::floats::check_function;
 
 /// Bytes that one slice of a batch may give.
 const SLICE_BYTES: Amount = 64 << 20;
@@ -138,7 +139,9 @@ impl Bounded {
 
 /// The error of a call with too large a result.
 pub fn too_large(what: &str, bytes: Amount, rows: usize, most: Amount) -> DataFusionError {
-    let message = format!("{what} would give {bytes} bytes for {rows} rows, and gives at most {most}");
+    let message = format!(
+        "{what} would give {bytes} bytes for {rows} rows, and gives at most {most}: the requested length is too large"
+    );
     QueryError::new(ErrorKind::LimitExceeded, message)
         .hint("ask for less; in FROM, `generate_series(from, to)` gives as many rows as you like")
         .into()
@@ -229,6 +232,12 @@ impl ScalarUDFImpl for Bounded {
         let measured = Arguments::new(&arguments.args, arguments.number_rows);
         match self.rule {
             Rule::NoMore => {}
+            Rule::Domain => {
+                let (args, rows) = (arguments.args.clone(), arguments.number_rows);
+                let computed = self.function.invoke_with_args(arguments)?;
+                check_function(self.name(), &args, &computed, rows)?;
+                return Ok(computed);
+            }
             Rule::Exactly(measure) => self.check_exactly(measure, &measured)?,
             Rule::Work(work) => self.check_work(work, &measured, &arguments.args)?,
             Rule::Both(measure, work) => {

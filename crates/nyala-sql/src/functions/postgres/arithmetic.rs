@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     cast as logical_cast,
 };
 
+use super::lists::bucket_of_bounds;
 use crate::error::{ErrorKind, QueryError};
 
 /// `mod(a, b)`, which is `a % b`, and `div(a, b)`, which is the quotient without its fraction.
@@ -105,6 +106,15 @@ impl ScalarUDFImpl for WidthBucket {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let number = DataType::Float64;
         match types.len() {
+            2 => {
+                let [value, DataType::List(item)] = types else {
+                    return plan_err!("`width_bucket` takes a value and a list of bounds");
+                };
+                // Both sides are compared as what both can be.
+                let (value, _) =
+                    BinaryTypeCoercer::new(value, &Operator::Lt, item.data_type()).get_input_types()?;
+                Ok(vec![value, DataType::List(Arc::clone(item))])
+            }
             4 => Ok(vec![number.clone(), number.clone(), number, DataType::Int32]),
             other => plan_err!("`width_bucket` takes four numbers, not {other}"),
         }
@@ -116,6 +126,15 @@ impl ScalarUDFImpl for WidthBucket {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
+        if let [value, bounds] = arrays.as_slice() {
+            let buckets = bucket_of_bounds(value, bounds)?;
+            let is_scalar =
+                arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+            return Ok(match is_scalar {
+                true => ColumnarValue::Scalar(ScalarValue::try_from_array(&buckets, 0)?),
+                false => ColumnarValue::Array(buckets),
+            });
+        }
         let [number, low, high, count] = arrays.as_slice() else {
             return plan_err!("`width_bucket` takes four numbers, not {}", arrays.len());
         };

@@ -3,7 +3,12 @@
 mod ages;
 mod arithmetic;
 mod choices;
+mod format;
+mod lists;
+mod numerals;
 mod quoting;
+mod ranked;
+mod series;
 mod types;
 mod uuids;
 
@@ -18,11 +23,12 @@ use arithmetic::{Arithmetic, WidthBucket};
 pub use choices::Choice;
 use quoting::Quoted;
 use types::PgTypeof;
+pub use types::name_of as type_name;
 pub use uuids::{UUID, Uuids, read_uuid, uuid_texts, uuids_of};
 
 /// Scalar functions; `known` has those that get another name.
 pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
-    let renamed = [("signum", "sign")];
+    let renamed = [("signum", "sign"), ("ceil", "ceiling")];
     let renamed = renamed.into_iter().filter_map(|(name, other)| {
         let function = known.iter().find(|function| function.name() == name)?;
         Some(Arc::new(function.as_ref().clone().with_aliases([other])))
@@ -40,7 +46,13 @@ pub fn scalars(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
         ScalarUDF::from(MakeTimestamp::new(false)),
         ScalarUDF::from(MakeTimestamp::new(true)),
     ];
-    renamed.chain(own.into_iter().map(Arc::new)).collect()
+    let mut functions: Vec<Arc<ScalarUDF>> = renamed.chain(own.into_iter().map(Arc::new)).collect();
+    functions.extend(format::functions());
+    functions.extend(lists::functions(known));
+    functions.extend(numerals::functions());
+    functions.extend(ranked::functions());
+    functions.extend(series::functions());
+    functions
 }
 
 /// Aggregates under another name.

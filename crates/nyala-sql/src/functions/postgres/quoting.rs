@@ -82,12 +82,12 @@ impl ScalarUDFImpl for Quoted {
     }
 }
 
-fn literal(text: &str) -> String {
+pub fn literal(text: &str) -> String {
     let escape = if text.contains('\\') { "E" } else { "" };
     format!("{escape}'{}'", text.replace('\\', r"\\").replace('\'', "''"))
 }
 
-fn name(text: &str) -> String {
+pub fn name(text: &str) -> String {
     let mut signs = text.chars();
     let begins = signs.next().is_some_and(|sign| sign.is_ascii_lowercase() || sign == '_');
     let is_plain =

@@ -38,7 +38,7 @@ impl ScalarUDFImpl for PgTypeof {
 }
 
 /// The type that PostgreSQL's clients know a type by.
-fn name_of(data_type: &DataType) -> String {
+pub fn name_of(data_type: &DataType) -> String {
     match data_type {
         DataType::Boolean => "boolean",
         DataType::Int8 | DataType::UInt8 | DataType::Int16 => "smallint",

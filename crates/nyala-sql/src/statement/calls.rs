@@ -1,0 +1,151 @@
+//! Calls, operators and constants in words that DataFusion's planner knows.
+
+use arrow::compute::kernels::cast_utils::parse_interval_month_day_nano;
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, DataType, DateTimeField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Subscript, UnaryOperator, Value, ValueWithSpan,
+};
+
+use super::clauses::parse_expr;
+use crate::error::Result;
+
+/// `text ^@ start`, and `list && list`, as functions.
+pub fn called(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Expr> {
+    let function = if *op == BinaryOperator::PGStartsWith { "starts_with" } else { "array_has_any" };
+    // A text in quotes is of the type of the list on the other side.
+    let typed = |side: &Expr, other: &Expr| match other {
+        Expr::Cast { data_type, .. } if literal_text(side).is_some() => {
+            format!("CAST({side} AS {data_type})")
+        }
+        _ => side.to_string(),
+    };
+    parse_expr(&format!("{function}({}, {})", typed(left, right), typed(right, left)))
+}
+
+pub fn literal_text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+/// `DATE 'today'` and its kin, which are other moments each time; none for other texts.
+pub fn moment_of_word(text: &str, data_type: &DataType) -> Option<String> {
+    if !matches!(data_type, DataType::Date | DataType::Timestamp(..)) {
+        return None;
+    }
+    let moment = match text.trim().to_ascii_lowercase().as_str() {
+        "now" => "now()",
+        "today" => "current_date",
+        "tomorrow" => "(current_date + 1)",
+        "yesterday" => "(current_date - 1)",
+        _ => return None,
+    };
+    Some(format!("CAST({moment} AS {data_type})"))
+}
+
+/// Calls with arguments that DataFusion's functions do not have.
+pub fn with_fewer_arguments(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let name = function.name.to_string().to_ascii_lowercase();
+    match (name.as_str(), list.args.as_slice()) {
+        ("date_trunc", [unit, time, zone]) => {
+            Some(format!("timezone({zone}, date_trunc({unit}, timezone({zone}, {time})))"))
+        }
+        ("age", [time]) => Some(format!("age(current_date, {time})")),
+        ("make_interval", arguments) => interval_of_parts(arguments),
+        _ => None,
+    }
+}
+
+/// `make_interval(years, months, weeks, days, hours, mins, secs)`, by position or by name.
+fn interval_of_parts(arguments: &[FunctionArg]) -> Option<String> {
+    const PARTS: [(&str, &str); 7] = [
+        ("years", "1 year"),
+        ("months", "1 month"),
+        ("weeks", "7 days"),
+        ("days", "1 day"),
+        ("hours", "1 hour"),
+        ("mins", "1 minute"),
+        ("secs", "1 second"),
+    ];
+    let mut text = "INTERVAL '0 seconds'".to_owned();
+    for (position, argument) in arguments.iter().enumerate() {
+        let (unit, value) = match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (PARTS.get(position)?.1, value),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (PARTS.iter().find(|(part, _)| name.value.eq_ignore_ascii_case(part))?.1, value)
+            }
+            FunctionArg::ExprNamed { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (PARTS.iter().find(|(part, _)| name.to_string().eq_ignore_ascii_case(part))?.1, value)
+            }
+            _ => return None,
+        };
+        text.push_str(&format!(" + ({value}) * INTERVAL '{unit}'"));
+    }
+    Some(format!("({text})"))
+}
+
+/// There is no element before the first.
+pub fn no_element(access: &mut AccessExpr) {
+    if let AccessExpr::Subscript(Subscript::Index { index }) = access
+        && matches!(index, Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(expr.as_ref(), Expr::Value(_)))
+    {
+        *index = Expr::Value(Value::Number("0".to_owned(), false).into());
+    }
+}
+
+/// An interval that DataFusion's planner does not read is a text that is cast.
+pub fn of_interval(expr: &mut Expr) -> Result<()> {
+    let Expr::Interval(interval) = expr else { return Ok(()) };
+    spell_months(&mut interval.value);
+    let Some(text) = literal_text(&interval.value) else { return Ok(()) };
+    let to_seconds = interval.last_field == Some(DateTimeField::Second)
+        && interval.leading_field == Some(DateTimeField::Minute)
+        && text.matches(':').count() == 1;
+    let text = if to_seconds { format!("0:{}", text.trim()) } else { text.to_owned() };
+    let is_known = interval.leading_field.is_none() && parse_interval_month_day_nano(&text).is_ok();
+    let is_one_field = interval.leading_field.is_some() && interval.last_field.is_none();
+    if !is_known && !is_one_field {
+        *expr = parse_expr(&format!("CAST('{}' AS INTERVAL)", text.replace('\'', "''")))?;
+    }
+    Ok(())
+}
+
+/// `substring(text FROM pattern)`, and `substring(text FROM pattern FOR escape)` with a pattern of SIMILAR TO.
+pub fn by_pattern(text: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Result<Option<Expr>> {
+    Ok(match escape {
+        None if is_text(pattern) => Some(parse_expr(&format!("regexp_substring({text}, {pattern})"))?),
+        Some(escape) if is_text(pattern) && is_text(escape) => {
+            Some(parse_expr(&format!("similar_substring({text}, {pattern}, {escape})"))?)
+        }
+        _ => None,
+    })
+}
+
+/// Whether an expression is a text by how it is written.
+fn is_text(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(ValueWithSpan { value, .. }) => matches!(
+            value,
+            Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::DollarQuotedString(_)
+        ),
+        Expr::Nested(inner) => is_text(inner),
+        Expr::BinaryOp { op: BinaryOperator::StringConcat, .. } => true,
+        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Text | DataType::Varchar(_)),
+        _ => false,
+    }
+}
+
+/// `mons`, by which PostgreSQL shows months, is a word that DataFusion does not read.
+pub fn spell_months(value: &mut Expr) {
+    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = value else { return };
+    let spelled: Vec<&str> = text
+        .split(' ')
+        .map(|word| match word.to_ascii_lowercase().as_str() {
+            "mon" | "mons" => "months",
+            _ => word,
+        })
+        .collect();
+    *text = spelled.join(" ");
+}
