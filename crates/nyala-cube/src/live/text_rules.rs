@@ -59,9 +59,8 @@ fn rule(written: &SqlType) -> Option<Rule> {
         Some(CharacterLength::IntegerLength { length, .. }) => Some(*length),
         _ => otherwise,
     };
-    let of = |most: Option<u64>, padded: bool| {
-        Some(Rule::Length { most: usize::try_from(most?).ok()?, padded })
-    };
+    let of =
+        |most: Option<u64>, padded: bool| Some(Rule::Length { most: usize::try_from(most?).ok()?, padded });
     match written {
         SqlType::Varchar(n) | SqlType::CharacterVarying(n) | SqlType::CharVarying(n) => {
             of(length(n, None), false)

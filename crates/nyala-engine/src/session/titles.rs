@@ -112,11 +112,12 @@ fn name_groupings(query: &mut Query) {
 }
 
 fn calls_grouping(expr: &SqlExpr) -> bool {
-    let is_call = |part: &SqlExpr| {
-        matches!(part, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("grouping"))
-    };
-    visit_expressions(expr, |part| if is_call(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-        .is_break()
+    let is_call = |part: &SqlExpr| matches!(part, SqlExpr::Function(call) if call.name.to_string().eq_ignore_ascii_case("grouping"));
+    visit_expressions(
+        expr,
+        |part| if is_call(part) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) },
+    )
+    .is_break()
 }
 
 fn is_of_names(error: &DataFusionError) -> bool {

@@ -214,7 +214,10 @@ mod tests {
             "SELECT 1 WHERE nyala_regtype_name(nyala_regtype(a)) = 'x'",
         );
         check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid AS \"oid\"");
-        check("SELECT 1 WHERE a = (b::regtype[])::text[]", "SELECT 1 WHERE a = (nyala_regtype_names(b))::text[]");
+        check(
+            "SELECT 1 WHERE a = (b::regtype[])::text[]",
+            "SELECT 1 WHERE a = (nyala_regtype_names(b))::text[]",
+        );
         check("SELECT 1 FROM t WHERE typreceive != 0", "SELECT 1 FROM t WHERE typreceive <> '-'");
         check("SELECT typsend::regproc FROM t", "SELECT typsend AS \"typsend\" FROM t");
     }

@@ -14,8 +14,7 @@ pub fn state_version(function: &str, distinct: bool) -> Result<StateVersion, &'s
         ("count" | "sum", true) => Ok(1),
         (_, true) => Err("only count and sum can be stored over DISTINCT values"),
         (
-            "sum" | "count" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or"
-            | "bit_xor",
+            "sum" | "count" | "min" | "max" | "bool_and" | "bool_or" | "bit_and" | "bit_or" | "bit_xor",
             false,
         ) => Ok(1),
         // The first kept floating-point sums of whole numbers.

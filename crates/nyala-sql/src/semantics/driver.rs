@@ -28,7 +28,8 @@ pub fn lower_plan(
     let meanings = meanings_of(phase);
     let (mut joins, mut is_stale) = (0, false);
     // The rows of a recursive query have the types that the planner gave the first ones.
-    let recurs = phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
+    let recurs =
+        phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
     plan.transform_up_with_subqueries(|node| {
         let prepared = match (phase, node) {
             (Phase::Operators, node) => for_operators(node)?,
@@ -36,7 +37,9 @@ pub fn lower_plan(
                 unions_meet(settle_union(union_of(union.inputs, is_stale, union.schema)?)?)?
             }
             (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
-            (Phase::Types, node) => narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?,
+            (Phase::Types, node) => {
+                narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?
+            }
             (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
             (_, node) => Transformed::no(node),
         };

@@ -56,7 +56,9 @@ impl ScalarUDFImpl for NamedCast {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments {
             [cast, _] => Ok(cast.clone()),
-            _ => internal_err!("a cast with a name has a value and a type, not {} arguments", arguments.len()),
+            _ => {
+                internal_err!("a cast with a name has a value and a type, not {} arguments", arguments.len())
+            }
         }
     }
 

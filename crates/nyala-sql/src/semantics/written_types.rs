@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Result, ScalarValue};
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::unicode::left;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast, lit};
@@ -53,7 +53,9 @@ impl TypePlanner for WrittenTypes {
             SqlType::Uuid => return plain(UUID),
             // FLOAT(n) has at least n bits; DataFusion makes a single of each.
             SqlType::Float(ExactNumberInfo::None) => return plain(DataType::Float64),
-            SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => return plain(DataType::Float64),
+            SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => {
+                return plain(DataType::Float64);
+            }
             other => {
                 return self.0.as_ref().map_or(Ok(None), |planner| planner.plan_type_field(other));
             }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, Query, SelectItem, SetExpr, Statement, Value, VisitMut, VisitorMut,
-    visit_expressions_mut,
+    FunctionArguments, GroupByExpr, Ident, Query, SelectItem, SetExpr, Statement, Value, VisitMut,
+    VisitorMut, visit_expressions_mut,
 };
 
 use crate::semantics::NAMED_CAST;

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType, ExcludeSelectItem, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator,
     LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
     SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
-    TableWithJoins, TypedString, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableWithJoins, TypedString, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 

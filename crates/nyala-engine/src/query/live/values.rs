@@ -81,7 +81,11 @@ fn literal_rows(input: &LogicalPlan, parameters: Given<'_>) -> Result<Option<Rec
         match column(expression, values, &given)? {
             Some(column) => {
                 let wanted = schema.field(projected.len()).data_type();
-                projected.push(if column.data_type() == wanted { column } else { assign_column(&column, wanted)? });
+                projected.push(if column.data_type() == wanted {
+                    column
+                } else {
+                    assign_column(&column, wanted)?
+                });
             }
             None => return Ok(None),
         }

@@ -25,11 +25,17 @@ pub struct JsonCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Of {
     /// The text itself, if it is JSON; in the normal form of JSONB or as it is.
-    Checked { normal: bool },
+    Checked {
+        normal: bool,
+    },
     /// A field or an element.
-    Step { as_text: bool },
+    Step {
+        as_text: bool,
+    },
     /// What several steps lead to.
-    Path { as_text: bool },
+    Path {
+        as_text: bool,
+    },
     /// Whether an object has a key, or an array such a text.
     Exists,
     Kind,
@@ -146,7 +152,9 @@ impl JsonCall {
             Of::Exists => {
                 let found = rows().map(|(row, text)| {
                     let key = steps.first().and_then(|steps| steps.one(row));
-                    let (Some(value), Some(key)) = (text.map(valid).transpose()?, key) else { return Ok(None) };
+                    let (Some(value), Some(key)) = (text.map(valid).transpose()?, key) else {
+                        return Ok(None);
+                    };
                     let is_element = |element: &Json<'_>| element.plain().as_ref() == Some(&key);
                     Ok(Some(value.field(&key).is_some() || value.elements().iter().any(is_element)))
                 });
@@ -242,7 +250,9 @@ impl Steps {
                 let name = self.one(row)?;
                 match name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
                     Some("") => Some(value),
-                    Some(list) => list.split(',').try_fold(value, |value, step| value.step(step.trim_matches('"'))),
+                    Some(list) => {
+                        list.split(',').try_fold(value, |value, step| value.step(step.trim_matches('"')))
+                    }
                     None => value.step(&name),
                 }
             }

@@ -177,7 +177,8 @@ mod tests {
     #[test]
     fn values_are_found_by_their_places() {
         let text = Json::new(" {\"a\" : [1, {\"x\\\"]\": 2.50}, \"t,w\"] , \"b\":null,\"a b\": {} } ");
-        let at = |path: &[&str]| path.iter().try_fold(text, |value, part| value.step(part)).map(Json::written);
+        let at =
+            |path: &[&str]| path.iter().try_fold(text, |value, part| value.step(part)).map(Json::written);
         assert_eq!(at(&["a"]), Some("[1, {\"x\\\"]\": 2.50}, \"t,w\"]"));
         assert_eq!(at(&["a", "1", "x\"]"]), Some("2.50"));
         assert_eq!(at(&["a", "-1"]), Some("\"t,w\""));
@@ -188,7 +189,10 @@ mod tests {
     #[test]
     fn jsonb_has_a_normal_form() {
         let check = |text, expected| assert_eq!(normal_json(text).as_deref(), expected, "{text}");
-        check("{\"bb\":1,\"a\":[ 1,2 ],\"a\":{\"c\" :\"\\u0041\"}}", Some("{\"a\": {\"c\": \"A\"}, \"bb\": 1}"));
+        check(
+            "{\"bb\":1,\"a\":[ 1,2 ],\"a\":{\"c\" :\"\\u0041\"}}",
+            Some("{\"a\": {\"c\": \"A\"}, \"bb\": 1}"),
+        );
         check(" [ ] ", Some("[]"));
         check("1.50", Some("1.50"));
         check("{a}", None);
