@@ -55,10 +55,10 @@ async fn functions_that_make_much_of_little_are_bounded() {
         "array_length(generate_series(1, 2000000000))",
         "array_length(range(0, -9000000000, -1))",
         "array_length(generate_series(DATE '0001-01-01', DATE '9999-01-01', INTERVAL '1 second'))",
-        "array_length(generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '5 nanoseconds'))",
+        "array_length(generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '5 microseconds'))",
         "array_length(array_repeat(1, 2000000000))",
         "array_length(generate_series(arrow_cast(0, 'Timestamp(Second, None)'), \
-         arrow_cast(9000000000000000, 'Timestamp(Second, None)'), INTERVAL '1 day'))",
+         arrow_cast(9000000000, 'Timestamp(Second, None)'), INTERVAL '1 second'))",
         "length(repeat('abc', 500000000))",
         "length(lpad('x', 2000000000, 'y'))",
     ] {
@@ -69,7 +69,7 @@ async fn functions_that_make_much_of_little_are_bounded() {
     let little = "SELECT array_length(generate_series(1, 1000000)), length(repeat('abc', 1000)), rpad('x', 3, 'y'), \
                   array_length(range(5, 1)), array_length(generate_series(DATE '2024-01-01', DATE '2024-12-31', INTERVAL '1 month')), \
                   array_length(generate_series(CAST(NULL AS BIGINT), 20000000))";
-    assert_eq!(test.run(little).await, [["1000000", "3000", "xyy", "0", "12", "NULL"]]);
+    assert_eq!(test.run(little).await, [["1000000", "3000", "xyy", "NULL", "12", "NULL"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -160,10 +160,18 @@ fn is_exact(data_type: &DataType) -> bool {
         || matches!(data_type, DataType::Float32 | DataType::Float64)
 }
 
+fn is_text(expr: &Expr) -> bool {
+    expr.as_literal().is_some_and(|value| value.data_type().is_string())
+}
+
 /// The value of a constant number; none for other expressions, or if a cast fails, which planning reports better.
 fn constant(expr: &Expr) -> Result<Option<ScalarValue>> {
     match expr {
         Expr::Literal(value, _) if is_exact(&value.data_type()) => Ok(Some(value.clone())),
+        // A number with more digits than decimals have is a text that is cast.
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_floating() && is_text(expr) => {
+            Ok(expr.as_literal().and_then(|text| text.cast_to(field.data_type()).ok()))
+        }
         Expr::Cast(Cast { expr, field }) if is_exact(field.data_type()) => {
             Ok(constant(expr)?.and_then(|value| cast_value(&value, field.data_type()).ok()))
         }

@@ -83,9 +83,8 @@ pub fn rows_in_list(select: &mut Select) {
 
 /// Moves the one series of a SELECT without FROM there, where it is not made in one piece.
 pub fn series_to_from(select: &mut Select) {
-    let [only] = select.projection.iter().filter(|item| is_series(item)).collect::<Vec<_>>()[..] else {
-        return;
-    };
+    let series: Vec<&SelectItem> = select.projection.iter().filter(|item| is_series(item)).collect();
+    let [only] = series.as_slice() else { return };
     let others = select.projection.iter().filter(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_rows(expr),
         _ => true,
@@ -93,7 +92,9 @@ pub fn series_to_from(select: &mut Select) {
     if !select.from.is_empty() || others.count() != 1 {
         return;
     }
-    let (SelectItem::UnnamedExpr(call) | SelectItem::ExprWithAlias { expr: call, .. }) = only else { return };
+    let (SelectItem::UnnamedExpr(call) | SelectItem::ExprWithAlias { expr: call, .. }) = *only else {
+        return;
+    };
     let text = format!("SELECT 1 FROM {call} AS \"{SERIES}\" (\"{SERIES}\")");
     let Ok(query) = parse_query(&text) else { return };
     let SetExpr::Select(read) = *query.body else { return };

@@ -46,7 +46,7 @@ fn counted(call: &Call<'_>, nulls: bool) -> ArrayRef {
 
 fn formatted(call: &Call<'_>) -> Result<ArrayRef> {
     let formats = call.texts(0)?;
-    let values = call.arrays.iter().skip(1).map(|array| texts(array)).collect::<Result<Vec<_>>>()?;
+    let values = call.arrays.iter().skip(1).map(texts).collect::<Result<Vec<_>>>()?;
     let mut built = StringViewBuilder::with_capacity(call.rows());
     for (row, format) in formats.iter().enumerate() {
         let value = |at: usize| values.get(at).map(|texts| texts.is_valid(row).then(|| texts.value(row)));

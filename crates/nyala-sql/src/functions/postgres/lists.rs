@@ -16,13 +16,18 @@ use crate::functions::plain::{Call, Plain, is_whole};
 /// The functions, by name; `known` has those that get another name.
 pub fn functions(known: &[Arc<ScalarUDF>]) -> Vec<Arc<ScalarUDF>> {
     // All equal elements are meant, and not the first.
-    let renamed = [("array_remove_all", "array_remove"), ("array_replace_all", "array_replace")];
-    let renamed = renamed.into_iter().filter_map(|(other, name)| {
+    let renamed = [
+        ("array_remove_all", "array_remove", "list_remove"),
+        ("array_replace_all", "array_replace", "list_replace"),
+    ];
+    // The other names, too: a function that is still known by one would come back when the session is built anew.
+    let renamed = renamed.into_iter().filter_map(|(other, name, alias)| {
         let other = known.iter().rfind(|function| function.name() == other)?;
-        Some(Arc::new(ScalarUDF::from(Renamed { name, other: Arc::clone(other) })))
+        Some(Arc::new(ScalarUDF::from(Renamed { name, other: Arc::clone(other) }).with_aliases([alias])))
     });
+    let length = Plain::udf("array_length", of_dimension, |_| DataType::Int32, lengths);
     let own = [
-        Plain::udf("array_length", of_dimension, |_| DataType::Int32, lengths),
+        Arc::new(length.as_ref().clone().with_aliases(["list_length"])),
         Plain::udf("isfinite", of_time, |_| DataType::Boolean, finite),
     ];
     renamed.chain(own).collect()

@@ -81,8 +81,8 @@ impl<'a> Asked<'a> {
         let values = values.as_list::<i32>();
         match fractions.as_list_opt::<i32>() {
             Some(lists) => {
-                let offsets = lists.value_offsets();
-                let bounds = offsets.windows(2).map(|pair| (pair[0] as usize, pair[1] as usize)).collect();
+                let offsets = lists.value_offsets().iter().map(|offset| *offset as usize);
+                let bounds = offsets.clone().zip(offsets.skip(1)).collect();
                 let fractions = cast(lists.values(), &DataType::Float64)?;
                 let fractions = fractions.as_primitive::<Float64Type>().clone();
                 Ok(Self { values, bounds, fractions, is_list: lists.nulls().cloned(), lists: true })
