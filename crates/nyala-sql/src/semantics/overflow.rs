@@ -53,7 +53,8 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let types = (binary.left.get_type(schema), binary.right.get_type(schema));
     let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
     let is_whole = left.is_integer() && right.is_integer() && binary.op != Operator::Divide;
-    if !is_whole && !(left.is_floating() && right.is_floating()) {
+    let are_floats = left.is_floating() && right.is_floating();
+    if !is_whole && !are_floats {
         return Ok(Transformed::no(expr));
     }
     let function = Arc::new(ScalarUDF::from(Checked::new(binary.op, expr.schema_name().to_string())));

@@ -65,6 +65,9 @@ fn fractions(types: &[DataType], between: bool) -> Option<Vec<DataType>> {
     is_fit.then(|| vec![values.clone(), fraction])
 }
 
+/// Where the values of a row begin, how many there are, and the fraction of them that is asked for.
+type Fraction = (usize, usize, f64);
+
 /// The sorted values of each row, and the fractions it asks for.
 struct Asked<'a> {
     values: &'a ListArray,
@@ -96,7 +99,7 @@ impl<'a> Asked<'a> {
     }
 
     /// For each fraction, where the values of its row begin, how many there are, and the fraction.
-    fn each(&self) -> Result<Vec<Option<(usize, usize, f64)>>, QueryError> {
+    fn each(&self) -> Result<Vec<Option<Fraction>>, QueryError> {
         let offsets = self.values.value_offsets();
         let mut asked = Vec::with_capacity(self.fractions.len());
         for (row, (from, to)) in self.bounds.iter().enumerate() {
