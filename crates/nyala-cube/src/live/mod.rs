@@ -5,6 +5,7 @@
 //! looked up by key where a condition names keys.
 
 mod changes;
+mod column_rules;
 mod keys;
 mod options;
 mod pins;
@@ -15,7 +16,6 @@ mod scan;
 mod store;
 mod stores;
 mod table;
-mod text_rules;
 
 pub use changes::{Changes, ChangesProvider, Finder, change_rows, change_schema};
 pub use options::{check_options, durability};

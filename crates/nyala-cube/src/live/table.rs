@@ -8,9 +8,10 @@ use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_storage::oplog::{LiveTable, OplogError, Version};
 use tokio::sync::Mutex;
 
+use super::column_rules::ColumnRules;
 use super::pins::Pins;
 use super::store::{OpenStore, OpenedAt};
-use super::text_rules::TextRules;
+use crate::scan::decode_schema;
 
 /// A live table as the catalog knows it, with the way to its rows.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub struct LiveRef {
     source: LiveSource,
     store: Option<Arc<OpenStore>>,
     table: OnceLock<LiveTable>,
-    rules: OnceLock<TextRules>,
+    rules: OnceLock<ColumnRules>,
     /// Taken by statements that read rows and write them back, after they met another one. So each of many that
     /// change the same row gets its turn.
     pub turn: Mutex<()>,
@@ -41,12 +42,19 @@ impl LiveRef {
         &self.source
     }
 
-    /// Rows as the table takes them: blanks that a column has no room for are cut off.
+    /// Rows as the table takes them: numbers get the types of their columns, and blanks that have no room are cut off.
     ///
     /// # Errors
     /// A text is too long for its column, or no JSON where it must be.
     pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        self.rules.get_or_init(|| TextRules::of(&self.entry.definition)).fit(rows)
+        let rules = match self.rules.get() {
+            Some(rules) => rules,
+            None => {
+                let columns = decode_schema(&self.entry)?;
+                self.rules.get_or_init(|| ColumnRules::of(&columns, &self.entry.definition))
+            }
+        };
+        rules.fit(rows)
     }
 
     /// The table, if its store is open.

@@ -3,6 +3,7 @@
 use arrow::datatypes::{DataType, Field};
 use arrow_pg::datatypes::{PG_CHAR_KEY, PG_OID_ALIAS_KEY};
 use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType, ExactNumberInfo};
+use nyala_sql::functions::UUID;
 use pgwire::api::Type;
 use postgres_types::Kind as TypeKind;
 
@@ -186,6 +187,7 @@ fn kind_of(data_type: &DataType) -> Type {
         }
         D::Float16 | D::Float32 => Type::FLOAT4,
         D::Float64 => Type::FLOAT8,
+        uuid if *uuid == UUID => Type::UUID,
         D::Binary | D::LargeBinary | D::BinaryView | D::FixedSizeBinary(_) => Type::BYTEA,
         D::Date32 | D::Date64 => Type::DATE,
         D::Time32(_) | D::Time64(_) => Type::TIME,

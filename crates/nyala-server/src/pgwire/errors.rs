@@ -131,6 +131,15 @@ impl Failure {
         self
     }
 
+    /// Whether a client wants it that asked for messages of this level at least.
+    pub fn is_wanted(&self, level: Option<&str>) -> bool {
+        match self.severity {
+            Severity::Notice => !matches!(level, Some("warning" | "error")),
+            Severity::Warning => level != Some("error"),
+            _ => true,
+        }
+    }
+
     /// Whether the connection ends with it.
     pub fn is_fatal(&self) -> bool {
         self.severity == Severity::Fatal

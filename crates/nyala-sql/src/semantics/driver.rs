@@ -6,9 +6,12 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::utils::{
+    conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
+};
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
 
+use super::categories::check_union;
 use super::decimals::unions_meet;
 use super::guards::conditions_first;
 use super::integers::narrow_columns;
@@ -34,7 +37,9 @@ pub fn lower_plan(
         let prepared = match (phase, node) {
             (Phase::Operators, node) => for_operators(node)?,
             (Phase::Types, LogicalPlan::Union(union)) => {
-                unions_meet(settle_union(union_of(union.inputs, is_stale, union.schema)?)?)?
+                let union = settle_union(union_of(union.inputs, is_stale, union.schema)?)?;
+                check_union(&union)?;
+                unions_meet(union)?
             }
             (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
             (Phase::Types, node) => {
@@ -111,16 +116,47 @@ fn lower_node(
         let values = LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build()?;
         return Ok(Transformed::yes(values));
     }
+    let is_aggregate = matches!(node, LogicalPlan::Aggregate(_));
     let names = NamePreserver::new(&node);
     let named = |expr: Expr| {
         let name = names.save(&expr);
         Ok(lower(expr, meanings, &scope)?.update_data(|expr| name.restore(expr)))
     };
-    node.map_expressions(|expr| match expr {
+    let lowered = node.map_expressions(|expr| match expr {
         // The columns have the names of its members.
         Expr::GroupingSet(_) => expr.map_children(named),
         expr => named(expr),
-    })
+    })?;
+    if is_aggregate { lowered.transform_data(match_groupings) } else { Ok(lowered) }
+}
+
+/// Gives the arguments of `grouping` the names of the keys that they are, by which DataFusion finds these.
+fn match_groupings(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Aggregate(mut aggregate) = node else { return Ok(Transformed::no(node)) };
+    let keys = grouping_set_to_exprlist(&aggregate.group_expr)?;
+    let named: Vec<(Expr, Expr)> = keys
+        .into_iter()
+        .filter(|key| matches!(key, Expr::Alias(_)))
+        .map(|key| (key.clone().unalias(), key.clone()))
+        .collect();
+    let mut changed = false;
+    for call in aggregate.aggr_expr.iter_mut().filter(|_| !named.is_empty()) {
+        let renamed = std::mem::take(call).transform(|part| match part {
+            Expr::AggregateFunction(mut call) if call.func.name() == "grouping" => {
+                for argument in &mut call.params.args {
+                    if let Some((_, key)) = named.iter().find(|(plain, _)| plain == argument) {
+                        *argument = key.clone();
+                    }
+                }
+                Ok(Transformed::yes(Expr::AggregateFunction(call)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        changed |= renamed.transformed;
+        *call = renamed.data;
+    }
+    let node = LogicalPlan::Aggregate(aggregate);
+    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
 }
 
 /// The conditions of a filter are rewritten one by one: no meaning sees the AND between them, since a filter drops

@@ -20,6 +20,7 @@ mod bounded;
 mod bytes;
 pub mod cast_facts;
 mod casts;
+mod categories;
 mod constants;
 mod dates;
 mod decimals;
@@ -57,6 +58,7 @@ use datafusion::logical_expr::Expr;
 
 pub use assign::{assign, assign_column};
 pub use casts::{as_it_is, is_constant};
+pub use categories::check_assignment;
 pub use decimals::DecimalsMeetFloats;
 pub use driver::{lower_expr, lower_plan};
 pub use guards::PARAMETER;
@@ -114,6 +116,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
             &written_types::WrittenTypes(None),
             &unknowns::UnknownTypes,
             &integers::WholeNumbers,
+            &categories::MatchingTypes,
             &integers::ArrayLengths,
             &uuids::UuidTexts,
             &times::TimesOfOneUnit,

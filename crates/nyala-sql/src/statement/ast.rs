@@ -14,6 +14,7 @@ use super::live::LiveStatement;
 use super::options::{StatementOption, show_options};
 use super::relations::RelationStatement;
 use super::roles::RoleStatement;
+use super::unneeded::Unneeded;
 
 /// One parsed statement, not yet planned. Displays as SQL.
 #[derive(Debug, Clone)]
@@ -94,6 +95,8 @@ pub enum Nyala {
     CopyTo(Box<CopyTo>),
     /// `CREATE LIVE TABLE`, `COPY` and their kin.
     Live(Box<LiveStatement>),
+    /// `ANALYZE`, `COMMENT ON` and their kin.
+    Unneeded(Unneeded),
     /// `CREATE VIEW`, `DROP TABLE` and their kin.
     Relation(Box<RelationStatement>),
 }
@@ -318,6 +321,7 @@ impl fmt::Display for Nyala {
             Self::Role(statement) => statement.fmt(f),
             Self::Live(statement) => statement.fmt(f),
             Self::Relation(statement) => statement.fmt(f),
+            Self::Unneeded(statement) => statement.fmt(f),
             Self::Backup(backup) => backup.fmt(f),
             Self::CopyTo(copy) => copy.fmt(f),
             Self::CheckCube { name, sample: None } => write!(f, "CHECK CUBE {name}"),

@@ -19,6 +19,7 @@ use super::copy::{is_copy_to_client, parse_copy_to_client};
 use super::copy_to::{parse_copy_to, place_of_target};
 use super::dialect::Postgres;
 use super::limits::StatementLimits;
+use super::literals::join_texts;
 use super::live::{parse_live, select_into};
 use super::numbers::write_out;
 use super::options::parse_options;
@@ -27,6 +28,7 @@ use super::relations::parse_relations;
 use super::roles::parse_roles;
 use super::spelling::respell;
 use super::titles::name_columns_within;
+use super::unneeded::parse_unneeded;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// How deep the recursive-descent parser may go; brackets are bounded before it starts.
@@ -38,6 +40,7 @@ pub fn parse(sql: &str, limits: &StatementLimits) -> Result<Vec<Statement>> {
     let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql)
         .tokenize_with_location()
         .map_err(|error| QueryError::from(DataFusionError::from(ParserError::from(error))))?;
+    join_texts(&mut tokens);
     // The parser steps over white space whenever it looks ahead, so that a megabyte of it costs as often as that.
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     tokens.dedup_by(|next, token| is_space(next) && is_space(token));
@@ -216,6 +219,9 @@ fn parse_others(parser: &mut DFParser<'_>, first: &str, second: &str) -> Result<
     }
     if let Some(relation) = parse_relations(parser, first, second)? {
         return Ok(Some(relation));
+    }
+    if let Some(unneeded) = parse_unneeded(parser, first, second) {
+        return Ok(Some(Nyala::Unneeded(unneeded)));
     }
     Ok(parse_roles(parser, first, second)?.map(|roles| Nyala::Role(Box::new(roles))))
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 use nyala_sql::error::Result;
 use nyala_sql::functions::timestamp_of;
-use nyala_sql::semantics::{NAMED_CAST, assign, assign_column, written_value};
+use nyala_sql::semantics::{NAMED_CAST, assign, assign_column, check_assignment, written_value};
 
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::parameters::{bind_input, cast_values};
@@ -66,6 +66,7 @@ impl Given<'_> {
             let moment = ScalarValue::TimestampMicrosecond(Some(micros), Some("UTC".into()));
             return Ok(moment.cast_to(to)?);
         }
+        check_assignment(&value.data_type(), to)?;
         assign(value, to)
     }
 }
@@ -172,7 +173,10 @@ fn column(expression: &Expr, values: &Values, given: &[ArrayRef]) -> Result<Opti
             {
                 Ok(None)
             }
-            Some(inner) => Ok(Some(assign_column(&inner, field.data_type())?)),
+            Some(inner) => {
+                check_assignment(inner.data_type(), field.data_type())?;
+                Ok(Some(assign_column(&inner, field.data_type())?))
+            }
             None => Ok(None),
         },
         Expr::Literal(value, _) => Ok(Some(value.to_array_of_size(values.values.len())?)),

@@ -22,6 +22,7 @@ pub fn command(statement: &Nyala) -> Box<dyn Command + '_> {
         Nyala::KillQuery { id } => Box::new(kill::Kill(*id)),
         Nyala::Live(statement) => live_command(statement),
         Nyala::Relation(statement) => Box::new(relations::Relation(statement)),
+        Nyala::Unneeded(statement) => Box::new(*statement),
         Nyala::Role(statement) => Box::new(roles::Role(statement)),
         Nyala::ShowQueryHistory => Box::new(show_history::ShowQueryHistory),
         Nyala::AnalyzeCube { name } => Box::new(analyze::Analyze(name)),

@@ -11,3 +11,4 @@ mod backup;
 mod kill;
 mod relations;
 mod roles;
+mod unneeded;

@@ -10,6 +10,17 @@ use nyala_engine::Statement;
 use super::copy_out::CopyOut;
 use crate::pgwire::errors::{Failure, sqlstate};
 
+/// What DISCARD forgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discarded {
+    /// Statements, cursors, settings and temporary tables.
+    All,
+    /// Temporary tables.
+    Temporary,
+    /// What the engine forgets by itself.
+    Plans,
+}
+
 /// A statement about the connection.
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -25,10 +36,8 @@ pub enum Command {
     ShowAll,
     /// One setting, or all.
     Reset(Option<String>),
-    /// Forgets the statements and cursors of the connection; `ALL` also its settings.
-    Discard {
-        all: bool,
-    },
+    /// `DISCARD`
+    Discard(Discarded),
     /// One prepared statement, or all.
     Deallocate(Option<String>),
     Declare {
@@ -116,7 +125,11 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         Ast::ReleaseSavepoint { name } => Command::Release(identifier(name)),
         Ast::Set(set) => return assignments(set).map(|set| Ok(Command::Set(set))),
         Ast::ShowVariable { variable } => show(variable),
-        Ast::Discard { object_type } => Command::Discard { all: matches!(object_type, DiscardObject::ALL) },
+        Ast::Discard { object_type } => Command::Discard(match object_type {
+            DiscardObject::ALL => Discarded::All,
+            DiscardObject::TEMP => Discarded::Temporary,
+            DiscardObject::PLANS | DiscardObject::SEQUENCES => Discarded::Plans,
+        }),
         Ast::Deallocate { name, .. } => Command::Deallocate(unless_all(name)),
         Ast::Declare { stmts } => return declare(stmts),
         Ast::Fetch { name, direction, into: None, .. } => return Some(fetch(name, direction)),

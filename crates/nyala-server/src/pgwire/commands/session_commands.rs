@@ -10,7 +10,7 @@ use nyala_pg::types::type_named;
 use pgwire::api::Type;
 
 use super::arguments::argument_values;
-use super::command::Command;
+use super::command::{Command, Discarded};
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::{Connection, Reply};
 use crate::pgwire::protocol::extended::parameter_types;
@@ -45,7 +45,7 @@ impl Connection {
             }
             Command::Show(name) => return self.show(name),
             Command::ShowAll => return self.show_all(),
-            Command::Discard { all } => return self.discard(*all).await,
+            Command::Discard(what) => return self.discard(*what).await,
             Command::Deallocate(name) => self.deallocate(name.as_deref())?,
             Command::Close(name) => self.close_cursor(name.as_deref())?,
             Command::Declare { cursor, hold, query } => {
@@ -109,7 +109,12 @@ impl Connection {
     }
 
     pub fn notice(&mut self, warning: Option<Failure>) -> Result<(), Stop> {
-        warning.map_or(Ok(()), |warning| self.output.put(&warning.into_message()))
+        match warning {
+            Some(warning) if warning.is_wanted(self.settings.get("client_min_messages").as_deref()) => {
+                self.output.put(&warning.into_message())
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn end_transaction(&mut self, commit: bool) -> Result<Reply, Stop> {
@@ -128,9 +133,13 @@ impl Connection {
         Ok(Reply::Done(if end.committed { "COMMIT" } else { "ROLLBACK" }.to_owned()))
     }
 
-    async fn discard(&mut self, all: bool) -> Result<Reply, Stop> {
-        if !all {
+    async fn discard(&mut self, what: Discarded) -> Result<Reply, Stop> {
+        if what == Discarded::Plans {
             return Ok(Reply::Done("DISCARD".to_owned()));
+        }
+        if what == Discarded::Temporary {
+            self.session.discard_temporary();
+            return Ok(Reply::Done("DISCARD TEMP".to_owned()));
         }
         if self.transaction.is_open() {
             let message = "DISCARD ALL cannot run inside a transaction block";
@@ -138,6 +147,7 @@ impl Connection {
         }
         self.statements.clear();
         self.portals.clear();
+        self.session.discard_temporary();
         self.reset(None).await?;
         Ok(Reply::Done("DISCARD ALL".to_owned()))
     }

@@ -33,6 +33,8 @@ enum Rule {
     OneOf(&'static [&'static str]),
     /// A time, in any of PostgreSQL's units; kept in milliseconds. 0 means no limit.
     Time,
+    /// Memory: kilobytes, or a number with a unit.
+    Memory,
     /// Only UTF-8, under any of its names.
     Utf8,
     /// Only ISO, with any order of day and month: ISO dates have but one.
@@ -77,7 +79,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("lc_messages", "C", Rule::Any, false),
     setting("lc_monetary", "C", Rule::Any, false),
     setting("lock_timeout", "0", Rule::Time, false),
-    setting("maintenance_work_mem", "64MB", Rule::Any, false),
+    setting("maintenance_work_mem", "64MB", Rule::Memory, false),
     setting("max_connections", "100", Rule::Fixed, false),
     setting("max_identifier_length", "63", Rule::Fixed, false),
     setting("max_index_keys", "32", Rule::Fixed, false),
@@ -93,7 +95,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("synchronous_commit", "on", Rule::Any, false),
     setting("transaction_isolation", "read committed", Rule::OneOf(ISOLATION_LEVELS), false),
     setting("transaction_read_only", "off", Rule::Boolean, false),
-    setting("work_mem", "4MB", Rule::Any, false),
+    setting("work_mem", "4MB", Rule::Memory, false),
     setting("xmloption", "content", Rule::Any, false),
 ];
 
@@ -267,6 +269,7 @@ impl Definition {
                 let ms = parse_time(&lower).map(|time| time.as_millis());
                 ms.filter(|ms| *ms <= MAX_TIME_MS).map(|ms| ms.to_string())
             }
+            Rule::Memory => is_memory(value.trim()).then(|| value.trim().to_owned()),
             Rule::Boolean => boolean(&lower).map(str::to_owned),
             Rule::Integer(low, high) => {
                 lower.parse::<i64>().ok().filter(|n| (low..=high).contains(n)).map(|n| n.to_string())
@@ -291,6 +294,9 @@ impl Definition {
             Rule::Time => {
                 format!("a time such as `500`, `30s` or `5min`, from 0 to {MAX_TIME_MS} ms, is accepted")
             }
+            Rule::Memory => {
+                "kilobytes, or a number with one of the units B, kB, MB, GB and TB, are accepted".to_owned()
+            }
             Rule::Utf8 => "only UTF8 is accepted".to_owned(),
             Rule::IsoDate => "only ISO is accepted".to_owned(),
             Rule::Boolean | Rule::Any | Rule::Fixed => "accepted are: on, off".to_owned(),
@@ -308,6 +314,12 @@ fn utf8(lower: &str) -> Option<&'static str> {
         "sqlascii" => Some("SQL_ASCII"),
         _ => None,
     }
+}
+
+fn is_memory(value: &str) -> bool {
+    let digits = value.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = value.get(digits.len()..).unwrap_or_default();
+    digits.trim().parse::<u32>().is_ok() && matches!(unit, "" | "B" | "kB" | "MB" | "GB" | "TB")
 }
 
 fn boolean(value: &str) -> Option<&'static str> {

@@ -1,15 +1,17 @@
-//! Rules for texts that live tables check when rows are written: a store has one type for VARCHAR(n), CHAR(n) and JSON.
+//! What live tables do to rows that are written: numbers get the type of their column, and texts are checked that have more of
+//! a type than a store knows, VARCHAR(n), CHAR(n) and JSON.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use arrow::record_batch::RecordBatch;
 use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::functions::{checked, is_json};
+use nyala_sql::semantics::assign_column;
 use nyala_sql::statement::written_columns;
 
 /// What the texts of a column must be.
@@ -23,13 +25,20 @@ enum Rule {
 
 /// The rules of a table's columns, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TextRules(BTreeMap<String, Rule>);
+pub struct ColumnRules {
+    numbers: BTreeMap<String, DataType>,
+    texts: BTreeMap<String, Rule>,
+}
 
-impl TextRules {
-    /// The rules that the statement sets which made the table.
-    pub fn of(definition: &str) -> Self {
-        let rules = written_columns(definition).into_iter();
-        Self(rules.filter_map(|(name, written)| Some((name, rule(&written)?))).collect())
+impl ColumnRules {
+    /// The rules of a table with these columns, which a statement made.
+    pub fn of(columns: &Schema, definition: &str) -> Self {
+        let numbers = columns.fields().iter().filter(|field| field.data_type().is_numeric());
+        let texts = written_columns(definition).into_iter();
+        Self {
+            numbers: numbers.map(|field| (field.name().clone(), field.data_type().clone())).collect(),
+            texts: texts.filter_map(|(name, written)| Some((name, rule(&written)?))).collect(),
+        }
     }
 
     /// The rows as the table takes them.
@@ -37,20 +46,38 @@ impl TextRules {
     /// # Errors
     /// A text is too long or no JSON.
     pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        if self.0.is_empty() {
-            return Ok(rows);
-        }
         let schema = rows.schema();
-        let mut columns = rows.columns().to_vec();
-        for (column, field) in columns.iter_mut().zip(schema.fields()) {
-            if let Some(rule) = self.0.get(field.name())
-                && field.data_type().is_string()
-                && let Some(fitted) = rule.fit(column, field.name())?
-            {
-                *column = cast(&fitted, field.data_type())?;
+        let mut changed = Vec::new();
+        for (at, (column, field)) in rows.columns().iter().zip(schema.fields()).enumerate() {
+            if let Some(fitted) = self.fitted(column, field.name())? {
+                changed.push((at, fitted));
             }
         }
-        Ok(RecordBatch::try_new(schema, columns)?)
+        if changed.is_empty() {
+            return Ok(rows);
+        }
+        let mut columns = rows.columns().to_vec();
+        let mut fields: Vec<FieldRef> = schema.fields().to_vec();
+        for (at, fitted) in changed {
+            if let (Some(column), Some(field)) = (columns.get_mut(at), fields.get_mut(at)) {
+                *field = Arc::new(field.as_ref().clone().with_data_type(fitted.data_type().clone()));
+                *column = fitted;
+            }
+        }
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+
+    /// The column as the table takes it; none if it stays as it is.
+    fn fitted(&self, column: &ArrayRef, name: &str) -> Result<Option<ArrayRef>> {
+        let given = column.data_type();
+        if let Some(rule) = self.texts.get(name).filter(|_| given.is_string()) {
+            let fitted = rule.fit(column, name)?;
+            return Ok(fitted.map(|fitted| cast(&fitted, given)).transpose()?);
+        }
+        match self.numbers.get(name) {
+            Some(wanted) if given.is_numeric() && given != wanted => Ok(Some(assign_column(column, wanted)?)),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -125,16 +152,25 @@ fn too_long(most: usize, padded: bool, column: &str) -> QueryError {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use arrow::array::StringViewArray;
+    use arrow::array::{Int32Array, Int64Array, StringViewArray};
+    use arrow::datatypes::Field;
 
     use super::*;
 
     fn fit(written: &str, text: &str) -> std::result::Result<String, String> {
-        let rules = TextRules::of(&format!("CREATE TABLE t (c {written})"));
+        let rules = ColumnRules::of(&Schema::empty(), &format!("CREATE TABLE t (c {written})"));
         let column: ArrayRef = Arc::new(StringViewArray::from(vec![Some(text), None]));
         let rows = RecordBatch::try_from_iter([("c", column)]).unwrap();
         let rows = rules.fit(rows).map_err(|error| error.to_string())?;
         Ok(rows.column(0).as_string_view().value(0).to_owned())
+    }
+
+    #[test]
+    fn numbers_get_the_type_of_their_column() {
+        let columns = Schema::new(vec![Field::new("n", DataType::Int64, true)]);
+        let rows = |numbers: ArrayRef| RecordBatch::try_from_iter([("n", numbers)]).unwrap();
+        let fitted = ColumnRules::of(&columns, "").fit(rows(Arc::new(Int32Array::from(vec![7])))).unwrap();
+        assert_eq!(fitted, rows(Arc::new(Int64Array::from(vec![7]))));
     }
 
     #[test]
