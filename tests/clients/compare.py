@@ -8,12 +8,15 @@ Exits with 1 if fewer answers are equal than `expected.txt` beside this file not
 """
 
 import asyncio
+import difflib
 import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from programs import PROGRAMS
 
 SETUP = [
     "DROP TABLE IF EXISTS probe_frame",
@@ -288,7 +291,7 @@ DRIVERS = {
     "psql": (None, psql_checks), "psycopg": ("psycopg", psycopg_checks), "psycopg2": ("psycopg2", psycopg2_checks),
     "asyncpg": ("asyncpg", asyncpg_checks), "sqlalchemy": ("sqlalchemy", sqlalchemy_checks), "pandas": ("pandas", pandas_checks),
     "polars": ("polars", polars_checks), "connectorx": ("connectorx", connectorx_checks),
-    "adbc": ("adbc_driver_postgresql.dbapi", adbc_checks), "pgcli": ("pgcli", pgcli_checks),
+    "adbc": ("adbc_driver_postgresql.dbapi", adbc_checks), "pgcli": ("pgcli", pgcli_checks), **PROGRAMS,
 }
 
 
@@ -299,12 +302,24 @@ def set_up(url):
             connection.execute(sql)
 
 
+def missing():
+    raise LookupError("no answer")
+
+
 def answer(check):
     try:
-        return "ok", repr(check())
+        found = check()
+        return "ok", found if isinstance(found, str) else repr(found)
     except Exception as error:  # noqa: BLE001: an error is an answer too
         state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
         return "error", state or f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+
+
+def difference(expected, got):
+    if "\n" not in expected:
+        return f"  expected {expected[:1500]}\n  got      {got[:1500]}"
+    lines = difflib.unified_diff(expected.split("\n"), got.split("\n"), lineterm="", n=1)
+    return "\n".join(f"  {line}" for line in list(lines)[2:])
 
 
 def main(right_url, url, wanted):
@@ -315,17 +330,17 @@ def main(right_url, url, wanted):
             continue
         try:
             loaded = importlib.import_module(module) if module else None
+            right, own, equal = checks(loaded, right_url), checks(loaded, url), 0
         except ImportError:
             print(f"{driver}: not installed, left out")
             continue
-        right, own, equal = checks(loaded, right_url), checks(loaded, url), 0
-        for name, check in own.items():
-            expected, got = answer(right[name]), answer(check)
+        for name in right | own:
+            expected, got = answer(right.get(name, missing)), answer(own.get(name, missing))
             equal += expected == got
             if expected != got:
-                print(f"DIFFERS {driver} {name}\n  expected {expected[1][:1500]}\n  got      {got[1][:1500]}", flush=True)
-        counts[driver] = (equal, len(own))
-        print(f"{driver}: {equal} of {len(own)}", flush=True)
+                print(f"DIFFERS {driver} {name}\n{difference(expected[1], got[1])}", flush=True)
+        counts[driver] = (equal, len(right | own))
+        print(f"{driver}: {equal} of {len(right | own)}", flush=True)
     noted = Path(__file__).with_name("expected.txt")
     floors = dict(line.split(": ") for line in noted.read_text().splitlines() if ": " in line) if noted.exists() else {}
     return all(equal >= int(floors.get(driver, "0").split()[0]) for driver, (equal, _) in counts.items())
