@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -77,10 +78,23 @@ def build_node(build):
         run("npm", "install", "--silent", "--no-audit", "--no-fund", folder=folder)
 
 
+def script(tool, *path, asks=()):
+    """A program that wants no build: an interpreter and a file. `asks` are arguments with which the interpreter fails if it lacks the driver."""
+    def prepare(_):
+        if asks and subprocess.run([tool, *asks], capture_output=True).returncode:
+            raise ImportError(tool)
+    return program(tool, prepare, lambda _: [tool, str(HERE.joinpath(*path))])
+
+
 PROGRAMS = {
     "protocol": (None, psql_script("protocol")),
     "commands": (None, psql_script("commands")),
     "jdbc": (None, program("javac", build_jdbc, lambda build: ["java", "-cp", f"{build}/jdbc:{build}/jdbc/postgresql-42.7.8.jar", "Jdbc"])),
     "go": (None, program("go", build_go, lambda build: [str(build / "go" / "checks")])),
+    "odbc": ("pyodbc", script(sys.executable, "odbc", "checks.py")),
+    "pgbouncer": ("psycopg", program("pgbouncer", lambda _: None, lambda _: [sys.executable, str(HERE / "pgbouncer" / "checks.py")])),
+    "php": (None, script("php", "php", "checks.php", asks=["-r", "exit(extension_loaded('pdo_pgsql') ? 0 : 1);"])),
+    "perl": (None, script("perl", "perl", "checks.pl", asks=["-MDBD::Pg", "-e", "1"])),
+    "ruby": (None, script("ruby", "ruby", "checks.rb", asks=["-rpg", "-e", "1"])),
     "node": (None, program("npm", build_node, lambda build: ["node", str(build / "node" / "checks.mjs")])),
 }
