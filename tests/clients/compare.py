@@ -143,6 +143,27 @@ def psycopg_checks(psycopg, url):
     return checks
 
 
+def described_checks(psycopg, url):
+    """The types that Describe tells, of parameters and of columns: every driver reads values by them."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS ds_all")
+        connection.execute(
+            "CREATE TABLE ds_all (id INT PRIMARY KEY, i2 SMALLINT, i8 BIGINT, f4 REAL, f8 DOUBLE PRECISION, n NUMERIC(12,3), v VARCHAR(10), b BOOLEAN, d DATE, tm TIME, "
+            "ts TIMESTAMP, tz TIMESTAMPTZ, by BYTEA, u UUID, iv INTERVAL, ia INT[], ta TEXT[], na NUMERIC[], da DATE[])")
+
+    def describe(sql):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET client_min_messages = error")
+            made = connection.pgconn.prepare(b"", sql.encode())
+            if made.status != psycopg.pq.ExecStatus.COMMAND_OK:
+                return made.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
+            told = connection.pgconn.describe_prepared(b"")
+            return [told.param_type(n) for n in range(told.nparams)], [told.ftype(n) for n in range(told.nfields)]
+
+    statements = Path(__file__).with_name("described.txt").read_text().splitlines()
+    return {sql: (lambda sql=sql: describe(sql)) for sql in statements}
+
+
 def psycopg2_checks(psycopg2, url):
     def run(sql):
         connection = psycopg2.connect(url)
@@ -288,7 +309,7 @@ def psql_checks(_, url):
 
 
 DRIVERS = {
-    "psql": (None, psql_checks), "psycopg": ("psycopg", psycopg_checks), "psycopg2": ("psycopg2", psycopg2_checks),
+    "psql": (None, psql_checks), "psycopg": ("psycopg", psycopg_checks), "described": ("psycopg", described_checks), "psycopg2": ("psycopg2", psycopg2_checks),
     "asyncpg": ("asyncpg", asyncpg_checks), "sqlalchemy": ("sqlalchemy", sqlalchemy_checks), "pandas": ("pandas", pandas_checks),
     "polars": ("polars", polars_checks), "connectorx": ("connectorx", connectorx_checks),
     "adbc": ("adbc_driver_postgresql.dbapi", adbc_checks), "pgcli": ("pgcli", pgcli_checks), **PROGRAMS,

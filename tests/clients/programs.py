@@ -24,7 +24,7 @@ def psql_script(name):
             done = subprocess.run(["psql", "-X", "-a", *states, url], input=body, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
             # The words of errors differ; their kind and where they point do not. Nor do owners and widths of columns count.
             lines = [line for line in done.stdout.splitlines() if not re.match(r"HINT:|DETAIL:|LOCATION:|CONTEXT:", line)]
-            lines = [re.sub(r"^((?:ERROR|NOTICE|WARNING): +(?:[0-9A-Z]{5}\b)?).*$", r"\1", line) for line in lines]
+            lines = [re.sub(r"^((?:ERROR|NOTICE|WARNING): +(?:[0-9A-Z]{5}(?=$|:))?).*$", r"\1", line) for line in lines]
             return "\n".join(re.sub(r"\b(postgres|nyala|pg_database_owner)\b", "*", re.sub(r" +|-{3,}", " ", line)).strip() for line in lines)
 
         run(parts.pop("setup"))
