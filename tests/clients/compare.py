@@ -164,6 +164,20 @@ def described_checks(psycopg, url):
     return {sql: (lambda sql=sql: describe(sql)) for sql in statements}
 
 
+def values_checks(psycopg, url):
+    """Parameters as text, with the number of their type, and the same value as text and in binary. `values.txt` has number and text."""
+    def value(number, text):
+        with psycopg.connect(url, autocommit=True) as connection:
+            answers = []
+            for form in (0, 1):
+                told = connection.pgconn.exec_params(b"SELECT $1", [text.encode()], [int(number)], [0], form)
+                answers.append((told.ftype(0), told.get_value(0, 0)) if told.ntuples else told.error_field(psycopg.pq.DiagnosticField.SQLSTATE))
+            return answers
+
+    lines = Path(__file__).with_name("values.txt").read_text().splitlines()
+    return {line: (lambda line=line: value(*line.split("\t"))) for line in lines}
+
+
 def psycopg2_checks(psycopg2, url):
     def run(sql):
         connection = psycopg2.connect(url)
@@ -309,7 +323,8 @@ def psql_checks(_, url):
 
 
 DRIVERS = {
-    "psql": (None, psql_checks), "psycopg": ("psycopg", psycopg_checks), "described": ("psycopg", described_checks), "psycopg2": ("psycopg2", psycopg2_checks),
+    "psql": (None, psql_checks), "psycopg": ("psycopg", psycopg_checks), "described": ("psycopg", described_checks),
+    "values": ("psycopg", values_checks), "psycopg2": ("psycopg2", psycopg2_checks),
     "asyncpg": ("asyncpg", asyncpg_checks), "sqlalchemy": ("sqlalchemy", sqlalchemy_checks), "pandas": ("pandas", pandas_checks),
     "polars": ("polars", polars_checks), "connectorx": ("connectorx", connectorx_checks),
     "adbc": ("adbc_driver_postgresql.dbapi", adbc_checks), "pgcli": ("pgcli", pgcli_checks), **PROGRAMS,
