@@ -237,8 +237,14 @@ pub fn rows_of_table(factor: &mut TableFactor) -> Result<()> {
             let Some(name) = name.0.last().and_then(|name| name.as_ident()).map(folded) else {
                 return Ok(());
             };
-            let Some(list) = as_list(&name) else { return Ok(()) };
-            (vec![(name, called(list, args))], alias.take(), *with_ordinality)
+            let lists = match as_list(&name) {
+                Some(list) => vec![(name, called(list, args))],
+                None if name == "unnest" => {
+                    args.iter().map(|list| (name.clone(), list.to_string())).collect()
+                }
+                None => return Ok(()),
+            };
+            (lists, alias.take(), *with_ordinality)
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
             let lists = array_exprs.iter().map(|list| ("unnest".to_owned(), list.to_string())).collect();
