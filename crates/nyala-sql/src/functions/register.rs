@@ -12,13 +12,13 @@ use super::distinct::BitmapDistinct;
 use super::expressions::{Replace, functions as with_expressions};
 use super::intervals::Intervals;
 use super::json::JsonCall;
+use super::named_cast::named_cast;
 use super::overrides::{overrides, signed_counts};
 use super::patterns::with_patterns;
 use super::postgres;
 use super::rint::Rint;
 use super::sketch::{ApproxDistinct, ApproxTopK};
 use super::zones::AtTimeZone;
-use crate::semantics::named_cast;
 
 /// Adds every function of ours; each replaces an earlier one of the same name.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {

@@ -64,7 +64,6 @@ pub use driver::{lower_expr, lower_plan};
 pub use guards::PARAMETER;
 pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
-pub use named_casts::{NAMED_CAST, named_cast};
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
 pub use unknowns::UnknownTypes;

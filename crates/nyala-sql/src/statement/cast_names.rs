@@ -9,7 +9,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut, visit_expressions_mut,
 };
 
-use crate::semantics::NAMED_CAST;
+/// The function that a cast with a name is written as: the cast, and its type as a text.
+pub const NAMED_CAST: &str = "nyala_named_cast";
 
 /// Gives names to the casts of each query that has two keys or two calls which differ in their casts alone, and to casts in
 /// rows of VALUES that carry more than a type of Arrow.

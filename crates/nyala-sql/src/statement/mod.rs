@@ -50,7 +50,7 @@ pub use ast::Kind;
 pub use ast::{
     Backup, BuildAction, BuildCube, CreateCube, Nyala, PartitionClause, Recommend, RecommendFor, Statement,
 };
-pub use cast_names::name_casts;
+pub use cast_names::{NAMED_CAST, name_casts};
 pub use conflict::Conflict;
 pub use copy::CopyInto;
 pub use copy_to::CopyTo;

@@ -11,8 +11,8 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, Projection, Values};
 use nyala_sql::error::Result;
-use nyala_sql::functions::timestamp_of;
-use nyala_sql::semantics::{NAMED_CAST, assign, assign_column, check_assignment, written_value};
+use nyala_sql::functions::{NAMED_CAST, timestamp_of};
+use nyala_sql::semantics::{assign, assign_column, check_assignment, written_value};
 
 use crate::query::plan::logical::Unoptimized;
 use crate::query::plan::parameters::{bind_input, cast_values};
