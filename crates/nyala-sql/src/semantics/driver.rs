@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, FunctionalDependencies, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, TableScan, Union};
 
 use super::categories::check_union;
 use super::decimals::unions_meet;
@@ -46,6 +46,11 @@ pub fn lower_plan(
                 narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?
             }
             (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
+            (Phase::Optimizer, LogicalPlan::TableScan(scan)) => {
+                let scan = without_dependencies(scan)?;
+                is_stale |= scan.transformed;
+                scan
+            }
             (_, node) => Transformed::no(node),
         };
         let lowered = prepared.transform_data(|node| {
@@ -63,6 +68,19 @@ pub fn lower_plan(
             false => Ok(lowered),
         }
     })
+}
+
+/// A key of a table decides the other columns of its rows. Where a join multiplies the rows, DataFusion takes it to decide
+/// columns of other tables too, and leaves these out of ORDER BY and GROUP BY. Names are resolved by now, which is all that
+/// the dependencies are needed for.
+fn without_dependencies(mut scan: TableScan) -> Result<Transformed<LogicalPlan>> {
+    if scan.projected_schema.functional_dependencies().is_empty() {
+        return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+    }
+    let schema = scan.projected_schema.as_ref().clone();
+    let nothing = FunctionalDependencies::empty();
+    scan.projected_schema = Arc::new(schema.with_functional_dependencies(nothing)?);
+    Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
 }
 
 /// A union over inputs whose types may have changed.
