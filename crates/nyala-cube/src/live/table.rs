@@ -11,7 +11,6 @@ use tokio::sync::Mutex;
 use super::column_rules::ColumnRules;
 use super::pins::Pins;
 use super::store::{OpenStore, OpenedAt};
-use crate::scan::decode_schema;
 
 /// A live table as the catalog knows it, with the way to its rows.
 #[derive(Debug)]
@@ -47,12 +46,13 @@ impl LiveRef {
     /// # Errors
     /// A text is too long for its column, or no JSON where it must be.
     pub fn fit(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let rules = match self.rules.get() {
-            Some(rules) => rules,
-            None => {
-                let columns = decode_schema(&self.entry)?;
-                self.rules.get_or_init(|| ColumnRules::of(&columns, &self.entry.definition))
+        let rules = match (self.rules.get(), self.ready()?) {
+            (Some(rules), _) => rules,
+            (None, Some(table)) => {
+                self.rules.get_or_init(|| ColumnRules::of(&table.schema(), &self.entry.definition))
             }
+            // Its store is not open, and writing the rows will say so.
+            (None, None) => return Ok(rows),
         };
         rules.fit(rows)
     }

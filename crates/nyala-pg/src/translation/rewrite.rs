@@ -6,8 +6,8 @@
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, CastKind, CopySource, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Insert, Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
+    AccessExpr, CopySource, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Insert,
+    Query, SelectItem, SetExpr, Statement as Ast, Value, ValueWithSpan,
 };
 use datafusion_pg_catalog::sql::rules::{
     CurrentUserVariableToSessionUserFunctionCall, FixArrayLiteral, FixVersionColumnName,
@@ -192,8 +192,6 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
             self.name_role(function);
             if let Some(value) = self.value(function) {
                 *expr = value;
-            } else if let Some(subscripts) = subscripts(function) {
-                *expr = subscripts;
             }
         }
     }
@@ -249,24 +247,6 @@ fn first_schema(path: &str) -> String {
     schemas.find(|schema| !schema.is_empty() && *schema != "$user").unwrap_or("public").to_owned()
 }
 
-/// `generate_subscripts(array, 1)` as the list it stands for, unnested beside the array itself.
-fn subscripts(function: &Function) -> Option<Expr> {
-    let name = name_of(function);
-    let arguments = arguments(function);
-    let ("generate_subscripts", [array, _dimension]) = (name.as_str(), arguments.as_slice()) else {
-        return None;
-    };
-    let length = Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(call(function, "array_length", vec![(*array).clone()])),
-        data_type: SqlType::BigInt(None),
-        array: false,
-        format: None,
-    };
-    let series = call(function, "generate_series", vec![number(1), length]);
-    Some(call(function, "unnest", vec![series]))
-}
-
 /// `information_schema._pg_expandarray(array)` stands for its items, `.x`, beside which `.n` are their numbers.
 fn expanded(expr: &Expr) -> Option<Expr> {
     let (function, field) = match expr {
@@ -289,22 +269,8 @@ fn expanded(expr: &Expr) -> Option<Expr> {
     let (true, [array]) = (name_of(function) == "_pg_expandarray", arguments.as_slice()) else {
         return None;
     };
-    let text = if field == "n" {
-        "unnest(generate_series(1, CAST(array_length(p) AS BIGINT)))"
-    } else {
-        "unnest(p)"
-    };
+    let text = if field == "n" { "generate_subscripts(p, 1)" } else { "unnest(p)" };
     substituted(text, array)
-}
-
-/// Another function in the place of `like`.
-fn call(like: &Function, name: &str, arguments: Vec<Expr>) -> Expr {
-    let mut function = like.clone();
-    function.name = vec![Ident::new(name)].into();
-    if let FunctionArguments::List(list) = &mut function.args {
-        list.args = arguments.into_iter().map(|a| FunctionArg::Unnamed(FunctionArgExpr::Expr(a))).collect();
-    }
-    Expr::Function(function)
 }
 
 fn name_of(function: &Function) -> String {
