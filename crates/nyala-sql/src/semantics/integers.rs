@@ -77,7 +77,7 @@ fn has_type_of_arguments(call: &ScalarFunction) -> bool {
 }
 
 /// Whether it is a number as a statement has it, which fits an INTEGER.
-fn is_number(expr: &Expr) -> bool {
+pub fn is_number(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok())
 }
 

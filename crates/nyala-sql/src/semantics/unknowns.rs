@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::decimals::CHOICES;
+use super::integers::is_number;
 use super::{Meaning, Scope};
 use crate::error::{ErrorKind, QueryError};
 use crate::functions::{INTERVAL, UUID, date_of_text, interval_of, timestamp_of};
@@ -195,9 +196,20 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
+fn is_parameter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(_))
+}
+
 /// Both sides of an operator, one of which may have no type.
 fn sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     match (is_unknown(&left), is_unknown(&right)) {
+        // A parameter that meets a number of an INTEGER is one, before its value is known and after.
+        (true, false) if is_parameter(&left) && is_number(&right) => {
+            Ok((read(left, &DataType::Int32)?, right))
+        }
+        (false, true) if is_parameter(&right) && is_number(&left) => {
+            Ok((left, read(right, &DataType::Int32)?))
+        }
         (true, false) => {
             let wanted = known([&right], schema).and_then(|of| wanted(&of, op, false));
             Ok((wanted.map_or_else(|| Ok(left.clone()), |wanted| read(left.clone(), &wanted))?, right))
