@@ -177,7 +177,8 @@ pub fn is_unknown(expr: &Expr) -> bool {
 /// The type that the others of these values have; none if that is a text, or not known either.
 pub fn known<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<DataType> {
     let mut of_others = sides.into_iter().filter(|side| !is_unknown(side)).filter_map(|side| {
-        let data_type = side.get_type(schema).ok()?;
+        // So a parameter that meets such a number has the type that the number will have, whatever its own value.
+        let data_type = if is_number(side) { DataType::Int32 } else { side.get_type(schema).ok()? };
         (data_type != DataType::Null).then_some(data_type)
     });
     of_others.next().filter(|data_type| !is_text(data_type))
@@ -196,20 +197,9 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-fn is_parameter(expr: &Expr) -> bool {
-    matches!(expr, Expr::Placeholder(_))
-}
-
 /// Both sides of an operator, one of which may have no type.
 fn sides(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     match (is_unknown(&left), is_unknown(&right)) {
-        // A parameter that meets a number of an INTEGER is one, before its value is known and after.
-        (true, false) if is_parameter(&left) && is_number(&right) => {
-            Ok((read(left, &DataType::Int32)?, right))
-        }
-        (false, true) if is_parameter(&right) && is_number(&left) => {
-            Ok((left, read(right, &DataType::Int32)?))
-        }
         (true, false) => {
             let wanted = known([&right], schema).and_then(|of| wanted(&of, op, false));
             Ok((wanted.map_or_else(|| Ok(left.clone()), |wanted| read(left.clone(), &wanted))?, right))
