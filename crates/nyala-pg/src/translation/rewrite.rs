@@ -269,7 +269,8 @@ fn expanded(expr: &Expr) -> Option<Expr> {
     let (true, [array]) = (name_of(function) == "_pg_expandarray", arguments.as_slice()) else {
         return None;
     };
-    let text = if field == "n" { "generate_subscripts(p, 1)" } else { "unnest(p)" };
+    // Functions that give rows were written as `unnest` of lists when the text was read.
+    let text = if field == "n" { "unnest(generate_subscripts(p, 1))" } else { "unnest(p)" };
     substituted(text, array)
 }
 
