@@ -216,7 +216,7 @@ mod tests {
         check("SELECT 'o'::regclass::oid", "SELECT nyala_regclass('o')::oid AS \"oid\"");
         check(
             "SELECT 1 WHERE a = (b::regtype[])::text[]",
-            "SELECT 1 WHERE a = (nyala_regtype_names(b))::text[]",
+            "SELECT 1 WHERE a = (nyala_regtype_names(b))::TEXT[]",
         );
         check("SELECT 1 FROM t WHERE typreceive != 0", "SELECT 1 FROM t WHERE typreceive <> '-'");
         check("SELECT typsend::regproc FROM t", "SELECT typsend AS \"typsend\" FROM t");
