@@ -122,7 +122,10 @@ fn a_store_that_fails_for_a_moment_delays_a_build_and_nothing_else() {
             proxy.fail_after(lucky);
             server.query("REFRESH CUBE ssb");
             let job = server.query("SHOW JOBS").swap_remove(0);
-            assert_eq!((job[3].as_str(), job[14].as_str()), ("done", "1"), "{lucky}: {job:?}");
+            assert_eq!(job[3], "done", "{lucky}: {job:?}");
+            // The ranges of a partitioned cube are found before there is a job that counts what was retried.
+            let retried: &[&str] = if definition.contains("PARTITION") { &["0", "1"] } else { &["1"] };
+            assert!(retried.contains(&job[14].as_str()), "{lucky}: {job:?}");
             assert!(!proxy.is_armed(), "{lucky}: nothing failed");
             check_answers(&server);
             let findings = server.query("CHECK CUBE ssb SAMPLE 5");

@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::Expr as SqlExpr;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::cube::build::{BuildContext, FilledSteps, LeftSegments, Work, is_due, unheld, wanted};
-use nyala_cube::cube::{ReadyCube, live_tables};
+use nyala_cube::cube::{Dice, ReadyCube, live_tables};
 use nyala_cube::live::Pins;
 use nyala_model::{JobKind, KeyRange, KeySet, QualifiedName, SegmentRange};
 use nyala_runtime::Scope;
@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use super::bounds::bounds;
 use super::jobs::begin;
-use super::maker::Maker;
+use super::maker::{Maker, wait_before};
 use crate::query::answer::{Answer, Completion};
 use crate::query::authorize::Caller;
 use crate::query::command::Command;
@@ -155,7 +155,7 @@ pub async fn run_job(engine: &Arc<Engine>, wish: Wish, settings: &Settings) -> R
     outcome
 }
 
-/// The steps of `keys` that have rows.
+/// The steps of `keys` that have rows. Transient errors are retried, as those of the build are that follows.
 async fn filled_steps(
     engine: &Arc<Engine>,
     (cube, pins): (&Arc<ReadyCube>, &Arc<Pins>),
@@ -166,9 +166,21 @@ async fn filled_steps(
     }
     let (runtime, batch_rows) = (&engine.building.runtime, engine.building.config.batch_rows);
     let state = build_state(engine, (runtime, pins), batch_rows, &engine.default_settings());
-    let cube = Arc::clone(cube);
-    let work = async move { FilledSteps::find(&cube, &keys, &state).await };
-    Task::spawn(&engine.runtime.threads, Scope::new(Arc::default()), work).join().await
+    let (retries, mut dice) = (engine.building.config.retries, Dice::rolled());
+    let mut attempt = 0;
+    loop {
+        let (cube, keys, state) = (Arc::clone(cube), keys.clone(), state.clone());
+        let work = async move { FilledSteps::find(&cube, &keys, &state).await };
+        match Task::spawn(&engine.runtime.threads, Scope::new(Arc::default()), work).join().await {
+            Err(error) if error.transient && attempt < retries => {
+                attempt += 1;
+                let wait = wait_before(attempt, &mut dice);
+                tracing::warn!(%error, ?wait, "the ranges with rows were not found for the moment");
+                tokio::time::sleep(wait).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 pub fn busy(name: &QualifiedName) -> QueryError {

@@ -232,7 +232,7 @@ impl Maker {
 }
 
 /// Waits grow, and vary at random by 20 %: jobs that failed together do not retry together.
-fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
+pub fn wait_before(attempt: u32, dice: &mut Dice) -> Duration {
     let wait = FIRST_WAIT.saturating_mul(5_u32.saturating_pow(attempt.saturating_sub(1))).min(MAX_WAIT);
     let percent = 80 + u32::try_from(dice.below(40)).unwrap_or_default();
     wait * percent / 100
