@@ -8,7 +8,7 @@ use datafusion::logical_expr::{ColumnarValue, Operator};
 
 use crate::error::{ErrorKind, QueryError};
 
-/// What is looked at of a number, whatever its width.
+/// The checks of a floating-point number of either width.
 trait Float: Copy {
     fn is_infinite(self) -> bool;
     fn is_nan(self) -> bool;

@@ -83,7 +83,7 @@ fn without_dependencies(mut scan: TableScan) -> Result<Transformed<LogicalPlan>>
     Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
 }
 
-/// A union over inputs whose types may have changed.
+/// The union with the types that its inputs have now, if types below it changed.
 fn union_of(inputs: Vec<Arc<LogicalPlan>>, is_stale: bool, schema: DFSchemaRef) -> Result<Union> {
     if is_stale { Union::try_new_with_loose_types(inputs) } else { Ok(Union { inputs, schema }) }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use super::decimals::CHOICES;
 use super::{Meaning, Scope};
 
-/// Functions whose result has the type of their arguments, besides those that choose among them.
+/// Functions whose result has the type of their arguments; `coalesce` and its kin are in `CHOICES`.
 const OF_ARGUMENTS: &[&str] = &["abs", "arrow_typeof", "gcd", "lcm", "make_array", "mod", "pg_typeof"];
 
 /// Functions that count elements.

@@ -57,7 +57,7 @@ fn is_marked(data_type: &DataType) -> bool {
     )
 }
 
-/// Writes a cast as a call whose name says the type.
+/// Replaces a cast by a call of `NAMED_CAST`, whose column name has the type.
 fn name(expr: &mut Expr) {
     let Expr::Cast { data_type, .. } = expr else { return };
     let written = Expr::Value(Value::SingleQuotedString(data_type.to_string()).with_empty_span());

@@ -218,7 +218,7 @@ impl VisitorMut for Rows {
     }
 }
 
-/// A function that gives rows as a table of FROM, whose column has the alias of the table.
+/// A set-returning function in FROM: its column is named by the alias of the table.
 pub fn rows_of_table(factor: &mut TableFactor) -> Result<()> {
     let (lists, alias, has_ordinality) = match factor {
         TableFactor::Table { name, args: Some(arguments), alias, with_ordinality, .. } => {

@@ -25,7 +25,7 @@ use crate::query::engine::Engine;
 pub struct Parts {
     pub name: QualifiedName,
     pub schema: Schema,
-    /// None for a table whose rows have numbers instead.
+    /// The columns of the primary key; none if the store numbers the rows.
     pub key: Option<Vec<String>>,
     pub defaults: BTreeMap<String, String>,
     pub definition: String,

@@ -238,7 +238,7 @@ fn append_parts(parts: &mut ListBuilder<StringBuilder>, captures: &Captures<'_>)
     parts.append(true);
 }
 
-/// `substring(text FROM pattern FOR escape)`: what is between two marks in a pattern of SIMILAR TO.
+/// `substring(text FROM pattern FOR escape)`: the part of the text that matches the pattern between its two marks.
 fn similar_parts(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, patterns, escapes) = (call.texts(0)?, call.texts(1)?, call.texts(2)?);
     let mut compiled = Compiled::default();
@@ -256,7 +256,7 @@ fn similar_parts(call: &Call<'_>) -> Result<ArrayRef> {
     Ok(Arc::new(found.finish()))
 }
 
-/// The expression whose first group is between the marks, or is all of it.
+/// The regular expression of a pattern; its first group is the part between the marks, or the whole pattern.
 fn between_marks(pattern: &str, escape: &str) -> String {
     let similar = |part: &str| similar_inner(part, escape.chars().next().unwrap_or('\\'));
     let mark = format!("{escape}\"");

@@ -31,7 +31,7 @@ impl<'a> Json<'a> {
         self.0
     }
 
-    /// What it is, by PostgreSQL's names.
+    /// The kind of the value, as `json_typeof` names it.
     pub fn kind(self) -> &'static str {
         match self.0.as_bytes().first() {
             Some(b'{') => "object",

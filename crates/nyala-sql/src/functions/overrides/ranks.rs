@@ -101,7 +101,7 @@ impl WindowUDFImpl for SignedCount {
     }
 }
 
-/// An evaluator whose counts have a sign.
+/// The evaluator of a window function, with its counts as signed numbers.
 #[derive(Debug)]
 struct Signed {
     inner: Box<dyn PartitionEvaluator>,

@@ -37,7 +37,7 @@ fn written_as(types: &[DataType]) -> Option<Vec<DataType>> {
 }
 
 fn counted(call: &Call<'_>, nulls: bool) -> ArrayRef {
-    // A literal NULL has a type of its own, whose nulls are not marked.
+    // An array of the type Null has no bitmap of nulls.
     let known: Vec<_> = call.arrays.iter().map(|array| array.logical_nulls()).collect();
     let is_null = |of: &Option<NullBuffer>, row: usize| of.as_ref().is_some_and(|of| of.is_null(row));
     let count = |row: usize| known.iter().filter(|of| is_null(of, row) == nulls).count();
