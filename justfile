@@ -28,6 +28,10 @@ fuzz seconds="60":
 mutants count="100000":
     NYALA_MUTANTS={{count}} cargo test --release -p nyala-cli --test it mutants
 
+# Asks DataFusion's and SQLite's test files and random queries of PostgreSQL and Nyala; `EVERY=1` asks all of them, for hours
+foreign *suites:
+    tests/foreign/run.sh {{suites}}
+
 # What needs a binary that takes profiles; its dependencies make a second build of DataFusion
 test-profiling:
     cargo test --release --workspace --features profiling profile

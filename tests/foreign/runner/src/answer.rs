@@ -5,10 +5,16 @@ use std::fmt;
 pub type Row = Vec<Option<String>>;
 
 pub enum Answer {
-    Rows { columns: usize, rows: Vec<Row> },
+    Rows {
+        columns: usize,
+        rows: Vec<Row>,
+    },
     /// A statement without rows.
     Done,
-    Error { code: String, message: String },
+    Error {
+        code: String,
+        message: String,
+    },
     /// The connection broke, or nothing came back.
     Broken(String),
 }
@@ -22,7 +28,9 @@ impl Answer {
     pub fn is_fault(&self) -> bool {
         match self {
             Answer::Broken(_) => true,
-            Answer::Error { code, message } => code.starts_with("XX") || message.contains("fault of the server"),
+            Answer::Error { code, message } => {
+                code.starts_with("XX") || message.contains("fault of the server")
+            }
             _ => false,
         }
     }

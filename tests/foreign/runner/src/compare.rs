@@ -38,9 +38,17 @@ pub fn compare(sql: &str, sort: SortMode, right: &Answer, found: &Answer) -> Kin
     }
 }
 
-/// Without an ORDER BY the order of rows means nothing, whatever the file says.
+/// Without an ORDER BY the order of rows means nothing, whatever the file says. One in brackets orders a window or a subquery.
 fn is_ordered(sql: &str, sort: SortMode) -> bool {
-    sort == SortMode::NoSort && sql.to_ascii_lowercase().contains("order by")
+    let mut depth = 0;
+    let outside: String = sql
+        .chars()
+        .filter(|letter| {
+            depth += i32::from(*letter == '(') - i32::from(*letter == ')');
+            depth == 0
+        })
+        .collect();
+    sort == SortMode::NoSort && outside.to_ascii_lowercase().contains("order by")
 }
 
 fn compare_rows(ordered: bool, right: &[Row], found: &[Row]) -> Kind {
@@ -70,7 +78,9 @@ fn compare_cell(right: Option<&str>, found: Option<&str>) -> Kind {
         (Some(right), Some(found)) => (right, found),
         _ => return Kind::Values,
     };
-    let (Some(right_number), Some(found_number)) = (number(right), number(found)) else { return Kind::Values };
+    let (Some(right_number), Some(found_number)) = (number(right), number(found)) else {
+        return Kind::Values;
+    };
     if without_zeros(right) == without_zeros(found) {
         Kind::Zeros
     } else if (right_number - found_number).abs() <= 1e-13 * right_number.abs() {

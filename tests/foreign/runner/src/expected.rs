@@ -10,7 +10,9 @@ pub fn is_met(expects: &Expects, answer: &Answer) -> bool {
     match (expects, answer) {
         (Expects::Failure, answer) => answer.is_error(),
         (Expects::Success, answer) => !answer.is_error(),
-        (Expects::Rows { types, sort, lines }, Answer::Rows { rows, .. }) => rows_match(types, *sort, lines, rows),
+        (Expects::Rows { types, sort, lines }, Answer::Rows { rows, .. }) => {
+            rows_match(types, *sort, lines, rows)
+        }
         (Expects::Rows { lines, .. }, Answer::Done) => lines.is_empty(),
         _ => false,
     }
@@ -49,7 +51,9 @@ fn value(kind: Option<&DefaultColumnType>, cell: Option<&str>) -> String {
     let Some(text) = cell else { return "NULL".into() };
     match (kind, text.parse::<f64>()) {
         (_, _) if text.is_empty() => "(empty)".into(),
-        (Some(DefaultColumnType::Integer), Ok(number)) if text.contains('.') => format!("{}", number.trunc() as i64),
+        (Some(DefaultColumnType::Integer), Ok(number)) if text.contains('.') => {
+            format!("{}", number.trunc() as i64)
+        }
         (Some(DefaultColumnType::FloatingPoint), Ok(number)) => format!("{number:.3}"),
         _ => text.into(),
     }

@@ -18,7 +18,11 @@ pub enum Expects {
     Success,
     Failure,
     /// Lines of an answer: one for each row, or for each value, or one hash of all values.
-    Rows { types: Vec<DefaultColumnType>, sort: SortMode, lines: Vec<String> },
+    Rows {
+        types: Vec<DefaultColumnType>,
+        sort: SortMode,
+        lines: Vec<String>,
+    },
 }
 
 /// All files below a folder that hold records, in order.
@@ -49,7 +53,8 @@ pub fn questions(path: &Path) -> Result<Vec<Question>, String> {
 
 fn read(path: &Path, sort: &mut SortMode, questions: &mut Vec<Question>) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let records = sqllogictest::parse::<DefaultColumnType>(&plain(&text)).map_err(|error| error.to_string())?;
+    let records =
+        sqllogictest::parse::<DefaultColumnType>(&plain(&text)).map_err(|error| error.to_string())?;
     let mut asked_of_others = false;
     for record in records {
         match record {
@@ -103,7 +108,11 @@ fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for line in text.lines() {
         let is_condition = line.starts_with("skipif ") || line.starts_with("onlyif ");
-        let kept = if is_condition { line.split('#').next().unwrap_or(line).trim_end() } else { line.trim_end_matches('\r') };
+        let kept = if is_condition {
+            line.split('#').next().unwrap_or(line).trim_end()
+        } else {
+            line.trim_end_matches('\r')
+        };
         plain.push_str(kept);
         plain.push('\n');
     }

@@ -97,7 +97,12 @@ impl Report {
         let _ = writeln!(
             out,
             "## {:?} {}:{} (as in the file: {as_file})\n{}\n  file:       {expects}\n  PostgreSQL: {}\n  Nyala:      {}\n",
-            difference.kind, difference.file, difference.line, difference.sql.trim(), difference.right, difference.found
+            difference.kind,
+            difference.file,
+            difference.line,
+            difference.sql.trim(),
+            difference.right,
+            difference.found
         );
     }
 
@@ -107,7 +112,10 @@ impl Report {
         let answered: u64 = self.counts.values().sum();
         let equal = of(&[Kind::Equal, Kind::LastDigits]);
         let share = 100.0 * equal as f64 / answered.max(1) as f64;
-        println!("{}: {equal} of {answered} records that PostgreSQL answers are equal ({share:.2} %), {} files", options.suite, self.files);
+        println!(
+            "{}: {equal} of {answered} records that PostgreSQL answers are equal ({share:.2} %), {} files",
+            options.suite, self.files
+        );
         for (kind, count) in &self.counts {
             println!("  {:10} {count}", format!("{kind:?}"));
         }

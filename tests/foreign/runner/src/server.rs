@@ -56,7 +56,8 @@ impl Server {
     }
 
     async fn log_in(&mut self) -> Result<(), String> {
-        let (client, connection) = self.config.connect(NoTls).await.map_err(|error| format!("login: {error}"))?;
+        let (client, connection) =
+            self.config.connect(NoTls).await.map_err(|error| format!("login: {error}"))?;
         tokio::spawn(connection);
         self.client = Some(client);
         let limit = format!("SET statement_timeout = '{STATEMENT_SECONDS}s'");
@@ -73,7 +74,9 @@ impl Server {
             Err(_) => Answer::Broken(format!("no answer within {} s", HANG.as_secs())),
             Ok(Ok(messages)) => rows(&messages),
             Ok(Err(error)) => match error.as_db_error() {
-                Some(error) => Answer::Error { code: error.code().code().into(), message: error.message().into() },
+                Some(error) => {
+                    Answer::Error { code: error.code().code().into(), message: error.message().into() }
+                }
                 None => Answer::Broken(error.to_string()),
             },
         };

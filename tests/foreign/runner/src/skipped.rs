@@ -27,7 +27,8 @@ impl Skipped {
             let rest = rest.trim_start();
             if let Some(rest) = rest.strip_prefix('/') {
                 let (pattern, reason) = rest.split_once("/ ").ok_or_else(wrong)?;
-                let pattern = Regex::new(&format!("(?is){pattern}")).map_err(|error| format!("{}: {error}", wrong()))?;
+                let pattern = Regex::new(&format!("(?is){pattern}"))
+                    .map_err(|error| format!("{}: {error}", wrong()))?;
                 skipped.records.push((pattern, reason.trim().into()));
             } else {
                 let (glob, reason) = rest.split_once(char::is_whitespace).ok_or_else(wrong)?;

@@ -16,11 +16,16 @@ impl Spelling {
             (r"(?i)\bdatafusion\.public\.", ""),
             (r"(?i)\bCREATE OR REPLACE TABLE (\w+)", "DROP TABLE IF EXISTS $1; CREATE TABLE $1"),
         ];
-        Spelling(words.into_iter().filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word))).collect())
+        Spelling(
+            words.into_iter().filter_map(|(pattern, word)| Some((Regex::new(pattern).ok()?, word))).collect(),
+        )
     }
 
     pub fn for_postgres(&self, sql: &str) -> String {
-        let sql = self.0.iter().fold(sql.to_owned(), |sql, (pattern, word)| pattern.replace_all(&sql, *word).into_owned());
+        let sql = self
+            .0
+            .iter()
+            .fold(sql.to_owned(), |sql, (pattern, word)| pattern.replace_all(&sql, *word).into_owned());
         let sql = calls(&sql, "make_array(", &|inside| Some(format!("ARRAY[{inside}]")));
         calls(&sql, "arrow_cast(", &|inside| {
             let (value, kind) = inside.rsplit_once(", '").or_else(|| inside.rsplit_once(",'"))?;
@@ -72,7 +77,12 @@ fn sql_type(arrow: &str) -> Option<String> {
         "Date32" | "Date64" => "date",
         _ if arrow.starts_with("Timestamp(") && arrow.ends_with(", None)") => "timestamp",
         _ if arrow.starts_with("Timestamp(") => "timestamptz",
-        _ => return Some(format!("numeric({}", arrow.strip_prefix("Decimal128(").or(arrow.strip_prefix("Decimal256("))?)),
+        _ => {
+            return Some(format!(
+                "numeric({}",
+                arrow.strip_prefix("Decimal128(").or(arrow.strip_prefix("Decimal256("))?
+            ));
+        }
     };
     Some(name.to_owned())
 }

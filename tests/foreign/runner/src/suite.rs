@@ -2,13 +2,13 @@
 
 use crate::answer::Answer;
 use crate::compare::{Kind, compare};
+use crate::expected;
 use crate::files::{self, Expects, Question};
 use crate::options::Options;
 use crate::report::{Difference, Report};
 use crate::server::Server;
 use crate::skipped::Skipped;
 use crate::spelling::Spelling;
-use crate::expected;
 use sqllogictest::SortMode;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -26,7 +26,8 @@ struct Run<'a> {
 
 /// Asks the files of the sample; the error is one of the set-up.
 pub fn run(options: &Options) -> Result<Report, String> {
-    let found = files::below(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
+    let found =
+        files::below(&options.folder).map_err(|error| format!("{}: {error}", options.folder.display()))?;
     let run = Run {
         options,
         skipped: Skipped::read(options.skipped.as_deref(), &options.suite)?,
@@ -72,7 +73,9 @@ impl Run<'_> {
         );
         let (mut postgres, mut nyala) = match servers {
             (Ok(postgres), Ok(nyala)) => (postgres, nyala),
-            (Err(error), _) | (_, Err(error)) => return self.with_report(|report| report.unreadable(name, &error)),
+            (Err(error), _) | (_, Err(error)) => {
+                return self.with_report(|report| report.unreadable(name, &error));
+            }
         };
         for (number, question) in questions.iter().enumerate() {
             if is_query(&question.sql) && !self.options.takes(self.options.every, name, number as u64) {
@@ -125,7 +128,12 @@ impl Run<'_> {
 }
 
 fn difference<'a>(
-    file: &'a str, question: &'a Question, sql: &'a str, kind: Kind, right: &'a Answer, found: &'a Answer,
+    file: &'a str,
+    question: &'a Question,
+    sql: &'a str,
+    kind: Kind,
+    right: &'a Answer,
+    found: &'a Answer,
 ) -> Difference<'a> {
     let as_file = (expected::is_met(&question.expects, right), expected::is_met(&question.expects, found));
     Difference { file, line: question.line, sql, kind, expects: &question.expects, right, found, as_file }
