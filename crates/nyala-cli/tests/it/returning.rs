@@ -262,12 +262,12 @@ async fn rows_that_others_disagree_about_are_left_as_they_are() {
             ErrorKind::Data,
             "with id = 3 meets several",
         ),
-        // Names that are in both tables must be qualified; the key stays, also if the other column has its name.
+        // Names that are in both tables must be qualified.
         ("UPDATE stock SET n = n FROM orders WHERE item = id", ErrorKind::AmbiguousColumn, "n"),
         (
             "UPDATE stock SET id = o.id FROM stock o WHERE o.id = stock.id + 1",
-            ErrorKind::Unsupported,
-            "column `id` is part of the primary key",
+            ErrorKind::Data,
+            "duplicate key: two rows of table `public.stock` would have the key (id) = (",
         ),
         (
             "UPDATE stock SET _version = o._version FROM stock o WHERE o.id = stock.id",

@@ -108,6 +108,16 @@ impl LiveProvider {
         Self { written: Some(Arc::new(lsns)), ..self.clone() }
     }
 
+    /// Whether the planner is told that its key decides its other columns.
+    pub fn has_key(&self) -> bool {
+        !self.constraints.is_empty()
+    }
+
+    /// The same table, of whose key the planner is told nothing.
+    pub fn without_key(&self) -> Self {
+        Self { constraints: Constraints::default(), ..self.clone() }
+    }
+
     /// The table.
     pub fn table(&self) -> &Arc<LiveRef> {
         &self.table

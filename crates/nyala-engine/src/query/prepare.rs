@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
+use datafusion::datasource::TableProvider;
 use datafusion::sql::parser::Statement as DfStatement;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement, TableFactor, TableObject};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::live::ROW_VERSION;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::functions::UUID;
-use nyala_sql::statement::{Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, name_tables};
+use nyala_sql::functions::type_name;
+use nyala_sql::statement::{
+    IfExists, Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, merge, name_tables,
+};
 
 use super::activity::TEXT_BYTES;
 use super::files;
@@ -72,8 +75,12 @@ impl Session {
         show_tables::as_query(&mut ast);
         let find = |name: &ObjectName| context.live_named(name, settings);
         let live = LiveNames { row_version: ROW_VERSION, find: &find };
-        self.fit_values(&mut ast, &context, settings)?;
-        let Writing { versions, if_exists, conflict, returning, deletes } = Writing::take(&mut ast, live)?;
+        let merges = self.fit_values(&mut ast, &context, settings)?;
+        let Writing { versions, mut if_exists, conflict, returning, deletes } =
+            Writing::take(&mut ast, live)?;
+        if merges {
+            if_exists = IfExists::Merge;
+        }
         let state = match versions {
             true => context.versioned_state(settings),
             false => context.state(settings),
@@ -102,32 +109,41 @@ impl Session {
         Ok(Arc::new(parts))
     }
 
-    /// Gives values of an INSERT or UPDATE the meaning that they have for the columns of its table.
+    /// Gives values of an INSERT or UPDATE the meaning that they have for the columns of its table. Returns whether it is an INSERT
+    /// that merges its rows with those that are there.
     fn fit_values(
         &self,
         ast: &mut DfStatement,
         context: &SnapshotContext,
         settings: &Settings,
-    ) -> Result<()> {
-        let DfStatement::Statement(statement) = ast else { return Ok(()) };
+    ) -> Result<bool> {
+        let DfStatement::Statement(statement) = ast else { return Ok(false) };
         let target = match statement.as_ref() {
             SqlStatement::Insert(insert) => match &insert.table {
                 TableObject::TableName(name) => name,
-                _ => return Ok(()),
+                _ => return Ok(false),
             },
             SqlStatement::Update(update) => match &update.table.relation {
                 TableFactor::Table { name, .. } => name,
-                _ => return Ok(()),
+                _ => return Ok(false),
             },
-            _ => return Ok(()),
+            _ => return Ok(false),
         };
-        let Some((schema, defaults)) = context.live_columns(target, settings) else { return Ok(()) };
+        let Some(table) = context.live_table_named(target, settings) else { return Ok(false) };
+        let (schema, source) = (table.schema(), table.table().source());
         let columns = schema.fields().iter().map(|field| TargetColumn {
             name: field.name().clone(),
-            is_uuid: *field.data_type() == UUID,
-            default: defaults.get(field.name()).cloned(),
+            sql_type: type_name(field.data_type()),
+            default: source.defaults.get(field.name()).cloned(),
         });
-        fit_values(statement, &columns.collect::<Vec<_>>())
+        let columns = columns.collect::<Vec<_>>();
+        fit_values(statement, &columns)?;
+        match statement.as_mut() {
+            SqlStatement::Insert(insert) if !source.numbered => {
+                merge(insert, &columns, &source.key, ROW_VERSION)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// The parts of the prepared statement, planned anew if names or types may have other meanings now.

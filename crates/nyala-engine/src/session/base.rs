@@ -15,8 +15,10 @@ use nyala_sql::semantics::{
 };
 use nyala_sql::statement::PlanBudget;
 
+use super::derived_values::DerivedValues;
 use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
+use super::keys::{KeysOfTables, WithoutKeys};
 use super::physical::PhysicalRules;
 use super::planner::NyalaPlanner;
 use super::settings::NyalaOptions;
@@ -65,6 +67,7 @@ impl BaseState {
         let mut builder = register(builder)
             .with_analyzer_rules(analyzer_rules())
             .with_optimizer_rules(optimizer_rules())
+            .with_relation_planners(vec![Arc::new(DerivedValues), Arc::new(KeysOfTables)])
             .with_type_planner(Arc::new(WrittenTypes::default()))
             .with_query_planner(Arc::new(NyalaPlanner))
             .with_physical_optimizer_rules(vec![Arc::new(PhysicalRules::new())]);
@@ -106,7 +109,8 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 
 /// DataFusion's rules, after the meanings that keep them from wrong rewrites.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
-    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> = vec![Arc::new(MeaningsOf(Phase::Optimizer))];
+    let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
+        vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
     rules.extend(Optimizer::new().rules);
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

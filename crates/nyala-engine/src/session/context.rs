@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, SchemaProvider};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::sql::sqlparser::ast::ObjectName;
 use nyala_cube::cube::{CubeIndex, Listings, ReadyCube};
-use nyala_cube::live::{Changes, LiveRef, LiveStores, Pins};
+use nyala_cube::live::{Changes, LiveProvider, LiveRef, LiveStores, Pins};
 use nyala_cube::scan::{HotCuboids, Stores, TableFiles};
 use nyala_model::suggest::nearest;
 use nyala_model::{CatalogSnapshot, QualifiedName};
@@ -196,14 +194,10 @@ impl SnapshotContext {
         self.live_table(&name).map(|_| name)
     }
 
-    /// The columns of the live table that `name` in a statement refers to, and their defaults as SQL.
-    pub fn live_columns(
-        &self,
-        name: &ObjectName,
-        settings: &Settings,
-    ) -> Option<(SchemaRef, &BTreeMap<String, String>)> {
+    /// The live table that a statement means by a name.
+    pub fn live_table_named(&self, name: &ObjectName, settings: &Settings) -> Option<&LiveProvider> {
         match self.tables.get(&self.live_named(name, settings)?)? {
-            Ok(Table::Live(table)) => Some((table.schema(), &table.table().source().defaults)),
+            Ok(Table::Live(table)) => Some(table),
             _ => None,
         }
     }

@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef, FunctionalDependencies, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, Result};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{
     conjunction, grouping_set_to_exprlist, merge_schema, split_conjunction_owned,
 };
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, TableScan, Union};
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, LogicalPlanBuilder, Union};
 
 use super::categories::check_union;
 use super::decimals::unions_meet;
 use super::guards::conditions_first;
 use super::integers::narrow_columns;
 use super::intervals::sort_in_order;
+use super::moments::tell_apart;
 use super::sets::{count_copies, distinct_by_groups};
 use super::subqueries::lower_subqueries;
 use super::unknowns::settle_union;
@@ -33,54 +34,39 @@ pub fn lower_plan(
     // The rows of a recursive query have the types that the planner gave the first ones.
     let recurs =
         phase == Phase::Types && plan.exists(|node| Ok(matches!(node, LogicalPlan::RecursiveQuery(_))))?;
-    plan.transform_up_with_subqueries(|node| {
-        let prepared = match (phase, node) {
-            (Phase::Operators, node) => for_operators(node)?,
-            (Phase::Types, LogicalPlan::Union(union)) => {
-                let union = settle_union(union_of(union.inputs, is_stale, union.schema)?)?;
-                check_union(&union)?;
-                unions_meet(union)?
+    let plan = if phase == Phase::Optimizer { tell_apart(plan)? } else { Transformed::no(plan) };
+    plan.transform_data(|plan| {
+        plan.transform_up_with_subqueries(|node| {
+            let prepared = match (phase, node) {
+                (Phase::Operators, node) => for_operators(node)?,
+                (Phase::Types, LogicalPlan::Union(union)) => {
+                    let union = settle_union(union_of(union.inputs, is_stale, union.schema)?)?;
+                    check_union(&union)?;
+                    unions_meet(union)?
+                }
+                (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
+                (Phase::Types, node) => {
+                    narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?
+                }
+                (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
+                (_, node) => Transformed::no(node),
+            };
+            let lowered = prepared.transform_data(|node| {
+                if (phase == Phase::Optimizer && matches!(node, LogicalPlan::Extension(_)))
+                    || !has_concern(&node, meanings)?
+                {
+                    return Ok(Transformed::no(node));
+                }
+                lower_node(node, meanings, config)
+            })?;
+            // Types change from here up. Later the names and types of columns stay as they are.
+            is_stale |= lowered.transformed && phase <= Phase::Constants;
+            match is_stale {
+                true => Ok(Transformed::yes(lowered.data.recompute_schema()?)),
+                false => Ok(lowered),
             }
-            (Phase::Types, node) if recurs => of_relations(node, &mut joins)?,
-            (Phase::Types, node) => {
-                narrow_columns(node)?.transform_data(|node| of_relations(node, &mut joins))?
-            }
-            (Phase::Optimizer, LogicalPlan::Distinct(distinct)) => distinct_by_groups(distinct)?,
-            (Phase::Optimizer, LogicalPlan::TableScan(scan)) => {
-                let scan = without_dependencies(scan)?;
-                is_stale |= scan.transformed;
-                scan
-            }
-            (_, node) => Transformed::no(node),
-        };
-        let lowered = prepared.transform_data(|node| {
-            if (phase == Phase::Optimizer && matches!(node, LogicalPlan::Extension(_)))
-                || !has_concern(&node, meanings)?
-            {
-                return Ok(Transformed::no(node));
-            }
-            lower_node(node, meanings, config)
-        })?;
-        // Types change from here up. Later the names and types of columns stay as they are.
-        is_stale |= lowered.transformed && phase <= Phase::Constants;
-        match is_stale {
-            true => Ok(Transformed::yes(lowered.data.recompute_schema()?)),
-            false => Ok(lowered),
-        }
+        })
     })
-}
-
-/// A key of a table decides the other columns of its rows. Where a join multiplies the rows, DataFusion takes it to decide
-/// columns of other tables too, and leaves these out of ORDER BY and GROUP BY. Names are resolved by now, which is all that
-/// the dependencies are needed for.
-fn without_dependencies(mut scan: TableScan) -> Result<Transformed<LogicalPlan>> {
-    if scan.projected_schema.functional_dependencies().is_empty() {
-        return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
-    }
-    let schema = scan.projected_schema.as_ref().clone();
-    let nothing = FunctionalDependencies::empty();
-    scan.projected_schema = Arc::new(schema.with_functional_dependencies(nothing)?);
-    Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
 }
 
 /// The union with the types that its inputs have now, if types below it changed.

@@ -30,6 +30,7 @@ mod guards;
 mod integers;
 mod intervals;
 mod lists;
+mod moments;
 mod named_casts;
 mod overflow;
 mod padding;

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Subscript, UnaryOperator, Value, ValueWithSpan,
 };
 
-use super::clauses::parse_expr;
+use super::snippets::parse_expr;
 use crate::error::Result;
 
 /// `text ^@ start`, and `list && list`, as functions.

@@ -2,26 +2,22 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, ExcludeSelectItem, Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator,
-    LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    SetExpr, Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod,
-    TableWithJoins, TypedString, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, DataType, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, Query, Select, SetExpr,
+    Statement, TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TypedString, Value,
+    VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::calls::{
     by_pattern, called, literal_text, moment_of_word, no_element, of_interval, spell_months,
     with_fewer_arguments,
 };
+use super::merged_columns::merge_columns;
 use super::ordered_sets::{in_other_words, keep_titles};
 use super::quantified::{count_rows, over_list};
 use super::set_functions::{order_by_items, rows_in_list, rows_of_table, series_to_from};
+use super::snippets::{parse_expr, parse_query};
 use crate::error::{ErrorKind, QueryError, Result};
-
-/// Longest text that a clause is written as.
-const MAX_TEXT_BYTES: usize = 4 << 20;
 
 /// Names of a collation by which texts are compared byte by byte, as all texts are.
 const BYTEWISE: &[&str] = &["c", "posix", "ucs_basic", "default", "c.utf-8", "c.utf8"];
@@ -68,14 +64,15 @@ fn or_break(done: Result<()>) -> ControlFlow<Box<QueryError>> {
     }
 }
 
-fn unsupported(clause: &str, instead: &str) -> QueryError {
+/// The error for a clause that would be left out.
+pub fn unsupported(clause: &str, instead: &str) -> QueryError {
     QueryError::new(ErrorKind::Unsupported, format!("{clause} is not supported")).hint(instead)
 }
 
 fn of_query(query: &mut Query) -> Result<()> {
     if let SetExpr::Table(table) = query.body.as_ref() {
         let text = format!("SELECT * FROM {table}").replacen("TABLE ", "", 1);
-        query.body = parser(&text)?.parse_query().map_err(from_parser)?.body;
+        query.body = parse_query(&text)?.body;
     }
     if let Some(fetch) = query.fetch.take() {
         if fetch.with_ties || fetch.percent {
@@ -175,7 +172,7 @@ fn of_table(factor: &mut TableFactor) -> Result<()> {
         _ => None,
     };
     let text = format!("SELECT * FROM {factor} WHERE random() * 100 < ({percent})");
-    let query = parser(&text)?.parse_query().map_err(from_parser)?;
+    let query = parse_query(&text)?;
     *factor = TableFactor::Derived { lateral: false, subquery: query, alias, sample: None };
     Ok(())
 }
@@ -218,7 +215,7 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
         Expr::InSubquery { expr: row, subquery, negated } => {
             if matches!(subquery.body.as_ref(), SetExpr::Values(_)) {
                 let text = format!("SELECT * FROM ({subquery}) AS __values");
-                **subquery = *parser(&text)?.parse_query().map_err(from_parser)?;
+                **subquery = *parse_query(&text)?;
             }
             if let Expr::Tuple(values) = row.as_ref() {
                 *expr = row_in(values, subquery, *negated)?;
@@ -260,7 +257,9 @@ fn of_expr(expr: &mut Expr) -> Result<()> {
             *expr = parse_expr(&format!("({})", all.join(" AND ")))?;
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
-            *expr = parse_expr(&format!("timezone({time_zone}, {timestamp})"))?;
+            // Of a text in quotes PostgreSQL makes a moment, not a time without a zone.
+            let cast = if literal_text(timestamp).is_some() { "::timestamptz" } else { "" };
+            *expr = parse_expr(&format!("timezone({time_zone}, ({timestamp}){cast})"))?;
         }
         Expr::Function(function) if !function.within_group.is_empty() => {
             if let Some(written) = in_other_words(function)? {
@@ -378,236 +377,6 @@ fn row_in(values: &[Expr], subquery: &Query, negated: bool) -> Result<Expr> {
     parse_expr(&text)
 }
 
-/// A column of a JOIN … USING is that of the side that has it, where DataFusion takes that of one table.
-fn merge_columns(select: &mut Select) -> Result<()> {
-    let mut merged: Vec<(Ident, Expr)> = Vec::new();
-    // Tables, and their columns that were merged.
-    let mut sources: Vec<(Ident, Ident)> = Vec::new();
-    let shows_all = select.projection.iter().any(|item| matches!(item, SelectItem::Wildcard(_)));
-    for from in &mut select.from {
-        merge_joins(from, shows_all, &mut merged, &mut sources)?;
-    }
-    if merged.is_empty() {
-        return Ok(());
-    }
-    let mut items = Vec::with_capacity(select.projection.len() + merged.len());
-    for item in std::mem::take(&mut select.projection) {
-        match item {
-            SelectItem::Wildcard(options) => {
-                if options.opt_exclude.is_some() || options.opt_except.is_some() {
-                    return Err(unsupported("EXCLUDE with a RIGHT or FULL JOIN USING", "join by ON"));
-                }
-                items.extend(merged.iter().map(|(name, value)| SelectItem::ExprWithAlias {
-                    expr: value.clone(),
-                    alias: name.clone(),
-                }));
-                items.extend(all_but_merged(&select.from, &sources, &options)?);
-            }
-            SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                let value = merged_as(&merged, &name).cloned();
-                items.push(match value {
-                    Some(expr) => SelectItem::ExprWithAlias { expr, alias: name },
-                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
-                });
-            }
-            other => items.push(other),
-        }
-    }
-    select.projection = items;
-    let mut references = References { merged: &merged, depth: 0 };
-    let _ = select.projection.visit(&mut references);
-    let _ = select.selection.visit(&mut references);
-    let _ = select.group_by.visit(&mut references);
-    let _ = select.having.visit(&mut references);
-    let _ = select.qualify.visit(&mut references);
-    Ok(())
-}
-
-/// The columns of each table, without those that were merged.
-fn all_but_merged(
-    from: &[TableWithJoins],
-    sources: &[(Ident, Ident)],
-    options: &WildcardAdditionalOptions,
-) -> Result<Vec<SelectItem>> {
-    let mut items = Vec::new();
-    let joined = from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)));
-    for factor in joined {
-        let Some(name) = relation(factor) else {
-            return Err(unsupported("`*` over a table without a name beside USING", "give it an alias"));
-        };
-        let own = sources.iter().filter(|(table, _)| is_same(table, &name));
-        let own: Vec<ObjectName> = own.map(|(_, column)| ObjectName::from(vec![column.clone()])).collect();
-        let mut options = options.clone();
-        options.opt_exclude = (!own.is_empty()).then_some(ExcludeSelectItem::Multiple(own));
-        let kind = SelectItemQualifiedWildcardKind::ObjectName(ObjectName::from(vec![name]));
-        items.push(SelectItem::QualifiedWildcard(kind, options));
-    }
-    Ok(items)
-}
-
-fn merge_joins(
-    from: &mut TableWithJoins,
-    shows_all: bool,
-    merged: &mut Vec<(Ident, Expr)>,
-    sources: &mut Vec<(Ident, Ident)>,
-) -> Result<()> {
-    let mut relations = vec![relation(&from.relation)];
-    for join in &mut from.joins {
-        let right = relation(&join.relation);
-        relations.push(right.clone());
-        let is_full = matches!(join.join_operator, JoinOperator::FullOuter(_));
-        let is_right = matches!(join.join_operator, JoinOperator::Right(_) | JoinOperator::RightOuter(_));
-        let is_left = matches!(join.join_operator, JoinOperator::Left(_) | JoinOperator::LeftOuter(_));
-        let (JoinOperator::Join(constraint)
-        | JoinOperator::Inner(constraint)
-        | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint)
-        | JoinOperator::Right(constraint)
-        | JoinOperator::RightOuter(constraint)
-        | JoinOperator::FullOuter(constraint)) = &mut join.join_operator
-        else {
-            continue;
-        };
-        let names = match constraint {
-            JoinConstraint::Using(names) => {
-                names.iter().filter_map(|name| name.0.last()?.as_ident().cloned()).collect::<Vec<_>>()
-            }
-            JoinConstraint::Natural if is_right || is_full || (is_left && shows_all) => {
-                return Err(unsupported("NATURAL in an outer join", "name the columns: JOIN … USING (…)"));
-            }
-            _ => continue,
-        };
-        let is_merged_before = names.iter().any(|name| merged_as(merged, name).is_some());
-        let mut conditions = Vec::with_capacity(names.len());
-        for name in names {
-            let left = merged_as(merged, &name).cloned();
-            let left = match (left, relations.as_slice()) {
-                (Some(left), _) => left,
-                (None, [Some(left), _]) => {
-                    sources.push((left.clone(), name.clone()));
-                    column(left, &name)
-                }
-                _ if is_right || is_full || is_merged_before || (is_left && shows_all) => {
-                    return Err(unsupported(
-                        "USING in an outer join of several tables",
-                        "join by ON, or put the tables before it in a subquery with a name",
-                    ));
-                }
-                _ => continue,
-            };
-            let Some(right) = &right else {
-                return Err(unsupported("USING with a table without a name", "give it an alias"));
-            };
-            sources.push((right.clone(), name.clone()));
-            let right = column(right, &name);
-            conditions.push(equal(left.clone(), right.clone()));
-            let value = match (is_full, is_right) {
-                (true, _) => parse_expr(&format!("coalesce({left}, {right})"))?,
-                (_, true) => right,
-                _ => left,
-            };
-            merged.retain(|(other, _)| !is_same(other, &name));
-            merged.push((name, value));
-        }
-        let both = |left, right| Expr::BinaryOp {
-            left: Box::new(left),
-            op: BinaryOperator::And,
-            right: Box::new(right),
-        };
-        if let Some(condition) = conditions.into_iter().reduce(both) {
-            *constraint = JoinConstraint::On(condition);
-        }
-    }
-    Ok(())
-}
-
-/// Replaces names of merged columns, in the query itself and not in its subqueries.
-struct References<'a> {
-    merged: &'a [(Ident, Expr)],
-    depth: usize,
-}
-
-impl VisitorMut for References<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = expr
-            && let Some(value) = merged_as(self.merged, name)
-        {
-            *expr = value.clone();
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-fn merged_as<'a>(merged: &'a [(Ident, Expr)], name: &Ident) -> Option<&'a Expr> {
-    merged.iter().find(|(other, _)| is_same(other, name)).map(|(_, value)| value)
-}
-
-/// Whether two names mean the same: those without quotes are in lower case.
-fn is_same(one: &Ident, other: &Ident) -> bool {
-    let folded = |name: &Ident| match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    };
-    folded(one) == folded(other)
-}
-
-/// The name by which columns of a table are found.
-fn relation(factor: &TableFactor) -> Option<Ident> {
-    match factor {
-        TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
-            Some(alias.name.clone())
-        }
-        TableFactor::Table { name, .. } => name.0.last()?.as_ident().cloned(),
-        _ => None,
-    }
-}
-
-fn column(relation: &Ident, name: &Ident) -> Expr {
-    Expr::CompoundIdentifier(vec![relation.clone(), name.clone()])
-}
-
-fn equal(left: Expr, right: Expr) -> Expr {
-    Expr::BinaryOp { left: Box::new(left), op: BinaryOperator::Eq, right: Box::new(right) }
-}
-
 fn alias_of(name: Ident) -> TableAlias {
     TableAlias { explicit: true, name, columns: Vec::new(), at: None }
-}
-
-fn parser(text: &str) -> Result<Parser<'static>> {
-    static DIALECT: datafusion::sql::sqlparser::dialect::PostgreSqlDialect =
-        datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
-    // A part that is written twice doubles the text at each level.
-    if text.len() > MAX_TEXT_BYTES {
-        let error = QueryError::new(ErrorKind::LimitExceeded, "rows are compared within rows too deeply");
-        return Err(error.hint("split the statement with common table expressions"));
-    }
-    Parser::new(&DIALECT).try_with_sql(text).map_err(from_parser)
-}
-
-pub fn parse_query(text: &str) -> Result<Box<Query>> {
-    parser(text)?.parse_query().map_err(from_parser)
-}
-
-pub fn parse_expr(text: &str) -> Result<Expr> {
-    parser(text)?.parse_expr().map_err(from_parser)
-}
-
-fn from_parser(error: datafusion::sql::sqlparser::parser::ParserError) -> QueryError {
-    DataFusionError::from(error).into()
 }

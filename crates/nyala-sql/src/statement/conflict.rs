@@ -4,7 +4,8 @@
 //! value; whether it does is known once the table is.
 
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Insert, OnConflictAction, OnInsert,
+    Assignment, AssignmentTarget, ConflictTarget, DoUpdate, Expr, Insert, OnConflict, OnConflictAction,
+    OnInsert,
 };
 
 use nyala_model::QualifiedName;
@@ -37,14 +38,7 @@ pub fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
         Some(OnInsert::OnConflict(conflict)) => conflict,
         Some(other) => return Err(unsupported(format!("`INSERT …{other}` is not supported"))),
     };
-    let target = match &conflict.conflict_target {
-        None => None,
-        Some(ConflictTarget::Columns(columns)) => Some(columns.iter().map(folded).collect()),
-        Some(ConflictTarget::OnConstraint(_)) => {
-            return Err(unsupported("ON CONFLICT ON CONSTRAINT is not supported")
-                .hint("name the columns of the primary key: `ON CONFLICT (column, …)`"));
-        }
-    };
+    let target = target_of(&conflict)?;
     Ok(match conflict.action {
         OnConflictAction::DoNothing => (IfExists::Keep, Some(Conflict { target, replaced: None })),
         OnConflictAction::DoUpdate(update) => {
@@ -52,6 +46,24 @@ pub fn take(insert: &mut Insert) -> Result<(IfExists, Option<Conflict>)> {
             (IfExists::Replace, Some(Conflict { target, replaced }))
         }
     })
+}
+
+/// The columns that are to be the key, if it names any.
+fn target_of(conflict: &OnConflict) -> Result<Option<Vec<String>>> {
+    match &conflict.conflict_target {
+        None => Ok(None),
+        Some(ConflictTarget::Columns(columns)) => Ok(Some(columns.iter().map(folded).collect())),
+        Some(ConflictTarget::OnConstraint(_)) => {
+            Err(unsupported("ON CONFLICT ON CONSTRAINT is not supported")
+                .hint("name the columns of the primary key: `ON CONFLICT (column, …)`"))
+        }
+    }
+}
+
+/// Fails if it names other columns than those of the key.
+pub fn check_target(conflict: &OnConflict, key: &[String]) -> Result<()> {
+    let key: Vec<&str> = key.iter().map(String::as_str).collect();
+    Conflict { target: target_of(conflict)?, replaced: None }.check(&key, &[])
 }
 
 fn replaced(mut update: DoUpdate, insert: &Insert) -> Result<Replaced> {

@@ -6,7 +6,8 @@ use std::cell::Cell;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword::{
-    self, AND, ASYMMETRIC, BETWEEN, DISTINCT, FROM, IS, NOT, SYMMETRIC,
+    self, AND, ASYMMETRIC, BETWEEN, CREATE, DISTINCT, FILTER, FROM, GRANT, IS, NOT, NOTNULL, ON, OVER,
+    OVERLAPS, RETURNING, SYMMETRIC, TO, WITHIN,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
@@ -148,6 +149,15 @@ impl Dialect for Postgres {
 
     fn is_custom_operator_part(&self, ch: char) -> bool {
         PARSER.is_custom_operator_part(ch)
+    }
+
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
+        // Words that begin what follows a column, as in `INSERT INTO t SELECT 1 ON CONFLICT …`.
+        let begins = matches!(
+            keyword,
+            CREATE | FILTER | GRANT | NOTNULL | ON | OVER | OVERLAPS | RETURNING | TO | WITHIN
+        );
+        !begins && PARSER.is_column_alias(keyword, parser)
     }
 
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {

@@ -17,10 +17,17 @@ use crate::error::{ErrorKind, QueryError, Result};
 pub struct TargetColumn {
     /// Its name.
     pub name: String,
-    /// Whether its values are UUIDs, which texts are not cast to by themselves.
-    pub is_uuid: bool,
+    /// Its type, as SQL.
+    pub sql_type: String,
     /// Its default, as SQL.
     pub default: Option<String>,
+}
+
+impl TargetColumn {
+    /// Whether its values are UUIDs, which texts are not cast to by themselves.
+    fn is_uuid(&self) -> bool {
+        self.sql_type == "uuid"
+    }
 }
 
 /// Puts the defaults of columns in the place of DEFAULT, and reads texts for columns of UUIDs.
@@ -38,7 +45,7 @@ fn fit_rows(insert: &mut Insert, columns: &[TargetColumn]) -> Result<()> {
     let Some(SetExpr::Values(values)) = insert.source.as_mut().map(|source| source.body.as_mut()) else {
         return Ok(());
     };
-    let has_uuid = columns.iter().any(|column| column.is_uuid);
+    let has_uuid = columns.iter().any(TargetColumn::is_uuid);
     for row in &mut values.rows {
         for (at, cell) in row.content.iter_mut().enumerate() {
             let is_fitted = is_default(cell) || has_uuid && is_text(cell);
@@ -88,7 +95,7 @@ fn fit(value: &mut Expr, column: &TargetColumn) -> Result<()> {
             }
             None => Expr::Value(Value::Null.into()),
         };
-    } else if column.is_uuid && is_text(value) {
+    } else if column.is_uuid() && is_text(value) {
         let expr = Box::new(value.clone());
         *value =
             Expr::Cast { kind: CastKind::Cast, expr, data_type: DataType::Uuid, array: false, format: None };
@@ -121,12 +128,12 @@ mod tests {
 
     #[test]
     fn values_fit_the_columns_they_are_given_to() {
-        let column = |name: &str, is_uuid, default: Option<&str>| TargetColumn {
+        let column = |name: &str, sql_type: &str, default: Option<&str>| TargetColumn {
             name: name.to_owned(),
-            is_uuid,
+            sql_type: sql_type.to_owned(),
             default: default.map(str::to_owned),
         };
-        let columns = [column("a", false, Some("1 + 2")), column("b", true, None)];
+        let columns = [column("a", "integer", Some("1 + 2")), column("b", "uuid", None)];
         let check = |sql: &str, expected: &str| {
             let mut statement = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0);
             fit_values(&mut statement, &columns).unwrap();

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
     Visit, Visitor,
 };
 
-use super::clauses::parse_expr;
+use super::snippets::parse_expr;
 use super::titles::title_of;
 use super::versions::folded;
 use crate::error::{ErrorKind, QueryError, Result};

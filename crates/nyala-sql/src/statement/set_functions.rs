@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::clauses::{parse_expr, parse_query};
+use super::snippets::{parse_expr, parse_query};
 use super::titles::{marked, title_of};
 use super::versions::folded;
 use crate::error::Result;

@@ -20,6 +20,8 @@ pub enum IfExists {
     Replace,
     /// It stays.
     Keep,
+    /// The new row was made of it, and takes its place if it is still the same.
+    Merge,
 }
 
 /// How a statement is planned, and its writes.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Column, FunctionalDependence, Result};
+use datafusion::common::{Column, DFSchema, FunctionalDependence, Result, TableReference};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
 
 use crate::cube::grouping::distinct_groups;
@@ -90,16 +90,38 @@ fn position(aggregate: &Aggregate, group: &Expr) -> Option<usize> {
     }
 }
 
-/// Whether each value of the columns at `others` comes with one value of `column`.
+/// Whether each value of the columns at `others` comes with one value of `column`: they are the key of its table.
+///
+/// Dependencies of the joined rows are not asked: they take a key to decide the columns of other tables too.
 fn decided(aggregate: &Aggregate, column: &Column, others: &HashSet<usize>) -> bool {
     let input = aggregate.input.schema();
-    let Some(at) = input.maybe_index_of_column(column) else { return false };
+    let Some(table) = column.relation.as_ref().and_then(|name| table(&aggregate.input, name)) else {
+        return false;
+    };
+    let Some(at) = table.maybe_index_of_column(column) else { return false };
+    let is_grouped = |source: &usize| {
+        let key = Column::from(table.qualified_field(*source));
+        input.maybe_index_of_column(&key).is_some_and(|position| others.contains(&position))
+    };
     // Several rows may have NULL for a key that is unique otherwise.
     let decides = |key: &FunctionalDependence| {
         !key.nullable
             && key.target_indices.contains(&at)
             && !key.source_indices.contains(&at)
-            && key.source_indices.iter().all(|source| others.contains(source))
+            && key.source_indices.iter().all(is_grouped)
     };
-    input.functional_dependencies().iter().any(decides)
+    table.functional_dependencies().iter().any(decides)
+}
+
+/// The columns of the table with this name or alias, if it is one of those that the plan joins.
+fn table<'a>(plan: &'a LogicalPlan, name: &TableReference) -> Option<&'a DFSchema> {
+    match plan {
+        LogicalPlan::TableScan(scan) if scan.table_name == *name => Some(&scan.projected_schema),
+        LogicalPlan::SubqueryAlias(alias) if alias.alias == *name => {
+            matches!(alias.input.as_ref(), LogicalPlan::TableScan(_)).then_some(&alias.schema)
+        }
+        LogicalPlan::Filter(filter) => table(&filter.input, name),
+        LogicalPlan::Join(join) => table(&join.left, name).or_else(|| table(&join.right, name)),
+        _ => None,
+    }
 }

@@ -58,6 +58,9 @@ pub async fn insert(
     if if_exists == IfExists::Keep {
         return insert_new((table, live), rows, back, deadline).await;
     }
+    if if_exists == IfExists::Merge {
+        check_once_each(&live, &rows)?;
+    }
     let condition = versions.map_or(Condition::Always, Condition::Versions);
     write(&live, (rows, condition), back, deadline).await
 }
@@ -122,6 +125,22 @@ async fn insert_new(
         }
     }
     Err(busy())
+}
+
+/// Fails if two rows have one key: which of them is to be merged first would be chance.
+fn check_once_each(table: &LiveTable, rows: &RecordBatch) -> Result<()> {
+    let keys = rows.project(&table.key())?;
+    let fields = keys.schema().fields().iter().map(|f| SortField::new(f.data_type().clone())).collect();
+    let as_rows = RowConverter::new(fields)?.convert_columns(keys.columns())?;
+    let mut seen = HashSet::with_capacity(rows.num_rows());
+    if as_rows.iter().all(|key| seen.insert(key)) {
+        return Ok(());
+    }
+    let message =
+        "ON CONFLICT DO UPDATE cannot affect a row a second time: two rows of the statement have one key";
+    Err(QueryError::new(ErrorKind::Data, message)
+        .sqlstate("21000")
+        .hint("give each key once, for example with DISTINCT ON"))
 }
 
 fn missing(table: &LiveTable, rows: &RecordBatch) -> nyala_storage::oplog::Result<RecordBatch> {

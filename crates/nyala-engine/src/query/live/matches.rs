@@ -11,21 +11,17 @@ use arrow::compute::filter_record_batch;
 use arrow::record_batch::RecordBatch;
 use arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::ScalarValue;
-use nyala_cube::live::LiveProvider;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 
 use super::blocking;
 
-/// Each row of the table once, with its row of RETURNING.
+/// Each row of the table once, with its row of RETURNING. `key` says where the columns of its key are.
 pub async fn once_each(
     rows: RecordBatch,
     given: Option<RecordBatch>,
-    provider: &LiveProvider,
+    key: Vec<usize>,
+    table: String,
 ) -> Result<(RecordBatch, Option<RecordBatch>)> {
-    let schema = rows.schema();
-    let key = provider.key().fields().iter().map(|field| schema.index_of(field.name()));
-    let key = key.collect::<std::result::Result<Vec<_>, _>>()?;
-    let table = provider.table().entry().name.to_string();
     blocking(move || first_of_each(rows, given, &key, &table)).await
 }
 

@@ -11,6 +11,7 @@ mod ingest;
 mod insert;
 mod loading;
 mod matches;
+mod moved_keys;
 mod new_table;
 mod numbers;
 mod orphaned_segments;

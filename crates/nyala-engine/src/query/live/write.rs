@@ -163,13 +163,32 @@ impl Work<'_> {
         if_exists: IfExists,
         execution: Execution<'e>,
     ) -> Result<(Written, Execution<'e>)> {
-        let (batches, execution) = match rows {
-            Rows::Given(rows) => (vec![rows], execution),
-            Rows::Planned(query) => collect::run(query, execution).await?,
+        let query = match rows {
+            Rows::Given(rows) => return Ok((self.write_new(vec![rows], if_exists).await?, execution)),
+            Rows::Planned(query) => query,
         };
-        let back = self.back.as_ref();
-        let written = insert(self.provider.table(), batches, if_exists, back, &self.deadline).await?;
-        Ok((written, execution))
+        if if_exists != IfExists::Merge {
+            let (batches, execution) = collect::run(query, execution).await?;
+            return Ok((self.write_new(batches, if_exists).await?, execution));
+        }
+        let (mut execution, mut turn, mut conflict) = (execution, None, None);
+        for _ in 0..ATTEMPTS {
+            let (batches, ended) = collect::run(query.clone(), execution).await?;
+            match self.write_new(batches, if_exists).await {
+                Err(error) if error.kind == ErrorKind::Conflict => {
+                    (conflict, execution) = (Some(error), ended)
+                }
+                written => return Ok((written?, ended)),
+            }
+            if turn.is_none() {
+                turn = Some(self.provider.table().turn.lock().await);
+            }
+        }
+        Err(conflict.unwrap_or_else(|| QueryError::internal("a statement was never tried")))
+    }
+
+    async fn write_new(&self, batches: Vec<RecordBatch>, if_exists: IfExists) -> Result<Written> {
+        insert(self.provider.table(), batches, if_exists, self.back.as_ref(), &self.deadline).await
     }
 }
 
