@@ -3,18 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::{Bytes, BytesMut};
 use nyala_engine::Prepared;
-use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
-use pgwire::error::PgWireError;
+use nyala_pg::described::{Described, described};
+use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::types::format::FormatOptions;
 
 use super::cells::Cells;
 use super::columns::Column;
+use super::interval_styles::Style;
+use super::render::Looks;
 use crate::pgwire::commands::settings::Settings;
 use crate::pgwire::errors::{Failure, sqlstate};
 
@@ -37,7 +39,6 @@ pub trait WriteRows {
 /// Writes the rows of one result in the formats that its client asked for.
 pub struct RowWriter {
     layout: Arc<Layout>,
-    encoder: DataRowEncoder,
 }
 
 /// Columns of a result with their formats.
@@ -45,9 +46,8 @@ pub struct RowWriter {
 struct Layout {
     schema: SchemaRef,
     columns: Vec<Column>,
-    fields: Arc<Vec<FieldInfo>>,
-    rendered: Vec<Field>,
-    options: Arc<FormatOptions>,
+    formats: Vec<FieldFormat>,
+    looks: Looks,
     /// The RowDescription message.
     description: Bytes,
 }
@@ -67,7 +67,7 @@ impl RowWriter {
     /// # Errors
     /// Another number of formats than of columns, or an unknown format.
     pub fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        Ok(Self::with(Arc::new(Layout::new(schema, formats, options)?)))
+        Ok(Self::with(Arc::new(Layout::new(schema, formats, options, &[])?)))
     }
 
     /// A writer for the rows of a statement. The layout of an engine's statement is kept with it.
@@ -83,23 +83,20 @@ impl RowWriter {
         let usual = prepared.filter(|_| Arc::ptr_eq(options, Settings::usual_format()));
         let kept = usual.map(Prepared::kept::<Layouts>);
         let place = kept.as_ref().and_then(|layouts| layouts.place(formats, schema.fields().len()));
-        let Some(place) = place else {
-            return Self::new(schema, formats, options);
-        };
-        match place.get() {
-            Some(layout) if layout.describes(schema) => Ok(Self::with(Arc::clone(layout))),
-            Some(_) => Self::new(schema, formats, options),
-            None => {
-                let layout = Arc::new(Layout::new(schema, formats, options)?);
-                // Another connection may have been first.
-                let _ = place.set(Arc::clone(&layout));
-                Ok(Self::with(layout))
-            }
+        if let Some(layout) = place.and_then(OnceLock::get)
+            && layout.describes(schema)
+        {
+            return Ok(Self::with(Arc::clone(layout)));
         }
+        let known = prepared.map(|one| described(one.statement(), &one.origins())).unwrap_or_default();
+        let layout = Arc::new(Layout::new(schema, formats, options, &known)?);
+        // Another connection may have been first.
+        let _ = place.map(|place| place.set(Arc::clone(&layout)));
+        Ok(Self::with(layout))
     }
 
     fn with(layout: Arc<Layout>) -> Self {
-        Self { encoder: DataRowEncoder::new(Arc::clone(&layout.fields)), layout }
+        Self { layout }
     }
 
     /// The RowDescription message.
@@ -117,21 +114,26 @@ impl Layouts {
 }
 
 impl Layout {
-    fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        let columns: Vec<Column> =
-            schema.fields().iter().map(|field| Column::of(field).in_style(&options.interval_style)).collect();
+    fn new(
+        schema: &SchemaRef,
+        formats: &[i16],
+        options: &Arc<FormatOptions>,
+        known: &[Described],
+    ) -> Result<Self, Failure> {
+        let nothing = Described::default();
+        let columns = schema.fields().iter().enumerate();
+        let columns: Vec<Column> = columns
+            .map(|(at, field)| Column::of(field).described_as(known.get(at).unwrap_or(&nothing)))
+            .collect();
         let formats = spread(formats, columns.len())?;
         let fields: Vec<FieldInfo> =
-            columns.iter().zip(&formats).map(|(column, format)| info(column, *format, options)).collect();
-        let rendered =
-            columns.iter().zip(&formats).map(|(column, format)| column.rendered_field(*format)).collect();
+            columns.iter().zip(&formats).map(|(column, format)| info(column, *format)).collect();
         Ok(Self {
             schema: Arc::clone(schema),
             columns,
-            description: described(&fields)?,
-            fields: Arc::new(fields),
-            rendered,
-            options: Arc::clone(options),
+            formats,
+            looks: looks(options),
+            description: description(&fields)?,
         })
     }
 
@@ -145,11 +147,10 @@ impl Layout {
     }
 
     fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
-        let digits = i32::from(self.options.extra_float_digits);
-        let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
+        let columns = self.columns.iter().zip(&self.formats).zip(batch.columns());
         let arrays: Result<Vec<ArrayRef>, ArrowError> =
-            columns.map(|((column, field), array)| column.render(array, field.format(), digits)).collect();
-        let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
+            columns.map(|((column, format), array)| column.render(array, *format, self.looks)).collect();
+        let arrays = arrays.map_err(|error| unwritable(&error.to_string()))?;
         // A row with fewer values than the description promised would confuse every client.
         if arrays.len() == self.columns.len() {
             Ok(arrays)
@@ -159,7 +160,16 @@ impl Layout {
     }
 }
 
-fn described(fields: &[FieldInfo]) -> Result<Bytes, Failure> {
+/// The settings of a session that values are written by.
+fn looks(options: &FormatOptions) -> Looks {
+    Looks {
+        digits: i32::from(options.extra_float_digits),
+        intervals: Style::named(&options.interval_style),
+        escaped_bytes: options.bytea_output.eq_ignore_ascii_case("escape"),
+    }
+}
+
+fn description(fields: &[FieldInfo]) -> Result<Bytes, Failure> {
     let fields: Vec<FieldDescription> = fields.iter().map(FieldDescription::from).collect();
     let mut message = BytesMut::new();
     let description = PgWireBackendMessage::RowDescription(RowDescription::new(fields));
@@ -171,20 +181,16 @@ impl WriteRows for RowWriter {
     fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
         let layout = &self.layout;
         let arrays = layout.render(batch)?;
-        let rendered = arrays.iter().zip(&layout.rendered).zip(layout.fields.iter());
-        let cells: Vec<Cells> = rendered.map(|((array, as_), field)| Cells::of(array, as_, field)).collect();
+        let cells = arrays.iter().zip(&layout.formats).map(|(array, format)| Cells::of(array, *format));
+        let cells = cells.collect::<Option<Vec<Cells>>>();
+        let cells = cells.ok_or_else(|| unwritable("a column has a type that is not known"))?;
         let columns = i16::try_from(cells.len()).map_err(|_| Failure::error("54011", TOO_MANY_COLUMNS))?;
         for row in 0..batch.num_rows() {
             let start = out.len();
             let [high, low] = columns.to_be_bytes();
             // The length is filled in when it is known.
             out.extend_from_slice(&[b'D', 0, 0, 0, 0, high, low]);
-            for cell in &cells {
-                if let Err(error) = cell.write(row, out, &mut self.encoder) {
-                    out.truncate(start);
-                    return Err(unwritable(&error));
-                }
-            }
+            cells.iter().for_each(|cell| cell.write(row, out));
             // The length counts all but the first byte, the message type.
             let Ok(length) = i32::try_from(out.len() - start - 1) else {
                 out.truncate(start);
@@ -198,11 +204,11 @@ impl WriteRows for RowWriter {
     }
 }
 
-fn info(column: &Column, format: FieldFormat, options: &Arc<FormatOptions>) -> FieldInfo {
-    FieldInfo::new(column.name.clone(), None, None, column.pg_type.clone(), format)
+fn info(column: &Column, format: FieldFormat) -> FieldInfo {
+    let (table, number) = column.place.unzip();
+    FieldInfo::new(column.name.clone(), table, number, column.pg_type.clone(), format)
         .with_type_size(column.type_size())
         .with_type_modifier(column.modifier)
-        .with_format_options(Arc::clone(options))
 }
 
 fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
@@ -226,7 +232,7 @@ fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
     }
 }
 
-fn unwritable(error: &PgWireError) -> Failure {
+fn unwritable(error: &str) -> Failure {
     Failure::error("22000", format!("value has no PostgreSQL form: {error}")).hint("cast the column to text")
 }
 
