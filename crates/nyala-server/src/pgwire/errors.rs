@@ -18,6 +18,7 @@ pub mod sqlstate {
     pub const INVALID_CHARACTERS: &str = "22021";
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
     pub const INVALID_TEXT: &str = "22P02";
+    pub const INVALID_TIME: &str = "22007";
     pub const INVALID_BINARY: &str = "22P03";
     pub const ACTIVE_TRANSACTION: &str = "25001";
     pub const NO_ACTIVE_TRANSACTION: &str = "25P01";
@@ -107,7 +108,12 @@ impl Failure {
 
     /// Something that is worth knowing.
     pub fn notice(message: String) -> Self {
-        Self { severity: Severity::Notice, ..Self::error(sqlstate::SUCCESSFUL_COMPLETION, message) }
+        let state = match message.ends_with("already exists, skipping") {
+            true if message.starts_with("schema") => "42P06",
+            true => "42P07",
+            false => sqlstate::SUCCESSFUL_COMPLETION,
+        };
+        Self { severity: Severity::Notice, ..Self::error(state, message) }
     }
 
     /// The columns of a prepared statement have changed since its client was told them. Drivers know it by these
@@ -156,6 +162,7 @@ impl Failure {
             (b'C', self.sqlstate.to_owned()),
             (b'M', without_nul(words::message(self.sqlstate, &self.message))),
         ];
+        fields.extend(words::places(self.sqlstate, &self.message));
         fields.extend(words::detail(self.sqlstate, &self.message).map(|detail| (b'D', without_nul(detail))));
         fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
         fields.extend(self.position.map(|position| (b'P', position.to_string())));
@@ -248,7 +255,8 @@ impl Stop {
         match self {
             Self::Failure(failure) => {
                 let position = failure.position.or_else(|| place_of(&failure, sql));
-                Self::Failure(Failure { position, ..failure })
+                let message = words::as_named(failure.sqlstate, failure.message, sql);
+                Self::Failure(Failure { position, message, ..failure })
             }
             Self::Gone => Self::Gone,
         }
