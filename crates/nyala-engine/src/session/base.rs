@@ -16,6 +16,7 @@ use nyala_sql::semantics::{
 use nyala_sql::statement::PlanBudget;
 
 use super::derived_values::DerivedValues;
+use super::distinct_sums::keep_sum_types;
 use super::extension::SessionExtension;
 use super::interruptible_rules::{InterruptibleAnalysis, InterruptibleRule};
 use super::keys::{KeysOfTables, WithoutKeys};
@@ -111,6 +112,6 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<Arc<dyn OptimizerRule + Send + Sync>> =
         vec![Arc::new(WithoutKeys), Arc::new(MeaningsOf(Phase::Optimizer))];
-    rules.extend(Optimizer::new().rules);
+    rules.extend(Optimizer::new().rules.into_iter().map(keep_sum_types));
     rules.into_iter().map(|rule| Arc::new(InterruptibleRule(rule)) as Arc<_>).collect()
 }

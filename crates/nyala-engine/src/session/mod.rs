@@ -5,6 +5,7 @@ mod behind_filters;
 mod context;
 mod cubes;
 mod derived_values;
+mod distinct_sums;
 mod extension;
 mod filter_in_scan;
 mod groups_in_scan;

@@ -65,7 +65,8 @@ impl Rewrite for ObjectCasts {
 pub fn show_names(body: &mut SetExpr) {
     let mut shown: Option<Vec<bool>> = None;
     each_select(body, &mut |select| {
-        let of = select.projection.iter().map(|item| expr_of(item).is_some_and(|expr| shown_name(expr).is_some()));
+        let of =
+            select.projection.iter().map(|item| expr_of(item).is_some_and(|expr| shown_name(expr).is_some()));
         let of: Vec<bool> = of.collect();
         shown = Some(match shown.take() {
             Some(before) => before.iter().zip(&of).map(|(one, other)| *one && *other).collect(),

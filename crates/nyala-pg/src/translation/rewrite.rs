@@ -425,7 +425,13 @@ mod tests {
             Vec::new()
         }
         fn cursors(&self) -> Vec<CursorFact> {
-            vec![CursorFact { name: "c".to_owned(), text: "it's".to_owned(), begun_us: 0, hold: true, scroll: false }]
+            vec![CursorFact {
+                name: "c".to_owned(),
+                text: "it's".to_owned(),
+                begun_us: 0,
+                hold: true,
+                scroll: false,
+            }]
         }
     }
 

@@ -110,7 +110,7 @@ pub fn digits_of_integer(data_type: &DataType) -> Option<u8> {
 }
 
 /// Digits of a number, and how many of them are after the point.
-fn digits(data_type: &DataType) -> Option<(u8, i8)> {
+pub fn digits(data_type: &DataType) -> Option<(u8, i8)> {
     match data_type {
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)

@@ -8,6 +8,7 @@ use super::aggregate::aggregate;
 use super::bitmap::{BitmapAgg, BitmapUnion, BitmapUnionCount, IntersectCount, scalars};
 use super::bounded::bounded;
 use super::date_trunc::DateTrunc;
+use super::decimal_floats::NearestFloat;
 use super::distinct::BitmapDistinct;
 use super::expressions::{Replace, functions as with_expressions};
 use super::intervals::Intervals;
@@ -27,6 +28,7 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     known.extend(bounded);
     known.extend(scalars());
     known.push(Arc::new(Rint::udf()));
+    known.push(Arc::new(NearestFloat::udf()));
     let of_postgres = postgres::scalars(known);
     known.extend(of_postgres);
     known.extend(postgres::Choice::over(known));

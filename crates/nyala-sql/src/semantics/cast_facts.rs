@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::format::DEFAULT_CAST_OPTIONS;
 
 use crate::error::Result;
-use crate::functions::nearest_whole;
+use crate::functions::{nearest_floats, nearest_whole};
 
 /// Whether a cast never makes the higher one of two values the lower one, as far as is known.
 pub fn keeps_order(from: &DataType, to: &DataType) -> bool {
@@ -51,18 +51,25 @@ fn is_utc(zone: &str) -> bool {
     matches!(zone, "UTC" | "Z" | "Etc/UTC" | "+00:00")
 }
 
-/// How a cast to whole numbers is made to round to the nearest one, as in PostgreSQL and DuckDB: Arrow truncates.
+/// How a cast is made to give the nearest number, as in PostgreSQL and DuckDB: Arrow truncates, and rounds twice.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Nearest {
     /// Decimals are cast to this type first, which rounds halves away from zero.
     Cast(DataType),
     /// Floating-point numbers are rounded first, halves to the even number.
     Rint,
+    /// Decimals become the nearest floating-point number by a function of our own.
+    Float,
 }
 
-/// Whether and how a cast must be made to round to the nearest whole number.
+/// Whether and how a cast must be made to round to the nearest number.
 pub fn nearest(from: &DataType, to: &DataType) -> Option<Nearest> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    if to.is_floating()
+        && matches!(from, Decimal32(_, 1..) | Decimal64(_, 1..) | Decimal128(..) | Decimal256(..))
+    {
+        return Some(Nearest::Float);
+    }
     if !to.is_integer() {
         return None;
     }
@@ -84,6 +91,7 @@ pub fn cast_column(column: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let rounded = match nearest(column.data_type(), to) {
         Some(Nearest::Cast(whole)) => cast_with_options(column, &whole, &DEFAULT_CAST_OPTIONS)?,
         Some(Nearest::Rint) => nearest_whole(column)?,
+        Some(Nearest::Float) => nearest_floats(column)?,
         None => return Ok(cast_with_options(column, to, &DEFAULT_CAST_OPTIONS)?),
     };
     Ok(cast_with_options(&rounded, to, &DEFAULT_CAST_OPTIONS)?)

@@ -20,14 +20,15 @@ const MAX_DIGITS: usize = 76;
 /// Functions whose result is one of their arguments, which all have one type.
 pub const CHOICES: &[&str] = &["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull"];
 
-/// Casts decimals that meet floating-point numbers: DataFusion makes decimals of 15 digits of both.
+/// Casts exact numbers that meet floating-point numbers to doubles: DataFusion makes decimals of 15 digits of both, and singles of
+/// whole numbers.
 #[derive(Debug)]
 pub struct DecimalsMeetFloats;
 
 /// For comparisons that the planner would refuse before there is a plan.
 impl ExprPlanner for DecimalsMeetFloats {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        Ok(PlannerResult::Original(match meet([&raw.left, &raw.right], schema) {
+        Ok(PlannerResult::Original(match operands_meet([&raw.left, &raw.right], schema) {
             true => RawBinaryExpr {
                 op: raw.op,
                 left: floating(raw.left, schema),
@@ -119,16 +120,18 @@ pub fn exact(text: &str) -> Option<ScalarValue> {
 
 fn as_floats(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if meet([&*left, &*right], schema) => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if operands_meet([&*left, &*right], schema) => {
             let [left, right] = [left, right].map(|side| Box::new(floating(*side, schema)));
             Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
-        Expr::Between(Between { expr, negated, low, high }) if meet([&*expr, &*low, &*high], schema) => {
+        Expr::Between(Between { expr, negated, low, high })
+            if operands_meet([&*expr, &*low, &*high], schema) =>
+        {
             let [expr, low, high] = [expr, low, high].map(|side| Box::new(floating(*side, schema)));
             Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
         }
         Expr::InList(InList { expr, list, negated })
-            if meet(std::iter::once(&*expr).chain(&list), schema) =>
+            if operands_meet(std::iter::once(&*expr).chain(&list), schema) =>
         {
             let list = list.into_iter().map(|side| floating(side, schema)).collect();
             Transformed::yes(Expr::InList(InList { expr: Box::new(floating(*expr, schema)), list, negated }))
@@ -213,18 +216,38 @@ pub fn unions_meet(union: Union) -> Result<Transformed<LogicalPlan>> {
 
 /// Whether there are decimals and floating-point numbers among the sides.
 fn meet<'a>(sides: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
-    let (mut decimals, mut floats) = (false, false);
-    for side in sides {
-        let Ok(data_type) = side.get_type(schema) else { continue };
-        decimals |= data_type.is_decimal();
-        floats |= data_type.is_floating();
-    }
-    decimals && floats
+    are_both(sides, schema, DataType::is_decimal, DataType::is_floating)
 }
 
-/// A decimal as a floating-point number.
+/// The same for the sides of an operator, which makes doubles of whole numbers and singles, too. Choices make singles of them.
+fn operands_meet<'a>(sides: impl IntoIterator<Item = &'a Expr> + Clone, schema: &DFSchema) -> bool {
+    meet(sides.clone(), schema) || are_both(sides, schema, DataType::is_integer, is_single)
+}
+
+fn are_both<'a>(
+    sides: impl IntoIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+    one: fn(&DataType) -> bool,
+    other: fn(&DataType) -> bool,
+) -> bool {
+    let (mut has_one, mut has_other) = (false, false);
+    for side in sides {
+        let Ok(data_type) = side.get_type(schema) else { continue };
+        has_one |= one(&data_type);
+        has_other |= other(&data_type);
+    }
+    has_one && has_other
+}
+
+fn is_single(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Float16 | DataType::Float32)
+}
+
+/// A number as a double.
 fn floating(expr: Expr, schema: &DFSchema) -> Expr {
-    if !expr.get_type(schema).is_ok_and(|data_type| data_type.is_decimal()) {
+    let is_other =
+        |data_type: DataType| data_type.is_decimal() || data_type.is_integer() || is_single(&data_type);
+    if !expr.get_type(schema).is_ok_and(is_other) {
         return expr;
     }
     let exact = match &expr {

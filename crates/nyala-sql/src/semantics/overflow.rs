@@ -1,9 +1,9 @@
-//! Overflow of whole-number arithmetic: an error, where DataFusion wraps around.
+//! Overflow of arithmetic: an error, where DataFusion wraps around or keeps a digit too many.
 
 use std::sync::Arc;
 
 use arrow::compute::kernels::numeric::{add, div, mul, sub};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
@@ -16,9 +16,9 @@ use datafusion::physical_expr_common::datum::apply;
 
 use super::cast_facts::cast_value;
 use super::{Meaning, Scope};
-use crate::functions::check_floats;
+use crate::functions::{check_digits, check_floats};
 
-/// Sums, differences and products of whole numbers become [`Checked`]; those of decimals are checked anyway.
+/// Sums, differences and products of whole numbers become [`Checked`], and those of decimals that may have too many digits.
 #[derive(Debug)]
 pub struct Overflow;
 
@@ -54,12 +54,25 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (Ok(left), Ok(right)) = types else { return Ok(Transformed::no(expr)) };
     let is_whole = left.is_integer() && right.is_integer() && binary.op != Operator::Divide;
     let are_floats = left.is_floating() && right.is_floating();
-    if !is_whole && !are_floats {
+    if !is_whole && !are_floats && !is_full(&left, binary.op, &right) {
         return Ok(Transformed::no(expr));
     }
     let function = Arc::new(ScalarUDF::from(Checked::new(binary.op, expr.schema_name().to_string())));
     let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = expr else { return Ok(Transformed::no(expr)) };
     Ok(Transformed::yes(function.call(vec![*left, *right])))
+}
+
+/// Whether a result of decimals may have more digits than its type.
+fn is_full(left: &DataType, op: Operator, right: &DataType) -> bool {
+    if !(left.is_decimal() && right.is_decimal()) || op == Operator::Divide {
+        return false;
+    }
+    let result = BinaryTypeCoercer::new(left, &op, right).get_result_type();
+    matches!(
+        result,
+        Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, _)
+            | DataType::Decimal256(DECIMAL256_MAX_PRECISION, _))
+    )
 }
 
 /// A sum, a difference or a product that is an error if it does not fit its type.
@@ -130,6 +143,7 @@ fn compute(left: &ColumnarValue, op: Operator, right: &ColumnarValue) -> Result<
     if computed.data_type().is_floating() {
         check_floats(left, op, right, &computed)?;
     }
+    check_digits(&computed)?;
     Ok(computed)
 }
 

@@ -1,17 +1,20 @@
-//! Arithmetic of decimals keeps its digits.
+//! Arithmetic and comparisons of decimals keep their digits.
 
 use datafusion::arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, cast};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, binary_expr, cast};
 
 use super::{Meaning, Scope};
-use crate::functions::{Quotient, digits_of_integer, wide};
+use crate::functions::{Quotient, digits, digits_of_integer, wide};
+
+/// Digits of the longest decimal of 128 bits.
+const MOST: i16 = DECIMAL128_MAX_PRECISION as i16;
 
 /// Digits before the point that a product must have room for, as far as 38 digits do not hold it anyway.
 const ROOM: i16 = 22;
 
-/// Quotients get 16 digits after the point, and products more than 38 digits where they need them.
+/// Quotients get 16 digits after the point, and other results more than 38 digits where they need them.
 #[derive(Debug)]
 pub struct ExactArithmetic;
 
@@ -21,7 +24,11 @@ impl Meaning for ExactArithmetic {
     }
 
     fn concerns(&self, expr: &Expr) -> bool {
-        matches!(expr, Expr::BinaryExpr(binary) if binary.op.is_numerical_operators())
+        matches!(
+            expr,
+            Expr::BinaryExpr(binary)
+                if binary.op.is_numerical_operators() || is_comparison(binary.op)
+        )
     }
 
     fn rewrite(&self, expr: Expr, scope: &Scope<'_>) -> Result<Transformed<Expr>> {
@@ -35,12 +42,24 @@ impl Meaning for ExactArithmetic {
         if !decimals || !is_exact(&left_type) || !is_exact(&right_type) {
             return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })));
         }
+        if is_comparison(op) {
+            return Ok(compared((*left, left_type), op, (*right, right_type)));
+        }
         let (left, right) = (decimal(*left, &left_type), decimal(*right, &right_type));
         if op == Operator::Divide {
             return Ok(Transformed::yes(Quotient::udf().call(vec![left, right])));
         }
         let types = (left.get_type(scope.schema)?, right.get_type(scope.schema)?);
-        let (left, right) = match op == Operator::Multiply && is_cramped(&types.0, &types.1) {
+        let has_literal = matches!(left, Expr::Literal(..)) || matches!(right, Expr::Literal(..));
+        let needs_more = match op {
+            Operator::Multiply => is_cramped(&types.0, &types.1),
+            // The sum of two columns has a digit more than both only if it is past what a decimal holds, which is checked.
+            Operator::Plus | Operator::Minus => {
+                digits_of_both(&types.0, &types.1) + i16::from(has_literal) > MOST
+            }
+            _ => digits_of_both(&types.0, &types.1) > MOST,
+        };
+        let (left, right) = match needs_more && [&types.0, &types.1].iter().any(|side| !is_wide(side)) {
             true => (cast(left, wide(&types.0)), cast(right, wide(&types.1))),
             false => (left, right),
         };
@@ -49,6 +68,26 @@ impl Meaning for ExactArithmetic {
             op,
             right: Box::new(right),
         })))
+    }
+}
+
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// A comparison of numbers that are made one type: it may need more digits than both.
+fn compared(
+    (left, left_type): (Expr, DataType),
+    op: Operator,
+    (right, right_type): (Expr, DataType),
+) -> Transformed<Expr> {
+    match digits_of_both(&left_type, &right_type) > MOST && !(is_wide(&left_type) && is_wide(&right_type)) {
+        true => {
+            let (left, right) = (cast(left, wide(&left_type)), cast(right, wide(&right_type)));
+            Transformed::yes(binary_expr(left, op, right))
+        }
+        false => Transformed::no(binary_expr(left, op, right)),
     }
 }
 
@@ -66,6 +105,19 @@ fn decimal(expr: Expr, data_type: &DataType) -> Expr {
         Some(digits) => cast(expr, DataType::Decimal128(digits, 0)),
         None => expr,
     }
+}
+
+/// Digits that numbers of both types have before and after the point.
+fn digits_of_both(left: &DataType, right: &DataType) -> i16 {
+    let (Some((precision, scale)), Some((other, other_scale))) = (digits(left), digits(right)) else {
+        return 0;
+    };
+    let whole = |precision: u8, scale: i8| i16::from(precision) - i16::from(scale);
+    whole(precision, scale).max(whole(other, other_scale)) + i16::from(scale.max(other_scale))
+}
+
+fn is_wide(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal256(..))
 }
 
 /// Whether a product of both has few digits left before its point.

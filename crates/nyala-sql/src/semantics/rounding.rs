@@ -1,4 +1,4 @@
-//! Casts to whole numbers take the nearest one.
+//! Casts to whole numbers and to floating-point numbers take the nearest one.
 //!
 //! Constants are rounded while plans are analysed and optimised, before another rule computes them. Casts of columns
 //! stay as they are until operators are chosen: cubes, joins and subqueries are recognised by them.
@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
 use super::cast_facts::{Nearest, nearest};
 use super::casts::is_constant;
 use super::{Meaning, Scope};
-use crate::functions::Rint;
+use crate::functions::{NearestFloat, Rint};
 
 /// Inserts the rounding before casts.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ impl Meaning for Rounding {
         **value = match rounding {
             Nearest::Cast(whole) => cast(inner, whole),
             Nearest::Rint => Rint::udf().call(vec![inner]),
+            Nearest::Float => NearestFloat::udf().call(vec![inner]),
         };
         Ok(Transformed::yes(expr))
     }

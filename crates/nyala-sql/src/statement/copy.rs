@@ -13,8 +13,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::ast::Statement;
 use super::balance::balance_chains;
+use super::clauses::rewrite_clauses;
 use super::dialect::Postgres;
 use super::parser::{RECURSION_LIMIT, expected, from_parser};
+use super::titles::name_columns_within;
 use crate::error::{ErrorKind, QueryError, Result};
 
 /// The parts of a `COPY … FROM` statement.
@@ -118,6 +120,8 @@ pub fn parse_copy_to_client(dialect: &Postgres, tokens: Vec<TokenWithSpan>) -> R
         modern(option, &mut options)?;
     }
     let mut copy = SqlStatement::Copy { source, to, target, options, legacy_options: Vec::new(), values };
+    rewrite_clauses(&mut copy)?;
+    name_columns_within(&mut copy);
     balance_chains(&mut copy);
     Ok(Statement::from_ast(copy))
 }

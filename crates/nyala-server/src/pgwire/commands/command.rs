@@ -1,9 +1,9 @@
 //! Statements that the door answers itself, because they are about the connection, not about data.
 
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName,
-    Set, SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast,
-    TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
+    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName, Set,
+    SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast, TransactionAccessMode,
+    TransactionMode, UnaryOperator, ValueWithSpan,
 };
 use nyala_engine::{MOVED, Statement};
 
@@ -157,9 +157,7 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
             return Some(step.map(|step| Command::Fetch { cursor: identifier(name), step, moves }));
         }
         Ast::LISTEN { channel } => Command::Listen(identifier(channel)),
-        Ast::UNLISTEN { channel } => {
-            Command::Unlisten((channel.value != "*").then(|| identifier(channel)))
-        }
+        Ast::UNLISTEN { channel } => Command::Unlisten((channel.value != "*").then(|| identifier(channel))),
         Ast::NOTIFY { channel, payload } => {
             Command::Notify { channel: identifier(channel), payload: payload.clone().unwrap_or_default() }
         }
@@ -319,7 +317,9 @@ mod tests {
     }
 
     fn set(sql: &str) -> Vec<(String, Option<String>, bool)> {
-        let Some(Ok(Command::Set(set) | Command::Begin { modes: set, .. })) = recognise(sql) else { panic!("{sql}") };
+        let Some(Ok(Command::Set(set) | Command::Begin { modes: set, .. })) = recognise(sql) else {
+            panic!("{sql}")
+        };
         set.into_iter().map(|one| (one.name, one.value, one.local)).collect()
     }
 

@@ -61,7 +61,12 @@ impl Column {
     ///
     /// # Errors
     /// A value that the PostgreSQL type cannot hold.
-    pub fn render(&self, array: &ArrayRef, format: FieldFormat, looks: Looks) -> Result<ArrayRef, ArrowError> {
+    pub fn render(
+        &self,
+        array: &ArrayRef,
+        format: FieldFormat,
+        looks: Looks,
+    ) -> Result<ArrayRef, ArrowError> {
         self.form.render(array, format, looks)
     }
 }
@@ -133,7 +138,10 @@ mod tests {
             let column = Column::of(&field(data_type));
             let bytes = column.render(&array, FieldFormat::Binary, LOOKS).unwrap();
             let bytes = bytes.as_binary::<i32>();
-            assert_eq!((bytes.value(0), bytes.value(1), bytes.is_null(2)), ([b'r'].as_slice(), [0].as_slice(), true));
+            assert_eq!(
+                (bytes.value(0), bytes.value(1), bytes.is_null(2)),
+                ([b'r'].as_slice(), [0].as_slice(), true)
+            );
         }
         assert_eq!(Column::of(&field(DataType::Int32)).pg_type, Type::INT4);
     }

@@ -81,7 +81,10 @@ fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Resu
                     format!("parameter ${number} is not valid UTF-8"),
                 )
             })?;
-            (from_text(kind, text), if is_time(kind) { sqlstate::INVALID_TIME } else { sqlstate::INVALID_TEXT })
+            (
+                from_text(kind, text),
+                if is_time(kind) { sqlstate::INVALID_TIME } else { sqlstate::INVALID_TEXT },
+            )
         }
         1 => (from_binary(kind, bytes), sqlstate::INVALID_BINARY),
         other => {
@@ -269,8 +272,7 @@ mod tests {
         check(Type::DATE, "2024-02-29 +01", "Date32(\"2024-02-29\")");
         check(Type::TIME, "12:34:56+00", "Time64Microsecond(45296000000)");
         for written in ["1 day 02:00:00", "P1DT2H", "@ 1 day 2 hours"] {
-            let expected =
-                "IntervalMonthDayNano(\"IntervalMonthDayNano { months: 0, days: 1, nanoseconds: 7200000000000 }\")";
+            let expected = "IntervalMonthDayNano(\"IntervalMonthDayNano { months: 0, days: 1, nanoseconds: 7200000000000 }\")";
             check(Type::INTERVAL, written, expected);
         }
         check(Type::JSONB, "{\"b\":1,\"a\":2}", "Utf8(\"{\"a\": 2, \"b\": 1}\")");

@@ -8,10 +8,11 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::compute::sum_checked;
 use arrow::datatypes::{ArrowNativeTypeOp, ArrowNumericType, DataType};
 use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
+use datafusion::logical_expr::{Accumulator, ColumnarValue, EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
 
 use crate::error::{ErrorKind, QueryError};
+use crate::functions::check_digits;
 
 /// Why there is no sum.
 fn out_of_range(data_type: &DataType) -> QueryError {
@@ -52,11 +53,13 @@ impl<T: ArrowNumericType + Debug> Accumulator for Total<T> {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        ScalarValue::new_primitive::<T>(self.sum, &self.data_type)
+        let sum = ScalarValue::new_primitive::<T>(self.sum, &self.data_type)?;
+        check_digits(&ColumnarValue::Scalar(sum.clone()))?;
+        Ok(sum)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![self.evaluate()?])
+        Ok(vec![ScalarValue::new_primitive::<T>(self.sum, &self.data_type)?])
     }
 
     fn size(&self) -> usize {
@@ -113,7 +116,9 @@ impl GroupsAccumulator for Totals {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        self.sums.evaluate(emit_to)
+        let sums = self.sums.evaluate(emit_to)?;
+        check_digits(&ColumnarValue::Array(Arc::clone(&sums)))?;
+        Ok(sums)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
