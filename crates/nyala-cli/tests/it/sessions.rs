@@ -74,18 +74,17 @@ async fn sessions_cancel_and_end_each_other() {
     assert_eq!(rest.unwrap().get::<_, i64>(0), 0);
 }
 
-async fn takes_lock(client: &Client) -> bool {
-    client.query_one("SELECT pg_try_advisory_lock(7)", &[]).await.unwrap().get(0)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn advisory_locks_end_with_their_session() {
     let server = Server::empty(&[]);
     let ((one, _), (other, _)) = (connect(&server).await, connect(&server).await);
-    assert!(takes_lock(&one).await && !takes_lock(&other).await);
+    async fn take(client: &Client) -> bool {
+        client.query_one("SELECT pg_try_advisory_lock(7)", &[]).await.unwrap().get(0)
+    }
+    assert!(take(&one).await && !take(&other).await);
     drop(one);
     let began = Instant::now();
-    while !takes_lock(&other).await {
+    while !take(&other).await {
         assert!(began.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

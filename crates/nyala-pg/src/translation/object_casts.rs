@@ -25,6 +25,16 @@ const TYPES: &[(&str, &str)] = &[
 /// Columns of type `regproc` that hold names of functions in the system tables.
 const FUNCTION_COLUMNS: &[&str] = &[
     "amhandler",
+    "oprcode",
+    "oprjoin",
+    "oprrest",
+    "prsend",
+    "prsheadline",
+    "prslextype",
+    "prsstart",
+    "prstoken",
+    "tmplinit",
+    "tmpllexize",
     "prosupport",
     "typanalyze",
     "typinput",

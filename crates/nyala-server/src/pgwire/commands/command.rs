@@ -3,12 +3,13 @@
 use datafusion::sql::sqlparser::ast::{
     CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName, Set,
     SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast, TransactionAccessMode,
-    TransactionMode, UnaryOperator, ValueWithSpan,
+    TransactionMode,
 };
 use nyala_engine::{MOVED, Statement};
 
 use super::copy_out::CopyOut;
 use super::cursors::Step;
+use super::set_values::{values_text, zone_text};
 use crate::pgwire::errors::{Failure, sqlstate};
 
 /// What DISCARD forgets.
@@ -240,40 +241,6 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
         }
         _ => None,
     }
-}
-
-/// The values of a SET as one text; none for DEFAULT.
-fn values_text(values: &[Expr]) -> Option<String> {
-    if let [Expr::Identifier(name)] = values
-        && name.quote_style.is_none()
-        && (name.value.eq_ignore_ascii_case("default") || name.value.eq_ignore_ascii_case("local"))
-    {
-        return None;
-    }
-    let texts: Vec<String> = values.iter().map(value_text).collect();
-    Some(texts.join(", "))
-}
-
-fn value_text(value: &Expr) -> String {
-    match value {
-        Expr::Value(ValueWithSpan { value, .. }) => {
-            value.clone().into_string().unwrap_or_else(|| value.to_string())
-        }
-        Expr::Identifier(name) => name.value.clone(),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", value_text(expr)),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
-        Expr::Interval(interval) => value_text(&interval.value),
-        Expr::Cast { expr, .. } => value_text(expr),
-        other => other.to_string(),
-    }
-}
-
-/// Hours as an offset, which `SET TIME ZONE` takes: `2` is `+02:00`.
-fn zone_text(text: String) -> String {
-    let Ok(hours) = text.parse::<f64>() else { return text };
-    let minutes = (hours.abs() * 60.0).round();
-    let sign = if hours < 0.0 { '-' } else { '+' };
-    format!("{sign}{:02}:{:02}", (minutes / 60.0).floor(), minutes % 60.0)
 }
 
 fn show(variable: &[Ident]) -> Command {

@@ -267,7 +267,7 @@ mod tests {
         check(Type::INT4, " 42 ", "Int32(42)");
         check(Type::INT8, "9223372036854775807", "Int64(9223372036854775807)");
         check(Type::FLOAT8, "1e3", "Float64(1000)");
-        check(Type::NUMERIC, "1e3", "Some(1000),4,0");
+        check(Type::NUMERIC, "1e3", "Decimal128(1000,4,0)");
         check(Type::DATE, "0044-03-15 BC", "Date32(\"-43-3-15\")");
         check(Type::DATE, "2024-02-29 +01", "Date32(\"2024-02-29\")");
         check(Type::TIME, "12:34:56+00", "Time64Microsecond(45296000000)");
