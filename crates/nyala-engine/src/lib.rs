@@ -24,6 +24,12 @@ pub use nyala_cube::scan::whole_numbers;
 pub use nyala_cube::scan::{HotStats, decode_schema};
 pub use nyala_sql::error::{ErrorKind, QueryError};
 pub use nyala_sql::functions::{UUID, read_uuid, time_texts, uuid_texts};
+
+/// Readers of the texts of values.
+pub mod texts {
+    pub use nyala_sql::functions::{date_of_text, interval_of, is_json, normal_json, time_of_text, timestamp_of};
+    pub use nyala_sql::semantics::exact;
+}
 pub use nyala_sql::statement::{Statement, hide_values};
 pub use query::{
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,

@@ -12,6 +12,7 @@ use arrow::datatypes::{DataType, Field, IntervalMonthDayNano, IntervalUnit, Sche
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use arrow_pg::datatypes::{PG_CHAR_KEY, PG_OID_ALIAS_KEY};
+use nyala_sql::semantics::MARK;
 
 /// The type of a column of a system table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,11 +23,15 @@ pub enum Kind {
     Float4,
     Int2,
     Int2List,
+    /// Numbers that are counted from 0: `int2vector`.
+    Int2Vector,
     Int4,
     Int8,
     Interval,
     Oid,
     OidList,
+    /// `oidvector`
+    OidVector,
     Text,
     TextList,
     Time,
@@ -134,11 +139,13 @@ fn field(name: &str, kind: Kind) -> Field {
         Kind::Float4 => (DataType::Float32, None),
         Kind::Int2 => (DataType::Int16, None),
         Kind::Int2List => (list(DataType::Int16), None),
+        Kind::Int2Vector => (list(DataType::Int16), Some((MARK, "int2vector"))),
         Kind::Int4 => (DataType::Int32, None),
         Kind::Int8 => (DataType::Int64, None),
         Kind::Interval => (DataType::Interval(IntervalUnit::MonthDayNano), None),
         Kind::Oid => (DataType::Int32, Some((PG_OID_ALIAS_KEY, "oid"))),
         Kind::OidList => (list(DataType::Int32), None),
+        Kind::OidVector => (list(DataType::Int32), Some((MARK, "oidvector"))),
         Kind::Text => (DataType::Utf8, None),
         Kind::TextList => (list(DataType::Utf8), None),
         Kind::Time => (DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())), None),
@@ -186,7 +193,9 @@ pub fn array(rows: &[Row], at: usize, kind: Kind) -> ArrayRef {
                 .map(|cell| if let Cell::Interval(seconds) = cell { Some(interval(*seconds)) } else { None })
                 .collect::<IntervalMonthDayNanoArray>(),
         ),
-        Kind::Int2List | Kind::OidList | Kind::TextList => lists(cells, kind),
+        Kind::Int2List | Kind::Int2Vector => lists(cells, Kind::Int2List),
+        Kind::OidList | Kind::OidVector => lists(cells, Kind::OidList),
+        Kind::TextList => lists(cells, kind),
         Kind::Time => Arc::new(
             cells
                 .map(|cell| if let Cell::Time(value) = cell { Some(*value) } else { None })

@@ -7,7 +7,7 @@ use nyala_sql::functions::UUID;
 use pgwire::api::Type;
 use postgres_types::Kind as TypeKind;
 
-use crate::types::array_type;
+use crate::types::{array_type, marked_type};
 
 /// The type of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl ColumnType {
                 Type::OID
             }
             _ if field.metadata().contains_key(PG_CHAR_KEY) => Type::CHAR,
-            _ => kind_of(field.data_type()),
+            _ => marked_type(field).unwrap_or_else(|| kind_of(field.data_type())),
         };
         let modifier = numeric_modifier(field.data_type());
         let plain = Self { kind, modifier };
@@ -198,13 +198,8 @@ fn kind_of(data_type: &DataType) -> Type {
         D::RunEndEncoded(_, values) => kind_of(values.data_type()),
         D::List(item) | D::LargeList(item) | D::FixedSizeList(item, _) | D::ListView(item) => {
             let item = kind_of(item.data_type());
-            match item {
-                Type::NUMERIC => Type::NUMERIC_ARRAY,
-                Type::INTERVAL => Type::INTERVAL_ARRAY,
-                Type::TIME => Type::TIME_ARRAY,
-                Type::BYTEA => Type::BYTEA_ARRAY,
-                item => array_type(&item).unwrap_or(Type::TEXT),
-            }
+            // Arrays have one type for any number of dimensions.
+            if array_element(&item).is_some() { item } else { array_type(&item).unwrap_or(Type::TEXT) }
         }
         _ => Type::TEXT,
     }

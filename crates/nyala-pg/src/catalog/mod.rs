@@ -27,6 +27,7 @@ mod statistics;
 mod tables;
 mod text_functions;
 
+pub use column_types::array_element;
 pub use database::DATABASE;
 pub use functions::OWNER;
 pub use privileges::WITH_ROLE;

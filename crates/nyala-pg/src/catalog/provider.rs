@@ -63,7 +63,7 @@ impl PgCatalog {
 
     fn load(&self) -> Result<Shared> {
         let mut tables = PgCatalogStaticTables::try_new()?;
-        tables.pg_type = Arc::new(with_letters(&tables.pg_type, "typtype")?);
+        tables.pg_type = Arc::new(with_letters(&tables.pg_type)?);
         self.current.names.fill(&tables.pg_type, &tables.pg_proc);
         let tables = Arc::new(tables);
         let schema = PgCatalogSchemaProvider::try_new(NoCatalogs, Arc::clone(&tables), Roles)?;
@@ -71,11 +71,14 @@ impl PgCatalog {
     }
 }
 
-/// The table with a column of the type `"char"`: asyncpg compares the kinds of types as bytes, which it reads of that one.
-fn with_letters(table: &ArrowTable, column: &str) -> Result<ArrowTable> {
+/// The columns of `pg_type` that have the type `"char"`.
+const LETTERS: [&str; 5] = ["typtype", "typcategory", "typdelim", "typalign", "typstorage"];
+
+/// The table with columns of the type `"char"`: asyncpg compares the kinds of types as bytes.
+fn with_letters(table: &ArrowTable) -> Result<ArrowTable> {
     let schema = table.schema();
     let fields = schema.fields().iter().map(|field| {
-        let metadata = match field.name() == column {
+        let metadata = match LETTERS.contains(&field.name().as_str()) {
             true => HashMap::from([(PG_CHAR_KEY.to_owned(), "char".to_owned())]),
             false => field.metadata().clone(),
         };

@@ -6,7 +6,7 @@ use super::database::{Column, Database, Relation};
 use super::oids::{self, OWNER};
 use super::tables::Definition;
 
-use Kind::{Bool, Char, Float4, Int2, Int2List, Int4, Oid, OidList, Text, TextList};
+use Kind::{Bool, Char, Float4, Int2, Int2List, Int2Vector, Int4, Oid, OidList, OidVector, Text, TextList};
 
 /// The access methods of tables and of indexes.
 const HEAP: i32 = 2;
@@ -123,14 +123,14 @@ pub const ATTRIBUTE: Definition = Definition {
         ("attcacheoff", Int4),
         ("atttypmod", Int4),
         ("attbyval", Bool),
-        ("attalign", Text),
-        ("attstorage", Text),
-        ("attcompression", Text),
+        ("attalign", Char),
+        ("attstorage", Char),
+        ("attcompression", Char),
         ("attnotnull", Bool),
         ("atthasdef", Bool),
         ("atthasmissing", Bool),
-        ("attidentity", Text),
-        ("attgenerated", Text),
+        ("attidentity", Char),
+        ("attgenerated", Char),
         ("attisdropped", Bool),
         ("attislocal", Bool),
         ("attinhcount", Int4),
@@ -234,10 +234,10 @@ pub const INDEX: Definition = Definition {
         ("indisready", Bool),
         ("indislive", Bool),
         ("indisreplident", Bool),
-        ("indkey", Int2List),
-        ("indcollation", OidList),
-        ("indclass", OidList),
-        ("indoption", Int2List),
+        ("indkey", Int2Vector),
+        ("indcollation", OidVector),
+        ("indclass", OidVector),
+        ("indoption", Int2Vector),
         ("indexprs", Text),
         ("indpred", Text),
     ],
@@ -286,9 +286,9 @@ pub const CONSTRAINT: Definition = Definition {
         ("conindid", Oid),
         ("conparentid", Oid),
         ("confrelid", Oid),
-        ("confupdtype", Text),
-        ("confdeltype", Text),
-        ("confmatchtype", Text),
+        ("confupdtype", Char),
+        ("confdeltype", Char),
+        ("confmatchtype", Char),
         ("conislocal", Bool),
         ("coninhcount", Int4),
         ("connoinherit", Bool),

@@ -12,6 +12,7 @@ use pgwire::api::Type;
 
 use super::snippets::{all_of, expression};
 use super::walk::{Rewrite, any_expr, rewrite};
+use crate::catalog::array_element;
 use crate::types::type_named;
 
 /// The number of a placeholder: 1 for `$1`.
@@ -157,18 +158,20 @@ fn sql_type(kind: &Type) -> Option<SqlType> {
         Type::BYTEA => SqlType::Bytea,
         Type::UUID => SqlType::Uuid,
         Type::NUMERIC => SqlType::Numeric(ExactNumberInfo::None),
-        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => array_of(SqlType::Text),
-        Type::BOOL_ARRAY => array_of(SqlType::Boolean),
-        Type::INT2_ARRAY => array_of(SqlType::SmallInt(None)),
-        Type::INT4_ARRAY => array_of(SqlType::Integer(None)),
-        Type::INT8_ARRAY => array_of(SqlType::BigInt(None)),
-        Type::FLOAT4_ARRAY => array_of(SqlType::Real),
-        Type::FLOAT8_ARRAY => array_of(SqlType::DoublePrecision),
-        Type::DATE_ARRAY => array_of(SqlType::Date),
         Type::TIME => SqlType::Time(None, TimezoneInfo::None),
         Type::INTERVAL => SqlType::Interval { fields: None, precision: None },
-        _ => return None,
+        Type::JSON => SqlType::JSON,
+        Type::JSONB => SqlType::JSONB,
+        _ => return array_element(kind).and_then(|item| item_type(&item)).map(array_of),
     })
+}
+
+/// The type of the elements of an array that is cast. A single text needs no cast.
+fn item_type(item: &Type) -> Option<SqlType> {
+    match *item {
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME => Some(SqlType::Text),
+        _ => sql_type(item),
+    }
 }
 
 fn array_of(item: SqlType) -> SqlType {

@@ -270,7 +270,7 @@ fn expanded(expr: &Expr) -> Option<Expr> {
         return None;
     };
     // Functions that give rows were written as `unnest` of lists when the text was read.
-    let text = if field == "n" { "unnest(generate_subscripts(p, 1))" } else { "unnest(p)" };
+    let text = if field == "n" { "unnest(generate_subscripts(CAST(p AS BIGINT[]), 1))" } else { "unnest(p)" };
     substituted(text, array)
 }
 

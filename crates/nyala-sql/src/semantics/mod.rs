@@ -30,6 +30,7 @@ mod guards;
 mod integers;
 mod intervals;
 mod lists;
+mod marks;
 mod named_casts;
 mod overflow;
 mod padding;
@@ -59,11 +60,12 @@ use datafusion::logical_expr::Expr;
 pub use assign::{assign, assign_column};
 pub use casts::{as_it_is, is_constant};
 pub use categories::check_assignment;
-pub use decimals::DecimalsMeetFloats;
+pub use decimals::{DecimalsMeetFloats, exact};
 pub use driver::{lower_expr, lower_plan};
 pub use guards::PARAMETER;
 pub use intervals::IntervalsInOrder;
 pub use lists::lists_may_overlap;
+pub use marks::MARK;
 pub use rules::MeaningsOf;
 pub use times::TimesOfOneUnit;
 pub use unknowns::UnknownTypes;
@@ -112,6 +114,7 @@ pub const TABLE: &[(Phase, &[&dyn Meaning])] = &[
         Phase::Types,
         &[
             &named_casts::NamedCasts,
+            &marks::Marks,
             &written_types::WrittenTypes(None),
             &unknowns::UnknownTypes,
             &integers::WholeNumbers,

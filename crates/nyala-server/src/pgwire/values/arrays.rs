@@ -4,38 +4,33 @@ use arrow::datatypes::{DataType, Field};
 use bytes::Buf;
 use datafusion::common::ScalarValue;
 use nyala_model::array_text::array_elements;
+use nyala_pg::types::array_element;
 use pgwire::api::Type;
 
-use super::parameters;
+use super::{numeric, parameters};
 
 /// The element type of an array type; none for other types.
 pub fn item_type(kind: &Type) -> Option<Type> {
-    Some(match *kind {
-        Type::BOOL_ARRAY => Type::BOOL,
-        Type::INT2_ARRAY | Type::INT2_VECTOR => Type::INT2,
-        Type::INT4_ARRAY => Type::INT4,
-        Type::OID_ARRAY | Type::OID_VECTOR => Type::OID,
-        Type::INT8_ARRAY => Type::INT8,
-        Type::FLOAT4_ARRAY => Type::FLOAT4,
-        Type::FLOAT8_ARRAY => Type::FLOAT8,
-        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::BPCHAR_ARRAY | Type::NAME_ARRAY => Type::TEXT,
-        Type::DATE_ARRAY => Type::DATE,
-        Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
-        Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
-        _ => return None,
-    })
+    match array_element(kind)? {
+        Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::CHAR => Some(Type::TEXT),
+        item @ (Type::TEXT | Type::NUMERIC | Type::JSON | Type::JSONB) => Some(item),
+        item => parameters::arrow_type(&item).map(|_| item),
+    }
 }
 
 /// The engine's type for arrays of an element type.
 pub fn list_type(item: &Type) -> DataType {
-    let item = parameters::arrow_type(item).unwrap_or(DataType::Utf8);
+    let item = match *item {
+        Type::NUMERIC => DataType::Decimal128(38, 10),
+        _ => parameters::arrow_type(item).unwrap_or(DataType::Utf8),
+    };
     DataType::List(Field::new_list_field(item, true).into())
 }
 
 /// Reads a text such as `{1,NULL,"a b"}`. None if it is malformed, or has more dimensions.
 pub fn from_text(item: &Type, text: &str) -> Option<ScalarValue> {
     let mut values = Vec::new();
-    for element in array_elements(text)? {
+    for element in array_elements(without_bounds(text))? {
         values.push(match element {
             Some(text) => parameters::from_text(item, &text)?,
             None => parameters::null(item),
@@ -73,7 +68,22 @@ pub fn from_binary(mut bytes: &[u8]) -> Option<ScalarValue> {
     bytes.is_empty().then(|| list(&item, &values))
 }
 
+/// The text behind the numbers of the first and the last element, as in `[0:1]={1,2}`.
+fn without_bounds(text: &str) -> &str {
+    let text = text.trim();
+    let bounds = text.strip_prefix('[').and_then(|rest| rest.split_once('='));
+    let is_bound = |sign: char| sign.is_ascii_digit() || matches!(sign, ':' | ']' | '[' | '-' | '+');
+    match bounds {
+        Some((bounds, elements)) if bounds.chars().all(is_bound) => elements,
+        _ => text,
+    }
+}
+
 fn list(item: &Type, values: &[ScalarValue]) -> ScalarValue {
+    if *item == Type::NUMERIC {
+        let (data_type, values) = numeric::of_one_type(values);
+        return ScalarValue::List(ScalarValue::new_list_nullable(&values, &data_type));
+    }
     let data_type = parameters::arrow_type(item).unwrap_or(DataType::Utf8);
     ScalarValue::List(ScalarValue::new_list_nullable(values, &data_type))
 }
@@ -89,9 +99,12 @@ mod tests {
         assert_eq!(from_text(&Type::INT4, "{7,NULL}"), Some(expected.clone()));
         let mut bytes = vec![0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 23, 0, 0, 0, 2, 0, 0, 0, 1];
         bytes.extend([0, 0, 0, 4, 0, 0, 0, 7, 255, 255, 255, 255]);
-        assert_eq!(from_binary(&bytes), Some(expected));
+        assert_eq!(from_binary(&bytes), Some(expected.clone()));
         assert_eq!(from_text(&Type::INT4, "{}"), Some(list(&Type::INT4, &[])));
+        assert_eq!(from_text(&Type::INT4, "[0:1]={7,NULL}"), Some(expected));
         assert_eq!(from_text(&Type::INT4, "{{1},{2}}"), None);
+        let decimals = from_text(&Type::NUMERIC, "{1.5,20,NULL}").unwrap();
+        assert_eq!(decimals.data_type(), DataType::new_list(DataType::Decimal128(3, 1), true));
         bytes.pop();
         assert_eq!(from_binary(&bytes), None);
     }

@@ -1,17 +1,14 @@
 //! The values of one column of a batch, written one by one into DataRow messages.
 //!
 //! Results of dashboards are mostly names, numbers and sums, and writing them is a good part of such a query's
-//! cost. These go straight into the buffer of the connection, by `extend_from_slice`, which is inlined, unlike the
-//! methods of `BufMut`; arrow-pg writes the rest.
+//! cost. They go straight into the buffer of the connection, by `extend_from_slice`, which is inlined, unlike the
+//! methods of `BufMut`.
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BinaryArray, PrimitiveArray};
 use arrow::array::{LargeStringArray, MAX_INLINE_VIEW_LEN, StringArray, StringViewArray};
-use arrow::datatypes::{DataType, Field, Int16Type, Int32Type, Int64Type};
-use arrow_pg::encoder::encode_value;
+use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use bytes::BytesMut;
-use pgwire::api::Type;
-use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
-use pgwire::error::PgWireError;
+use pgwire::api::results::FieldFormat;
 
 /// Length of a value that is NULL.
 const NULL: i32 = -1;
@@ -22,10 +19,10 @@ pub enum Cells<'a> {
     Int2(Nulls<'a>, &'a PrimitiveArray<Int16Type>, FieldFormat),
     Int4(Nulls<'a>, &'a PrimitiveArray<Int32Type>, FieldFormat),
     Int8(Nulls<'a>, &'a PrimitiveArray<Int64Type>, FieldFormat),
-    Other { nulls: Nulls<'a>, array: &'a ArrayRef, rendered: &'a Field, field: &'a FieldInfo },
+    Bytes(Nulls<'a>, &'a BinaryArray),
 }
 
-/// Which rows have no value. Asked of the array, because arrow-pg takes some nulls for values.
+/// Which rows have no value.
 pub struct Nulls<'a>(Option<&'a dyn Array>);
 
 /// Texts in any of their layouts.
@@ -36,55 +33,43 @@ pub enum Texts<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Of an array of the type that `rendered` tells, for a column that is described by `field`.
-    pub fn of(array: &'a ArrayRef, rendered: &'a Field, field: &'a FieldInfo) -> Self {
+    /// Of a rendered array; none if it is of another type than rendered arrays have.
+    pub fn of(array: &'a ArrayRef, format: FieldFormat) -> Option<Self> {
         let nulls = Nulls(array.is_nullable().then_some(array.as_ref()));
-        let format = field.format();
-        match (array.data_type(), field.datatype()) {
-            (data_type, pg_type) if is_written_as_text(format, pg_type) && data_type.is_string() => {
-                match data_type {
-                    DataType::Utf8 => Self::Text(nulls, Texts::Short(array.as_string())),
-                    DataType::LargeUtf8 => Self::Text(nulls, Texts::Long(array.as_string())),
-                    _ => Self::Text(nulls, Texts::Views(array.as_string_view())),
-                }
-            }
-            (DataType::Int16, &Type::INT2) => Self::Int2(nulls, array.as_primitive(), format),
-            (DataType::Int32, &Type::INT4) => Self::Int4(nulls, array.as_primitive(), format),
-            (DataType::Int64, &Type::INT8) => Self::Int8(nulls, array.as_primitive(), format),
-            _ => Self::Other { nulls, array, rendered, field },
-        }
+        Some(match array.data_type() {
+            DataType::Utf8 => Self::Text(nulls, Texts::Short(array.as_string_opt()?)),
+            DataType::LargeUtf8 => Self::Text(nulls, Texts::Long(array.as_string_opt()?)),
+            DataType::Utf8View => Self::Text(nulls, Texts::Views(array.as_string_view_opt()?)),
+            DataType::Binary => Self::Bytes(nulls, array.as_binary_opt()?),
+            DataType::Int16 => Self::Int2(nulls, array.as_primitive_opt()?, format),
+            DataType::Int32 => Self::Int4(nulls, array.as_primitive_opt()?, format),
+            DataType::Int64 => Self::Int8(nulls, array.as_primitive_opt()?, format),
+            _ => return None,
+        })
     }
 
-    /// Appends the length and the value of one row. `encoder` is lent to arrow-pg for the other types.
-    pub fn write(
-        &self,
-        row: usize,
-        out: &mut BytesMut,
-        encoder: &mut DataRowEncoder,
-    ) -> Result<(), PgWireError> {
+    /// Appends the length and the value of one row.
+    pub fn write(&self, row: usize, out: &mut BytesMut) {
         match self {
-            Self::Text(nulls, _) | Self::Int2(nulls, ..) | Self::Int4(nulls, ..) | Self::Int8(nulls, ..)
+            Self::Text(nulls, _)
+            | Self::Bytes(nulls, _)
+            | Self::Int2(nulls, ..)
+            | Self::Int4(nulls, ..)
+            | Self::Int8(nulls, ..)
                 if nulls.has(row) =>
             {
                 out.extend_from_slice(&NULL.to_be_bytes());
             }
-            Self::Other { nulls, .. } if nulls.has(row) => out.extend_from_slice(&NULL.to_be_bytes()),
             Self::Text(_, Texts::Views(texts)) => put_view(out, texts, row),
             Self::Text(_, texts) => put(out, texts.get(row).as_bytes()),
+            Self::Bytes(_, values) => put(out, values.value(row)),
             Self::Int2(_, numbers, FieldFormat::Binary) => put(out, &value(numbers, row).to_be_bytes()),
             Self::Int4(_, numbers, FieldFormat::Binary) => put(out, &value(numbers, row).to_be_bytes()),
             Self::Int8(_, numbers, FieldFormat::Binary) => put(out, &value(numbers, row).to_be_bytes()),
             Self::Int2(_, numbers, FieldFormat::Text) => put_digits(out, value(numbers, row)),
             Self::Int4(_, numbers, FieldFormat::Text) => put_digits(out, value(numbers, row)),
             Self::Int8(_, numbers, FieldFormat::Text) => put_digits(out, value(numbers, row)),
-            Self::Other { array, rendered, field, .. } => {
-                let written = encode_value(encoder, array, row, rendered, field);
-                let value = encoder.take_row();
-                written?;
-                out.extend_from_slice(&value.data);
-            }
         }
-        Ok(())
     }
 }
 
@@ -102,12 +87,6 @@ impl Texts<'_> {
             Self::Views(texts) => texts.value(row),
         }
     }
-}
-
-/// A text column has the same bytes in both formats; any other column is text in the text format only.
-fn is_written_as_text(format: FieldFormat, pg_type: &Type) -> bool {
-    format == FieldFormat::Text
-        || matches!(pg_type, &Type::TEXT | &Type::VARCHAR | &Type::BPCHAR | &Type::NAME)
 }
 
 fn value<T: ArrowPrimitiveType>(numbers: &PrimitiveArray<T>, row: usize) -> T::Native {

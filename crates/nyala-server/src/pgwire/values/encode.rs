@@ -3,18 +3,19 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, FieldRef, SchemaRef};
+use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::{Bytes, BytesMut};
 use nyala_engine::Prepared;
-use pgwire::api::results::{DataRowEncoder, FieldFormat, FieldInfo};
-use pgwire::error::PgWireError;
+use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::types::format::FormatOptions;
 
 use super::cells::Cells;
 use super::columns::Column;
+use super::interval_styles::Style;
+use super::render::Looks;
 use crate::pgwire::commands::settings::Settings;
 use crate::pgwire::errors::{Failure, sqlstate};
 
@@ -37,7 +38,6 @@ pub trait WriteRows {
 /// Writes the rows of one result in the formats that its client asked for.
 pub struct RowWriter {
     layout: Arc<Layout>,
-    encoder: DataRowEncoder,
 }
 
 /// Columns of a result with their formats.
@@ -45,9 +45,8 @@ pub struct RowWriter {
 struct Layout {
     schema: SchemaRef,
     columns: Vec<Column>,
-    fields: Arc<Vec<FieldInfo>>,
-    rendered: Vec<Field>,
-    options: Arc<FormatOptions>,
+    formats: Vec<FieldFormat>,
+    looks: Looks,
     /// The RowDescription message.
     description: Bytes,
 }
@@ -99,7 +98,7 @@ impl RowWriter {
     }
 
     fn with(layout: Arc<Layout>) -> Self {
-        Self { encoder: DataRowEncoder::new(Arc::clone(&layout.fields)), layout }
+        Self { layout }
     }
 
     /// The RowDescription message.
@@ -118,20 +117,16 @@ impl Layouts {
 
 impl Layout {
     fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        let columns: Vec<Column> =
-            schema.fields().iter().map(|field| Column::of(field).in_style(&options.interval_style)).collect();
+        let columns: Vec<Column> = schema.fields().iter().map(|field| Column::of(field)).collect();
         let formats = spread(formats, columns.len())?;
         let fields: Vec<FieldInfo> =
-            columns.iter().zip(&formats).map(|(column, format)| info(column, *format, options)).collect();
-        let rendered =
-            columns.iter().zip(&formats).map(|(column, format)| column.rendered_field(*format)).collect();
+            columns.iter().zip(&formats).map(|(column, format)| info(column, *format)).collect();
         Ok(Self {
             schema: Arc::clone(schema),
             columns,
+            formats,
+            looks: looks(options),
             description: described(&fields)?,
-            fields: Arc::new(fields),
-            rendered,
-            options: Arc::clone(options),
         })
     }
 
@@ -145,17 +140,25 @@ impl Layout {
     }
 
     fn render(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>, Failure> {
-        let digits = i32::from(self.options.extra_float_digits);
-        let columns = self.columns.iter().zip(self.fields.iter()).zip(batch.columns());
+        let columns = self.columns.iter().zip(&self.formats).zip(batch.columns());
         let arrays: Result<Vec<ArrayRef>, ArrowError> =
-            columns.map(|((column, field), array)| column.render(array, field.format(), digits)).collect();
-        let arrays = arrays.map_err(|error| Failure::error("22000", error.to_string()))?;
+            columns.map(|((column, format), array)| column.render(array, *format, self.looks)).collect();
+        let arrays = arrays.map_err(|error| unwritable(&error.to_string()))?;
         // A row with fewer values than the description promised would confuse every client.
         if arrays.len() == self.columns.len() {
             Ok(arrays)
         } else {
             Err(Failure::error(sqlstate::INTERNAL, "result has other columns than its description"))
         }
+    }
+}
+
+/// The settings of a session that values are written by.
+fn looks(options: &FormatOptions) -> Looks {
+    Looks {
+        digits: i32::from(options.extra_float_digits),
+        intervals: Style::named(&options.interval_style),
+        escaped_bytes: options.bytea_output.eq_ignore_ascii_case("escape"),
     }
 }
 
@@ -171,20 +174,16 @@ impl WriteRows for RowWriter {
     fn write(&mut self, batch: &RecordBatch, out: &mut BytesMut) -> Result<(), Failure> {
         let layout = &self.layout;
         let arrays = layout.render(batch)?;
-        let rendered = arrays.iter().zip(&layout.rendered).zip(layout.fields.iter());
-        let cells: Vec<Cells> = rendered.map(|((array, as_), field)| Cells::of(array, as_, field)).collect();
+        let cells = arrays.iter().zip(&layout.formats).map(|(array, format)| Cells::of(array, *format));
+        let cells = cells.collect::<Option<Vec<Cells>>>();
+        let cells = cells.ok_or_else(|| unwritable("a column has a type that is not known"))?;
         let columns = i16::try_from(cells.len()).map_err(|_| Failure::error("54011", TOO_MANY_COLUMNS))?;
         for row in 0..batch.num_rows() {
             let start = out.len();
             let [high, low] = columns.to_be_bytes();
             // The length is filled in when it is known.
             out.extend_from_slice(&[b'D', 0, 0, 0, 0, high, low]);
-            for cell in &cells {
-                if let Err(error) = cell.write(row, out, &mut self.encoder) {
-                    out.truncate(start);
-                    return Err(unwritable(&error));
-                }
-            }
+            cells.iter().for_each(|cell| cell.write(row, out));
             // The length counts all but the first byte, the message type.
             let Ok(length) = i32::try_from(out.len() - start - 1) else {
                 out.truncate(start);
@@ -198,11 +197,10 @@ impl WriteRows for RowWriter {
     }
 }
 
-fn info(column: &Column, format: FieldFormat, options: &Arc<FormatOptions>) -> FieldInfo {
+fn info(column: &Column, format: FieldFormat) -> FieldInfo {
     FieldInfo::new(column.name.clone(), None, None, column.pg_type.clone(), format)
         .with_type_size(column.type_size())
         .with_type_modifier(column.modifier)
-        .with_format_options(Arc::clone(options))
 }
 
 fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
@@ -226,7 +224,7 @@ fn spread(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, Failure> {
     }
 }
 
-fn unwritable(error: &PgWireError) -> Failure {
+fn unwritable(error: &str) -> Failure {
     Failure::error("22000", format!("value has no PostgreSQL form: {error}")).hint("cast the column to text")
 }
 

@@ -9,8 +9,10 @@
 //!
 //! Source: `numeric_send` and `numeric_recv` in PostgreSQL's `numeric.c`.
 
+use arrow::datatypes::DataType;
 use bytes::{Buf, BufMut};
 use datafusion::common::ScalarValue;
+use nyala_engine::texts;
 
 /// Digits of base 10 in one digit of base 10,000.
 const GROUP: usize = 4;
@@ -18,9 +20,6 @@ const NEGATIVE: u16 = 0x4000;
 
 /// Groups before or behind the point that are read; a float has 77 at most.
 const MAX_GROUPS: usize = 128;
-
-/// Digits that a 128-bit decimal holds.
-const MAX_PRECISION: usize = 38;
 
 /// Appends the binary form of a plain decimal text such as `-12.50`.
 ///
@@ -96,26 +95,37 @@ pub fn read_binary(mut bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// A decimal with as many digits as the text has; a float if those are too many or an exponent is given.
+/// A decimal with as many digits as the text has; a float if those are too many, or it is no number.
 pub fn parse(text: &str) -> Option<ScalarValue> {
     let text = text.trim();
-    exact(text).or_else(|| text.parse().ok().map(|value| ScalarValue::Float64(Some(value))))
+    texts::exact(text).or_else(|| text.parse().ok().map(|value| ScalarValue::Float64(Some(value))))
 }
 
-fn exact(text: &str) -> Option<ScalarValue> {
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    let digits = whole.trim_start_matches('0').len() + fraction.len();
-    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() + fraction.len() == 0 || digits > MAX_PRECISION || !is_plain(whole) || !is_plain(fraction)
-    {
-        return None;
+/// Decimals of one type, which has room for all of them, and the type. Floats stay floats.
+pub fn of_one_type(values: &[ScalarValue]) -> (DataType, Vec<ScalarValue>) {
+    let (mut whole, mut scale) = (1, 0);
+    for value in values {
+        match value.data_type() {
+            DataType::Decimal128(digits, places) | DataType::Decimal256(digits, places) => {
+                let places = u8::try_from(places).unwrap_or(0);
+                (whole, scale) = (whole.max(digits.saturating_sub(places)), scale.max(places));
+            }
+            DataType::Float64 => return cast_all(values, DataType::Float64),
+            _ => {}
+        }
     }
-    let value: i128 = format!("0{whole}{fraction}").parse().ok()?;
-    let value = if text.starts_with('-') { -value } else { value };
-    let precision = u8::try_from(digits.max(fraction.len()).max(1)).ok()?;
-    let scale = i8::try_from(fraction.len()).ok()?;
-    Some(ScalarValue::Decimal128(Some(value), precision, scale))
+    let (digits, places) = (whole.saturating_add(scale), i8::try_from(scale).unwrap_or(i8::MAX));
+    match digits {
+        ..=38 => cast_all(values, DataType::Decimal128(digits, places)),
+        _ => cast_all(values, DataType::Decimal256(digits.min(76), places.min(76))),
+    }
+}
+
+fn cast_all(values: &[ScalarValue], data_type: DataType) -> (DataType, Vec<ScalarValue>) {
+    let nothing = ScalarValue::try_from(&data_type).unwrap_or(ScalarValue::Null);
+    let cast = values.iter().map(|value| value.cast_to(&data_type).unwrap_or_else(|_| nothing.clone()));
+    let values = cast.collect();
+    (data_type, values)
 }
 
 #[cfg(test)]
@@ -168,6 +178,7 @@ mod tests {
     fn texts_keep_their_digits() {
         assert_eq!(parse("-12.50"), Some(ScalarValue::Decimal128(Some(-1250), 4, 2)));
         assert_eq!(parse("0.05"), Some(ScalarValue::Decimal128(Some(5), 2, 2)));
-        assert_eq!(parse("1e3"), Some(ScalarValue::Float64(Some(1000.0))));
+        assert_eq!(parse("1e3"), Some(ScalarValue::Decimal128(Some(1000), 4, 0)));
+        assert_eq!(parse("1e300"), Some(ScalarValue::Float64(Some(1e300))));
     }
 }

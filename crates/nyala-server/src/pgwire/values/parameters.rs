@@ -1,31 +1,24 @@
 //! Parameter values of clients, text or binary, as the engine's scalars.
 
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use arrow_pg::datatypes::into_pg_type;
 use bytes::{Buf, Bytes};
 use datafusion::common::ScalarValue;
-use nyala_engine::{UUID, read_uuid};
+use nyala_engine::{UUID, read_uuid, texts};
 use pgwire::api::Type;
 
 use super::arrays;
-use super::columns::EPOCH_OFFSET_US;
+use super::form::Form;
 use super::local_time::without_zone;
 use super::numeric;
+use super::render::{EPOCH_OFFSET_DAYS, EPOCH_OFFSET_US};
 use crate::pgwire::errors::{Failure, sqlstate};
-
-/// Days from 1970 to 2000, where PostgreSQL's binary dates count from.
-const EPOCH_OFFSET_DAYS: i32 = 10_957;
 
 /// The type that the client is told and its values are read as: the declared type, otherwise the inferred type,
 /// otherwise text.
 pub fn resolve(declared_oid: u32, inferred: Option<&DataType>) -> Type {
     Type::from_oid(declared_oid)
         .filter(|declared| *declared != Type::UNKNOWN)
-        .or_else(|| match inferred {
-            Some(inferred) if *inferred == UUID => Some(Type::UUID),
-            inferred => into_pg_type(inferred?).ok(),
-        })
-        .filter(|kind| *kind != Type::UNKNOWN)
+        .or_else(|| Some(Form::of_type(inferred?).pg_type()))
         .unwrap_or(Type::TEXT)
 }
 
@@ -131,9 +124,27 @@ pub fn from_text(kind: &Type, text: &str) -> Option<ScalarValue> {
             read_uuid(text).ok().map(|bytes| ScalarValue::FixedSizeBinary(16, Some(bytes.to_vec())))
         }
         Type::BYTEA => bytea(text).map(|value| ScalarValue::Binary(Some(value))),
-        // A date may come with the zone of the client's clock behind it, which says nothing here.
-        Type::TIMESTAMP => cast(without_zone(text), &arrow_type(kind)?),
-        Type::DATE => cast(text.split_whitespace().next()?, &DataType::Date32),
+        // A date and a time may come with the zone of the client's clock behind them, which says nothing here.
+        Type::TIMESTAMP => {
+            let micros = texts::timestamp_of(without_zone(text), None);
+            match micros {
+                Some(micros) => Some(ScalarValue::TimestampMicrosecond(Some(micros), None)),
+                None => cast(without_zone(text), &arrow_type(kind)?),
+            }
+        }
+        Type::DATE => texts::date_of_text(text).map(|days| ScalarValue::Date32(Some(days))),
+        Type::TIME => {
+            let nanos = texts::time_of_text(text.trim())?;
+            Some(ScalarValue::Time64Microsecond(Some(nanos / 1000)))
+        }
+        Type::INTERVAL => {
+            let interval = texts::interval_of(text)?;
+            Some(ScalarValue::IntervalMonthDayNano(Some(interval)))
+        }
+        Type::JSON | Type::JSONB => {
+            let written = if *kind == Type::JSONB { texts::normal_json(text) } else { Some(text.to_owned()) };
+            written.filter(|text| texts::is_json(text)).map(|text| ScalarValue::Utf8(Some(text)))
+        }
         _ => match arrow_type(kind) {
             Some(data_type) => cast(text.trim(), &data_type),
             None => Some(ScalarValue::Utf8(Some(text.to_owned()))),
@@ -210,7 +221,8 @@ pub fn from_binary(kind: &Type, bytes: &[u8]) -> Option<ScalarValue> {
         }
         Type::UUID => return None,
         Type::BYTEA => return Some(ScalarValue::Binary(Some(bytes.to_vec()))),
-        Type::JSONB => return text(bytes.strip_prefix(&[1])?),
+        Type::JSONB => return from_text(kind, std::str::from_utf8(bytes.strip_prefix(&[1])?).ok()?),
+        Type::JSON => return from_text(kind, std::str::from_utf8(bytes).ok()?),
         _ if arrow_type(kind) == Some(DataType::Int32) => ScalarValue::Int32(Some(rest.try_get_i32().ok()?)),
         _ => return text(bytes),
     };
@@ -248,6 +260,16 @@ mod tests {
         check(Type::INT4, " 42 ", "Int32(42)");
         check(Type::INT8, "9223372036854775807", "Int64(9223372036854775807)");
         check(Type::FLOAT8, "1e3", "Float64(1000)");
+        check(Type::NUMERIC, "1e3", "Some(1000),4,0");
+        check(Type::DATE, "0044-03-15 BC", "Date32(\"-43-3-15\")");
+        check(Type::DATE, "2024-02-29 +01", "Date32(\"2024-02-29\")");
+        check(Type::TIME, "12:34:56+00", "Time64Microsecond(45296000000)");
+        for written in ["1 day 02:00:00", "P1DT2H", "@ 1 day 2 hours"] {
+            let expected =
+                "IntervalMonthDayNano(\"IntervalMonthDayNano { months: 0, days: 1, nanoseconds: 7200000000000 }\")";
+            check(Type::INTERVAL, written, expected);
+        }
+        check(Type::JSONB, "{\"b\":1,\"a\":2}", "Utf8(\"{\"a\": 2, \"b\": 1}\")");
         check(Type::FLOAT8, "NaN", "Float64(NaN)");
         check(Type::NUMERIC, "1.50", "Decimal128(1.50,3,2)");
         check(Type::VARCHAR, "it's", "Utf8(\"it's\")");
@@ -269,6 +291,9 @@ mod tests {
             (Type::INT2, "70000"),
             (Type::DATE, "2024-13-01"),
             (Type::DATE, ""),
+            (Type::DATE, "2024-02-29 garbage"),
+            (Type::JSON, "nope"),
+            (Type::INTERVAL, "soon"),
             (Type::BYTEA, "\\x6"),
             (Type::BYTEA, "\\9"),
             (Type::TIMESTAMP, "soon"),
