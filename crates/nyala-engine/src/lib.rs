@@ -31,7 +31,7 @@ pub mod texts {
     pub use nyala_sql::semantics::exact;
 }
 pub use nyala_sql::statement::{Statement, hide_values};
-pub use query::{
+pub use query::{Origin,
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
     HereOnly, Ingest, Ingested, Loading, PhaseTimes, Placement, PlanCacheStats, PlannedQuery, Prepared,
     ResultCacheStats, RowStream, Session, SessionOptions, Text,

@@ -3,7 +3,9 @@
 //! Every door uses it, since tools send the same queries over each. This crate deliberately knows nothing of any protocol: of
 //! library `pgwire` it uses the numbers of types only.
 
+pub mod backends;
 mod catalog;
+pub mod described;
 pub mod translation;
 pub mod types;
 

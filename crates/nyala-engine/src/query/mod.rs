@@ -44,6 +44,7 @@ pub use live::{DiskStoreStats, Follower, Ingest, Ingested, Loading};
 pub use open::Extensions;
 pub use options::SessionOptions;
 pub use plan::cost_class::CostClass;
+pub use plan::origins::Origin;
 pub use plans::PlanCacheStats;
 pub use prepared::Prepared;
 pub use session::Session;

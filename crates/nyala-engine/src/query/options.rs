@@ -14,6 +14,8 @@ pub struct SessionOptions {
     pub application: String,
     /// Address of the client.
     pub client: String,
+    /// The number that the door gave to the connection; 0 for none.
+    pub process_id: i32,
     /// Identity that decides the session's privileges.
     pub identity: Identity,
     /// The dialect of the client's texts, if the door translates them. Texts of different dialects share no plan.

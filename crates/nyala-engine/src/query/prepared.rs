@@ -8,6 +8,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 use nyala_sql::statement::Statement;
 
+use super::plan::origins::{Origin, origins};
 use super::plan::parts::{Described, Parts};
 use super::plans::Template;
 
@@ -113,6 +114,16 @@ impl Prepared {
     /// has a type of its own.
     pub fn kept<T: Any + Default + Send + Sync>(&self) -> Arc<T> {
         self.described().kept.get()
+    }
+
+    /// Where the columns of the result come from; empty if that is not known.
+    pub fn origins(&self) -> Vec<Option<Origin>> {
+        let parts = match &self.0 {
+            Form::Command(_) => return Vec::new(),
+            Form::Planned(parts) => parts,
+            Form::OfShape(text) => &text.parts,
+        };
+        origins(parts.plans().last().unwrap_or(parts.plan.logical()))
     }
 
     /// Columns of the result; none if it gives no rows.

@@ -38,7 +38,8 @@ impl ColumnType {
         }
     }
 
-    fn written(self, written: &SqlType) -> Self {
+    /// The same of a column that was written so.
+    pub fn written(self, written: &SqlType) -> Self {
         use SqlType as S;
         match (&self.kind, written) {
             (&Type::TEXT, S::Varchar(length) | S::CharacterVarying(length) | S::CharVarying(length)) => {

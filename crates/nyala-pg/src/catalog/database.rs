@@ -205,7 +205,8 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-fn user_relation(entry: &TableEntry) -> Relation {
+/// A table or a view of users.
+pub fn user_relation(entry: &TableEntry) -> Relation {
     let live = entry.live();
     let written = written_columns(&entry.definition);
     // A table whose schema cannot be read is listed without columns.

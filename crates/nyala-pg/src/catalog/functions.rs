@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 
 use super::text_functions;
-use crate::SERVER_VERSION;
+use crate::{SERVER_VERSION, backends};
 
 /// The owner of every object, and of the server's data.
 pub const OWNER: &str = "nyala";
@@ -65,8 +65,6 @@ pub fn register(context: &SessionContext) {
         (NEVER, ScalarValue::Boolean(Some(false))),
         (UNKNOWN_SIZES, ScalarValue::Int64(None)),
         (&[("pg_tablespace_location", &[1])], ScalarValue::from("")),
-        // Connection pools call it, though there are no advisory locks. Its void result is sent as an empty text.
-        (&[("pg_advisory_unlock_all", &[0])], ScalarValue::from("")),
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
         (&[("getdatabaseencoding", &[0])], ScalarValue::from("UTF8")),
         (&[("pg_my_temp_schema", &[0])], ScalarValue::Int32(Some(0))),
@@ -76,6 +74,7 @@ pub fn register(context: &SessionContext) {
             context.register_udf(ScalarUDF::new_from_impl(Constant::new(name, counts, value.clone())));
         }
     }
+    backends::register(context);
     text_functions::register(context);
 }
 

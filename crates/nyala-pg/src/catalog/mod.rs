@@ -27,8 +27,8 @@ mod statistics;
 mod tables;
 mod text_functions;
 
-pub use column_types::array_element;
-pub use database::DATABASE;
+pub use column_types::{ColumnType, array_element};
+pub use database::{DATABASE, Relation, user_relation};
 pub use functions::OWNER;
 pub use privileges::WITH_ROLE;
 pub use provider::PgCatalog;

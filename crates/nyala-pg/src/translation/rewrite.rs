@@ -19,6 +19,7 @@ use nyala_sql::statement::Statement;
 use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
 use super::{dialect, empty_tables, object_casts, placeholders, system_columns};
+use crate::backends::WITH_SESSION;
 use crate::catalog::WITH_ROLE;
 
 /// Values of the session, for session functions.
@@ -65,6 +66,7 @@ const WORDS: &[&str] = &[
     "regproc",
     "regtype",
     "session_user",
+    "set_config",
     "to_regclass",
     "to_regtype",
 ];
@@ -190,6 +192,7 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
             *expr = expanded;
         } else if let Expr::Function(function) = expr {
             self.name_role(function);
+            self.name_session(function);
             if let Some(value) = self.value(function) {
                 *expr = value;
             }
@@ -227,6 +230,22 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
         {
             let role = FunctionArg::Unnamed(FunctionArgExpr::Expr(text(self.facts.role())));
             list.args.insert(0, role);
+        }
+    }
+
+    /// Puts the session's number first in a call that acts on sessions.
+    fn name_session(&self, function: &mut Function) {
+        let name = name_of(function);
+        let counts = WITH_SESSION.iter().find(|(known, _)| *known == name).map(|(_, counts)| *counts);
+        let Some(counts) = counts else { return };
+        if matches!(function.args, FunctionArguments::None) {
+            return;
+        }
+        if let FunctionArguments::List(list) = &mut function.args
+            && counts.contains(&list.args.len())
+        {
+            let session = FunctionArg::Unnamed(FunctionArgExpr::Expr(number(self.facts.process_id())));
+            list.args.insert(0, session);
         }
     }
 

@@ -5,6 +5,7 @@ pub mod cost_class;
 pub mod exact;
 pub mod kept;
 pub mod logical;
+pub mod origins;
 pub mod parameters;
 pub mod parts;
 pub mod physical;

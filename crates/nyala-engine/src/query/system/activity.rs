@@ -38,6 +38,7 @@ pub fn queries_schema() -> SchemaRef {
     let mut fields = vec![number("query_id"), text("state")];
     fields.extend(common());
     fields.extend([number("running_ms"), number("rows"), number("peak_memory_bytes"), text("answered_from")]);
+    fields.push(number("process_id"));
     Arc::new(Schema::new(fields))
 }
 
@@ -55,6 +56,7 @@ pub fn queries(engine: &Engine) -> Result<RecordBatch> {
         numbers(each().map(|entry| Some(entry.rows()))),
         numbers(each().map(|entry| Some(entry.peak_memory_bytes() as u64))),
         texts(each().map(|entry| entry.answered_from())),
+        numbers(each().map(|entry| u64::try_from(entry.owner.process_id).ok().filter(|id| *id > 0))),
     ]);
     batch(queries_schema(), columns)
 }

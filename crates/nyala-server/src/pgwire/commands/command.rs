@@ -62,8 +62,13 @@ pub enum Command {
         arguments: Vec<Expr>,
     },
     CopyOut(Box<CopyOut>),
-    /// Has no effect, because sessions cannot listen to anything.
-    Unlisten,
+    Listen(String),
+    /// One channel, or all.
+    Unlisten(Option<String>),
+    Notify {
+        channel: String,
+        payload: String,
+    },
 }
 
 /// One SET.
@@ -133,7 +138,13 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         Ast::Deallocate { name, .. } => Command::Deallocate(unless_all(name)),
         Ast::Declare { stmts } => return declare(stmts),
         Ast::Fetch { name, direction, into: None, .. } => return Some(fetch(name, direction)),
-        Ast::UNLISTEN { .. } => Command::Unlisten,
+        Ast::LISTEN { channel } => Command::Listen(identifier(channel)),
+        Ast::UNLISTEN { channel } => {
+            Command::Unlisten((channel.value != "*").then(|| identifier(channel)))
+        }
+        Ast::NOTIFY { channel, payload } => {
+            Command::Notify { channel: identifier(channel), payload: payload.clone().unwrap_or_default() }
+        }
         Ast::Close { cursor: CloseCursor::All } => Command::Close(None),
         Ast::Close { cursor: CloseCursor::Specific { name } } => Command::Close(Some(identifier(name))),
         Ast::Prepare { name, data_types, statement } => Command::Prepare {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType as SqlType, Expr};
 use nyala_engine::{Answer, Prepared, Statement};
+use nyala_pg::backends::BACKENDS;
 use nyala_pg::translation::placeholders::written_types;
 use nyala_pg::types::type_named;
 use pgwire::api::Type;
@@ -57,7 +58,18 @@ impl Connection {
                 self.prepare_statement(name, types, statement).await?;
                 "PREPARE"
             }
-            Command::Unlisten => "UNLISTEN",
+            Command::Listen(channel) => {
+                self.backend.listen(channel);
+                "LISTEN"
+            }
+            Command::Unlisten(channel) => {
+                self.backend.unlisten(channel.as_deref());
+                "UNLISTEN"
+            }
+            Command::Notify { channel, payload } => {
+                self.notify(channel.clone(), payload.clone())?;
+                "NOTIFY"
+            }
             Command::CopyOut(copy) => return Box::pin(self.copy_out(copy)).await,
             Command::Execute { name, arguments } => return self.execute_statement(name, arguments).await,
         };
@@ -120,6 +132,7 @@ impl Connection {
     async fn end_transaction(&mut self, commit: bool) -> Result<Reply, Stop> {
         let end = self.transaction.end(commit);
         self.notice(end.warning)?;
+        self.settle_notifications(end.committed);
         if end.committed {
             self.keep_held();
         } else {
@@ -147,6 +160,8 @@ impl Connection {
         }
         self.statements.clear();
         self.portals.clear();
+        self.backend.unlisten(None);
+        BACKENDS.unlock_all(self.key.process_id, Some(false));
         self.session.discard_temporary();
         self.reset(None).await?;
         Ok(Reply::Done("DISCARD ALL".to_owned()))

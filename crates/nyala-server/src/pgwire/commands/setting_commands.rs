@@ -109,6 +109,9 @@ impl Connection {
                 value: setting_of(self, name).unwrap_or_else(|| "UTC".to_owned()),
             })
         };
+        if let Some(Reported { name: "application_name", value }) = &reported {
+            self.backend.set_application(value);
+        }
         reported.map_or(Ok(()), |reported| self.report(reported))
     }
 

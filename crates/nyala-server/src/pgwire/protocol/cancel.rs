@@ -1,14 +1,16 @@
-//! Finds the session that a cancel request means.
+//! Finds the session that a cancel request means, and the ways in which other sessions reach it.
 //!
 //! A client cancels over a second connection, naming the process id and the secret that its first
 //! connection was told at start-up.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use nyala_engine::Session;
+use nyala_engine::{Identity, Session};
+use nyala_pg::backends::{BACKENDS, Backend, Signals};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 
 /// Identifies a connection in a cancel request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,59 +21,87 @@ pub struct CancelKey {
     pub secret: i32,
 }
 
+/// How others reach a connection.
+#[derive(Clone)]
+pub struct Reach {
+    session: Arc<Session>,
+    /// Ends the connection.
+    pub end: CancellationToken,
+    /// Ends what the door itself waits for.
+    pub interrupted: Arc<Notify>,
+    /// Notifications have come.
+    pub mail: Arc<Notify>,
+}
+
+impl Signals for Reach {
+    fn cancel(&self) {
+        self.session.cancel();
+        self.interrupted.notify_waiters();
+    }
+
+    fn terminate(&self) {
+        self.end.cancel();
+        self.cancel();
+    }
+
+    fn wake(&self) {
+        self.mail.notify_one();
+    }
+}
+
 /// All sessions that can be cancelled.
 #[derive(Debug, Default)]
 pub struct CancelMap {
-    last_id: AtomicI32,
-    sessions: Mutex<HashMap<i32, (i32, Arc<Session>)>>,
+    secrets: Mutex<HashMap<i32, i32>>,
 }
 
 impl CancelMap {
-    /// Makes a session cancellable until the guard is dropped.
-    pub fn register(self: &Arc<Self>, session: Arc<Session>) -> Registration {
-        let mut sessions = self.lock();
-        let mut process_id = self.next_id();
-        while sessions.contains_key(&process_id) {
-            process_id = self.next_id();
-        }
-        let key = CancelKey { process_id, secret: random() };
-        sessions.insert(process_id, (key.secret, session));
-        Registration { key, map: Arc::clone(self) }
+    /// Makes a session reachable until the guard is dropped. Its options have a number of [`BACKENDS`].
+    pub fn register(self: &Arc<Self>, session: &Arc<Session>, end: CancellationToken) -> Registration {
+        let options = session.options();
+        let key = CancelKey { process_id: options.process_id, secret: random() };
+        let reach =
+            Reach { session: Arc::clone(session), end, interrupted: Arc::default(), mail: Arc::default() };
+        let role = match &options.identity {
+            Identity::Owner => None,
+            Identity::Role(role) => Some(role.clone()),
+        };
+        let signals = Box::new(reach.clone());
+        let backend =
+            Arc::new(Backend::new(key.process_id, &options.user, role, &options.client, signals));
+        backend.set_application(&options.application);
+        BACKENDS.add(Arc::clone(&backend));
+        self.lock().insert(key.process_id, key.secret);
+        Registration { key, backend, reach, map: Arc::clone(self) }
     }
 
     /// Cancels the running statement of the session with this key. A wrong key has no effect and gets no answer.
     pub fn cancel(&self, key: CancelKey) -> bool {
-        let session = self
-            .lock()
-            .get(&key.process_id)
-            .filter(|(secret, _)| *secret == key.secret)
-            .map(|(_, session)| Arc::clone(session));
-        if let Some(session) = &session {
-            session.cancel();
+        let is_right = self.lock().get(&key.process_id) == Some(&key.secret);
+        let backend = BACKENDS.get(key.process_id).filter(|_| is_right);
+        if let Some(backend) = &backend {
+            backend.cancel();
         }
-        session.is_some()
+        backend.is_some()
     }
 
-    /// Positive numbers only: some clients print them, some treat 0 as "none".
-    fn next_id(&self) -> i32 {
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & i32::MAX;
-        id.max(1)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<i32, (i32, Arc<Session>)>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<i32, i32>> {
+        self.secrets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A session's place in the map.
 pub struct Registration {
     pub key: CancelKey,
+    pub backend: Arc<Backend>,
+    pub reach: Reach,
     map: Arc<CancelMap>,
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         self.map.lock().remove(&self.key.process_id);
+        BACKENDS.remove(self.key.process_id);
     }
 }
 

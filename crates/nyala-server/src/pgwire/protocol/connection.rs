@@ -9,6 +9,7 @@ use arrow::datatypes::SchemaRef;
 use futures::future::OptionFuture;
 use metrics::Counter;
 use nyala_engine::{Prepared, Session, Statement, Text};
+use nyala_pg::backends::{Backend, Notification};
 use nyala_pg::translation::rewrite::{self, ClientStatement};
 use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
@@ -16,7 +17,7 @@ use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ReadyForQu
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 use tokio_util::sync::CancellationToken;
 
-use super::cancel::CancelKey;
+use super::cancel::{CancelKey, Reach, Registration};
 use super::messages::Request;
 use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
 use super::startup::StartupParameters;
@@ -47,12 +48,16 @@ pub enum ClientText {
 pub struct Connection {
     pub session: Arc<Session>,
     pub key: CancelKey,
+    pub backend: Arc<Backend>,
+    pub reach: Reach,
     pub input: Input,
     pub output: Output,
     pub settings: Settings,
     pub transaction: Transaction,
     /// Changes that the end of the transaction may take back, oldest first.
     pub changes: Vec<SettingChange>,
+    /// What NOTIFY has left for the commit.
+    pub notifications: Vec<Notification>,
     pub statements: HashMap<String, Arc<super::portal::Stored>>,
     pub portals: HashMap<String, Portal>,
     /// After an error, extended messages are ignored up to the next Sync.
@@ -111,19 +116,22 @@ impl Connection {
     /// A connection after its start-up message.
     pub fn new(
         session: Arc<Session>,
-        key: CancelKey,
+        registration: &Registration,
         input: Input,
         output: Output,
         start: &StartupParameters,
     ) -> Self {
         Self {
             session,
-            key,
+            key: registration.key,
+            backend: Arc::clone(&registration.backend),
+            reach: registration.reach.clone(),
             input,
             output,
             settings: Settings::new(&start.user),
             transaction: Transaction::default(),
             changes: Vec::new(),
+            notifications: Vec::new(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             skipping: false,
@@ -169,10 +177,15 @@ impl Connection {
     /// Gives the reason for its end.
     async fn serve(&mut self, limit_bytes: usize, shutdown: &CancellationToken) -> Stop {
         let stopped = || {
-            Failure::fatal(sqlstate::ADMIN_SHUTDOWN, "terminating connection: the server is stopping").into()
+            let message = match shutdown.is_cancelled() {
+                true => "terminating connection: the server is stopping",
+                false => "terminating connection due to administrator command",
+            };
+            Failure::fatal(sqlstate::ADMIN_SHUTDOWN, message).into()
         };
         // A child token, awaited until the end: to await the shared one takes a lock of all connections.
-        let own = shutdown.child_token();
+        let own = self.reach.end.clone();
+        let mail = Arc::clone(&self.reach.mail);
         let mut stopping = pin!(own.cancelled());
         let mut unwatched = 0;
         loop {
@@ -191,6 +204,12 @@ impl Connection {
                 request = self.input.next(limit_bytes) => request,
                 () = &mut stopping => return stopped(),
                 Some(stop) = silence => return stop,
+                () = mail.notified(), if !self.transaction.is_open() => {
+                    if let Err(stop) = self.deliver_now().await {
+                        return stop;
+                    }
+                    continue;
+                }
             };
             let done = match request {
                 Ok(Request::Terminate) => return Stop::Gone,
@@ -202,6 +221,12 @@ impl Connection {
                 return stop;
             }
         }
+    }
+
+    /// Sends the notifications that have come to a client that waits.
+    async fn deliver_now(&mut self) -> Result<(), Stop> {
+        self.deliver()?;
+        self.output.flush().await
     }
 
     /// The state of rare messages is in boxes: this is part of the state of every connection, and the less of that a
@@ -245,6 +270,10 @@ impl Connection {
         let was_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
         if was_cancelled { &self.counted.cancelled } else { &self.counted.error }.increment(1);
         self.transaction.fail();
+        self.backend.take_actions();
+        if !self.transaction.is_open() {
+            self.settle_notifications(false);
+        }
         // Cursors of a block that failed are of no more use, and may hold slots.
         self.portals.retain(|_, portal| portal.kept);
         self.skipping = skip;
@@ -263,6 +292,7 @@ impl Connection {
     fn end_implicit_transaction(&mut self) {
         if !self.transaction.is_open() {
             self.keep_held();
+            self.settle_notifications(true);
         }
     }
 
@@ -275,6 +305,9 @@ impl Connection {
     }
 
     pub async fn ready(&mut self) -> Result<(), Stop> {
+        if !self.transaction.is_open() {
+            self.deliver()?;
+        }
         let status = self.transaction.status();
         self.output.put(&PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status)))?;
         self.output.flush().await
@@ -359,6 +392,7 @@ impl Connection {
         }
         let tag = rows.tag.text(sent);
         portal.progress = Progress::Finished;
+        self.perform().await?;
         self.complete(tag)
     }
 
@@ -369,6 +403,7 @@ impl Connection {
             Reply::Rows(rows) => portal.progress = Progress::Running(rows),
             Reply::Done(tag) => {
                 portal.progress = Progress::Finished;
+                self.perform().await?;
                 self.complete(tag)?;
             }
             Reply::Empty => {

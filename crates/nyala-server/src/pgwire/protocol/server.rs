@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nyala_engine::{Engine, SessionOptions};
 use nyala_model::config::ServerConfig;
 use nyala_pg::DATABASE;
+use nyala_pg::backends::BACKENDS;
 use nyala_pg::translation::DIALECT;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -194,12 +195,13 @@ impl Door {
 
     /// Serves a client that has logged in until it leaves.
     async fn serve(&self, admitted: Admitted<'_>, peer: Peer) {
-        let Admitted { start, options, input, output, _slot } = admitted;
+        let Admitted { start, mut options, input, output, _slot } = admitted;
         let _open = OpenConnection::count();
+        options.process_id = BACKENDS.next_id();
         let session = self.engine.session(options);
-        let registration = self.cancels.register(Arc::clone(&session));
+        let registration = self.cancels.register(&session, self.shutdown.child_token());
         tracing::debug!(%peer, user = start.user, database = start.database, "connection opened");
-        let connection = Connection::new(session, registration.key, input, output, &start);
+        let connection = Connection::new(session, &registration, input, output, &start);
         connection.run(start, self.limits.max_body_bytes, self.shutdown.clone()).await;
         tracing::debug!(%peer, "connection closed");
     }

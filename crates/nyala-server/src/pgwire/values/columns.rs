@@ -6,6 +6,7 @@
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
 use arrow::error::ArrowError;
+use nyala_pg::described::Described;
 use pgwire::api::Type;
 use pgwire::api::results::FieldFormat;
 
@@ -19,6 +20,8 @@ pub struct Column {
     pub pg_type: Type,
     /// `atttypmod`: precision and scale of a numeric, length of a varchar; -1 for none.
     pub modifier: i32,
+    /// The table that it is a column of, and its number there.
+    pub place: Option<(i32, i16)>,
     form: Form,
 }
 
@@ -26,7 +29,21 @@ impl Column {
     /// Works out how a field is written.
     pub fn of(field: &Field) -> Self {
         let form = Form::of(field);
-        Self { name: field.name().clone(), pg_type: form.pg_type(), modifier: -1, form }
+        Self { name: field.name().clone(), pg_type: form.pg_type(), modifier: -1, place: None, form }
+    }
+
+    /// The same with what is known of it besides the type of its values.
+    #[must_use]
+    pub fn described_as(mut self, known: &Described) -> Self {
+        if let (Form::Text(_), Some(kind)) = (&self.form, &known.kind) {
+            self.form = Form::of_text(kind.clone());
+            self.pg_type = kind.clone();
+        }
+        if matches!(self.pg_type, Type::NUMERIC | Type::VARCHAR | Type::BPCHAR) {
+            self.modifier = known.modifier.unwrap_or(-1);
+        }
+        self.place = known.place;
+        self
     }
 
     /// `typlen`: bytes of a fixed-width value, otherwise -1.

@@ -7,6 +7,7 @@ use arrow::datatypes::{FieldRef, SchemaRef};
 use arrow::error::ArrowError;
 use bytes::{Bytes, BytesMut};
 use nyala_engine::Prepared;
+use nyala_pg::described::{Described, described};
 use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
@@ -66,7 +67,7 @@ impl RowWriter {
     /// # Errors
     /// Another number of formats than of columns, or an unknown format.
     pub fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        Ok(Self::with(Arc::new(Layout::new(schema, formats, options)?)))
+        Ok(Self::with(Arc::new(Layout::new(schema, formats, options, &[])?)))
     }
 
     /// A writer for the rows of a statement. The layout of an engine's statement is kept with it.
@@ -82,19 +83,16 @@ impl RowWriter {
         let usual = prepared.filter(|_| Arc::ptr_eq(options, Settings::usual_format()));
         let kept = usual.map(Prepared::kept::<Layouts>);
         let place = kept.as_ref().and_then(|layouts| layouts.place(formats, schema.fields().len()));
-        let Some(place) = place else {
-            return Self::new(schema, formats, options);
-        };
-        match place.get() {
-            Some(layout) if layout.describes(schema) => Ok(Self::with(Arc::clone(layout))),
-            Some(_) => Self::new(schema, formats, options),
-            None => {
-                let layout = Arc::new(Layout::new(schema, formats, options)?);
-                // Another connection may have been first.
-                let _ = place.set(Arc::clone(&layout));
-                Ok(Self::with(layout))
-            }
+        if let Some(layout) = place.and_then(OnceLock::get)
+            && layout.describes(schema)
+        {
+            return Ok(Self::with(Arc::clone(layout)));
         }
+        let known = prepared.map(|one| described(one.statement(), &one.origins())).unwrap_or_default();
+        let layout = Arc::new(Layout::new(schema, formats, options, &known)?);
+        // Another connection may have been first.
+        let _ = place.map(|place| place.set(Arc::clone(&layout)));
+        Ok(Self::with(layout))
     }
 
     fn with(layout: Arc<Layout>) -> Self {
@@ -116,8 +114,17 @@ impl Layouts {
 }
 
 impl Layout {
-    fn new(schema: &SchemaRef, formats: &[i16], options: &Arc<FormatOptions>) -> Result<Self, Failure> {
-        let columns: Vec<Column> = schema.fields().iter().map(|field| Column::of(field)).collect();
+    fn new(
+        schema: &SchemaRef,
+        formats: &[i16],
+        options: &Arc<FormatOptions>,
+        known: &[Described],
+    ) -> Result<Self, Failure> {
+        let nothing = Described::default();
+        let columns = schema.fields().iter().enumerate();
+        let columns: Vec<Column> = columns
+            .map(|(at, field)| Column::of(field).described_as(known.get(at).unwrap_or(&nothing)))
+            .collect();
         let formats = spread(formats, columns.len())?;
         let fields: Vec<FieldInfo> =
             columns.iter().zip(&formats).map(|(column, format)| info(column, *format)).collect();
@@ -126,7 +133,7 @@ impl Layout {
             columns,
             formats,
             looks: looks(options),
-            description: described(&fields)?,
+            description: description(&fields)?,
         })
     }
 
@@ -162,7 +169,7 @@ fn looks(options: &FormatOptions) -> Looks {
     }
 }
 
-fn described(fields: &[FieldInfo]) -> Result<Bytes, Failure> {
+fn description(fields: &[FieldInfo]) -> Result<Bytes, Failure> {
     let fields: Vec<FieldDescription> = fields.iter().map(FieldDescription::from).collect();
     let mut message = BytesMut::new();
     let description = PgWireBackendMessage::RowDescription(RowDescription::new(fields));
@@ -198,7 +205,8 @@ impl WriteRows for RowWriter {
 }
 
 fn info(column: &Column, format: FieldFormat) -> FieldInfo {
-    FieldInfo::new(column.name.clone(), None, None, column.pg_type.clone(), format)
+    let (table, number) = column.place.unzip();
+    FieldInfo::new(column.name.clone(), table, number, column.pg_type.clone(), format)
         .with_type_size(column.type_size())
         .with_type_modifier(column.modifier)
 }

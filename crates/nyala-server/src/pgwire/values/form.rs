@@ -67,7 +67,7 @@ impl Form {
     }
 
     /// Texts that PostgreSQL has a type of its own for.
-    fn of_text(kind: Type) -> Self {
+    pub fn of_text(kind: Type) -> Self {
         if kind == Type::JSONB { Self::Jsonb } else { Self::Text(kind) }
     }
 

@@ -1,0 +1,157 @@
+//! One connection.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How the door reaches a connection.
+pub trait Signals: Send + Sync {
+    /// Cancels the running statement.
+    fn cancel(&self);
+    /// Ends the connection.
+    fn terminate(&self);
+    /// Notifications have come.
+    fn wake(&self);
+}
+
+/// A message of NOTIFY.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The connection that sent it.
+    pub process_id: i32,
+    pub channel: String,
+    pub payload: String,
+}
+
+/// What a function of a query asks its own session to do, once the query is done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Notify { channel: String, payload: String },
+    Set { name: String, value: Option<String>, local: bool },
+    Sleep(Duration),
+}
+
+/// A connection, as long as it lives.
+pub struct Backend {
+    /// The number of BackendKeyData.
+    pub process_id: i32,
+    pub user: String,
+    /// None for the owner of the data.
+    pub role: Option<String>,
+    /// Its address, as `system.queries` has it.
+    pub client: String,
+    /// Microseconds since 1970.
+    pub begun_us: i64,
+    application: Mutex<String>,
+    signals: Box<dyn Signals>,
+    has_actions: AtomicBool,
+    has_transaction_locks: AtomicBool,
+    actions: Mutex<Vec<Action>>,
+    inbox: Mutex<Vec<Notification>>,
+    channels: Mutex<BTreeSet<String>>,
+}
+
+impl fmt::Debug for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Backend").field("process_id", &self.process_id).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Backend {
+    /// A connection that begins.
+    pub fn new(process_id: i32, user: &str, role: Option<String>, client: &str, signals: Box<dyn Signals>) -> Self {
+        Self {
+            process_id,
+            user: user.to_owned(),
+            role,
+            client: client.to_owned(),
+            begun_us: chrono::Utc::now().timestamp_micros(),
+            application: Mutex::default(),
+            signals,
+            has_actions: AtomicBool::new(false),
+            has_transaction_locks: AtomicBool::new(false),
+            actions: Mutex::default(),
+            inbox: Mutex::default(),
+            channels: Mutex::default(),
+        }
+    }
+
+    pub fn application(&self) -> String {
+        lock(&self.application).clone()
+    }
+
+    pub fn set_application(&self, name: &str) {
+        name.clone_into(&mut lock(&self.application));
+    }
+
+    pub fn cancel(&self) {
+        self.signals.cancel();
+    }
+
+    pub fn terminate(&self) {
+        self.signals.terminate();
+    }
+
+    /// Asks the session to do something once its statement is done.
+    pub fn ask(&self, action: Action) {
+        lock(&self.actions).push(action);
+        self.has_actions.store(true, Ordering::Release);
+    }
+
+    /// What the session was asked to do, in order. Costs nothing if that is nothing.
+    pub fn take_actions(&self) -> Vec<Action> {
+        match self.has_actions.swap(false, Ordering::AcqRel) {
+            true => std::mem::take(&mut lock(&self.actions)),
+            false => Vec::new(),
+        }
+    }
+
+    /// Notes that the transaction holds a lock.
+    pub fn note_transaction_lock(&self) {
+        self.has_transaction_locks.store(true, Ordering::Release);
+    }
+
+    /// Whether the transaction holds locks; it ends now.
+    pub fn take_transaction_locks(&self) -> bool {
+        self.has_transaction_locks.swap(false, Ordering::AcqRel)
+    }
+
+    pub fn listen(&self, channel: &str) {
+        lock(&self.channels).insert(channel.to_owned());
+    }
+
+    /// Ends one LISTEN, or all.
+    pub fn unlisten(&self, channel: Option<&str>) {
+        let mut channels = lock(&self.channels);
+        match channel {
+            Some(channel) => {
+                channels.remove(channel);
+            }
+            None => channels.clear(),
+        }
+    }
+
+    /// The channels that it listens to.
+    pub fn channels(&self) -> Vec<String> {
+        lock(&self.channels).iter().cloned().collect()
+    }
+
+    /// Puts a notification into the inbox, if the session listens to its channel.
+    pub fn notify(&self, notification: &Notification) {
+        if lock(&self.channels).contains(&notification.channel) {
+            lock(&self.inbox).push(notification.clone());
+            self.signals.wake();
+        }
+    }
+
+    /// The notifications that have come.
+    pub fn take_notifications(&self) -> Vec<Notification> {
+        std::mem::take(&mut lock(&self.inbox))
+    }
+}
