@@ -30,7 +30,7 @@ pub mod texts {
     pub use nyala_sql::functions::{date_of_text, interval_of, is_json, normal_json, time_of_text, timestamp_of};
     pub use nyala_sql::semantics::exact;
 }
-pub use nyala_sql::statement::{Statement, hide_values};
+pub use nyala_sql::statement::{MOVED, Statement, hide_values};
 pub use query::{Origin,
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
     HereOnly, Ingest, Ingested, Loading, PhaseTimes, Placement, PlanCacheStats, PlannedQuery, Prepared,

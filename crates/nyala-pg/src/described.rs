@@ -70,7 +70,7 @@ fn select_of(body: &SetExpr) -> Option<&Select> {
 }
 
 fn of_cast(written: &SqlType) -> Described {
-    let kind = type_named(written).filter(is_text);
+    let kind = type_named(written).filter(is_narrower);
     let modifier = match (&kind, written) {
         (Some(_), written) => ColumnType { kind: Type::TEXT, modifier: -1 }.written(written).modifier,
         (None, SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits)) => {
@@ -92,6 +92,11 @@ fn numeric_modifier(digits: &ExactNumberInfo) -> i32 {
         ExactNumberInfo::PrecisionAndScale(precision, scale) => of(*precision, *scale),
     }
     .unwrap_or(-1)
+}
+
+/// Types whose values have a type here that is also that of others.
+fn is_narrower(kind: &Type) -> bool {
+    is_text(kind) || matches!(*kind, Type::OID | Type::CHAR)
 }
 
 /// Types whose values are texts here.

@@ -38,6 +38,8 @@ pub fn type_named(kind: &SqlType) -> Option<Type> {
         ("varchar" | "character varying" | "char varying", _) => Type::VARCHAR,
         ("char" | "character" | "bpchar", _) => Type::BPCHAR,
         ("name", _) => Type::NAME,
+        ("\"char\"", _) => Type::CHAR,
+        ("regclass", _) => Type::REGCLASS,
         ("numeric" | "decimal" | "dec", _) => Type::NUMERIC,
         _ => return None,
     })

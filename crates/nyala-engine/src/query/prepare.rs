@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement, Tab
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use nyala_cube::live::ROW_VERSION;
+use nyala_model::QualifiedName;
 use nyala_sql::error::{ErrorKind, QueryError, Result};
 use nyala_sql::functions::UUID;
 use nyala_sql::statement::{Kind, LiveNames, Statement, TargetColumn, Writing, fit_values, name_tables};
@@ -71,6 +72,7 @@ impl Session {
         }
         show_tables::as_query(&mut ast);
         let find = |name: &ObjectName| context.live_named(name, settings);
+        first_truncated(&mut ast, &find)?;
         let live = LiveNames { row_version: ROW_VERSION, find: &find };
         self.fit_values(&mut ast, &context, settings)?;
         let Writing { versions, if_exists, conflict, returning, deletes } = Writing::take(&mut ast, live)?;
@@ -138,6 +140,21 @@ impl Session {
         }
         self.plan_statement(parts.described.statement.clone(), settings).await
     }
+}
+
+/// Leaves the first table to a TRUNCATE of several: the others are truncated after it.
+fn first_truncated(
+    ast: &mut DfStatement,
+    find: &dyn Fn(&ObjectName) -> Option<QualifiedName>,
+) -> Result<()> {
+    let DfStatement::Statement(statement) = ast else { return Ok(()) };
+    let SqlStatement::Truncate(truncate) = statement.as_mut() else { return Ok(()) };
+    if let Some(missing) = truncate.table_names.iter().skip(1).find(|table| find(&table.name).is_none()) {
+        let message = format!("live table `{}` does not exist", missing.name);
+        return Err(QueryError::new(ErrorKind::UndefinedTable, message));
+    }
+    truncate.table_names.truncate(1);
+    Ok(())
 }
 
 /// Columns of statements that are not planned as SQL: `Some(None)` for none.

@@ -21,15 +21,32 @@ pub trait Signals: Send + Sync {
 pub struct Notification {
     /// The connection that sent it.
     pub process_id: i32,
+    /// Its channel.
     pub channel: String,
+    /// Its text.
     pub payload: String,
 }
 
 /// What a function of a query asks its own session to do, once the query is done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    Notify { channel: String, payload: String },
-    Set { name: String, value: Option<String>, local: bool },
+    /// Sends a notification at the commit.
+    Notify {
+        /// Its channel.
+        channel: String,
+        /// Its text.
+        payload: String,
+    },
+    /// Sets a setting.
+    Set {
+        /// Its name.
+        name: String,
+        /// Its value; none for the default.
+        value: Option<String>,
+        /// Whether it ends with the transaction.
+        local: bool,
+    },
+    /// Waits.
     Sleep(Duration),
 }
 
@@ -37,6 +54,7 @@ pub enum Action {
 pub struct Backend {
     /// The number of BackendKeyData.
     pub process_id: i32,
+    /// The name that the client gave.
     pub user: String,
     /// None for the owner of the data.
     pub role: Option<String>,
@@ -82,18 +100,22 @@ impl Backend {
         }
     }
 
+    /// The name of the client's program.
     pub fn application(&self) -> String {
         lock(&self.application).clone()
     }
 
+    /// Changes it.
     pub fn set_application(&self, name: &str) {
         name.clone_into(&mut lock(&self.application));
     }
 
+    /// Cancels its running statement.
     pub fn cancel(&self) {
         self.signals.cancel();
     }
 
+    /// Ends it.
     pub fn terminate(&self) {
         self.signals.terminate();
     }
@@ -122,6 +144,7 @@ impl Backend {
         self.has_transaction_locks.swap(false, Ordering::AcqRel)
     }
 
+    /// Begins a LISTEN.
     pub fn listen(&self, channel: &str) {
         lock(&self.channels).insert(channel.to_owned());
     }

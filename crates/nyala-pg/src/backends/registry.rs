@@ -42,6 +42,7 @@ impl Backends {
         }
     }
 
+    /// Adds a connection.
     pub fn add(&self, backend: Arc<Backend>) {
         lock(&self.backends).insert(backend.process_id, backend);
     }
@@ -52,10 +53,12 @@ impl Backends {
         self.unlock_all(process_id, None);
     }
 
+    /// A connection by its number.
     pub fn get(&self, process_id: i32) -> Option<Arc<Backend>> {
         lock(&self.backends).get(&process_id).cloned()
     }
 
+    /// All connections.
     pub fn all(&self) -> Vec<Arc<Backend>> {
         lock(&self.backends).values().cloned().collect()
     }

@@ -1,5 +1,7 @@
-//! `pg_stat_activity`: the statements that run now, from the table `system.queries`.
+//! `pg_stat_activity`: the connections, and the statements that they run now, from the table `system.queries`.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -18,6 +20,7 @@ use super::database::{DATABASE, Database};
 use super::functions::OWNER;
 use super::oids;
 use super::statistics::ACTIVITY_COLUMNS;
+use crate::backends::{BACKENDS, Backend};
 
 /// Its name.
 pub const NAME: &str = "pg_stat_activity";
@@ -35,11 +38,33 @@ impl Activity {
     }
 
     async fn rows(&self, session: &dyn Session) -> Result<Vec<Row>> {
-        let Some(queries) = self.database.system_table("queries").await? else { return Ok(Vec::new()) };
-        let plan = queries.scan(session, None, &[], None).await?;
-        let batches = collect(plan, session.task_ctx()).await?;
-        Ok(batches.iter().flat_map(rows_of).collect())
+        let mut running = HashMap::new();
+        if let Some(queries) = self.database.system_table("queries").await? {
+            let plan = queries.scan(session, None, &[], None).await?;
+            for batch in &collect(plan, session.task_ctx()).await? {
+                running.extend((0..batch.num_rows()).filter_map(|at| running_of(batch, at)));
+            }
+        }
+        let backends = BACKENDS.all();
+        Ok(backends.iter().map(|backend| row_of(backend, running.get(&backend.process_id))).collect())
     }
+}
+
+/// The statement that a connection runs.
+struct RunningQuery {
+    number: Option<i64>,
+    text: Option<String>,
+    begun: Cell,
+}
+
+fn running_of(batch: &RecordBatch, at: usize) -> Option<(i32, RunningQuery)> {
+    let process_id = i32::try_from(number(batch, "process_id", at)?).ok()?;
+    let running = RunningQuery {
+        number: number(batch, "query_id", at),
+        text: text(batch, "query", at),
+        begun: time(batch, "started_at", at),
+    };
+    Some((process_id, running))
 }
 
 #[async_trait]
@@ -65,39 +90,35 @@ impl TableProvider for Activity {
     }
 }
 
-fn rows_of(batch: &RecordBatch) -> Vec<Row> {
-    (0..batch.num_rows()).map(|at| row_of(batch, at)).collect()
-}
-
-fn row_of(batch: &RecordBatch, at: usize) -> Row {
-    let (user, begun) = (text(batch, "user", at), time(batch, "started_at", at));
-    let role = match user.as_deref() {
+fn row_of(backend: &Backend, running: Option<&RunningQuery>) -> Row {
+    let role = match backend.role.as_deref() {
         Some(OWNER) | None => oids::OWNER,
-        Some(user) => oids::role(user),
+        Some(role) => oids::role(role),
     };
-    let number = number(batch, "query_id", at);
+    let address = backend.client.parse::<SocketAddr>().ok();
+    let begun = running.map_or(Cell::Null, |running| running.begun.clone());
     row![
         oids::DATABASE,
         DATABASE,
-        Cell::Int(number.unwrap_or_default() & 0x7fff_ffff),
+        backend.process_id,
         Cell::Null,
         role,
-        user,
-        text(batch, "application", at),
-        text(batch, "client", at),
+        backend.user.clone(),
+        backend.application(),
+        address.map_or(Cell::Null, |address| Cell::from(address.ip().to_string())),
         Cell::Null,
-        -1,
-        begun.clone(),
+        address.map_or(-1, |address| i32::from(address.port())),
+        Cell::Time(backend.begun_us),
         begun.clone(),
         begun.clone(),
         begun,
         Cell::Null,
         Cell::Null,
-        "active",
+        if running.is_some() { "active" } else { "idle" },
         Cell::Null,
         Cell::Null,
-        number.map_or(Cell::Null, Cell::Int),
-        text(batch, "query", at),
+        running.and_then(|running| running.number).map_or(Cell::Null, Cell::Int),
+        running.and_then(|running| running.text.clone()).unwrap_or_default(),
         "client backend",
     ]
 }

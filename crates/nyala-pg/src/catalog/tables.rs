@@ -15,6 +15,7 @@ use datafusion_pg_catalog::pg_catalog::PG_CATALOG_TABLES;
 use super::cells::{Kind, Row, batch_of, schema_of};
 use super::database::Database;
 use super::{activity, objects, relations, statistics};
+use crate::translation::SESSION_TABLES;
 
 /// A system table: its columns, and how its rows are made.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +102,11 @@ pub fn names() -> Vec<String> {
 
 /// Whether `pg_catalog` has a table of this name.
 pub fn is_known(name: &str) -> bool {
-    own_names().chain(PG_CATALOG_TABLES.iter().copied()).any(|known| known.eq_ignore_ascii_case(name))
+    let of_sessions = SESSION_TABLES.iter().copied();
+    own_names()
+        .chain(PG_CATALOG_TABLES.iter().copied())
+        .chain(of_sessions)
+        .any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A system table over a snapshot.

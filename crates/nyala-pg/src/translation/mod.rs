@@ -18,6 +18,9 @@ pub mod empty_tables;
 pub mod object_casts;
 pub mod placeholders;
 pub mod rewrite;
+mod session_tables;
 pub mod snippets;
 pub mod system_columns;
 pub mod walk;
+
+pub use session_tables::NAMES as SESSION_TABLES;

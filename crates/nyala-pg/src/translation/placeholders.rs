@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Select, SetExpr,
-    Statement as Ast, TimezoneInfo, Value, ValueWithSpan,
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Select, SetExpr, Statement as Ast, TimezoneInfo, Value, ValueWithSpan,
 };
 use nyala_sql::statement::Statement;
 use pgwire::api::Type;
@@ -83,6 +83,70 @@ fn first_select(ast: &mut Ast) -> Option<&mut Select> {
             SetExpr::SetOperation { left, .. } => left.as_mut(),
             _ => return None,
         };
+    }
+}
+
+/// The types that functions want of parameters among their arguments; none for parameters elsewhere. PostgreSQL knows them from
+/// its catalog of functions.
+pub fn types_of_calls(statement: &Statement) -> Vec<Option<Type>> {
+    let mut types: Vec<Option<Type>> = Vec::new();
+    let Some(ast) = statement.ast() else { return types };
+    any_expr(ast, &mut |expr| {
+        for (number, kind) in wanted_by(expr) {
+            if types.len() < number {
+                types.resize(number, None);
+            }
+            if let Some(slot) = types.get_mut(number - 1) {
+                slot.get_or_insert(kind);
+            }
+        }
+        false
+    });
+    types
+}
+
+/// Functions with the places of their arguments that are whole numbers.
+const WHOLE_NUMBERS: &[(&str, &[usize])] = &[
+    ("array_length", &[1]),
+    ("chr", &[0]),
+    ("generate_series", &[0, 1, 2]),
+    ("lag", &[1]),
+    ("lead", &[1]),
+    ("left", &[1]),
+    ("lpad", &[1]),
+    ("make_date", &[0, 1, 2]),
+    ("nth_value", &[1]),
+    ("ntile", &[0]),
+    ("repeat", &[1]),
+    ("right", &[1]),
+    ("round", &[1]),
+    ("rpad", &[1]),
+    ("split_part", &[2]),
+    ("substr", &[1, 2]),
+    ("to_hex", &[0]),
+    ("trunc", &[1]),
+];
+
+/// The parameters among the arguments of a call, with the types that it wants.
+fn wanted_by(expr: &Expr) -> Vec<(usize, Type)> {
+    let whole = |expr: &Expr| Some((number_of(expr)?, Type::INT4));
+    match expr {
+        Expr::Substring { substring_from, substring_for, .. } => {
+            [substring_from, substring_for].into_iter().flatten().filter_map(|part| whole(part)).collect()
+        }
+        Expr::Function(call) => {
+            let name = call.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_lowercase());
+            let places = WHOLE_NUMBERS.iter().find(|(known, _)| Some(*known) == name.as_deref());
+            let (Some((_, places)), FunctionArguments::List(list)) = (places, &call.args) else {
+                return Vec::new();
+            };
+            let argument = |place: &usize| match list.args.get(*place)? {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => whole(expr),
+                _ => None,
+            };
+            places.iter().filter_map(argument).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -206,6 +270,12 @@ mod tests {
         check("SELECT $1 FROM t WHERE b > $1", false);
         check("SELECT a FROM t WHERE b > -$1", false);
         check("SELECT a FROM t WHERE b = 1 LIMIT $1", false);
+    }
+
+    #[test]
+    fn functions_want_whole_numbers() {
+        let statement = parse("SELECT repeat($2, $1), substring(a FROM $4), upper($3) FROM t").remove(0);
+        assert_eq!(types_of_calls(&statement), [Some(Type::INT4), None, None, Some(Type::INT4)]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Only texts that mention the system catalog or a session function are touched; a user's own query
 //! reaches the engine as it was written.
 
+use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use datafusion::sql::sqlparser::ast::{
@@ -18,7 +19,7 @@ use nyala_sql::statement::Statement;
 
 use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
-use super::{dialect, empty_tables, object_casts, placeholders, system_columns};
+use super::{dialect, empty_tables, object_casts, placeholders, session_tables, system_columns};
 use crate::backends::WITH_SESSION;
 use crate::catalog::WITH_ROLE;
 
@@ -34,6 +35,40 @@ pub trait SessionFacts {
     fn role(&self) -> String;
     /// The number a cancel request names.
     fn process_id(&self) -> i32;
+    /// Address of the client.
+    fn client(&self) -> String;
+    /// The prepared statements.
+    fn prepared(&self) -> Vec<PreparedFact>;
+    /// The open cursors.
+    fn cursors(&self) -> Vec<CursorFact>;
+}
+
+/// A row of `pg_prepared_statements`.
+#[derive(Debug, Clone)]
+pub struct PreparedFact {
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Microseconds since 1970.
+    pub begun_us: i64,
+    /// Names of the types of its parameters.
+    pub types: Vec<String>,
+}
+
+/// A row of `pg_cursors`.
+#[derive(Debug, Clone)]
+pub struct CursorFact {
+    /// Its name.
+    pub name: String,
+    /// Its query.
+    pub text: String,
+    /// Microseconds since 1970.
+    pub begun_us: i64,
+    /// Whether it outlives its transaction.
+    pub hold: bool,
+    /// Whether it goes to any row.
+    pub scroll: bool,
 }
 
 /// Spellings of PostgreSQL that the engine's planner does not take.
@@ -60,6 +95,8 @@ const WORDS: &[&str] = &[
     "current_setting",
     "current_user",
     "format_type",
+    "inet_client_addr",
+    "inet_client_port",
     "information_schema",
     "regclass",
     "regnamespace",
@@ -130,6 +167,7 @@ fn translate_query(ast: &mut Ast, facts: &impl SessionFacts) {
         *ast = rule.rewrite(ast.clone());
     }
     empty_tables::resolve(ast);
+    session_tables::replace(ast, facts);
     dialect::translate(ast, &facts.settings());
     walk::rewrite(ast, &mut SessionFunctions { facts });
     placeholders::restore(&parameters, ast);
@@ -206,6 +244,14 @@ impl<F: SessionFacts> SessionFunctions<'_, F> {
         match (name_of(function).as_str(), arguments.as_slice()) {
             ("current_user" | "session_user" | "current_role" | "user", []) => Some(text(self.facts.user())),
             ("pg_backend_pid", []) => Some(number(self.facts.process_id())),
+            ("inet_client_addr", []) => Some(match self.facts.client().parse::<SocketAddr>() {
+                Ok(address) => text(address.ip().to_string()),
+                Err(_) => Expr::Value(Value::Null.with_empty_span()),
+            }),
+            ("inet_client_port", []) => Some(match self.facts.client().parse::<SocketAddr>() {
+                Ok(address) => number(i32::from(address.port())),
+                Err(_) => Expr::Value(Value::Null.with_empty_span()),
+            }),
             ("current_schema", []) => self.facts.setting("search_path").map(|path| text(first_schema(&path))),
             ("current_setting", [name] | [name, _]) => match literal(name) {
                 Some(known) if arguments.len() == 1 => self.facts.setting(&known).map(text),
@@ -352,6 +398,15 @@ mod tests {
         fn process_id(&self) -> i32 {
             7
         }
+        fn client(&self) -> String {
+            "127.0.0.1:4711".to_owned()
+        }
+        fn prepared(&self) -> Vec<PreparedFact> {
+            Vec::new()
+        }
+        fn cursors(&self) -> Vec<CursorFact> {
+            vec![CursorFact { name: "c".to_owned(), text: "it's".to_owned(), begun_us: 0, hold: true, scroll: false }]
+        }
     }
 
     fn parse(sql: &str) -> Vec<Statement> {
@@ -385,12 +440,21 @@ mod tests {
     fn session_functions_become_their_values() {
         let check = |sql, expected| assert_eq!(rewritten(sql), expected);
         check("SELECT current_user", "SELECT 'ann' AS session_user");
+        check("SELECT inet_client_port()", "SELECT 4711 AS inet_client_port");
+        check("SELECT pg_cancel_backend(9)", "SELECT pg_cancel_backend(7, 9)");
         check("SELECT pg_backend_pid()", "SELECT 7 AS pg_backend_pid");
         check("SELECT pg_catalog.current_schema() || ''", "SELECT 'sales' || ''");
         check("SELECT current_setting('search_path')", "SELECT '\"$user\", sales' AS current_setting");
         check("SELECT current_setting('x', true) AS x", "SELECT NULL AS x");
         let by_name = "SELECT CASE lower($1) WHEN 'a' THEN 'b' END AS current_setting";
         check("SELECT current_setting($1)", by_name);
+    }
+
+    #[test]
+    fn tables_of_the_session_have_its_rows() {
+        let sql = rewritten("SELECT name FROM pg_cursors AS x");
+        assert!(sql.contains("'c', 'it''s', true") && sql.ends_with("AS x"), "{sql}");
+        assert!(rewritten("SELECT * FROM pg_prepared_statements").contains("WHERE false"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ErrorResponse, NoticeResponse};
 
 use super::position::place_of;
+use super::words;
 
 /// SQLSTATE codes the door uses on its own account.
 ///
@@ -153,8 +154,9 @@ impl Failure {
             (b'S', severity.clone()),
             (b'V', severity),
             (b'C', self.sqlstate.to_owned()),
-            (b'M', without_nul(self.message)),
+            (b'M', without_nul(words::message(self.sqlstate, &self.message))),
         ];
+        fields.extend(words::detail(self.sqlstate, &self.message).map(|detail| (b'D', without_nul(detail))));
         fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
         fields.extend(self.position.map(|position| (b'P', position.to_string())));
         fields.extend(self.routine.map(|routine| (b'R', routine.to_owned())));

@@ -16,6 +16,7 @@ mod errors;
 mod position;
 mod protocol;
 mod values;
+mod words;
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::indexing_slicing)]

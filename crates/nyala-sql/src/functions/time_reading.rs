@@ -27,7 +27,9 @@ pub fn timestamp_of(text: &str, zone: Option<&Tz>) -> Option<i64> {
 pub fn date_of_text(text: &str) -> Option<i32> {
     let days =
         |date: NaiveDate| i32::try_from(date.signed_duration_since(NaiveDate::default()).num_days()).ok();
-    free_reading(text).and_then(|read| days(read.date?))
+    let read = free_reading(text)?;
+    let is_zone = read.zone.as_deref().is_none_or(|zone| zone_of(zone).is_some());
+    days(read.date.filter(|_| is_zone)?)
 }
 
 /// Nanoseconds of the time of a day; a date before it means nothing. None if it is written in another way.

@@ -9,7 +9,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::unicode::left;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, cast, lit};
-use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType, ExactNumberInfo};
+use datafusion::sql::sqlparser::ast::{CharacterLength, DataType as SqlType, ExactNumberInfo, ObjectName};
 
 use super::decimals::exact;
 use super::{Meaning, Scope};
@@ -51,6 +51,7 @@ impl TypePlanner for WrittenTypes {
             SqlType::JSON => (DataType::Utf8View, JSON, "json".to_owned()),
             SqlType::JSONB => (DataType::Utf8View, JSON, "jsonb".to_owned()),
             SqlType::Uuid => return plain(UUID),
+            SqlType::Custom(name, _) if is_text_type(name) => return plain(DataType::Utf8View),
             // FLOAT(n) has at least n bits; DataFusion makes a single of each.
             SqlType::Float(ExactNumberInfo::None) => return plain(DataType::Float64),
             SqlType::Float(ExactNumberInfo::Precision(bits)) if *bits > 24 => {
@@ -63,6 +64,15 @@ impl TypePlanner for WrittenTypes {
         let metadata = HashMap::from([(key.to_owned(), value)]);
         Ok(Some(Arc::new(Field::new("", data_type, true).with_metadata(metadata))))
     }
+}
+
+/// Types of names and letters, whose values are texts.
+fn is_text_type(name: &ObjectName) -> bool {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    last.is_some_and(|last| match last.quote_style {
+        Some(_) => matches!(last.value.as_str(), "name" | "char"),
+        None => last.value.eq_ignore_ascii_case("name"),
+    })
 }
 
 impl Meaning for WrittenTypes {

@@ -94,12 +94,8 @@ fn of_query(query: &mut Query) -> Result<()> {
             Some(_) => return Err(QueryError::new(ErrorKind::Syntax, "a query has both LIMIT and FETCH")),
         }
     }
-    if let Some(lock) = query.locks.first() {
-        return Err(unsupported(
-            &format!("{lock}"),
-            "rows are not locked: a statement that changes them is refused if another was first",
-        ));
-    }
+    // Rows are not locked: a statement that changes them is refused if another was first.
+    query.locks.clear();
     if query.for_clause.is_some() || query.settings.is_some() || query.format_clause.is_some() {
         return Err(unsupported("FOR XML, FOR JSON, SETTINGS or FORMAT behind a query", "leave it out"));
     }

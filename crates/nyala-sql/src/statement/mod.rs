@@ -33,6 +33,7 @@ mod returning;
 mod roles;
 mod secrets;
 mod select;
+mod session_spelling;
 mod set_functions;
 mod shape;
 mod spelling;
@@ -71,6 +72,7 @@ pub use relations::{
 };
 pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 pub use secrets::hide_values;
+pub use session_spelling::MOVED;
 pub use secrets::{LoggedText, error_of, unparsed_without_secrets, without_secrets};
 pub use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
 pub use titles::{items_of, marked, title_of, unmarked};

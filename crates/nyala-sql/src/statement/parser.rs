@@ -125,6 +125,7 @@ fn rewrite(statement: &mut DfStatement) -> Result<()> {
     match statement {
         DfStatement::Statement(ast) => {
             rewrite_clauses(ast)?;
+            plain_truncate(ast);
             name_columns_within(ast);
             balance_chains(ast);
             Ok(())
@@ -135,6 +136,14 @@ fn rewrite(statement: &mut DfStatement) -> Result<()> {
             Ok(())
         }
         _ => Ok(()),
+    }
+}
+
+/// A TRUNCATE without what changes nothing here: there are no sequences, references and parts of tables.
+fn plain_truncate(ast: &mut SqlStatement) {
+    if let SqlStatement::Truncate(truncate) = ast {
+        (truncate.identity, truncate.cascade) = (None, None);
+        truncate.table_names.iter_mut().for_each(|table| (table.only, table.has_asterisk) = (false, false));
     }
 }
 

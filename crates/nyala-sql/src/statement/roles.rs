@@ -87,6 +87,8 @@ pub enum GrantWhat {
 pub enum GrantOn {
     /// Schemas, with all that is in them.
     Schemas(Vec<Ident>),
+    /// The tables of schemas: what is granted holds for those to come too, and what is revoked is taken from each.
+    TablesIn(Vec<Ident>),
     /// Tables or cubes.
     Objects(Vec<ObjectName>),
 }
@@ -199,7 +201,10 @@ fn privilege(name: &Ident) -> Result<Privilege> {
 fn grant_on(parser: &mut DFParser<'_>) -> Result<GrantOn> {
     // PostgreSQL's words for the present tables of a schema; here they include future ones, too.
     let all_in = [Keyword::ALL, Keyword::TABLES, Keyword::IN, Keyword::SCHEMA];
-    if parser.parser.parse_keywords(&all_in) || parser.parser.parse_keyword(Keyword::SCHEMA) {
+    if parser.parser.parse_keywords(&all_in) {
+        return idents(parser).map(GrantOn::TablesIn);
+    }
+    if parser.parser.parse_keyword(Keyword::SCHEMA) {
         return idents(parser).map(GrantOn::Schemas);
     }
     if matches!(peek_word(parser, 0).as_deref(), Some("TABLE" | "CUBE")) {
@@ -265,6 +270,7 @@ impl fmt::Display for GrantWhat {
                 write!(f, "{} ON ", words.map_or_else(|| "ALL".to_owned(), |words| words.join(", ")))?;
                 match on {
                     GrantOn::Schemas(names) => write!(f, "SCHEMA {}", list(names)),
+                    GrantOn::TablesIn(names) => write!(f, "ALL TABLES IN SCHEMA {}", list(names)),
                     GrantOn::Objects(names) => f.write_str(&list(names)),
                 }
             }

@@ -2,9 +2,12 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::session_spelling::respell_cursors;
+
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     respell_similar(tokens);
+    respell_cursors(tokens);
     let words: Vec<(usize, String)> = tokens
         .iter()
         .enumerate()

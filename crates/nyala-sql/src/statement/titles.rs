@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField, VisitMut,
+    ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField, VisitMut,
     VisitorMut,
 };
 
@@ -123,6 +123,11 @@ fn type_name(data_type: &DataType) -> String {
             if with_zone { "timestamptz".to_owned() } else { "timestamp".to_owned() }
         }
         DataType::Time(..) => "time".to_owned(),
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => type_name(item),
         other => {
             let name = other.to_string().to_lowercase();
             name.split(['(', ' ']).next().unwrap_or_default().to_owned()

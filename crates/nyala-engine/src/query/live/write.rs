@@ -14,10 +14,11 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::{TableProvider, TableType, source_as_provider};
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DmlStatement, LogicalPlan, WriteOp};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use nyala_cube::live::{LiveProvider, ROW_VERSION};
 use nyala_model::access::{Privilege, Securable};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
-use nyala_sql::statement::IfExists;
+use nyala_sql::statement::{IfExists, Statement};
 use nyala_storage::oplog::{Committed, LiveTable, Write};
 
 use super::change::projection_of;
@@ -80,6 +81,9 @@ pub async fn run(
         WriteOp::Truncate => {
             let table = provider.table().opened().await?;
             work.deadline.hand_over(blocking(move || Ok(table.truncate()?))).await?;
+            for name in further_tables(&parts.described.statement) {
+                Box::pin(session.query(&format!("TRUNCATE TABLE {name}"))).await?;
+            }
             return Ok(Completion::of("TRUNCATE TABLE"));
         }
         other => {
@@ -92,6 +96,16 @@ pub async fn run(
         Some(given) => execution.rows(given),
         None => Answer::Done(Completion { tag: tag.to_owned(), rows: Some(written.rows), notice: None }),
     })
+}
+
+/// The tables of a TRUNCATE behind the first.
+fn further_tables(statement: &Statement) -> Vec<String> {
+    match statement.ast() {
+        Some(SqlStatement::Truncate(truncate)) => {
+            truncate.table_names.iter().skip(1).map(|table| table.name.to_string()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 pub fn authorize(session: &Session, provider: &LiveProvider, op: &WriteOp) -> Result<()> {

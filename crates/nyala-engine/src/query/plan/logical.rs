@@ -9,6 +9,7 @@ use datafusion::sql::parser::Statement as DfStatement;
 use nyala_sql::error::Result;
 
 use super::budget::{budget_of, check_plan};
+use super::placeholders::one_type_each;
 use crate::session::titles;
 
 /// A statement as planned by DataFusion, before anything is optimised.
@@ -64,9 +65,11 @@ pub async fn logical_plan(statement: DfStatement, state: SessionState) -> Result
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_)
     );
     if !gives_rows {
-        return Ok(Planned { plan: Unoptimized::Resolved(raw), schema: None });
+        let plan = Unoptimized::Resolved(one_type_each(raw)?);
+        return Ok(Planned { plan, schema: None });
     }
     if has_parameters(&raw)? {
+        let raw = one_type_each(raw)?;
         // Types may still be unknown; then the columns are described as far as they are known.
         let analyzed = Unoptimized::Resolved(raw.clone()).analyze(&state);
         let schema = Arc::clone(analyzed.as_ref().unwrap_or(&raw).schema().inner());

@@ -9,5 +9,6 @@ pub mod origins;
 pub mod parameters;
 pub mod parts;
 pub mod physical;
+pub mod placeholders;
 pub mod reads;
 pub mod returning;

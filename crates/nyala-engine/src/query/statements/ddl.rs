@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::SchemaReference;
-use datafusion::logical_expr::{CreateExternalTable, DdlStatement};
+use datafusion::logical_expr::{CreateExternalTable, CreateIndex, DdlStatement, Expr};
+use futures::StreamExt;
 use nyala_catalog::Change;
 use nyala_cube::scan::{TableRequest, describe_table};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
@@ -36,14 +37,21 @@ pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &S
             live::forget_leftovers(execution, stores).await;
             Ok(done)
         }
-        DdlStatement::CreateIndex(index) if !index.unique => {
+        DdlStatement::CreateIndex(index) => {
             let name = table_in(&index.table, &execution.settings)?;
             if !engine.snapshots.current().snapshot().tables.contains_key(&name) {
                 let missing =
                     QueryError::new(ErrorKind::UndefinedTable, format!("table `{name}` does not exist"));
                 return Err(missing);
             }
-            let notice = "tables have no indexes: conditions skip files and units by their bounds, and keys are looked up";
+            let notice = match index.unique {
+                true => {
+                    check_unique(index, execution).await?;
+                    "tables have no indexes: no two rows are equal in these columns now, and rows to come are not checked, \
+                     because only a primary key is"
+                }
+                false => "tables have no indexes: conditions skip files and units by their bounds, and keys are looked up",
+            };
             Ok(Answer::Done(Completion {
                 tag: "CREATE INDEX".to_owned(),
                 rows: None,
@@ -52,6 +60,30 @@ pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &S
         }
         other => Err(unsupported(other)),
     }
+}
+
+/// Refuses a unique index over rows that break it. NULL is equal to nothing.
+async fn check_unique(index: &CreateIndex, execution: &Execution<'_>) -> Result<()> {
+    let names = index.columns.iter().map(|column| match &column.expr {
+        Expr::Column(column) => Some(format!("\"{}\"", column.name.replace('"', "\"\""))),
+        _ => None,
+    });
+    // Expressions are not checked; the notice says that nothing is.
+    let Some(names) = names.collect::<Option<Vec<_>>>().filter(|names| !names.is_empty()) else {
+        return Ok(());
+    };
+    let known: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+    let (list, known) = (names.join(", "), known.join(" AND "));
+    let table = index.table.to_quoted_string();
+    let sql = format!("SELECT 1 FROM {table} WHERE {known} GROUP BY {list} HAVING count(*) > 1 LIMIT 1");
+    let Answer::Rows(mut rows) = Box::pin(execution.session.query(&sql)).await? else { return Ok(()) };
+    while let Some(batch) = rows.next().await {
+        if batch?.num_rows() > 0 {
+            let message = format!("could not create unique index: rows are equal in {list}");
+            return Err(QueryError { sqlstate: Some("23505"), ..QueryError::new(ErrorKind::Conflict, message) });
+        }
+    }
+    Ok(())
 }
 
 /// The disk stores of the live tables of a schema.
@@ -66,7 +98,6 @@ fn unsupported(change: &DdlStatement) -> QueryError {
         DdlStatement::CreateMemoryTable(_) => {
             ("CREATE TABLE", "use CREATE EXTERNAL TABLE … STORED AS PARQUET LOCATION '…'")
         }
-        DdlStatement::CreateIndex(_) => ("a unique index", "give the table a primary key"),
         DdlStatement::CreateCatalog(_) => ("another database", "use CREATE SCHEMA"),
         _ => ("a function in SQL", "write the expression in the query"),
     };

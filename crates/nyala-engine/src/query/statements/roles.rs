@@ -76,7 +76,9 @@ async fn run(statement: &RoleStatement, execution: Execution<'_>) -> Result<Answ
             (Change::Grant { what: granted(what, &execution)?, to: role_names(to) }, "GRANT")
         }
         RoleStatement::Revoke { what, from } => {
-            (Change::Revoke { what: granted(what, &execution)?, from: role_names(from) }, "REVOKE")
+            let mut what = granted(what, &execution)?;
+            with_tables(&mut what, of_tables(statement), &execution);
+            (Change::Revoke { what, from: role_names(from) }, "REVOKE")
         }
     };
     execution.commit(change, tag).await
@@ -115,7 +117,7 @@ fn granted(what: &GrantWhat, execution: &Execution<'_>) -> Result<Granted> {
         GrantWhat::Privileges { privileges, on } => (privileges, on),
     };
     let (things, possible): (Vec<Securable>, &[Privilege]) = match on {
-        GrantOn::Schemas(names) => {
+        GrantOn::Schemas(names) | GrantOn::TablesIn(names) => {
             (names.iter().map(|name| Securable::Schema(role_name(name))).collect(), &Privilege::ALL)
         }
         GrantOn::Objects(names) => {
@@ -132,6 +134,33 @@ fn granted(what: &GrantWhat, execution: &Execution<'_>) -> Result<Granted> {
         .iter()
         .flat_map(|on| privileges.iter().map(|privilege| Grant { privilege: *privilege, on: on.clone() }));
     Ok(Granted::Privileges(grants.collect()))
+}
+
+/// Whether a statement is about all tables of schemas.
+fn of_tables(statement: &RoleStatement) -> bool {
+    matches!(
+        statement,
+        RoleStatement::Revoke { what: GrantWhat::Privileges { on: GrantOn::TablesIn(_), .. }, .. }
+    )
+}
+
+/// Adds the privileges on each table of the schemas to those on the schemas.
+fn with_tables(what: &mut Granted, of_tables: bool, execution: &Execution<'_>) {
+    let Granted::Privileges(grants) = what else { return };
+    if !of_tables {
+        return;
+    }
+    let catalog = execution.engine().catalog().snapshot();
+    let of_schema = |grant: &Grant| match &grant.on {
+        Securable::Schema(schema) => {
+            let tables = catalog.tables.keys().filter(|name| name.schema == *schema);
+            let on = tables.map(|name| Securable::Object(name.clone()));
+            on.map(|on| Grant { privilege: grant.privilege, on }).collect()
+        }
+        Securable::Object(_) => Vec::new(),
+    };
+    let of_tables: Vec<Grant> = grants.iter().flat_map(of_schema).collect();
+    grants.extend(of_tables);
 }
 
 fn roles_schema() -> SchemaRef {

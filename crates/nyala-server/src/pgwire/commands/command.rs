@@ -1,13 +1,14 @@
 //! Statements that the door answers itself, because they are about the connection, not about data.
 
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, FetchDirection, Ident, ObjectName,
+    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName,
     Set, SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast,
     TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
 };
-use nyala_engine::Statement;
+use nyala_engine::{MOVED, Statement};
 
 use super::copy_out::CopyOut;
+use super::cursors::Step;
 use crate::pgwire::errors::{Failure, sqlstate};
 
 /// What DISCARD forgets.
@@ -19,13 +20,18 @@ pub enum Discarded {
     Temporary,
     /// What the engine forgets by itself.
     Plans,
+    /// There are none.
+    Sequences,
 }
 
 /// A statement about the connection.
 #[derive(Debug, Clone)]
 pub enum Command {
     /// Opens a transaction block with these settings for its duration.
-    Begin(Vec<Assignment>),
+    Begin {
+        modes: Vec<Assignment>,
+        tag: &'static str,
+    },
     Commit,
     Rollback,
     Savepoint(String),
@@ -43,12 +49,14 @@ pub enum Command {
     Declare {
         cursor: String,
         hold: bool,
+        scroll: bool,
         query: Statement,
     },
-    /// No count means all remaining rows.
+    /// FETCH, or MOVE, which sends no rows.
     Fetch {
         cursor: String,
-        count: Option<usize>,
+        step: Step,
+        moves: bool,
     },
     /// One cursor, or all.
     Close(Option<String>),
@@ -119,9 +127,10 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         return Some(copy.map(|copy| Command::CopyOut(Box::new(copy))));
     }
     let command = match ast {
-        Ast::StartTransaction { modes, statements, .. } if statements.is_empty() => {
-            Command::Begin(modes.iter().map(|mode| transaction_mode(mode, true)).collect())
-        }
+        Ast::StartTransaction { modes, statements, begin, .. } if statements.is_empty() => Command::Begin {
+            modes: modes.iter().map(|mode| transaction_mode(mode, true)).collect(),
+            tag: if *begin { "BEGIN" } else { "START TRANSACTION" },
+        },
         Ast::Commit { chain: false, .. } => Command::Commit,
         Ast::Rollback { chain: false, savepoint: None } => Command::Rollback,
         Ast::Rollback { chain: false, savepoint: Some(name) } => Command::RollbackTo(identifier(name)),
@@ -133,11 +142,20 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         Ast::Discard { object_type } => Command::Discard(match object_type {
             DiscardObject::ALL => Discarded::All,
             DiscardObject::TEMP => Discarded::Temporary,
-            DiscardObject::PLANS | DiscardObject::SEQUENCES => Discarded::Plans,
+            DiscardObject::PLANS => Discarded::Plans,
+            DiscardObject::SEQUENCES => Discarded::Sequences,
         }),
         Ast::Deallocate { name, .. } => Command::Deallocate(unless_all(name)),
         Ast::Declare { stmts } => return declare(stmts),
-        Ast::Fetch { name, direction, into: None, .. } => return Some(fetch(name, direction)),
+        Ast::Fetch { name, direction, into, .. } => {
+            let moves = match into {
+                None => false,
+                Some(into) if into.to_string() == MOVED => true,
+                Some(_) => return Some(Err(unsupported("FETCH … INTO"))),
+            };
+            let step = Step::of(direction);
+            return Some(step.map(|step| Command::Fetch { cursor: identifier(name), step, moves }));
+        }
         Ast::LISTEN { channel } => Command::Listen(identifier(channel)),
         Ast::UNLISTEN { channel } => {
             Command::Unlisten((channel.value != "*").then(|| identifier(channel)))
@@ -205,7 +223,7 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
             one(&setting_name(&variable.to_string()), values_text(values), local)
         }
         Set::SetTimeZone { local, value } => {
-            one("timezone", values_text(std::slice::from_ref(value)), *local)
+            one("timezone", values_text(std::slice::from_ref(value)).map(zone_text), *local)
         }
         Set::SetNames { charset_name, collation_name: None } => {
             one("client_encoding", Some(charset_name.value.clone()), false)
@@ -214,6 +232,10 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
             kind: SetSessionAuthorizationParamKind::Default,
             ..
         }) => one("session_authorization", None, false),
+        Set::SetRole { context_modifier, role_name } => {
+            let local = matches!(context_modifier, Some(ContextModifier::Local));
+            one("role", Some(role_name.as_ref().map_or_else(|| "none".to_owned(), identifier)), local)
+        }
         Set::SetNamesDefault {} => one("client_encoding", None, false),
         Set::SetTransaction { modes, snapshot: None, session } => {
             Some(modes.iter().map(|mode| transaction_mode(mode, !session)).collect())
@@ -241,8 +263,18 @@ fn value_text(value: &Expr) -> String {
         }
         Expr::Identifier(name) => name.value.clone(),
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", value_text(expr)),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
+        Expr::Interval(interval) => value_text(&interval.value),
         other => other.to_string(),
     }
+}
+
+/// Hours as an offset, which `SET TIME ZONE` takes: `2` is `+02:00`.
+fn zone_text(text: String) -> String {
+    let Ok(hours) = text.parse::<f64>() else { return text };
+    let minutes = (hours.abs() * 60.0).round();
+    let sign = if hours < 0.0 { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", (minutes / 60.0).floor(), minutes % 60.0)
 }
 
 fn show(variable: &[Ident]) -> Command {
@@ -264,30 +296,12 @@ fn declare(declarations: &[Declare]) -> Option<Result<Command, Failure>> {
     if *binary == Some(true) {
         return Some(Err(unsupported("DECLARE … BINARY")));
     }
-    if *scroll == Some(true) {
-        return Some(Err(unsupported("DECLARE … SCROLL").hint("read cursors forwards")));
-    }
     Some(Ok(Command::Declare {
         cursor: identifier(name),
         hold: *hold == Some(true),
+        scroll: *scroll == Some(true),
         query: Statement::from_ast(Ast::Query(query.clone())),
     }))
-}
-
-fn fetch(name: &Ident, direction: &FetchDirection) -> Result<Command, Failure> {
-    let count = match direction {
-        FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(1),
-        FetchDirection::All | FetchDirection::ForwardAll => None,
-        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
-            let count = limit
-                .to_string()
-                .parse()
-                .map_err(|_| unsupported("FETCH with this count").hint("fetch a number of rows, forwards"))?;
-            Some(count)
-        }
-        _ => return Err(unsupported("FETCH in this direction").hint("fetch forwards")),
-    };
-    Ok(Command::Fetch { cursor: identifier(name), count })
 }
 
 #[cfg(test)]
@@ -304,7 +318,7 @@ mod tests {
     }
 
     fn set(sql: &str) -> Vec<(String, Option<String>, bool)> {
-        let Some(Ok(Command::Set(set) | Command::Begin(set))) = recognise(sql) else { panic!("{sql}") };
+        let Some(Ok(Command::Set(set) | Command::Begin { modes: set, .. })) = recognise(sql) else { panic!("{sql}") };
         set.into_iter().map(|one| (one.name, one.value, one.local)).collect()
     }
 
@@ -343,14 +357,15 @@ mod tests {
     }
 
     #[test]
-    fn cursors_are_read_forwards_only() {
-        let count = |sql| match recognise(sql) {
-            Some(Ok(Command::Fetch { count, .. })) => Some(count),
-            _ => None,
+    fn cursors_are_read_in_steps() {
+        let check = |sql, expected, is_move| {
+            let Some(Ok(Command::Fetch { step, moves, .. })) = recognise(sql) else { panic!("{sql}") };
+            assert_eq!((step, moves), (expected, is_move), "{sql}");
         };
-        assert_eq!(count("FETCH FORWARD 100 FROM \"c\""), Some(Some(100)));
-        assert_eq!(count("FETCH ALL FROM c"), Some(None));
-        assert_eq!(count("FETCH PRIOR FROM c"), None);
+        check("FETCH FORWARD 100 FROM \"c\"", Step::Forward(Some(100)), false);
+        check("FETCH ALL FROM c", Step::Forward(None), false);
+        check("FETCH PRIOR FROM c", Step::Backward(Some(1)), false);
+        check("FETCH NEXT FROM c INTO \"MOVE\"", Step::Forward(Some(1)), true);
         assert!(matches!(
             recognise("DECLARE \"C\" CURSOR WITH HOLD FOR SELECT 1"),
             Some(Ok(Command::Declare { cursor, hold: true, .. })) if cursor == "C"
@@ -382,7 +397,7 @@ mod tests {
         assert!(
             matches!(reset("RESET SESSION AUTHORIZATION"), Some(Command::Reset(Some(name))) if name == "session_authorization")
         );
-        assert!(matches!(recognise("UNLISTEN *"), Some(Ok(Command::Unlisten))));
+        assert!(matches!(recognise("UNLISTEN *"), Some(Ok(Command::Unlisten(None)))));
         assert!(matches!(reset("reset Jit;"), Some(Command::Reset(Some(name))) if name == "jit"));
         assert!(reset("SHOW CUBES").is_none());
     }

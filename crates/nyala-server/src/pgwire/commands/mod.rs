@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod command;
 pub mod copy;
 pub mod copy_out;
+pub mod cursors;
 pub mod notices;
 pub mod session_commands;
 pub mod setting_commands;

@@ -87,8 +87,10 @@ impl Connection {
             biased;
             () = self.reach.interrupted.notified() => Err(cancelled("user request").into()),
             () = self.input.gone() => Err(Stop::Gone),
-            () = tokio::time::sleep(awaited) if awaited < time => Err(cancelled("statement timeout").into()),
-            () = tokio::time::sleep(awaited) => Ok(()),
+            () = tokio::time::sleep(awaited) => match awaited < time {
+                true => Err(cancelled("statement timeout").into()),
+                false => Ok(()),
+            },
         }
     }
 }

@@ -16,19 +16,18 @@ use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::{Connection, Reply};
 use crate::pgwire::protocol::extended::parameter_types;
 use crate::pgwire::protocol::portal::{
-    Bound, Plan, Portal, Progress, Rows, RowsTag, Stored, attended, unknown_portal, unknown_statement,
+    Bound, Plan, Rows, RowsTag, attended, unknown_statement,
 };
-use crate::pgwire::values::encode::RowWriter;
 
 impl Connection {
     /// Runs a command; `asked_by` is the statement it stands in.
     pub async fn command(&mut self, command: &Command, asked_by: &Bound) -> Result<Reply, Stop> {
         let tag = match command {
-            Command::Begin(modes) => {
+            Command::Begin { modes, tag } => {
                 let warning = self.transaction.begin();
                 self.notice(warning)?;
                 self.assign(modes).await?;
-                "BEGIN"
+                tag
             }
             Command::Commit | Command::Rollback => {
                 return self.end_transaction(matches!(command, Command::Commit)).await;
@@ -49,11 +48,13 @@ impl Connection {
             Command::Discard(what) => return self.discard(*what).await,
             Command::Deallocate(name) => self.deallocate(name.as_deref())?,
             Command::Close(name) => self.close_cursor(name.as_deref())?,
-            Command::Declare { cursor, hold, query } => {
-                self.declare(cursor, *hold, query, asked_by).await?;
+            Command::Declare { cursor, hold, scroll, query } => {
+                self.declare(cursor, (*hold, *scroll), query, asked_by).await?;
                 "DECLARE CURSOR"
             }
-            Command::Fetch { cursor, count } => return self.fetch(cursor, *count, asked_by).await,
+            Command::Fetch { cursor, step, moves } => {
+                return self.fetch(cursor, *step, *moves, asked_by).await;
+            }
             Command::Prepare { name, types, statement } => {
                 self.prepare_statement(name, types, statement).await?;
                 "PREPARE"
@@ -148,7 +149,10 @@ impl Connection {
 
     async fn discard(&mut self, what: Discarded) -> Result<Reply, Stop> {
         if what == Discarded::Plans {
-            return Ok(Reply::Done("DISCARD".to_owned()));
+            return Ok(Reply::Done("DISCARD PLANS".to_owned()));
+        }
+        if what == Discarded::Sequences {
+            return Ok(Reply::Done("DISCARD SEQUENCES".to_owned()));
         }
         if what == Discarded::Temporary {
             self.session.discard_temporary();
@@ -177,57 +181,6 @@ impl Connection {
                 self.statements.remove(name).map(|_| "DEALLOCATE").ok_or_else(|| unknown_statement(name))
             }
         }
-    }
-
-    fn close_cursor(&mut self, name: Option<&str>) -> Result<&'static str, Failure> {
-        match name {
-            None => {
-                self.portals.clear();
-                Ok("CLOSE CURSOR ALL")
-            }
-            Some(name) => {
-                self.portals.remove(name).map(|_| "CLOSE CURSOR").ok_or_else(|| unknown_portal(name))
-            }
-        }
-    }
-
-    async fn declare(
-        &mut self,
-        cursor: &str,
-        hold: bool,
-        query: &Statement,
-        asked_by: &Bound,
-    ) -> Result<(), Stop> {
-        if !hold && !self.transaction.is_open() {
-            let message = "DECLARE CURSOR can only be used in transaction blocks";
-            return Err(Failure::error(sqlstate::NO_ACTIVE_TRANSACTION, message)
-                .hint("add WITH HOLD")
-                .into());
-        }
-        let plan = self.plan(query.clone()).await?;
-        let stored = Stored { plan, parameter_types: asked_by.stored.parameter_types.clone() };
-        let bound = Bound::new(Arc::new(stored), asked_by.parameters.clone(), Vec::new());
-        let mut portal = Portal::new(bound);
-        portal.hold = hold;
-        // Opened now, so that a wrong query fails here, and the cursor keeps to the data of this moment.
-        Box::pin(self.open(&mut portal)).await?;
-        Ok(self.keep_portal(cursor.to_owned(), portal)?)
-    }
-
-    /// Sends rows of a cursor itself, in the formats that `asked_by` wants, because the cursor keeps the rest.
-    async fn fetch(&mut self, cursor: &str, count: Option<usize>, asked_by: &Bound) -> Result<Reply, Stop> {
-        let mut portal = self.portals.remove(cursor).ok_or_else(|| unknown_portal(cursor))?;
-        let Progress::Running(rows) = &mut portal.progress else {
-            self.portals.insert(cursor.to_owned(), portal);
-            return Ok(Reply::Done("FETCH 0".to_owned()));
-        };
-        let mut writer = RowWriter::new(&rows.schema, &asked_by.formats, self.settings.format_options())?;
-        if asked_by.described_on_run {
-            self.output.buffer().extend_from_slice(writer.description());
-        }
-        let (sent, _) = rows.send(&mut writer, count, &mut self.input, &mut self.output).await?;
-        self.portals.insert(cursor.to_owned(), portal);
-        Ok(Reply::Done(format!("FETCH {sent}")))
     }
 
     async fn prepare_statement(

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use nyala_engine::Identity;
 use nyala_pg::OWNER;
-use nyala_pg::translation::rewrite::SessionFacts;
+use nyala_pg::translation::rewrite::{CursorFact, PreparedFact, SessionFacts};
 
 use super::command::Assignment;
 use super::settings::{Reported, Settings};
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::{Connection, Reply};
 use crate::pgwire::protocol::extended::text_columns;
-use crate::pgwire::protocol::portal::{Rows, RowsTag, attended};
+use crate::pgwire::protocol::portal::{Plan, Portal, Rows, RowsTag, Stored, attended};
 
 /// A change of a setting within a transaction.
 #[derive(Debug)]
@@ -28,6 +28,9 @@ pub struct SettingChange {
 pub fn setting_of(connection: &Connection, name: &str) -> Option<String> {
     connection.settings.get(name).or_else(|| connection.session.setting(name))
 }
+
+/// Longest text of a prepared statement that is shown.
+const SHOWN_BYTES: usize = 4096;
 
 /// Settings of transactions to come, which are those of the running one here.
 const DEFAULTS: [&str; 2] = ["default_transaction_isolation", "default_transaction_read_only"];
@@ -60,6 +63,32 @@ impl SessionFacts for Connection {
 
     fn process_id(&self) -> i32 {
         self.key.process_id
+    }
+
+    fn client(&self) -> String {
+        self.session.options().client.clone()
+    }
+
+    fn prepared(&self) -> Vec<PreparedFact> {
+        let statements = self.statements.iter().filter(|(name, _)| !name.is_empty());
+        let fact = |(name, stored): (&String, &Arc<Stored>)| PreparedFact {
+            name: name.clone(),
+            text: text_of(&stored.plan),
+            begun_us: stored.begun_us,
+            types: stored.parameter_types.iter().map(|kind| kind.name().to_owned()).collect(),
+        };
+        statements.map(fact).collect()
+    }
+
+    fn cursors(&self) -> Vec<CursorFact> {
+        let fact = |(name, portal): (&String, &Portal)| CursorFact {
+            name: name.clone(),
+            text: text_of(&portal.bound.stored.plan),
+            begun_us: portal.bound.stored.begun_us,
+            hold: portal.hold,
+            scroll: portal.scroll,
+        };
+        self.portals.iter().filter(|(name, _)| !name.is_empty()).map(fact).collect()
     }
 }
 
@@ -139,7 +168,7 @@ impl Connection {
                 format!("unrecognized configuration parameter `{name}`"),
             )
         })?;
-        ready_rows(&[name], vec![vec![value]], RowsTag::Plain("SHOW"))
+        ready_rows(&[Settings::spelling(name)], vec![vec![value]], RowsTag::Plain("SHOW"))
     }
 
     pub fn show_all(&self) -> Result<Reply, Stop> {
@@ -151,6 +180,11 @@ impl Connection {
         let names_and_values = vec![names, values, descriptions];
         ready_rows(&["name", "setting", "description"], names_and_values, RowsTag::Plain("SHOW"))
     }
+}
+
+/// The text of a plan, as far as it is known.
+fn text_of(plan: &Plan) -> String {
+    plan.prepared().map(|prepared| prepared.statement().beginning(SHOWN_BYTES)).unwrap_or_default()
 }
 
 /// Rows of text made here, one vector a column.

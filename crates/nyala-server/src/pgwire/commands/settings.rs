@@ -85,6 +85,7 @@ const DEFINITIONS: &[Definition] = &[
     setting("max_index_keys", "32", Rule::Fixed, false),
     setting("password_encryption", "scram-sha-256", Rule::Fixed, false),
     setting("quote_all_identifiers", "off", Rule::Boolean, false),
+    setting("role", "none", Rule::OneOf(&["none"]), false),
     setting("row_security", "on", Rule::Boolean, false),
     setting("server_encoding", "UTF8", Rule::Fixed, true),
     setting("server_version", SERVER_VERSION, Rule::Fixed, true),
@@ -98,6 +99,11 @@ const DEFINITIONS: &[Definition] = &[
     setting("work_mem", "4MB", Rule::Memory, false),
     setting("xmloption", "content", Rule::Any, false),
 ];
+
+/// First parts of the names of the engine's settings.
+const SERVER_PARTS: [&str; 2] = ["nyala", "datafusion"];
+
+const READ_ONLY: &str = "default_transaction_read_only";
 
 const INTERVAL_STYLES: &[&str] = &["postgres", "postgres_verbose", "sql_standard", "iso_8601"];
 
@@ -115,6 +121,9 @@ pub struct Settings {
     /// The values from the client's start-up, which RESET restores.
     at_start: BTreeMap<&'static str, String>,
     user: String,
+    is_superuser: bool,
+    /// Values of names with a point, which mean nothing to the server.
+    custom: BTreeMap<String, String>,
     /// The text format of values under these settings, kept because every answer needs it.
     format: Arc<FormatOptions>,
     /// How long a client may be silent between two messages, outside of transactions and within.
@@ -132,19 +141,46 @@ impl Settings {
     /// Defaults for a user.
     pub fn new(user: &str) -> Self {
         let (changed, at_start, format) = (BTreeMap::new(), BTreeMap::new(), Arc::default());
-        let mut settings = Self { changed, at_start, user: user.to_owned(), format, idle: [None, None] };
+        let mut settings = Self {
+            changed,
+            at_start,
+            user: user.to_owned(),
+            is_superuser: false,
+            custom: BTreeMap::new(),
+            format,
+            idle: [None, None],
+        };
         settings.note();
         settings
     }
 
+    /// The same for a client that may do everything.
+    #[must_use]
+    pub fn of_superuser(mut self, is_superuser: bool) -> Self {
+        self.is_superuser = is_superuser;
+        self
+    }
+
     /// Whether `name` is a setting of this table, not of the engine.
     pub fn knows(name: &str) -> bool {
-        find(name).is_some()
+        find(name).is_some() || is_custom(name)
+    }
+
+    /// The name as PostgreSQL spells it.
+    pub fn spelling(name: &str) -> &str {
+        match find(name) {
+            Some(definition) if definition.name.eq_ignore_ascii_case(name) => definition.name,
+            _ if name == "timezone" => "TimeZone",
+            _ => name,
+        }
     }
 
     /// The value now; none for settings of the engine.
     pub fn get(&self, name: &str) -> Option<String> {
-        find(name).map(|definition| self.value(definition))
+        match find(name) {
+            Some(definition) => Some(self.value(definition)),
+            None => self.custom.get(name).cloned(),
+        }
     }
 
     /// Sets a value, or restores the one from the start-up.
@@ -152,6 +188,11 @@ impl Settings {
     /// # Errors
     /// Names the setting, the value and the accepted values.
     pub fn set(&mut self, name: &str, value: Option<&str>) -> Result<Option<Reported>, Failure> {
+        if is_custom(name) {
+            let value = value.unwrap_or_default().to_owned();
+            self.custom.insert(name.to_owned(), value);
+            return Ok(None);
+        }
         let definition = find(name).ok_or_else(|| {
             Failure::error(
                 sqlstate::UNDEFINED_OBJECT,
@@ -185,6 +226,7 @@ impl Settings {
     /// Restores all values from the start-up; gives the values to report.
     pub fn reset(&mut self) -> Vec<Reported> {
         self.changed.clone_from(&self.at_start);
+        self.custom.clear();
         self.note();
         self.reported()
     }
@@ -192,7 +234,11 @@ impl Settings {
     /// All values that clients are told at start-up.
     pub fn reported(&self) -> Vec<Reported> {
         let reported = DEFINITIONS.iter().filter(|definition| definition.reported);
-        reported.map(|definition| Reported { name: definition.name, value: self.value(definition) }).collect()
+        let reported =
+            reported.map(|definition| Reported { name: definition.name, value: self.value(definition) });
+        // Of the transactions to come, which are like the running one here.
+        let read_only = self.get("transaction_read_only").map(|value| Reported { name: READ_ONLY, value });
+        reported.chain(read_only).collect()
     }
 
     /// All names and values.
@@ -234,6 +280,7 @@ impl Settings {
         match (definition.name, self.changed.get(definition.name)) {
             (_, Some(value)) => value.clone(),
             ("session_authorization", None) => self.user.clone(),
+            ("is_superuser", None) if self.is_superuser => "on".to_owned(),
             _ => definition.default.to_owned(),
         }
     }
@@ -246,6 +293,13 @@ fn format_of(read: impl Fn(&str) -> String) -> FormatOptions {
     options.interval_style = read("intervalstyle");
     options.extra_float_digits = read("extra_float_digits").parse().unwrap_or(1);
     options
+}
+
+/// Whether a name is one of a client's own settings, such as `my.setting`: it has a point, and is of no part of the server.
+fn is_custom(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(of, name)| {
+        !of.is_empty() && !name.is_empty() && !SERVER_PARTS.iter().any(|part| of.eq_ignore_ascii_case(part))
+    })
 }
 
 /// Finds a setting by its name in any case; defaults for transactions are the transactions' values.

@@ -128,7 +128,7 @@ impl Connection {
             reach: registration.reach.clone(),
             input,
             output,
-            settings: Settings::new(&start.user),
+            settings: Settings::new(&start.user).of_superuser(registration.backend.role.is_none()),
             transaction: Transaction::default(),
             changes: Vec::new(),
             notifications: Vec::new(),

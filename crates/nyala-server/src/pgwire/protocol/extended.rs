@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use nyala_engine::{Prepared, Statement};
-use nyala_pg::translation::placeholders::{declare_parameters, is_only_compared, written_types};
+use nyala_pg::translation::placeholders::{
+    declare_parameters, is_only_compared, types_of_calls, written_types,
+};
 use pgwire::api::Type;
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
@@ -14,6 +16,7 @@ use super::connection::{ClientText, Connection};
 use super::messages::{Bind, Request, Target};
 use super::portal::{Bound, Plan, Portal, Progress, Stored, attended, unknown_portal, unknown_statement};
 use crate::pgwire::commands::command::Command;
+use crate::pgwire::commands::settings::Settings;
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::values::encode::RowWriter;
 use crate::pgwire::values::parameters;
@@ -50,7 +53,7 @@ impl Connection {
                 Box::pin(self.stored(prepared, types)).await?
             }
             ClientText::Statements(mut statements) => match (statements.pop(), statements.is_empty()) {
-                (None, _) => Stored { plan: Plan::Empty, parameter_types: Vec::new() },
+                (None, _) => Stored::new(Plan::Empty, Vec::new()),
                 (Some(statement), true) => {
                     let statement = statement.for_client(self);
                     Box::pin(self.store(statement, types)).await?
@@ -86,18 +89,18 @@ impl Connection {
             Plan::Command(command) => self.command_parameters(command, declared).await?,
             Plan::Empty => Vec::new(),
         };
-        Ok(Stored { plan, parameter_types })
+        Ok(Stored::new(plan, parameter_types))
     }
 
     /// A statement that the engine has a plan for.
     async fn stored(&mut self, prepared: Prepared, declared: &[u32]) -> Result<Stored, Stop> {
         if prepared.parameter_types().is_empty() {
-            return Ok(Stored { plan: Plan::query(prepared), parameter_types: Vec::new() });
+            return Ok(Stored::new(Plan::query(prepared), Vec::new()));
         }
         let statement = prepared.statement().clone();
         let prepared = self.with_declared(prepared, &statement, declared).await?;
         let parameter_types = parameter_types(&prepared, declared, &written_types(&statement));
-        Ok(Stored { plan: Plan::query(prepared), parameter_types })
+        Ok(Stored::new(Plan::query(prepared), parameter_types))
     }
 
     /// Where the engine cannot tell a parameter's type but the client can, plans with the client's.
@@ -186,6 +189,7 @@ impl Connection {
         }
         let schema = match &portal.progress {
             Progress::Running(rows) => Some(Arc::clone(&rows.schema)),
+            Progress::Stored(rows) => Some(Arc::clone(&rows.schema)),
             _ => self.schema_of(&portal.bound.stored.plan)?,
         };
         let bound = Arc::clone(&portal.bound);
@@ -208,12 +212,14 @@ impl Connection {
             Plan::Empty => Ok(None),
             Plan::Engine(prepared, _) => Ok(prepared.schema()),
             Plan::Command(command) => match command.as_ref() {
-                Command::Show(name) => Ok(Some(text_columns(&[name.as_str()]))),
+                Command::Show(name) => Ok(Some(text_columns(&[Settings::spelling(name)]))),
                 Command::ShowAll => Ok(Some(text_columns(&["name", "setting", "description"]))),
+                Command::Fetch { moves: true, .. } => Ok(None),
                 Command::Fetch { cursor, .. } => match self.portals.get(cursor) {
                     Some(Portal { progress: Progress::Running(rows), .. }) => {
                         Ok(Some(Arc::clone(&rows.schema)))
                     }
+                    Some(Portal { progress: Progress::Stored(rows), .. }) => Ok(Some(Arc::clone(&rows.schema))),
                     Some(portal) => match &portal.bound.stored.plan {
                         Plan::Engine(prepared, _) => Ok(prepared.schema()),
                         _ => Ok(None),
@@ -270,9 +276,14 @@ fn decides(kind: &Type, inferred: Option<&DataType>) -> bool {
     }
 }
 
-/// The statement with casts of its parameters to all types that the client declared; none if it declared none.
+/// The statement with casts of its parameters to all types that the client declared, or that functions want; none without any.
 fn with_all_declared(statement: &Statement, declared: &[u32]) -> Option<Statement> {
-    let kinds = declared.iter().map(|oid| Type::from_oid(*oid).filter(|kind| *kind != Type::UNKNOWN));
+    let wanted = types_of_calls(statement);
+    let kinds = (0..declared.len().max(wanted.len())).map(|i| {
+        let declared = declared.get(i).and_then(|oid| Type::from_oid(*oid));
+        let declared = declared.filter(|kind| *kind != Type::UNKNOWN);
+        declared.or_else(|| wanted.get(i).cloned().flatten())
+    });
     declare_parameters(statement, &kinds.collect::<Vec<_>>())
 }
 

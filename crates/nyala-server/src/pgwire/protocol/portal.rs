@@ -5,6 +5,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -15,6 +16,7 @@ use pgwire::api::Type;
 
 use super::stream::{Input, Output};
 use crate::pgwire::commands::command::Command;
+use crate::pgwire::commands::cursors::StoredRows;
 use crate::pgwire::errors::{Failure, Stop};
 use crate::pgwire::values::encode::{RowWriter, WriteRows};
 
@@ -54,6 +56,17 @@ pub struct Stored {
     pub plan: Plan,
     /// Types that the client is told and its values are read as.
     pub parameter_types: Vec<Type>,
+    /// Microseconds since 1970.
+    pub begun_us: i64,
+}
+
+impl Stored {
+    /// A statement that is prepared now.
+    pub fn new(plan: Plan, parameter_types: Vec<Type>) -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let begun_us = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        Self { plan, parameter_types, begun_us }
+    }
 }
 
 /// A prepared statement with everything needed to run it.
@@ -70,6 +83,8 @@ pub struct Portal {
     pub bound: Arc<Bound>,
     /// Whether it outlives its transaction, if that is committed.
     pub hold: bool,
+    /// Whether it may go to any row.
+    pub scroll: bool,
     /// Whether it has outlived it. A later rollback does not close it.
     pub kept: bool,
     pub progress: Progress,
@@ -81,6 +96,8 @@ pub enum Progress {
     New,
     /// Rows may be left.
     Running(Box<Rows>),
+    /// All rows are here.
+    Stored(Box<StoredRows>),
     /// All has been sent; asking again gives nothing.
     Finished,
 }
@@ -88,7 +105,7 @@ pub enum Progress {
 impl Portal {
     /// A portal that has not run.
     pub fn new(bound: Bound) -> Self {
-        Self { bound: Arc::new(bound), hold: false, kept: false, progress: Progress::New }
+        Self { bound: Arc::new(bound), hold: false, scroll: false, kept: false, progress: Progress::New }
     }
 }
 

@@ -37,7 +37,7 @@ impl Connection {
 
     async fn run_plan(&mut self, plan: Plan) -> Result<(), Stop> {
         refuse_parameters(&plan)?;
-        let stored = Arc::new(Stored { plan, parameter_types: Vec::new() });
+        let stored = Arc::new(Stored::new(plan, Vec::new()));
         let bound = Bound { stored, parameters: Vec::new(), formats: Vec::new(), described_on_run: true };
         let mut portal = Portal::new(bound);
         self.open(&mut portal).await?;

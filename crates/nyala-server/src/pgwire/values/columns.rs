@@ -35,9 +35,15 @@ impl Column {
     /// The same with what is known of it besides the type of its values.
     #[must_use]
     pub fn described_as(mut self, known: &Described) -> Self {
-        if let (Form::Text(_), Some(kind)) = (&self.form, &known.kind) {
-            self.form = Form::of_text(kind.clone());
-            self.pg_type = kind.clone();
+        let form = match (&self.form, &known.kind) {
+            (Form::Text(_), Some(Type::CHAR)) => Some(Form::Letter),
+            (Form::Text(_), Some(kind)) if *kind != Type::OID => Some(Form::of_text(kind.clone())),
+            (Form::Int4, Some(Type::OID)) => Some(Form::Oid(Type::OID)),
+            _ => None,
+        };
+        if let Some(form) = form {
+            self.pg_type = form.pg_type();
+            self.form = form;
         }
         if matches!(self.pg_type, Type::NUMERIC | Type::VARCHAR | Type::BPCHAR) {
             self.modifier = known.modifier.unwrap_or(-1);

@@ -1,0 +1,48 @@
+//! Messages in the words that PostgreSQL has for them: tools look for these, as `column "x" does not exist`.
+
+/// The message of a failure: names are in double quotes, and a syntax error names what it met.
+pub fn message(sqlstate: &str, message: &str) -> String {
+    if let Some(found) = unexpected(sqlstate, message) {
+        return match found {
+            "EOF" => "syntax error at end of input".to_owned(),
+            found => format!("syntax error at or near \"{found}\""),
+        };
+    }
+    let quoted = message.replace('`', "\"");
+    match quoted.strip_prefix("table \"") {
+        Some(rest) if sqlstate == "42P01" => format!("relation \"{rest}"),
+        _ => quoted,
+    }
+}
+
+/// What the parser expected instead, for a syntax error.
+pub fn detail(sqlstate: &str, message: &str) -> Option<String> {
+    unexpected(sqlstate, message).map(|_| message.to_owned())
+}
+
+/// The word at which the parser gave up.
+fn unexpected<'a>(sqlstate: &str, message: &'a str) -> Option<&'a str> {
+    if sqlstate != "42601" {
+        return None;
+    }
+    let (_, found) = message.rsplit_once("found: ")?;
+    let found = found.split(" at Line:").next()?.trim().trim_matches('`');
+    (!found.is_empty()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_postgresqls_words() {
+        let check = |state, own: &str, expected: &str| assert_eq!(message(state, own), expected);
+        check("42703", "column `x` does not exist", "column \"x\" does not exist");
+        check("42P01", "table `t` does not exist", "relation \"t\" does not exist");
+        check("42601", "expected: an expression, found: FROM at Line: 1, Column: 8", "syntax error at or near \"FROM\"");
+        check("42601", "expected: an expression, found: EOF", "syntax error at end of input");
+        check("22012", "division by zero", "division by zero");
+        assert!(detail("42601", "expected: an expression, found: EOF").is_some());
+        assert_eq!(detail("42703", "column `x` does not exist"), None);
+    }
+}

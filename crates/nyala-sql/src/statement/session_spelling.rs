@@ -1,0 +1,103 @@
+//! Spellings of statements about cursors and settings that the parser does not know, as ones that it knows.
+//!
+//! ```text
+//! FETCH c            FETCH NEXT FROM c
+//! FETCH ALL c        FETCH ALL FROM c
+//! FETCH -5 FROM c    FETCH BACKWARD 5 FROM c
+//! MOVE 5 IN c        FETCH 5 IN c INTO "MOVE"
+//! ```
+
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+
+/// The target of a FETCH that is a MOVE: PostgreSQL's FETCH has none.
+pub const MOVED: &str = "MOVE";
+
+/// Directions that take a number, which is 1 where it is left out.
+const COUNTED: [&str; 2] = ["FORWARD", "BACKWARD"];
+
+/// Rewrites the tokens of FETCH and MOVE; others stay as they are.
+pub fn respell_cursors(tokens: &mut Vec<TokenWithSpan>) {
+    let mut words: Vec<Token> = tokens
+        .iter()
+        .map(|token| token.token.clone())
+        .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF))
+        .collect();
+    let first = words.first().map(word).unwrap_or_default();
+    if first != "FETCH" && first != "MOVE" || words.len() < 2 {
+        return;
+    }
+    words.remove(0);
+    let Some((direction, cursor)) = parts(words) else { return };
+    let mut spelt = vec![Token::make_keyword("FETCH")];
+    spelt.extend(direction);
+    spelt.extend([Token::make_keyword("FROM"), cursor]);
+    if first == "MOVE" {
+        spelt.extend([Token::make_keyword("INTO"), Token::make_word(MOVED, Some('"'))]);
+    }
+    let span = tokens.first().map_or_else(Span::empty, |token| token.span);
+    *tokens = spelt.into_iter().map(|token| TokenWithSpan::new(token, span)).collect();
+    tokens.push(TokenWithSpan::new(Token::EOF, span));
+}
+
+/// The direction, in words that the parser knows, and the name of the cursor.
+fn parts(mut words: Vec<Token>) -> Option<(Vec<Token>, Token)> {
+    let cursor = words.pop().filter(|token| matches!(token, Token::Word(_)))?;
+    if words.last().is_some_and(|last| matches!(word(last).as_str(), "FROM" | "IN")) {
+        words.pop();
+    }
+    let mut direction = Vec::new();
+    let mut rest = words.into_iter().peekable();
+    while let Some(token) = rest.next() {
+        match (&token, rest.peek()) {
+            (Token::Minus, Some(Token::Number(digits, long))) => {
+                direction.push(Token::Number(format!("-{digits}"), *long));
+                rest.next();
+            }
+            (Token::Plus, _) => {}
+            _ => direction.push(token),
+        }
+    }
+    match direction.as_slice() {
+        [] => direction.push(Token::make_keyword("NEXT")),
+        [one] if COUNTED.contains(&word(one).as_str()) => direction.push(Token::Number("1".to_owned(), false)),
+        _ => {}
+    }
+    (direction.len() <= 2).then_some((direction, cursor))
+}
+
+fn word(token: &Token) -> String {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() || word.keyword != Keyword::NoKeyword => {
+            word.value.to_ascii_uppercase()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::statement::dialect::Postgres;
+
+    #[test]
+    fn fetch_has_many_spellings() {
+        let check = |sql, expected: &str| {
+            let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql).tokenize_with_location().unwrap();
+            respell_cursors(&mut tokens);
+            let text = tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ");
+            assert_eq!(text.trim_end_matches("EOF").split_whitespace().collect::<Vec<_>>().join(" "), expected);
+        };
+        check("fetch c", "FETCH NEXT FROM c");
+        check("FETCH ALL c", "FETCH ALL FROM c");
+        check("FETCH FORWARD FROM c", "FETCH FORWARD 1 FROM c");
+        check("FETCH -5 IN c", "FETCH -5 FROM c");
+        check("FETCH ABSOLUTE -1 c", "FETCH ABSOLUTE -1 FROM c");
+        check("MOVE 5 IN c", "FETCH 5 FROM c INTO \"MOVE\"");
+        check("MOVE c", "FETCH NEXT FROM c INTO \"MOVE\"");
+        check("SELECT fetch FROM c", "SELECT fetch FROM c");
+    }
+}
