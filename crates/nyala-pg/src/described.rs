@@ -38,7 +38,7 @@ pub fn described(statement: &Statement, origins: &[Option<Origin>]) -> Vec<Descr
         (_, Some(Origin::Table { entry, column, through_view })) => {
             of_column(entry, column, *through_view).unwrap_or_default()
         }
-        (_, Some(Origin::Call(name))) => of_call(name),
+        (_, Some(Origin::Call { name, of })) => of_call(name, of.as_deref()),
         (_, None) => Described::default(),
     };
     origins.iter().enumerate().map(of).collect()
@@ -104,15 +104,25 @@ fn is_text(kind: &Type) -> bool {
     matches!(*kind, Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::JSONB)
 }
 
-fn of_call(name: &str) -> Described {
+fn of_call(name: &str, argument: Option<&Origin>) -> Described {
     let kind = match name {
-        "json" | "json_step" | "json_extract_path" | "json_build_object" | "to_json" | "row_to_json" => {
+        // A part of a value is of its type.
+        "json_step" | "json_extract_path" => Some(kind_of(argument).unwrap_or(Type::JSON)),
+        "json" | "json_build_object" | "to_json" | "row_to_json" => {
             Some(Type::JSON)
         }
         "jsonb" | "jsonb_extract_path" | "jsonb_build_object" | "to_jsonb" => Some(Type::JSONB),
         _ => None,
     };
     Described { kind, ..Described::default() }
+}
+
+/// The type of the texts that a function is given.
+fn kind_of(origin: Option<&Origin>) -> Option<Type> {
+    match origin? {
+        Origin::Table { entry, column, .. } => of_column(entry, column, false)?.kind,
+        Origin::Call { name, of } => of_call(name, of.as_deref()).kind,
+    }
 }
 
 fn of_column(entry: &Arc<TableEntry>, name: &str, through_view: bool) -> Option<Described> {

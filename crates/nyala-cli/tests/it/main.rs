@@ -74,6 +74,7 @@ mod secrets;
 mod segments;
 mod server;
 mod serving;
+mod sessions;
 mod settings;
 mod slt;
 mod sparse_ranges;

@@ -49,6 +49,8 @@ impl ColumnType {
                 let modifier = length_modifier(length.as_ref());
                 Self { kind: Type::BPCHAR, modifier: if modifier < 0 { 5 } else { modifier } }
             }
+            (&Type::TEXT, S::JSON) => Self { kind: Type::JSON, ..self },
+            (&Type::TEXT, S::JSONB) => Self { kind: Type::JSONB, ..self },
             (&Type::NUMERIC, S::Numeric(ExactNumberInfo::None) | S::Decimal(ExactNumberInfo::None)) => {
                 Self { modifier: -1, ..self }
             }

@@ -18,6 +18,7 @@ pub mod sqlstate {
     pub const INVALID_CHARACTERS: &str = "22021";
     pub const INVALID_PARAMETER_VALUE: &str = "22023";
     pub const INVALID_TEXT: &str = "22P02";
+    pub const INVALID_TIME: &str = "22007";
     pub const INVALID_BINARY: &str = "22P03";
     pub const ACTIVE_TRANSACTION: &str = "25001";
     pub const NO_ACTIVE_TRANSACTION: &str = "25P01";
@@ -248,7 +249,8 @@ impl Stop {
         match self {
             Self::Failure(failure) => {
                 let position = failure.position.or_else(|| place_of(&failure, sql));
-                Self::Failure(Failure { position, ..failure })
+                let message = words::as_named(failure.sqlstate, failure.message, sql);
+                Self::Failure(Failure { position, message, ..failure })
             }
             Self::Gone => Self::Gone,
         }

@@ -1,5 +1,8 @@
 //! Messages in the words that PostgreSQL has for them: tools look for these, as `column "x" does not exist`.
 
+/// The engine's message for a statement that was cancelled.
+const CANCELLED: &str = "statement was cancelled on request";
+
 /// The message of a failure: names are in double quotes, and a syntax error names what it met.
 pub fn message(sqlstate: &str, message: &str) -> String {
     if let Some(found) = unexpected(sqlstate, message) {
@@ -8,10 +11,25 @@ pub fn message(sqlstate: &str, message: &str) -> String {
             found => format!("syntax error at or near \"{found}\""),
         };
     }
+    if sqlstate == "57014" && message.contains("statement_timeout") {
+        return "canceling statement due to statement timeout".to_owned();
+    }
+    if sqlstate == "57014" && message == CANCELLED {
+        return "canceling statement due to user request".to_owned();
+    }
     let quoted = message.replace('`', "\"");
     match quoted.strip_prefix("table \"") {
         Some(rest) if sqlstate == "42P01" => format!("relation \"{rest}"),
         _ => quoted,
+    }
+}
+
+/// The message with the name of a missing table as the statement has it: without a schema, if it has none.
+pub fn as_named(sqlstate: &str, message: String, sql: &str) -> String {
+    const DEFAULT: &str = "`public.";
+    match sqlstate == "42P01" && message.contains(DEFAULT) && !sql.to_ascii_lowercase().contains("public") {
+        true => message.replacen(DEFAULT, "`", 1),
+        false => message,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The texts of timestamps and intervals.
+//! The texts of timestamps, intervals and lists.
 
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
@@ -6,9 +6,9 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast, cast};
 
 use super::{Meaning, Scope};
-use crate::functions::TimeText;
+use crate::functions::{ListText, TimeText};
 
-/// Casts of timestamps and intervals to text write them as the wire shows them.
+/// Casts of timestamps, intervals and lists to text write them as the wire shows them.
 #[derive(Debug)]
 pub struct TimeTexts;
 
@@ -30,6 +30,13 @@ impl Meaning for TimeTexts {
         Ok(match time.get_type(scope.schema) {
             Ok(DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_)) => {
                 let text = TimeText::udf().call(vec![time.as_ref().clone()]);
+                Transformed::yes(match field.data_type() {
+                    DataType::Utf8View => text,
+                    other => cast(text, other.clone()),
+                })
+            }
+            Ok(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)) => {
+                let text = ListText::udf().call(vec![time.as_ref().clone()]);
                 Transformed::yes(match field.data_type() {
                     DataType::Utf8View => text,
                     other => cast(text, other.clone()),

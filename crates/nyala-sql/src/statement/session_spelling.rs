@@ -1,10 +1,10 @@
-//! Spellings of statements about cursors and settings that the parser does not know, as ones that it knows.
+//! Spellings of statements about cursors and plans that the parser does not know, as ones that it knows.
 //!
 //! ```text
 //! FETCH c            FETCH NEXT FROM c
 //! FETCH ALL c        FETCH ALL FROM c
-//! FETCH -5 FROM c    FETCH BACKWARD 5 FROM c
-//! MOVE 5 IN c        FETCH 5 IN c INTO "MOVE"
+//! MOVE 5 IN c        FETCH 5 FROM c INTO "MOVE"
+//! EXPLAIN (COSTS off, ANALYZE) SELECT …   EXPLAIN (ANALYZE) SELECT …
 //! ```
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -38,6 +38,47 @@ pub fn respell_cursors(tokens: &mut Vec<TokenWithSpan>) {
     let span = tokens.first().map_or_else(Span::empty, |token| token.span);
     *tokens = spelt.into_iter().map(|token| TokenWithSpan::new(token, span)).collect();
     tokens.push(TokenWithSpan::new(Token::EOF, span));
+}
+
+/// Options of EXPLAIN about things that a plan here does not have.
+const WITHOUT_MEANING: [&str; 8] =
+    ["BUFFERS", "COSTS", "GENERIC_PLAN", "MEMORY", "SERIALIZE", "SETTINGS", "SUMMARY", "TIMING"];
+
+/// Leaves out the options of `EXPLAIN (…)` that mean nothing here, and `FORMAT TEXT`, which is the usual one.
+pub fn respell_explain(tokens: &mut Vec<TokenWithSpan>) {
+    let places: Vec<usize> =
+        (0..tokens.len()).filter(|at| tokens.get(*at).is_some_and(|token| !is_space(&token.token))).collect();
+    let token = |at: usize| places.get(at).and_then(|place| tokens.get(*place)).map(|token| &token.token);
+    if token(0).map(word).as_deref() != Some("EXPLAIN") || token(1) != Some(&Token::LParen) {
+        return;
+    }
+    let Some(end) = (2..places.len()).find(|at| token(*at) == Some(&Token::RParen)) else { return };
+    let options: Vec<Token> = (2..end).filter_map(|at| token(at).cloned()).collect();
+    let kept: Vec<&[Token]> = options.split(|token| *token == Token::Comma).filter(|option| is_kept(option)).collect();
+    let span = tokens.first().map_or_else(Span::empty, |token| token.span);
+    let mut spelt = Vec::new();
+    for option in &kept {
+        spelt.push(if spelt.is_empty() { Token::LParen } else { Token::Comma });
+        spelt.extend(option.iter().cloned());
+    }
+    if !kept.is_empty() {
+        spelt.push(Token::RParen);
+    }
+    let (Some(first), Some(last)) = (places.get(1), places.get(end)) else { return };
+    tokens.splice(*first..=*last, spelt.into_iter().map(|token| TokenWithSpan::new(token, span)));
+}
+
+fn is_kept(option: &[Token]) -> bool {
+    let name = option.first().map(word).unwrap_or_default();
+    let value = option.get(1).map(word).unwrap_or_default();
+    !name.is_empty()
+        && name != "WAL"
+        && !WITHOUT_MEANING.contains(&name.as_str())
+        && !(name == "FORMAT" && value == "TEXT")
+}
+
+fn is_space(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(_))
 }
 
 /// The direction, in words that the parser knows, and the name of the cursor.
@@ -84,10 +125,11 @@ mod tests {
     use crate::statement::dialect::Postgres;
 
     #[test]
-    fn fetch_has_many_spellings() {
+    fn fetch_and_explain_have_many_spellings() {
         let check = |sql, expected: &str| {
             let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql).tokenize_with_location().unwrap();
             respell_cursors(&mut tokens);
+            respell_explain(&mut tokens);
             let text = tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ");
             assert_eq!(text.trim_end_matches("EOF").split_whitespace().collect::<Vec<_>>().join(" "), expected);
         };
@@ -99,5 +141,7 @@ mod tests {
         check("MOVE 5 IN c", "FETCH 5 FROM c INTO \"MOVE\"");
         check("MOVE c", "FETCH NEXT FROM c INTO \"MOVE\"");
         check("SELECT fetch FROM c", "SELECT fetch FROM c");
+        check("EXPLAIN (COSTS off, FORMAT TEXT) SELECT 1", "EXPLAIN SELECT 1");
+        check("EXPLAIN (ANALYZE, BUFFERS) SELECT 1", "EXPLAIN ( ANALYZE ) SELECT 1");
     }
 }

@@ -2,12 +2,13 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::session_spelling::respell_cursors;
+use super::session_spelling::{respell_cursors, respell_explain};
 
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     respell_similar(tokens);
     respell_cursors(tokens);
+    respell_explain(tokens);
     let words: Vec<(usize, String)> = tokens
         .iter()
         .enumerate()

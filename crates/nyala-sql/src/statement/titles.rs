@@ -130,7 +130,7 @@ fn type_name(data_type: &DataType) -> String {
         ) => type_name(item),
         other => {
             let name = other.to_string().to_lowercase();
-            name.split(['(', ' ']).next().unwrap_or_default().to_owned()
+            name.split(['(', ' ']).next().unwrap_or_default().trim_matches('"').to_owned()
         }
     }
 }

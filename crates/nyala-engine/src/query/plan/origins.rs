@@ -25,8 +25,13 @@ pub enum Origin {
         /// Whether a view is between the statement and the table.
         through_view: bool,
     },
-    /// A function with this name; functions of JSON give texts.
-    Call(String),
+    /// A function, whose type may be that of its first argument; functions of JSON give texts.
+    Call {
+        /// Its name.
+        name: String,
+        /// Where its first argument comes from.
+        of: Option<Box<Origin>>,
+    },
 }
 
 /// The origins of the columns of a plan; none for those that are computed.
@@ -67,7 +72,10 @@ fn of_expr(expr: &Expr, input: &LogicalPlan, depth: usize) -> Option<Origin> {
             let at = input.schema().index_of_column_by_name(relation.as_ref(), name)?;
             origin(input, at, depth + 1)
         }
-        Expr::ScalarFunction(call) => Some(Origin::Call(call.name().to_owned())),
+        Expr::ScalarFunction(call) if depth < MAX_DEPTH => {
+            let of = call.args.first().and_then(|argument| of_expr(argument, input, depth + 1));
+            Some(Origin::Call { name: call.name().to_owned(), of: of.map(Box::new) })
+        }
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use nyala_sql::error::{ErrorKind, QueryError, Result};
+use nyala_sql::functions::UUID;
 use nyala_sql::semantics::assign;
 
 use super::exact::integer;
@@ -76,6 +77,9 @@ fn item_type(value: DataType) -> Option<DataType> {
         DataType::Int16 | DataType::Int32 | DataType::Int64 => value,
         DataType::Float32 | DataType::Float64 => value,
         DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone),
+        uuid if uuid == UUID => uuid,
+        DataType::Decimal128(..) | DataType::Decimal256(..) | DataType::Interval(_) => value,
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
         _ => return None,
     })
 }

@@ -203,7 +203,7 @@ impl Definition {
             }
             Rule::Zone => zone(text)
                 .ok_or_else(|| self.refuse(value, "a time zone such as `UTC`, `Europe/Oslo` or `+02:00`")),
-            Rule::Schemas => first_schema(value).ok_or_else(|| self.refuse(value, "the name of a schema")),
+            Rule::Schemas => Ok(first_schema(value)),
             Rule::Name => Ok(text.to_owned()),
         }
     }
@@ -235,7 +235,9 @@ fn zone(text: &str) -> Option<String> {
     spellings.into_iter().find(|spelling| spelling.parse::<Tz>().is_ok())
 }
 
-fn first_schema(value: &str) -> Option<String> {
+/// Without another one, names without a schema mean tables of the system.
+fn first_schema(value: &str) -> String {
     let mut names = value.split(',').map(|name| name.trim().trim_matches(['"', '\'']).to_owned());
-    names.find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog")
+    let named = names.find(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
+    named.unwrap_or_else(|| "pg_catalog".to_owned())
 }

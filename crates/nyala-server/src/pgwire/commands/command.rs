@@ -150,7 +150,7 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
         Ast::Fetch { name, direction, into, .. } => {
             let moves = match into {
                 None => false,
-                Some(into) if into.to_string() == MOVED => true,
+                Some(into) if statement_name(into) == MOVED => true,
                 Some(_) => return Some(Err(unsupported("FETCH … INTO"))),
             };
             let step = Step::of(direction);
@@ -265,6 +265,7 @@ fn value_text(value: &Expr) -> String {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", value_text(expr)),
         Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
         Expr::Interval(interval) => value_text(&interval.value),
+        Expr::Cast { expr, .. } => value_text(expr),
         other => other.to_string(),
     }
 }

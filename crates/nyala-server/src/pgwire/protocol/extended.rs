@@ -110,8 +110,20 @@ impl Connection {
         statement: &Statement,
         declared: &[u32],
     ) -> Result<Prepared, Stop> {
-        let declared = declared.iter().enumerate().map(|(i, oid)| {
-            let inferred = prepared.parameter_types().get(i)?;
+        let known = prepared.parameter_types();
+        let is_open = |i: usize| {
+            let is_declared = declared.get(i).is_some_and(|oid| *oid != 0);
+            !is_declared && matches!(known.get(i), Some(None | Some(DataType::Null)))
+        };
+        let wanted = match (0..known.len()).any(is_open) {
+            true => types_of_calls(statement),
+            false => Vec::new(),
+        };
+        let declared = (0..known.len()).map(|i| {
+            if is_open(i) {
+                return wanted.get(i).cloned().flatten();
+            }
+            let (inferred, oid) = (known.get(i)?, declared.get(i)?);
             let kind = Type::from_oid(*oid).filter(|kind| decides(kind, inferred.as_ref()))?;
             // Comparisons cast the value by themselves. So the statement keeps its text, and with it its cached plan.
             let is_known = !matches!(inferred, None | Some(DataType::Null));

@@ -81,7 +81,7 @@ fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Resu
                     format!("parameter ${number} is not valid UTF-8"),
                 )
             })?;
-            (from_text(kind, text), sqlstate::INVALID_TEXT)
+            (from_text(kind, text), if is_time(kind) { sqlstate::INVALID_TIME } else { sqlstate::INVALID_TEXT })
         }
         1 => (from_binary(kind, bytes), sqlstate::INVALID_BINARY),
         other => {
@@ -96,6 +96,10 @@ fn decode(kind: &Type, format: i16, value: Option<&[u8]>, number: usize) -> Resu
             format!("invalid input for type {}, parameter ${number}: `{written}`", kind.name()),
         )
     })
+}
+
+fn is_time(kind: &Type) -> bool {
+    matches!(*kind, Type::DATE | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::INTERVAL)
 }
 
 /// A NULL of a type.
@@ -299,7 +303,7 @@ mod tests {
             (Type::TIMESTAMP, "soon"),
         ] {
             let failure = decode(&kind, 0, Some(text.as_bytes()), 2).unwrap_err();
-            assert_eq!(failure.sqlstate, "22P02");
+            assert_eq!(failure.sqlstate, if is_time(&kind) { "22007" } else { "22P02" });
             assert!(failure.message.contains("$2"), "{}", failure.message);
         }
     }
