@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 
 use super::text_functions;
+use crate::backends::BACKENDS;
 use crate::{SERVER_VERSION, backends};
 
 /// The owner of every object, and of the server's data.
@@ -17,6 +18,7 @@ pub const OWNER: &str = "nyala";
 
 /// Functions about comments, indexes, views, rules, triggers and functions written in SQL, which do not exist.
 const NOTHING: &[(&str, &[usize])] = &[
+    ("acldefault", &[2]),
     ("col_description", &[2]),
     ("obj_description", &[1, 2]),
     ("pg_get_function_arguments", &[1]),
@@ -54,6 +56,9 @@ const ALWAYS: &[(&str, &[usize])] = &[
     ("pg_type_is_visible", &[1]),
 ];
 
+/// When the server began, and read its configuration.
+const BEGINNINGS: &[(&str, &[usize])] = &[("pg_conf_load_time", &[0]), ("pg_postmaster_start_time", &[0])];
+
 /// Replication and temporary schemas do not exist.
 const NEVER: &[(&str, &[usize])] = &[("pg_is_in_recovery", &[0]), ("pg_is_other_temp_schema", &[1])];
 
@@ -67,6 +72,12 @@ pub fn register(context: &SessionContext) {
         (&[("pg_tablespace_location", &[1])], ScalarValue::from("")),
         (&[("version", &[0_usize] as &[usize])], ScalarValue::from(format!("PostgreSQL {SERVER_VERSION}"))),
         (&[("getdatabaseencoding", &[0])], ScalarValue::from("UTF8")),
+        (BEGINNINGS, ScalarValue::TimestampMicrosecond(Some(BACKENDS.begun_us), Some("+00:00".into()))),
+        // Nothing waits for a lock.
+        (
+            &[("pg_blocking_pids", &[1]), ("pg_safe_snapshot_blocking_pids", &[1])],
+            ScalarValue::List(ScalarValue::new_list_nullable(&[], &DataType::Int32)),
+        ),
         (&[("pg_my_temp_schema", &[0])], ScalarValue::Int32(Some(0))),
     ];
     for (names, value) in constants {

@@ -27,6 +27,7 @@ pub fn register(context: &SessionContext, current: &Current) {
         ("to_regclass", |call| Ok(Cell::from(call.text(0).and_then(|name| class_oid(call, name))))),
         ("to_regnamespace", |call| Ok(Cell::from(call.text(0).and_then(|name| schema_oid(call, name))))),
         ("to_regproc", |call| Ok(Cell::from(call.text(0).and_then(|name| function_oid(call, name))))),
+        ("to_regrole", |call| Ok(Cell::from(call.text(0).and_then(|name| role_oid(call, name))))),
         ("to_regtype", |call| Ok(Cell::from(call.text(0).and_then(|name| type_oid(call, name))))),
     ];
     for (name, body) in numbers {

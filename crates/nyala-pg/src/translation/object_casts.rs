@@ -4,7 +4,7 @@
 //! output column, or is cast to text, it becomes the name, and the number everywhere else.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, Ident, SelectItem, SetExpr, Value, ValueWithSpan,
+    CastKind, DataType as SqlType, Expr, Ident, Select, SelectItem, SetExpr, Value, ValueWithSpan,
 };
 use nyala_sql::statement::title_of;
 
@@ -60,24 +60,47 @@ impl Rewrite for ObjectCasts {
     }
 }
 
-/// Output columns of the types show names; those that would lose their own names keep them.
+/// Output columns of the types show names; those that would lose their own names keep them. A column of a UNION does if it
+/// does in each of its queries.
 pub fn show_names(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => {
-            for item in &mut select.projection {
-                keep_title(item);
-                if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
-                    && let Some(name) = shown(expr)
-                {
-                    *expr = name;
-                }
+    let mut shown: Option<Vec<bool>> = None;
+    each_select(body, &mut |select| {
+        let of = select.projection.iter().map(|item| expr_of(item).is_some_and(|expr| shown_name(expr).is_some()));
+        let of: Vec<bool> = of.collect();
+        shown = Some(match shown.take() {
+            Some(before) => before.iter().zip(&of).map(|(one, other)| *one && *other).collect(),
+            None => of,
+        });
+    });
+    let shown = shown.unwrap_or_default();
+    each_select(body, &mut |select| {
+        for (at, item) in select.projection.iter_mut().enumerate() {
+            keep_title(item);
+            if shown.get(at) == Some(&true)
+                && let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
+                && let Some(name) = shown_name(expr)
+            {
+                *expr = name;
             }
         }
+    });
+}
+
+fn each_select(body: &mut SetExpr, visit: &mut dyn FnMut(&mut Select)) {
+    match body {
+        SetExpr::Select(select) => visit(select),
         SetExpr::SetOperation { left, right, .. } => {
-            show_names(left);
-            show_names(right);
+            each_select(left, visit);
+            each_select(right, visit);
         }
         _ => {}
+    }
+}
+
+fn expr_of(item: &SelectItem) -> Option<&Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
     }
 }
 
@@ -96,7 +119,7 @@ fn keep_title(item: &mut SelectItem) {
 }
 
 /// The name that a cast to one of the types shows.
-fn shown(expr: &Expr) -> Option<Expr> {
+fn shown_name(expr: &Expr) -> Option<Expr> {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return None };
     let function = function_of(data_type)?;
     if is_function_column(inner) {
@@ -118,7 +141,7 @@ fn of_cast(inner: &Expr, data_type: &SqlType) -> Option<Expr> {
     if is_function_column(inner) && is_number(data_type) {
         return substituted("coalesce(to_regproc(p), 0)", inner);
     }
-    if is_text(data_type) { shown(inner) } else { None }
+    if is_text(data_type) { shown_name(inner) } else { None }
 }
 
 /// The function that finds objects of a type.

@@ -21,7 +21,7 @@ use super::snippets::{quoted, substituted};
 use super::walk::{self, Rewrite};
 use super::{dialect, empty_tables, object_casts, placeholders, session_tables, system_columns};
 use crate::backends::WITH_SESSION;
-use crate::catalog::WITH_ROLE;
+use crate::catalog::{DATABASE, WITH_ROLE};
 
 /// Values of the session, for session functions.
 pub trait SessionFacts {
@@ -215,11 +215,16 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
     fn query(&mut self, query: &mut Query) {
         if let SetExpr::Select(select) = query.body.as_mut() {
             for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(Expr::Function(function)) = item
-                    && let Some(value) = self.value(function)
-                {
-                    let alias = Ident::new(name_of(function));
-                    *item = SelectItem::ExprWithAlias { expr: value, alias };
+                let SelectItem::UnnamedExpr(expr) = item else { continue };
+                let named = match &*expr {
+                    Expr::Function(function) => {
+                        self.value(function).map(|value| (value, Ident::new(name_of(function))))
+                    }
+                    Expr::Identifier(word) => self.word(word).map(|value| (value, word.clone())),
+                    _ => None,
+                };
+                if let Some((expr, alias)) = named {
+                    *item = SelectItem::ExprWithAlias { expr, alias };
                 }
             }
         }
@@ -228,6 +233,10 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
     fn expr(&mut self, expr: &mut Expr) {
         if let Some(expanded) = expanded(expr) {
             *expr = expanded;
+        } else if let Expr::Identifier(word) = expr {
+            if let Some(value) = self.word(word) {
+                *expr = value;
+            }
         } else if let Expr::Function(function) = expr {
             self.name_role(function);
             self.name_session(function);
@@ -239,10 +248,21 @@ impl<F: SessionFacts> Rewrite for SessionFunctions<'_, F> {
 }
 
 impl<F: SessionFacts> SessionFunctions<'_, F> {
+    /// The value of a word that is a function without brackets.
+    fn word(&self, word: &Ident) -> Option<Expr> {
+        match word.value.to_lowercase().as_str() {
+            _ if word.quote_style.is_some() => None,
+            "current_role" => Some(text(self.facts.user())),
+            "current_catalog" => Some(text(DATABASE.to_owned())),
+            _ => None,
+        }
+    }
+
     fn value(&self, function: &Function) -> Option<Expr> {
         let arguments = arguments(function);
         match (name_of(function).as_str(), arguments.as_slice()) {
             ("current_user" | "session_user" | "current_role" | "user", []) => Some(text(self.facts.user())),
+            ("pg_client_encoding", []) => self.facts.setting("client_encoding").map(text),
             ("pg_backend_pid", []) => Some(number(self.facts.process_id())),
             ("inet_client_addr", []) => Some(match self.facts.client().parse::<SocketAddr>() {
                 Ok(address) => text(address.ip().to_string()),
@@ -440,6 +460,7 @@ mod tests {
     fn session_functions_become_their_values() {
         let check = |sql, expected| assert_eq!(rewritten(sql), expected);
         check("SELECT current_user", "SELECT 'ann' AS session_user");
+        check("SELECT current_role", "SELECT 'ann' AS current_role");
         check("SELECT inet_client_port()", "SELECT 4711 AS inet_client_port");
         check("SELECT pg_cancel_backend(9)", "SELECT pg_cancel_backend(7, 9)");
         check("SELECT pg_backend_pid()", "SELECT 7 AS pg_backend_pid");

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use datafusion::sql::sqlparser::ast::{Expr, Statement as Ast, TableFactor};
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, Expr, Query, Select, SelectItem, SetExpr, Statement as Ast, Subscript, TableFactor,
+};
 
-use super::snippets::expression;
+use super::snippets::{expression, substituted};
 use super::walk::{Rewrite, rewrite};
 
-/// Replaces the columns of system tables that are named with their table.
+/// Replaces the columns of system tables, which keep their titles.
 pub fn replace(ast: &mut Ast) {
     let mut tables = Tables::default();
     rewrite(ast, &mut tables);
@@ -22,38 +24,113 @@ struct Tables(HashMap<String, String>);
 
 impl Rewrite for Tables {
     fn table(&mut self, factor: &mut TableFactor) {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
-        let [schema, table] = name.0.as_slice() else { return };
-        let (Some(schema), Some(table)) = (schema.as_ident(), table.as_ident()) else { return };
-        if schema.value.eq_ignore_ascii_case("pg_catalog") {
-            let table = table.value.to_lowercase();
-            let shown = alias.as_ref().map_or_else(|| table.clone(), |alias| alias.name.value.to_lowercase());
+        if let Some((shown, table)) = system_table(factor) {
             self.0.insert(shown, table);
         }
     }
 }
 
+/// The name that a system table has in a statement, and its own.
+fn system_table(factor: &TableFactor) -> Option<(String, String)> {
+    let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
+    let [schema, table] = name.0.as_slice() else { return None };
+    let (schema, table) = (schema.as_ident()?, table.as_ident()?);
+    if !schema.value.eq_ignore_ascii_case("pg_catalog") {
+        return None;
+    }
+    let table = table.value.to_lowercase();
+    let shown = alias.as_ref().map_or_else(|| table.clone(), |alias| alias.name.value.to_lowercase());
+    Some((shown, table))
+}
+
 struct Columns<'a>(&'a HashMap<String, String>);
 
 impl Rewrite for Columns<'_> {
+    fn query(&mut self, query: &mut Query) {
+        self.body(&mut query.body);
+    }
+
     fn expr(&mut self, expr: &mut Expr) {
-        let Expr::CompoundIdentifier(names) = expr else { return };
-        let [alias, column] = names.as_mut_slice() else { return };
-        let Some(table) = self.0.get(&alias.value.to_lowercase()) else { return };
-        let value = match column.value.to_lowercase().as_str() {
-            "tableoid" => expression(&format!("nyala_regclass('pg_catalog.{table}')")),
-            "xmin" | "cmin" => expression("CAST(1 AS INT)"),
-            // Its name since PostgreSQL 17, of which the table is.
-            "colliculocale" => {
-                "colllocale".clone_into(&mut column.value);
-                None
-            }
-            _ => None,
-        };
-        if let Some(value) = value {
+        if let Some(value) = letter_of_name(expr).or_else(|| self.value(expr)) {
             *expr = value;
         }
     }
+}
+
+impl Columns<'_> {
+    fn body(&self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Select(select) => self.select(select),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.body(left);
+                self.body(right);
+            }
+            _ => {}
+        }
+    }
+
+    /// Columns without a table are those of the only one, and columns keep their names.
+    fn select(&self, select: &mut Select) {
+        let only = match select.from.as_slice() {
+            [from] if from.joins.is_empty() => system_table(&from.relation),
+            _ => None,
+        };
+        for item in &mut select.projection {
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            let (value, title) = match expr {
+                Expr::Identifier(name) => {
+                    let table = only.as_ref().map(|(_, table)| table);
+                    (table.and_then(|table| constant(table, &name.value)), name.clone())
+                }
+                Expr::CompoundIdentifier(names) => match names.last().cloned() {
+                    Some(title) => (self.value(expr), title),
+                    None => continue,
+                },
+                _ => continue,
+            };
+            match (value, &mut *item) {
+                (Some(value), SelectItem::UnnamedExpr(_)) => {
+                    *item = SelectItem::ExprWithAlias { expr: value, alias: title };
+                }
+                (Some(value), SelectItem::ExprWithAlias { expr, .. }) => *expr = value,
+                _ => {}
+            }
+        }
+    }
+
+    fn value(&self, expr: &mut Expr) -> Option<Expr> {
+        let Expr::CompoundIdentifier(names) = expr else { return None };
+        let [alias, column] = names.as_mut_slice() else { return None };
+        let table = self.0.get(&alias.value.to_lowercase())?;
+        if column.value.eq_ignore_ascii_case("colliculocale") {
+            // Its name since PostgreSQL 17, of which the table is.
+            "colllocale".clone_into(&mut column.value);
+            return None;
+        }
+        constant(table, &column.value)
+    }
+}
+
+/// The value of a column that is the same in all rows.
+fn constant(table: &str, column: &str) -> Option<Expr> {
+    match column.to_lowercase().as_str() {
+        "tableoid" => expression(&format!("nyala_regclass('pg_catalog.{table}')")),
+        "xmin" | "cmin" => expression("CAST(1 AS INT)"),
+        _ => None,
+    }
+}
+
+/// `typname[0]`, the first letter of a name.
+fn letter_of_name(expr: &Expr) -> Option<Expr> {
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return None };
+    let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_slice() else { return None };
+    let last = match root.as_ref() {
+        Expr::Identifier(name) => name,
+        Expr::CompoundIdentifier(names) => names.last()?,
+        _ => return None,
+    };
+    let is_name = last.value.eq_ignore_ascii_case("typname") || last.value.eq_ignore_ascii_case("relname");
+    is_name.then(|| substituted(&format!("substr(p, ({index}) + 1, 1)"), root)).flatten()
 }
 
 #[cfg(test)]
@@ -67,7 +144,12 @@ mod tests {
         let mut ast = statement("SELECT c.tableoid, t.xmin FROM pg_catalog.pg_class c, t").unwrap();
         replace(&mut ast);
         let expected =
-            "SELECT nyala_regclass('pg_catalog.pg_class'), t.xmin FROM pg_catalog.pg_class AS c, t";
+            "SELECT nyala_regclass('pg_catalog.pg_class') AS tableoid, t.xmin FROM pg_catalog.pg_class AS c, t";
         assert_eq!(ast.to_string().replace("pg_class c", "pg_class AS c"), expected);
+        let mut ast = statement("SELECT tableoid, typname[0] FROM pg_catalog.pg_type").unwrap();
+        replace(&mut ast);
+        let expected = "SELECT nyala_regclass('pg_catalog.pg_type') AS tableoid, substr(typname, (0) + 1, 1) \
+             FROM pg_catalog.pg_type";
+        assert_eq!(ast.to_string(), expected);
     }
 }

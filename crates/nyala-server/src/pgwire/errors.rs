@@ -108,7 +108,12 @@ impl Failure {
 
     /// Something that is worth knowing.
     pub fn notice(message: String) -> Self {
-        Self { severity: Severity::Notice, ..Self::error(sqlstate::SUCCESSFUL_COMPLETION, message) }
+        let state = match message.ends_with("already exists, skipping") {
+            true if message.starts_with("schema") => "42P06",
+            true => "42P07",
+            false => sqlstate::SUCCESSFUL_COMPLETION,
+        };
+        Self { severity: Severity::Notice, ..Self::error(state, message) }
     }
 
     /// The columns of a prepared statement have changed since its client was told them. Drivers know it by these
@@ -157,6 +162,7 @@ impl Failure {
             (b'C', self.sqlstate.to_owned()),
             (b'M', without_nul(words::message(self.sqlstate, &self.message))),
         ];
+        fields.extend(words::places(self.sqlstate, &self.message));
         fields.extend(words::detail(self.sqlstate, &self.message).map(|detail| (b'D', without_nul(detail))));
         fields.extend(self.hint.map(|hint| (b'H', without_nul(hint))));
         fields.extend(self.position.map(|position| (b'P', position.to_string())));

@@ -17,10 +17,34 @@ pub fn message(sqlstate: &str, message: &str) -> String {
     if sqlstate == "57014" && message == CANCELLED {
         return "canceling statement due to user request".to_owned();
     }
+    if let Some((_, table, column)) = null_value(sqlstate, message) {
+        return format!(
+            "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+        );
+    }
     let quoted = message.replace('`', "\"");
     match quoted.strip_prefix("table \"") {
         Some(rest) if sqlstate == "42P01" => format!("relation \"{rest}"),
         _ => quoted,
+    }
+}
+
+/// Schema, table and column of a value that must not be NULL.
+fn null_value<'a>(sqlstate: &str, message: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
+    let rest = message.strip_prefix("rows for table `").filter(|_| sqlstate == "23502")?;
+    let (table, rest) = rest.split_once("` have a null in column `")?;
+    let (column, _) = rest.split_once('`')?;
+    let (schema, table) = table.split_once('.')?;
+    Some((schema, table, column))
+}
+
+/// The fields of an error about a value that must not be NULL: drivers read them.
+pub fn places(sqlstate: &str, message: &str) -> Vec<(u8, String)> {
+    match null_value(sqlstate, message) {
+        Some((schema, table, column)) => {
+            vec![(b's', schema.to_owned()), (b't', table.to_owned()), (b'c', column.to_owned())]
+        }
+        None => Vec::new(),
     }
 }
 
@@ -60,6 +84,9 @@ mod tests {
         check("42601", "expected: an expression, found: FROM at Line: 1, Column: 8", "syntax error at or near \"FROM\"");
         check("42601", "expected: an expression, found: EOF", "syntax error at end of input");
         check("22012", "division by zero", "division by zero");
+        let null = "rows for table `public.t` have a null in column `x`, which allows none";
+        check("23502", null, "null value in column \"x\" of relation \"t\" violates not-null constraint");
+        assert_eq!(places("23502", null).len(), 3);
         assert!(detail("42601", "expected: an expression, found: EOF").is_some());
         assert_eq!(detail("42703", "column `x` does not exist"), None);
     }

@@ -56,7 +56,10 @@ impl Rejects {
                     "rows before it may have been written; correct the row and load all again, which replaces them"
                 }
             };
-            return Err(QueryError::new(ErrorKind::Data, message).hint(hint));
+            // A value that cannot be read, or a line that has not as many as there are columns.
+            let state = if reject.column.is_some() { "22P02" } else { "22P04" };
+            let error = QueryError { sqlstate: Some(state), ..QueryError::new(ErrorKind::Data, message) };
+            return Err(error.hint(hint));
         }
         if self.shown.len() < SHOWN {
             self.shown.push(reject);

@@ -40,6 +40,33 @@ pub fn respell_cursors(tokens: &mut Vec<TokenWithSpan>) {
     tokens.push(TokenWithSpan::new(Token::EOF, span));
 }
 
+/// `a OPERATOR(pg_catalog.=) b` is `a = b`: there are no other operators than those of the system.
+pub fn respell_operators(tokens: &mut Vec<TokenWithSpan>) {
+    let mut at = 0;
+    while let Some(end) = end_of_operator(tokens, at) {
+        match end {
+            0 => at += 1,
+            end => {
+                // The word, the bracket, the schema and its point are left out, and the bracket at the end.
+                let _ = tokens.splice(at + end..=at + end, []);
+                let _ = tokens.splice(at..at + 4, []);
+            }
+        }
+    }
+}
+
+/// How far behind `at` the bracket is that ends `OPERATOR(pg_catalog.…)`: 0 if no such thing begins there, none at the end.
+fn end_of_operator(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
+    let rest = tokens.get(at..).filter(|rest| !rest.is_empty())?;
+    let [operator, bracket, schema, point, behind @ ..] = rest else { return Some(0) };
+    let is_operator = word(&operator.token) == "OPERATOR"
+        && bracket.token == Token::LParen
+        && word(&schema.token) == "PG_CATALOG"
+        && point.token == Token::Period;
+    let end = behind.iter().take(3).position(|token| token.token == Token::RParen);
+    Some(end.filter(|_| is_operator).map_or(0, |end| end + 4))
+}
+
 /// Options of EXPLAIN about things that a plan here does not have.
 const WITHOUT_MEANING: [&str; 8] =
     ["BUFFERS", "COSTS", "GENERIC_PLAN", "MEMORY", "SERIALIZE", "SETTINGS", "SUMMARY", "TIMING"];
@@ -130,6 +157,7 @@ mod tests {
             let mut tokens = Tokenizer::new(&Postgres::for_tokens(0), sql).tokenize_with_location().unwrap();
             respell_cursors(&mut tokens);
             respell_explain(&mut tokens);
+            respell_operators(&mut tokens);
             let text = tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ");
             assert_eq!(text.trim_end_matches("EOF").split_whitespace().collect::<Vec<_>>().join(" "), expected);
         };
@@ -141,6 +169,8 @@ mod tests {
         check("MOVE 5 IN c", "FETCH 5 FROM c INTO \"MOVE\"");
         check("MOVE c", "FETCH NEXT FROM c INTO \"MOVE\"");
         check("SELECT fetch FROM c", "SELECT fetch FROM c");
+        check("SELECT a OPERATOR(pg_catalog.~) b", "SELECT a ~ b");
+        check("SELECT operator(a.b)", "SELECT operator ( a . b )");
         check("EXPLAIN (COSTS off, FORMAT TEXT) SELECT 1", "EXPLAIN SELECT 1");
         check("EXPLAIN (ANALYZE, BUFFERS) SELECT 1", "EXPLAIN ( ANALYZE ) SELECT 1");
     }

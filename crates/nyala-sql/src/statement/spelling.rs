@@ -2,13 +2,14 @@
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::session_spelling::{respell_cursors, respell_explain};
+use super::session_spelling::{respell_cursors, respell_explain, respell_operators};
 
 /// `ABORT` is `ROLLBACK`, and DEFERRABLE is left out: a read-only transaction never has to wait here.
 pub fn respell(tokens: &mut Vec<TokenWithSpan>) {
     respell_similar(tokens);
     respell_cursors(tokens);
     respell_explain(tokens);
+    respell_operators(tokens);
     let words: Vec<(usize, String)> = tokens
         .iter()
         .enumerate()
