@@ -27,13 +27,15 @@ pub use nyala_sql::functions::{UUID, read_uuid, time_texts, uuid_texts};
 
 /// Readers of the texts of values.
 pub mod texts {
-    pub use nyala_sql::functions::{date_of_text, interval_of, is_json, normal_json, time_of_text, timestamp_of};
+    pub use nyala_sql::functions::{
+        date_of_text, interval_of, is_json, normal_json, time_of_text, timestamp_of,
+    };
     pub use nyala_sql::semantics::exact;
 }
 pub use nyala_sql::statement::{MOVED, Statement, hide_values};
-pub use query::{Origin,
+pub use query::{
     Answer, Completion, CostClass, DiskStoreStats, Engine, EngineStats, Extensions, Follower, GroupStats,
-    HereOnly, Ingest, Ingested, Loading, PhaseTimes, Placement, PlanCacheStats, PlannedQuery, Prepared,
-    ResultCacheStats, RowStream, Session, SessionOptions, Text,
+    HereOnly, Ingest, Ingested, Loading, Origin, PhaseTimes, Placement, PlanCacheStats, PlannedQuery,
+    Prepared, ResultCacheStats, RowStream, Session, SessionOptions, Text,
 };
 pub use session::{SessionExtension, SettingValue};

@@ -108,9 +108,7 @@ fn of_call(name: &str, argument: Option<&Origin>) -> Described {
     let kind = match name {
         // A part of a value is of its type.
         "json_step" | "json_extract_path" => Some(kind_of(argument).unwrap_or(Type::JSON)),
-        "json" | "json_build_object" | "to_json" | "row_to_json" => {
-            Some(Type::JSON)
-        }
+        "json" | "json_build_object" | "to_json" | "row_to_json" => Some(Type::JSON),
         "jsonb" | "jsonb_extract_path" | "jsonb_build_object" | "to_jsonb" => Some(Type::JSONB),
         _ => None,
     };

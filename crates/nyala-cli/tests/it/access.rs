@@ -39,11 +39,11 @@ fn a_password_opens_the_postgresql_door() {
     };
     check("ann", "secret", Ok("ann"));
     check("root", "r'oot", Ok("root"));
-    check("ann", "Secret", Err("password authentication failed for user `ann`"));
+    check("ann", "Secret", Err("password authentication failed for user \"ann\""));
     check("ann", "", Err("no password supplied"));
     // No client learns which names exist, or why a login fails.
     for (user, password) in [("mallory", "x"), ("nobody", "n"), ("unset", "x"), ("readers", "x")] {
-        check(user, password, Err(&format!("password authentication failed for user `{user}`")));
+        check(user, password, Err(&format!("password authentication failed for user \"{user}\"")));
     }
 }
 
@@ -478,7 +478,7 @@ fn ready_plans_and_what_others_run_are_not_for_everybody() {
     for year in [1993, 1994] {
         let refused = ann(&query(year));
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("lacks SELECT on `public.customer`"), "{refused:?}");
+        assert!(refused.stderr.contains("lacks SELECT on \"public.customer\""), "{refused:?}");
         assert!(refused.stdout.is_empty(), "{refused:?}");
     }
     for (sql, words) in [

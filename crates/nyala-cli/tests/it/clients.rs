@@ -61,5 +61,5 @@ fn our_own_client() {
     let finished = try_run(&mut nyala(&["sql", "--url", &server.url(), "-c", "SELECT 1; SELECT nope"]));
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stdout.contains("(1 row"), "{finished:?}");
-    assert!(finished.stderr.contains("`nope`"), "{finished:?}");
+    assert!(finished.stderr.contains("\"nope\""), "{finished:?}");
 }

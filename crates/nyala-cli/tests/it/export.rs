@@ -118,13 +118,16 @@ fn lines_are_those_of_postgresql() {
     assert_eq!(many.lines().count(), 100_000);
     assert!(many.ends_with("100000,name 100000\n"));
     for (sql, words) in [
-        ("COPY nobody TO STDOUT", "`public.nobody` does not exist"),
+        ("COPY nobody TO STDOUT", "\"nobody\" does not exist"),
         ("COPY things (nope) TO STDOUT", "nope"),
-        ("COPY things TO STDOUT (FORMAT xml)", "`xml` is not supported"),
+        ("COPY things TO STDOUT (FORMAT xml)", "\"xml\" is not supported"),
         ("COPY things TO STDOUT (FORMAT binary, HEADER)", "has no meaning in the binary format"),
         ("COPY things TO STDOUT (FORCE_QUOTE (text))", "FORCE_QUOTE needs FORMAT csv"),
         ("COPY things TO STDOUT (FORMAT binary, FORCE_QUOTE (text))", "FORCE_QUOTE needs FORMAT csv"),
-        ("COPY things TO STDOUT (FORMAT csv, FORCE_QUOTE (nope))", "column `nope`, which COPY does not have"),
+        (
+            "COPY things TO STDOUT (FORMAT csv, FORCE_QUOTE (nope))",
+            "column \"nope\", which COPY does not have",
+        ),
         ("COPY things TO STDOUT please", "expected the end of COPY"),
         ("COPY (INSERT INTO things (id) VALUES (7)) TO STDOUT", ""),
         ("COPY (SELECT 1 / (id - 3) FROM things) TO STDOUT", "zero"),

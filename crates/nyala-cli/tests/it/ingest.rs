@@ -162,14 +162,14 @@ fn postgresql_clients_copy_rows() {
     assert_eq!(all(&server)[2..], [["3", "x;y", "NULL", "NULL"], ["4", "NULL", "NULL", "NULL"]]);
     for (sql, input, words) in [
         ("COPY people FROM STDIN", "9\tx\n", "line 1: 2 fields, not 4"),
-        ("COPY people (id) FROM STDIN", "x\n", "line 1, column `id`"),
-        ("COPY people (ix) FROM STDIN", "1\n", "has no column `ix`"),
-        ("COPY nobody FROM STDIN", "1\n", "`public.nobody` does not exist"),
+        ("COPY people (id) FROM STDIN", "x\n", "line 1, column \"id\""),
+        ("COPY people (ix) FROM STDIN", "1\n", "has no column \"ix\""),
+        ("COPY nobody FROM STDIN", "1\n", "\"nobody\" does not exist"),
         ("COPY people FROM STDIN (FORMAT binary)", "1\n", "the signature is not that of PostgreSQL"),
         ("COPY people FROM STDIN (FORMAT binary)", "PGCOPY\n", "signature is"),
         ("COPY people FROM STDIN (FORMAT binary)", "", "the signature is missing"),
         ("COPY people FROM STDIN (FORMAT binary, HEADER)", "", "has no meaning in the binary format"),
-        ("COPY people FROM STDIN (FORMAT xml)", "", "`xml` is not supported"),
+        ("COPY people FROM STDIN (FORMAT xml)", "", "\"xml\" is not supported"),
     ] {
         let refused = psql(&server, sql, input);
         assert!(refused.code != Some(0) && refused.stderr.contains(words), "{sql}: {refused:?}");

@@ -78,10 +78,9 @@ async fn sessions_cancel_and_end_each_other() {
 async fn advisory_locks_end_with_their_session() {
     let server = Server::empty(&[]);
     let ((one, _), (other, _)) = (connect(&server).await, connect(&server).await);
-    let take = |client: &Client| {
-        let taken = client.query_one("SELECT pg_try_advisory_lock(7)", &[]);
-        async move { taken.await.unwrap().get::<_, bool>(0) }
-    };
+    async fn take(client: &Client) -> bool {
+        client.query_one("SELECT pg_try_advisory_lock(7)", &[]).await.unwrap().get(0)
+    }
     assert!(take(&one).await && !take(&other).await);
     drop(one);
     let began = Instant::now();
@@ -105,7 +104,10 @@ async fn columns_tell_their_table_and_their_length() {
         .collect();
     let of = |kind, number| (kind, Some(oid), Some(number));
     let computed = (Type::NUMERIC, None, None);
-    assert_eq!(found, [of(Type::INT4, 1), of(Type::VARCHAR, 2), computed, of(Type::UUID, 4), of(Type::JSONB, 5)]);
+    assert_eq!(
+        found,
+        [of(Type::INT4, 1), of(Type::VARCHAR, 2), computed, of(Type::UUID, 4), of(Type::JSONB, 5)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +133,8 @@ async fn the_first_use_of_a_parameter_decides_its_type() {
 async fn values_of_every_kind_are_read_in_binary() {
     let server = Server::empty(&[]);
     let (client, _) = connect(&server).await;
-    let row = client.query_one("SELECT typtype::text, typtype FROM pg_type WHERE oid = 23", &[]).await.unwrap();
+    let row =
+        client.query_one("SELECT typtype::text, typtype FROM pg_type WHERE oid = 23", &[]).await.unwrap();
     assert_eq!((row.get::<_, String>(0), row.get::<_, i8>(1)), ("b".to_owned(), b'b'.cast_signed()));
     let row = client.query_one("SELECT ARRAY[1, NULL], ARRAY['a b'], ARRAY[]::int[]", &[]).await.unwrap();
     assert_eq!(row.get::<_, Vec<Option<i32>>>(0), [Some(1), None]);

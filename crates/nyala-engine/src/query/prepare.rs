@@ -143,10 +143,7 @@ impl Session {
 }
 
 /// Leaves the first table to a TRUNCATE of several: the others are truncated after it.
-fn first_truncated(
-    ast: &mut DfStatement,
-    find: &dyn Fn(&ObjectName) -> Option<QualifiedName>,
-) -> Result<()> {
+fn first_truncated(ast: &mut DfStatement, find: &dyn Fn(&ObjectName) -> Option<QualifiedName>) -> Result<()> {
     let DfStatement::Statement(statement) = ast else { return Ok(()) };
     let SqlStatement::Truncate(truncate) = statement.as_mut() else { return Ok(()) };
     if let Some(missing) = truncate.table_names.iter().skip(1).find(|table| find(&table.name).is_none()) {

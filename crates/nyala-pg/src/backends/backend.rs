@@ -83,7 +83,13 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Backend {
     /// A connection that begins.
-    pub fn new(process_id: i32, user: &str, role: Option<String>, client: &str, signals: Box<dyn Signals>) -> Self {
+    pub fn new(
+        process_id: i32,
+        user: &str,
+        role: Option<String>,
+        client: &str,
+        signals: Box<dyn Signals>,
+    ) -> Self {
         Self {
             process_id,
             user: user.to_owned(),

@@ -84,7 +84,10 @@ impl SessionFunction {
         name.starts_with("pg_try")
             || matches!(
                 name,
-                "pg_advisory_unlock" | "pg_advisory_unlock_shared" | "pg_cancel_backend" | "pg_terminate_backend"
+                "pg_advisory_unlock"
+                    | "pg_advisory_unlock_shared"
+                    | "pg_cancel_backend"
+                    | "pg_terminate_backend"
             )
     }
 }

@@ -33,7 +33,8 @@ impl Locks {
     /// Takes a lock, unless another session is in the way.
     pub fn try_take(&mut self, key: Key, process_id: i32, mode: Mode) -> bool {
         let holds = self.0.entry(key).or_default();
-        let is_free = holds.iter().all(|hold| hold.process_id == process_id || hold.mode.shared && mode.shared);
+        let is_free =
+            holds.iter().all(|hold| hold.process_id == process_id || hold.mode.shared && mode.shared);
         if is_free {
             holds.push(Hold { process_id, mode });
         }

@@ -18,7 +18,7 @@ type Body = fn(&Call<'_>) -> Result<Cell>;
 
 /// Adds the functions to a context.
 pub fn register(context: &SessionContext, current: &Current) {
-    let numbers: [(&'static str, Body); 9] = [
+    let numbers: [(&'static str, Body); 10] = [
         ("nyala_regclass", |call| required(call, class_oid, "relation", ErrorKind::UndefinedTable)),
         ("nyala_regnamespace", |call| required(call, schema_oid, "schema", ErrorKind::UndefinedObject)),
         ("nyala_regproc", |call| required(call, function_oid, "function", ErrorKind::UndefinedObject)),

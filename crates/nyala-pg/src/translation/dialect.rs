@@ -12,8 +12,19 @@ use super::walk::{Rewrite, any_expr, rewrite};
 use crate::catalog::is_known;
 
 /// Columns of access rights and storage options, which are NULL in every row.
-const NULL_LISTS: &[&str] =
-    &["attacl", "fdwacl", "lanacl", "nspacl", "proacl", "relacl", "reloptions", "spcacl", "srvacl", "typacl"];
+const NULL_LISTS: &[&str] = &[
+    "attacl",
+    "fdwacl",
+    "initprivs",
+    "lanacl",
+    "nspacl",
+    "proacl",
+    "relacl",
+    "reloptions",
+    "spcacl",
+    "srvacl",
+    "typacl",
+];
 
 const NULL_LIST: &str = "CAST(NULL AS TEXT[])";
 

@@ -80,6 +80,11 @@ impl Rewrite for Absent {
     }
 
     fn expr(&mut self, expr: &mut Expr) {
+        if let Expr::Case { conditions, else_result, .. } = expr {
+            // The type of its other results is not known here.
+            let results = conditions.iter_mut().map(|when| &mut when.result);
+            results.chain(else_result.as_deref_mut()).for_each(without_rows);
+        }
         let value = match expr {
             Expr::Subquery(query) if is_empty(query) => "CAST(NULL AS TEXT)",
             Expr::Exists { subquery, negated } if is_empty(subquery) => truth(*negated),
@@ -89,6 +94,15 @@ impl Rewrite for Absent {
         if let Some(value) = snippets::expression(value) {
             *expr = value;
         }
+    }
+}
+
+/// Makes NULL, of any type, of a subquery without rows.
+fn without_rows(result: &mut Expr) {
+    if matches!(result, Expr::Subquery(query) if is_empty(query))
+        && let Some(null) = snippets::expression("NULL")
+    {
+        *result = null;
     }
 }
 

@@ -4,6 +4,7 @@
 //! rewrite ─┬─▶ dialect        spellings, and queries of tools, by their shape
 //!          ├─▶ object_casts   casts to `regclass` and the like
 //!          ├─▶ system_columns columns that every table has, such as `tableoid`
+//!          ├─▶ session_functions, session_tables   values of the session
 //!          ├─▶ empty_tables   joins with system tables that have no rows
 //!          └─▶ placeholders   parameters that a rewritten statement would have lost
 //! ```
@@ -18,6 +19,8 @@ pub mod empty_tables;
 pub mod object_casts;
 pub mod placeholders;
 pub mod rewrite;
+pub mod session_facts;
+mod session_functions;
 mod session_tables;
 pub mod snippets;
 pub mod system_columns;

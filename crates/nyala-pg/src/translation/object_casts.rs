@@ -25,6 +25,16 @@ const TYPES: &[(&str, &str)] = &[
 /// Columns of type `regproc` that hold names of functions in the system tables.
 const FUNCTION_COLUMNS: &[&str] = &[
     "amhandler",
+    "oprcode",
+    "oprjoin",
+    "oprrest",
+    "prsend",
+    "prsheadline",
+    "prslextype",
+    "prsstart",
+    "prstoken",
+    "tmplinit",
+    "tmpllexize",
     "prosupport",
     "typanalyze",
     "typinput",
@@ -65,7 +75,8 @@ impl Rewrite for ObjectCasts {
 pub fn show_names(body: &mut SetExpr) {
     let mut shown: Option<Vec<bool>> = None;
     each_select(body, &mut |select| {
-        let of = select.projection.iter().map(|item| expr_of(item).is_some_and(|expr| shown_name(expr).is_some()));
+        let of =
+            select.projection.iter().map(|item| expr_of(item).is_some_and(|expr| shown_name(expr).is_some()));
         let of: Vec<bool> = of.collect();
         shown = Some(match shown.take() {
             Some(before) => before.iter().zip(&of).map(|(one, other)| *one && *other).collect(),

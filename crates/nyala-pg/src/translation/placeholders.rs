@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Select, SetExpr, Statement as Ast, TimezoneInfo, Value, ValueWithSpan,
+    FunctionArgExpr, FunctionArguments, Select, SetExpr, Statement as Ast, TimezoneInfo, Value,
+    ValueWithSpan,
 };
 use nyala_sql::statement::Statement;
 use pgwire::api::Type;
@@ -135,7 +136,8 @@ fn wanted_by(expr: &Expr) -> Vec<(usize, Type)> {
             [substring_from, substring_for].into_iter().flatten().filter_map(|part| whole(part)).collect()
         }
         Expr::Function(call) => {
-            let name = call.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_lowercase());
+            let name =
+                call.name.0.last().and_then(|part| part.as_ident()).map(|name| name.value.to_lowercase());
             let places = WHOLE_NUMBERS.iter().find(|(known, _)| Some(*known) == name.as_deref());
             let (Some((_, places)), FunctionArguments::List(list)) = (places, &call.args) else {
                 return Vec::new();

@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{SetExpr, Statement as Ast, TableFactor};
 
-use super::rewrite::SessionFacts;
+use super::session_facts::{CursorFact, PreparedFact, SessionFacts};
 use super::snippets::{query, quoted};
 use super::walk::{Rewrite, rewrite};
 
@@ -42,7 +42,7 @@ const NO_CURSOR: &str = "('', '', false, false, 0)";
 const NO_STATEMENT: &str = "('', '', 0, '')";
 
 fn cursors(facts: &impl SessionFacts) -> String {
-    let row = |cursor: &super::rewrite::CursorFact| {
+    let row = |cursor: &CursorFact| {
         let (name, text) = (quoted(&cursor.name), quoted(&cursor.text));
         format!("({name}, {text}, {}, {}, {})", cursor.hold, cursor.scroll, cursor.begun_us)
     };
@@ -53,7 +53,7 @@ fn cursors(facts: &impl SessionFacts) -> String {
 }
 
 fn prepared(facts: &impl SessionFacts) -> String {
-    let row = |statement: &super::rewrite::PreparedFact| {
+    let row = |statement: &PreparedFact| {
         let (name, text) = (quoted(&statement.name), quoted(&statement.text));
         let types = quoted(&format!("{{{}}}", statement.types.join(",")));
         format!("({name}, {text}, {}, {types})", statement.begun_us)

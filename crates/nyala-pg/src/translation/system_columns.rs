@@ -76,7 +76,9 @@ impl Columns<'_> {
             _ => None,
         };
         for item in &mut select.projection {
-            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+                continue;
+            };
             let (value, title) = match expr {
                 Expr::Identifier(name) => {
                     let table = only.as_ref().map(|(_, table)| table);
@@ -143,8 +145,7 @@ mod tests {
     fn columns_of_system_tables_are_replaced() {
         let mut ast = statement("SELECT c.tableoid, t.xmin FROM pg_catalog.pg_class c, t").unwrap();
         replace(&mut ast);
-        let expected =
-            "SELECT nyala_regclass('pg_catalog.pg_class') AS tableoid, t.xmin FROM pg_catalog.pg_class AS c, t";
+        let expected = "SELECT nyala_regclass('pg_catalog.pg_class') AS tableoid, t.xmin FROM pg_catalog.pg_class AS c, t";
         assert_eq!(ast.to_string().replace("pg_class c", "pg_class AS c"), expected);
         let mut ast = statement("SELECT tableoid, typname[0] FROM pg_catalog.pg_type").unwrap();
         replace(&mut ast);

@@ -81,7 +81,11 @@ mod tests {
         let check = |state, own: &str, expected: &str| assert_eq!(message(state, own), expected);
         check("42703", "column `x` does not exist", "column \"x\" does not exist");
         check("42P01", "table `t` does not exist", "relation \"t\" does not exist");
-        check("42601", "expected: an expression, found: FROM at Line: 1, Column: 8", "syntax error at or near \"FROM\"");
+        check(
+            "42601",
+            "expected: an expression, found: FROM at Line: 1, Column: 8",
+            "syntax error at or near \"FROM\"",
+        );
         check("42601", "expected: an expression, found: EOF", "syntax error at end of input");
         check("22012", "division by zero", "division by zero");
         let null = "rows for table `public.t` have a null in column `x`, which allows none";

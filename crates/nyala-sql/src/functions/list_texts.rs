@@ -91,9 +91,7 @@ fn element_texts(values: &ArrayRef) -> Result<ArrayRef> {
         DataType::Timestamp(..) | DataType::Interval(_) | DataType::Duration(_) => time_texts(values),
         DataType::Boolean => {
             let letter = |value: bool| if value { "t" } else { "f" };
-            Ok(Arc::new(
-                values.as_boolean().iter().map(|value| value.map(letter)).collect::<StringArray>(),
-            ))
+            Ok(Arc::new(values.as_boolean().iter().map(|value| value.map(letter)).collect::<StringArray>()))
         }
         data_type if *data_type == UUID => Ok(uuid_texts(values)?),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {

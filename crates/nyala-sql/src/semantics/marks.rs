@@ -71,7 +71,8 @@ impl Meaning for Marks {
             },
             Expr::ScalarFunction(ScalarFunction { func, args }) => match args.as_slice() {
                 [vector, dimension]
-                    if func.name() == SUBSCRIPTS && mark_of(vector, scope).is_some_and(|mark| is_vector(&mark)) =>
+                    if func.name() == SUBSCRIPTS
+                        && mark_of(vector, scope).is_some_and(|mark| is_vector(&mark)) =>
                 {
                     Ok(Transformed::yes(from_zero(&func, vector, dimension)?))
                 }

@@ -72,9 +72,9 @@ pub use relations::{
 };
 pub use roles::{GrantOn, GrantWhat, RoleOptions, RoleStatement};
 pub use secrets::hide_values;
-pub use session_spelling::MOVED;
 pub use secrets::{LoggedText, error_of, unparsed_without_secrets, without_secrets};
 pub use select::{CubeSelect, SelectDimension, calls_in, resolve_positions};
+pub use session_spelling::MOVED;
 pub use titles::{items_of, marked, title_of, unmarked};
 pub use unneeded::Unneeded;
 pub use versions::{LiveNames, PLAIN, folded, show_versions};

@@ -33,7 +33,7 @@ fn roles_and_grants_are_read_and_passwords_never_shown() {
         "GRANT SELECT ON t TO a; GRANT BUILD ON c TO a",
     );
     check("revoke all privileges on schema s from a", "REVOKE ALL ON SCHEMA s FROM a");
-    check("grant all on all tables in schema s to a", "GRANT ALL ON SCHEMA s TO a");
+    check("grant all on all tables in schema s to a", "GRANT ALL ON ALL TABLES IN SCHEMA s TO a");
     check("grant readers to ann", "GRANT readers TO ann");
     check("grant insert, update, delete on t to a", "GRANT INSERT, UPDATE, DELETE ON t TO a");
     check_error("grant references on t to a", ErrorKind::Unsupported, "no privilege `references`");

@@ -81,7 +81,8 @@ pub fn respell_explain(tokens: &mut Vec<TokenWithSpan>) {
     }
     let Some(end) = (2..places.len()).find(|at| token(*at) == Some(&Token::RParen)) else { return };
     let options: Vec<Token> = (2..end).filter_map(|at| token(at).cloned()).collect();
-    let kept: Vec<&[Token]> = options.split(|token| *token == Token::Comma).filter(|option| is_kept(option)).collect();
+    let kept: Vec<&[Token]> =
+        options.split(|token| *token == Token::Comma).filter(|option| is_kept(option)).collect();
     let span = tokens.first().map_or_else(Span::empty, |token| token.span);
     let mut spelt = Vec::new();
     for option in &kept {
@@ -128,7 +129,9 @@ fn parts(mut words: Vec<Token>) -> Option<(Vec<Token>, Token)> {
     }
     match direction.as_slice() {
         [] => direction.push(Token::make_keyword("NEXT")),
-        [one] if COUNTED.contains(&word(one).as_str()) => direction.push(Token::Number("1".to_owned(), false)),
+        [one] if COUNTED.contains(&word(one).as_str()) => {
+            direction.push(Token::Number("1".to_owned(), false))
+        }
         _ => {}
     }
     (direction.len() <= 2).then_some((direction, cursor))
@@ -159,7 +162,10 @@ mod tests {
             respell_explain(&mut tokens);
             respell_operators(&mut tokens);
             let text = tokens.iter().map(|token| token.token.to_string()).collect::<Vec<_>>().join(" ");
-            assert_eq!(text.trim_end_matches("EOF").split_whitespace().collect::<Vec<_>>().join(" "), expected);
+            assert_eq!(
+                text.trim_end_matches("EOF").split_whitespace().collect::<Vec<_>>().join(" "),
+                expected
+            );
         };
         check("fetch c", "FETCH NEXT FROM c");
         check("FETCH ALL c", "FETCH ALL FROM c");

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField, VisitMut,
-    VisitorMut,
+    ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField,
+    VisitMut, VisitorMut,
 };
 
 /// The name of a column that has no other.

@@ -37,7 +37,8 @@ pub fn one_type_each(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(plan);
     }
     let rewritten = plan.transform_up_with_subqueries(|node| {
-        let changed = node.map_expressions(|expr| expr.transform_up(|part| Ok(of_first(part, &known.first))))?;
+        let changed =
+            node.map_expressions(|expr| expr.transform_up(|part| Ok(of_first(part, &known.first))))?;
         changed.map_data(|node| node.recompute_schema())
     })?;
     Ok(rewritten.data)

@@ -50,7 +50,9 @@ pub async fn run(execution: &Execution<'_>, change: &DdlStatement, statement: &S
                     "tables have no indexes: no two rows are equal in these columns now, and rows to come are not checked, \
                      because only a primary key is"
                 }
-                false => "tables have no indexes: conditions skip files and units by their bounds, and keys are looked up",
+                false => {
+                    "tables have no indexes: conditions skip files and units by their bounds, and keys are looked up"
+                }
             };
             Ok(Answer::Done(Completion {
                 tag: "CREATE INDEX".to_owned(),
@@ -80,7 +82,10 @@ async fn check_unique(index: &CreateIndex, execution: &Execution<'_>) -> Result<
     while let Some(batch) = rows.next().await {
         if batch?.num_rows() > 0 {
             let message = format!("could not create unique index: rows are equal in {list}");
-            return Err(QueryError { sqlstate: Some("23505"), ..QueryError::new(ErrorKind::Conflict, message) });
+            return Err(QueryError {
+                sqlstate: Some("23505"),
+                ..QueryError::new(ErrorKind::Conflict, message)
+            });
         }
     }
     Ok(())

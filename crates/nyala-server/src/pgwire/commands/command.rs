@@ -1,14 +1,15 @@
 //! Statements that the door answers itself, because they are about the connection, not about data.
 
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName,
-    Set, SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast,
-    TransactionAccessMode, TransactionMode, UnaryOperator, ValueWithSpan,
+    CloseCursor, ContextModifier, DataType, Declare, DiscardObject, Expr, Ident, ObjectName, Set,
+    SetSessionAuthorizationParam, SetSessionAuthorizationParamKind, Statement as Ast, TransactionAccessMode,
+    TransactionMode,
 };
 use nyala_engine::{MOVED, Statement};
 
 use super::copy_out::CopyOut;
 use super::cursors::Step;
+use super::set_values::{values_text, zone_text};
 use crate::pgwire::errors::{Failure, sqlstate};
 
 /// What DISCARD forgets.
@@ -157,9 +158,7 @@ fn from_ast(ast: &Ast) -> Option<Result<Command, Failure>> {
             return Some(step.map(|step| Command::Fetch { cursor: identifier(name), step, moves }));
         }
         Ast::LISTEN { channel } => Command::Listen(identifier(channel)),
-        Ast::UNLISTEN { channel } => {
-            Command::Unlisten((channel.value != "*").then(|| identifier(channel)))
-        }
+        Ast::UNLISTEN { channel } => Command::Unlisten((channel.value != "*").then(|| identifier(channel))),
         Ast::NOTIFY { channel, payload } => {
             Command::Notify { channel: identifier(channel), payload: payload.clone().unwrap_or_default() }
         }
@@ -244,40 +243,6 @@ fn assignments(set: &Set) -> Option<Vec<Assignment>> {
     }
 }
 
-/// The values of a SET as one text; none for DEFAULT.
-fn values_text(values: &[Expr]) -> Option<String> {
-    if let [Expr::Identifier(name)] = values
-        && name.quote_style.is_none()
-        && (name.value.eq_ignore_ascii_case("default") || name.value.eq_ignore_ascii_case("local"))
-    {
-        return None;
-    }
-    let texts: Vec<String> = values.iter().map(value_text).collect();
-    Some(texts.join(", "))
-}
-
-fn value_text(value: &Expr) -> String {
-    match value {
-        Expr::Value(ValueWithSpan { value, .. }) => {
-            value.clone().into_string().unwrap_or_else(|| value.to_string())
-        }
-        Expr::Identifier(name) => name.value.clone(),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", value_text(expr)),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
-        Expr::Interval(interval) => value_text(&interval.value),
-        Expr::Cast { expr, .. } => value_text(expr),
-        other => other.to_string(),
-    }
-}
-
-/// Hours as an offset, which `SET TIME ZONE` takes: `2` is `+02:00`.
-fn zone_text(text: String) -> String {
-    let Ok(hours) = text.parse::<f64>() else { return text };
-    let minutes = (hours.abs() * 60.0).round();
-    let sign = if hours < 0.0 { '-' } else { '+' };
-    format!("{sign}{:02}:{:02}", (minutes / 60.0).floor(), minutes % 60.0)
-}
-
 fn show(variable: &[Ident]) -> Command {
     let words: Vec<String> = variable.iter().map(|word| word.value.to_ascii_lowercase()).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -319,7 +284,9 @@ mod tests {
     }
 
     fn set(sql: &str) -> Vec<(String, Option<String>, bool)> {
-        let Some(Ok(Command::Set(set) | Command::Begin { modes: set, .. })) = recognise(sql) else { panic!("{sql}") };
+        let Some(Ok(Command::Set(set) | Command::Begin { modes: set, .. })) = recognise(sql) else {
+            panic!("{sql}")
+        };
         set.into_iter().map(|one| (one.name, one.value, one.local)).collect()
     }
 

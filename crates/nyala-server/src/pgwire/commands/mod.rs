@@ -7,5 +7,7 @@ pub mod copy_out;
 pub mod cursors;
 pub mod notices;
 pub mod session_commands;
+pub mod set_values;
 pub mod setting_commands;
+mod setting_definitions;
 pub mod settings;

@@ -15,9 +15,7 @@ use super::command::{Command, Discarded};
 use crate::pgwire::errors::{Failure, Stop, sqlstate};
 use crate::pgwire::protocol::connection::{Connection, Reply};
 use crate::pgwire::protocol::extended::parameter_types;
-use crate::pgwire::protocol::portal::{
-    Bound, Plan, Rows, RowsTag, attended, unknown_statement,
-};
+use crate::pgwire::protocol::portal::{Bound, Plan, Rows, RowsTag, attended, unknown_statement};
 
 impl Connection {
     /// Runs a command; `asked_by` is the statement it stands in.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use nyala_engine::Identity;
 use nyala_pg::OWNER;
-use nyala_pg::translation::rewrite::{CursorFact, PreparedFact, SessionFacts};
+use nyala_pg::translation::session_facts::{CursorFact, PreparedFact, SessionFacts};
 
 use super::command::Assignment;
 use super::settings::{Reported, Settings};

@@ -67,8 +67,7 @@ impl CancelMap {
             Identity::Role(role) => Some(role.clone()),
         };
         let signals = Box::new(reach.clone());
-        let backend =
-            Arc::new(Backend::new(key.process_id, &options.user, role, &options.client, signals));
+        let backend = Arc::new(Backend::new(key.process_id, &options.user, role, &options.client, signals));
         backend.set_application(&options.application);
         BACKENDS.add(Arc::clone(&backend));
         self.lock().insert(key.process_id, key.secret);

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use futures::future::OptionFuture;
-use metrics::Counter;
 use nyala_engine::{Prepared, Session, Statement, Text};
 use nyala_pg::backends::{Backend, Notification};
 use nyala_pg::translation::rewrite::{self, ClientStatement};
@@ -18,14 +16,16 @@ use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus,
 use tokio_util::sync::CancellationToken;
 
 use super::cancel::{CancelKey, Reach, Registration};
+use super::counted::Counted;
 use super::messages::Request;
 use super::portal::{Bound, Plan, Portal, Progress, Rows, RowsTag, attended};
+use super::silence::silence;
 use super::startup::StartupParameters;
 use super::stream::{Input, Output};
 use super::transaction::Transaction;
 use crate::pgwire::commands::command::Command;
 use crate::pgwire::commands::setting_commands::{SettingChange, setting_of};
-use crate::pgwire::commands::settings::{IDLE_SESSION, Reported, Settings};
+use crate::pgwire::commands::settings::{Reported, Settings};
 use crate::pgwire::errors::{Failure, Severity, Stop, sqlstate};
 use crate::pgwire::values::columns::Column;
 use crate::pgwire::values::encode::RowWriter;
@@ -65,21 +65,6 @@ pub struct Connection {
     counted: Counted,
 }
 
-/// Counters of all connections' statements by result, kept because a look-up takes a lock and an allocation.
-struct Counted {
-    ok: Counter,
-    error: Counter,
-    cancelled: Counter,
-}
-
-impl Counted {
-    fn find() -> Self {
-        let of =
-            |result: &'static str| ::metrics::counter!("nyala_postgres_statements_total", "result" => result);
-        Self { ok: of("ok"), error: of("error"), cancelled: of("cancelled") }
-    }
-}
-
 /// Result of running a plan.
 pub enum Reply {
     /// The text held no statement.
@@ -98,18 +83,6 @@ fn check_unchanged(described: &SchemaRef, given: &SchemaRef) -> Result<(), Failu
         true => Ok(()),
         false => Err(Failure::changed_columns()),
     }
-}
-
-/// Waits for the time that a client may be silent, the value of `setting`.
-async fn silence((limit, setting): (Duration, &'static str)) -> Stop {
-    tokio::time::sleep(limit).await;
-    let code = match setting {
-        IDLE_SESSION => sqlstate::IDLE_SESSION,
-        _ => sqlstate::IDLE_IN_TRANSACTION,
-    };
-    let message =
-        format!("terminating connection: its client was silent for longer than `{setting}`, {limit:?}");
-    Failure::fatal(code, message).into()
 }
 
 impl Connection {

@@ -231,7 +231,9 @@ impl Connection {
                     Some(Portal { progress: Progress::Running(rows), .. }) => {
                         Ok(Some(Arc::clone(&rows.schema)))
                     }
-                    Some(Portal { progress: Progress::Stored(rows), .. }) => Ok(Some(Arc::clone(&rows.schema))),
+                    Some(Portal { progress: Progress::Stored(rows), .. }) => {
+                        Ok(Some(Arc::clone(&rows.schema)))
+                    }
                     Some(portal) => match &portal.bound.stored.plan {
                         Plan::Engine(prepared, _) => Ok(prepared.schema()),
                         _ => Ok(None),

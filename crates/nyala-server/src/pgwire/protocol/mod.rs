@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod connection;
+pub mod counted;
 pub mod extended;
 pub mod listen;
 pub mod login;
@@ -9,6 +10,7 @@ pub mod messages;
 pub mod portal;
 pub mod scram;
 pub mod server;
+pub mod silence;
 pub mod simple;
 pub mod startup;
 pub mod stream;

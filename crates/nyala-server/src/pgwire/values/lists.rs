@@ -10,7 +10,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, ListArray, StringArray, StringBuilder};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, ListArray, StringArray, StringBuilder,
+};
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
 
@@ -305,8 +307,14 @@ mod tests {
 
     #[test]
     fn texts_are_quoted_where_they_must_be() {
-        let words: ArrayRef =
-            Arc::new(StringArray::from(vec![Some("a"), Some("a b"), Some("null"), None, Some("q\""), Some("")]));
+        let words: ArrayRef = Arc::new(StringArray::from(vec![
+            Some("a"),
+            Some("a b"),
+            Some("null"),
+            None,
+            Some("q\""),
+            Some(""),
+        ]));
         assert_eq!(text(&list(words, &[6])), r#"{a,"a b","null",NULL,"q\"",""}"#);
         let decimals = Decimal128Array::from(vec![Some(150), None]).with_precision_and_scale(3, 2).unwrap();
         assert_eq!(text(&list(Arc::new(decimals), &[2])), "{1.50,NULL}");

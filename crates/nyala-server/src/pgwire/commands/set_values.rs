@@ -1,0 +1,37 @@
+//! The values of SET, as texts.
+
+use datafusion::sql::sqlparser::ast::{Expr, UnaryOperator, ValueWithSpan};
+
+/// The values of a SET as one text; none for DEFAULT.
+pub fn values_text(values: &[Expr]) -> Option<String> {
+    if let [Expr::Identifier(name)] = values
+        && name.quote_style.is_none()
+        && (name.value.eq_ignore_ascii_case("default") || name.value.eq_ignore_ascii_case("local"))
+    {
+        return None;
+    }
+    let texts: Vec<String> = values.iter().map(value_text).collect();
+    Some(texts.join(", "))
+}
+
+fn value_text(value: &Expr) -> String {
+    match value {
+        Expr::Value(ValueWithSpan { value, .. }) => {
+            value.clone().into_string().unwrap_or_else(|| value.to_string())
+        }
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => format!("-{}", value_text(expr)),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
+        Expr::Interval(interval) => value_text(&interval.value),
+        Expr::Cast { expr, .. } => value_text(expr),
+        other => other.to_string(),
+    }
+}
+
+/// Hours as an offset, which `SET TIME ZONE` takes: `2` is `+02:00`.
+pub fn zone_text(text: String) -> String {
+    let Ok(hours) = text.parse::<f64>() else { return text };
+    let minutes = (hours.abs() * 60.0).round();
+    let sign = if hours < 0.0 { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", (minutes / 60.0).floor(), minutes % 60.0)
+}
