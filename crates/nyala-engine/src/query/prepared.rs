@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
-use nyala_sql::statement::Statement;
+use nyala_sql::statement::{Kind, Nyala, Statement};
 
 use super::plan::origins::{Origin, origins};
 use super::plan::parts::{Described, Parts};
@@ -99,7 +99,10 @@ impl Prepared {
     /// Whether it changes the catalog, rows of tables, or roles and grants.
     pub fn changes(&self) -> bool {
         match &self.0 {
-            Form::Command(described) => described.schema.is_none(),
+            Form::Command(described) => {
+                let kind = &described.statement.kind;
+                described.schema.is_none() && !matches!(kind, Kind::Nyala(Nyala::Unneeded(_)))
+            }
             Form::Planned(parts) => matches!(parts.plan.logical(), LogicalPlan::Ddl(_) | LogicalPlan::Dml(_)),
             Form::OfShape(_) => false,
         }

@@ -180,8 +180,12 @@ fn granted(parser: &mut DFParser<'_>, before: &str) -> Result<GrantWhat> {
         idents(parser)?
     };
     let what = if parser.parser.parse_keyword(Keyword::ON) {
-        let privileges = if all { None } else { Some(names.iter().map(privilege).collect::<Result<_>>()?) };
-        GrantWhat::Privileges { privileges, on: grant_on(parser)? }
+        let on = grant_on(parser)?;
+        // Every role may use a schema.
+        let is_said =
+            |name: &&Ident| matches!(on, GrantOn::Objects(_)) || !name.value.eq_ignore_ascii_case("usage");
+        let privileges = names.iter().filter(is_said).map(privilege).collect::<Result<_>>()?;
+        GrantWhat::Privileges { privileges: (!all).then_some(privileges), on }
     } else if all {
         return Err(expected(parser, "`ON` and what the privileges are about"));
     } else {

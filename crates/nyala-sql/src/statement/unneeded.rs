@@ -31,7 +31,7 @@ const LOCKS: &str = "tables are not locked: each statement reads one version, an
 const SCHEMAS: &str = "every role may use schemas and databases: privileges are about tables";
 
 /// Privileges that are not about the rows of tables.
-const OF_SCHEMAS: [&str; 7] = ["USAGE", "CREATE", "CONNECT", "TEMPORARY", "TEMP", "EXECUTE", "ALL"];
+const OF_SCHEMAS: [&str; 6] = ["USAGE", "CONNECT", "TEMPORARY", "TEMP", "EXECUTE", "ALL"];
 /// Objects that have no rows.
 const WITHOUT_ROWS: [&str; 7] = ["SCHEMA", "DATABASE", "SEQUENCE", "LANGUAGE", "FUNCTION", "TYPE", "DOMAIN"];
 

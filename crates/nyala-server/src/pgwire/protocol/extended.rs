@@ -85,7 +85,10 @@ impl Connection {
             plan => plan,
         };
         let parameter_types = match &plan {
-            Plan::Engine(prepared, _) => parameter_types(prepared, declared, &written_types(&statement)),
+            // Casts that were added to the text count, too.
+            Plan::Engine(prepared, _) => {
+                parameter_types(prepared, declared, &written_types(prepared.statement()))
+            }
             Plan::Command(command) => self.command_parameters(command, declared).await?,
             Plan::Empty => Vec::new(),
         };
@@ -99,7 +102,7 @@ impl Connection {
         }
         let statement = prepared.statement().clone();
         let prepared = self.with_declared(prepared, &statement, declared).await?;
-        let parameter_types = parameter_types(&prepared, declared, &written_types(&statement));
+        let parameter_types = parameter_types(&prepared, declared, &written_types(prepared.statement()));
         Ok(Stored::new(Plan::query(prepared), parameter_types))
     }
 
