@@ -18,8 +18,9 @@ pub const DATABASE: i32 = 16_383;
 pub const OWNER: i32 = 10;
 
 const FIRST: i64 = 16_384;
+/// The number of `information_schema` is that which PostgreSQL's types and functions of it have in the static tables.
 const SCHEMAS: &[(&str, i32)] =
-    &[("pg_catalog", PG_CATALOG), ("public", 2200), ("information_schema", 13_000), ("system", 13_001)];
+    &[("pg_catalog", PG_CATALOG), ("public", 2200), ("information_schema", 13_283), ("system", 13_001)];
 
 /// System tables with a number that tools know.
 const KNOWN: &[(&str, i32)] = &[
@@ -106,7 +107,7 @@ pub fn system_table(schema: i32, name: &str, place: usize) -> i32 {
     let known = KNOWN.iter().find(|(table, _)| schema == PG_CATALOG && *table == name);
     let first = match schema {
         PG_CATALOG => 14_000,
-        13_000 => 14_500,
+        13_283 => 14_500,
         _ => 15_000,
     };
     known.map_or_else(|| first + i32::try_from(place).unwrap_or_default(), |(_, oid)| *oid)

@@ -99,10 +99,8 @@ pub fn respell_explain(tokens: &mut Vec<TokenWithSpan>) {
 fn is_kept(option: &[Token]) -> bool {
     let name = option.first().map(word).unwrap_or_default();
     let value = option.get(1).map(word).unwrap_or_default();
-    !name.is_empty()
-        && name != "WAL"
-        && !WITHOUT_MEANING.contains(&name.as_str())
-        && !(name == "FORMAT" && value == "TEXT")
+    let is_usual = name.is_empty() || name == "FORMAT" && value == "TEXT";
+    !is_usual && name != "WAL" && !WITHOUT_MEANING.contains(&name.as_str())
 }
 
 fn is_space(token: &Token) -> bool {

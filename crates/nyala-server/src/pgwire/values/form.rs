@@ -47,10 +47,10 @@ impl Form {
     pub fn of(field: &Field) -> Self {
         let data_type = unpacked(field.data_type());
         let mark = |key: &str| field.metadata().get(key).map(String::as_str);
-        if data_type.is_integer() {
-            if let Some(kind) = mark(PG_OID_ALIAS_KEY).and_then(pg_type_for_alias_kind) {
-                return Self::Oid(kind);
-            }
+        if data_type.is_integer()
+            && let Some(kind) = mark(PG_OID_ALIAS_KEY).and_then(pg_type_for_alias_kind)
+        {
+            return Self::Oid(kind);
         }
         if data_type.is_string() {
             if mark(PG_CHAR_KEY).is_some() {
