@@ -17,9 +17,9 @@ from fixtures import SETUP
 # The package that each tool wants, and the files here that have its checks.
 TOOLS = {
     "pandas": ("pandas", "pandas_checks"),
-    "polars": ("polars", "polars_checks"),
+    "polars": ("polars", "polars_checks", "polars_types"),
     "connectorx": ("connectorx", "connectorx_checks"),
-    "adbc": ("adbc_driver_postgresql.dbapi", "adbc_checks", "adbc_ingestion"),
+    "adbc": ("adbc_driver_postgresql.dbapi", "adbc_checks", "adbc_types", "adbc_ingestion"),
     "ibis": ("ibis", "ibis_queries", "ibis_tables"),
     "sqlalchemy": ("sqlalchemy", "sqlalchemy_orm", "sqlalchemy_catalog", "alembic_checks"),
     "psycopg": ("psycopg", "psycopg_session", "psycopg_copy", "psycopg_values"),
