@@ -8,7 +8,6 @@ Exits with 1 if fewer answers are equal than `expected.txt` beside this file not
 """
 
 import asyncio
-import difflib
 import importlib
 import re
 import subprocess
@@ -16,6 +15,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from comparison import compare, set_up
 from programs import PROGRAMS
 
 SETUP = [
@@ -331,55 +331,12 @@ DRIVERS = {
 }
 
 
-def set_up(url):
-    psycopg = importlib.import_module("psycopg")
-    with psycopg.connect(url, autocommit=True) as connection:
-        for sql in SETUP:
-            connection.execute(sql)
-
-
-def missing():
-    raise LookupError("no answer")
-
-
-def answer(check):
-    try:
-        found = check()
-        return "ok", found if isinstance(found, str) else repr(found)
-    except Exception as error:  # noqa: BLE001: an error is an answer too
-        state = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-        return "error", state or f"{type(error).__name__}: {str(error).splitlines()[:1]}"
-
-
-def difference(expected, got):
-    if "\n" not in expected:
-        return f"  expected {expected[:1500]}\n  got      {got[:1500]}"
-    lines = difflib.unified_diff(expected.split("\n"), got.split("\n"), lineterm="", n=1)
-    return "\n".join(f"  {line}" for line in list(lines)[2:])
-
-
 def main(right_url, url, wanted):
-    set_up(right_url), set_up(url)
-    counts = {}
-    for driver, (module, checks) in DRIVERS.items():
-        if wanted and driver not in wanted:
-            continue
-        try:
-            loaded = importlib.import_module(module) if module else None
-            right, own, equal = checks(loaded, right_url), checks(loaded, url), 0
-        except ImportError:
-            print(f"{driver}: not installed, left out")
-            continue
-        for name in right | own:
-            expected, got = answer(right.get(name, missing)), answer(own.get(name, missing))
-            equal += expected == got
-            if expected != got:
-                print(f"DIFFERS {driver} {name}\n{difference(expected[1], got[1])}", flush=True)
-        counts[driver] = (equal, len(right | own))
-        print(f"{driver}: {equal} of {len(right | own)}", flush=True)
+    set_up((right_url, url), SETUP)
+    equal = compare(DRIVERS, right_url, url, wanted)
     noted = Path(__file__).with_name("expected.txt")
     floors = dict(line.split(": ") for line in noted.read_text().splitlines() if ": " in line) if noted.exists() else {}
-    return all(equal >= int(floors.get(driver, "0").split()[0]) for driver, (equal, _) in counts.items())
+    return all(number >= int(floors.get(driver, "0").split()[0]) for driver, number in equal.items())
 
 
 if __name__ == "__main__":

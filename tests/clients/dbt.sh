@@ -11,7 +11,8 @@ run() {
     grep -E '^[0-9:]+ +([0-9]+ of [0-9]+ (OK|PASS|ERROR|FAIL|WARN|SKIP|NO-OP)|Done|.*[Ee]rror|  )|^(table|view|materialized|[a-z]+ [a-z]|[A-Z]{2}$)|^\|' |
     grep -vE 'compiled code at|See test failures' | sed -E 's/^[0-9:]+ +//; s/^[0-9]+ of [0-9]+ //; s/ in [0-9.]+s\]/]/; s/ \.{3,} / /' | sort
 }
-q 'DROP SCHEMA IF EXISTS dbt_shop CASCADE' ; q 'DROP SCHEMA IF EXISTS dbt_shop_dbt_test__audit CASCADE'
+q 'DROP SCHEMA IF EXISTS dbt_shop CASCADE' ; q 'DROP SCHEMA IF EXISTS dbt_shop_dbt_test__audit CASCADE'; q 'DROP SCHEMA IF EXISTS dbt_shop_other CASCADE'
+q 'CREATE ROLE shop_reader' 2>/dev/null
 run seed; run run "${skip[@]}"; run run "${skip[@]}"; run test; run snapshot
 q "UPDATE dbt_shop.customers SET name = 'Dee' WHERE id = 4; DELETE FROM dbt_shop.customers WHERE id = 2"
 q "UPDATE dbt_shop.orders SET amount = 8, placed = '2024-05-01 00:00:00+00' WHERE id = 13; DELETE FROM dbt_shop.orders WHERE id = 10"

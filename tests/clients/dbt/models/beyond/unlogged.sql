@@ -1,0 +1,2 @@
+{{ config(materialized='table', unlogged=true) }}
+select 1 as one

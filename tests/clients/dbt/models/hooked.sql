@@ -1,0 +1,1 @@
+{{ config(materialized='table', sql_header="set timezone = 'UTC';", pre_hook=[{'sql': 'select 1', 'transaction': false}], post_hook=['analyze {{ this }}', after_commit('select 2'), before_begin('select 3')]) }} select now() is not null as one

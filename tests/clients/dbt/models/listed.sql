@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select customer, {{ dbt.listagg('id::text', "','", 'order by id') }} as a, {{ dbt.listagg('id::text', "','", 'order by id', 2) }} as a2, {{ dbt.any_value('customer') }} as b, {{ dbt.bool_or('amount > 8') }} as c from {{ ref('orders') }} group by 1 {{ dbt.except() }} select 0, null::text, null::text, null::int, null::boolean {{ dbt.intersect() }} select 1, null::text, null::text, 1, true
