@@ -125,6 +125,21 @@ def binary_copy():
 
 
 @check
+def what_views_read():
+    """views tell what they read, as dbt asks before it renames a relation"""
+    with connect() as connection:
+        connection.execute("CREATE VIEW cat_first AS SELECT id FROM cat_orders")
+        connection.execute("CREATE VIEW cat_second AS SELECT id FROM cat_first")
+        read = connection.execute(
+            "SELECT d.refobjid::regclass::text, d.deptype FROM pg_depend d JOIN pg_rewrite r ON r.oid = d.objid "
+            "WHERE d.classid = 'pg_rewrite'::regclass AND d.refclassid = 'pg_class'::regclass "
+            "AND r.ev_class = 'cat_second'::regclass ORDER BY 2, 1"
+        ).fetchall()
+        connection.execute("DROP VIEW cat_first CASCADE")
+    assert read == [("cat_second", "i"), ("cat_first", "n")], read
+
+
+@check
 def positions():
     """errors tell where they are"""
     assert state_of("SELECT id, nope FROM cat_orders") == ("42703", "12")

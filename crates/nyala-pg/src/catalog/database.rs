@@ -71,6 +71,10 @@ pub struct Relation {
     pub is_writable: bool,
     pub index_oid: i32,
     pub constraint_oid: i32,
+    /// The rule that a view is in PostgreSQL.
+    pub rule_oid: i32,
+    /// The relations that a view reads.
+    pub reads: Vec<i32>,
 }
 
 /// A column of a relation.
@@ -226,6 +230,8 @@ pub fn user_relation(entry: &TableEntry) -> Relation {
         |name: &String| columns.iter().find(|column| column.name == *name).map(|column| column.number);
     let key = live.map(|live| live.key.iter().filter_map(number).collect()).unwrap_or_default();
     let query = entry.view().map(|view| view.query.clone());
+    let read = entry.view().into_iter().flat_map(|view| &view.reads);
+    let reads = read.map(|(_, id)| oids::table(*id, Part::Table)).collect();
     let QualifiedName { schema, name } = entry.name.clone();
     let oid = |part| oids::table(entry.id, part);
     Relation {
@@ -239,6 +245,8 @@ pub fn user_relation(entry: &TableEntry) -> Relation {
         is_writable: live.is_some(),
         index_oid: oid(Part::Index),
         constraint_oid: oid(Part::Constraint),
+        rule_oid: oid(Part::Rule),
+        reads,
     }
 }
 
@@ -255,6 +263,8 @@ fn system_relation(schema: &str, name: &str, at: usize, columns: Vec<Column>) ->
         is_writable: false,
         index_oid: 0,
         constraint_oid: 0,
+        rule_oid: 0,
+        reads: Vec::new(),
     }
 }
 

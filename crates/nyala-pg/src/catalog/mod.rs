@@ -26,6 +26,7 @@ mod static_names;
 mod statistics;
 mod tables;
 mod text_functions;
+mod views;
 
 pub use column_types::{ColumnType, array_element};
 pub use database::{DATABASE, Relation, user_relation};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! below 16384        PostgreSQL's own objects, with PostgreSQL's numbers where tools know them
-//! 16384 + 8 × id     a table; then its index and its constraint
+//! 16384 + 8 × id     a table or view; then its index, its constraint and its rule
 //! 0x4000_0000 …      the default of a column
 //! 0x6000_0000 …      a role, by its name
 //! 0x7000_0000 …      a schema, by its name
@@ -14,6 +14,10 @@ use nyala_model::TableId;
 pub const PG_CATALOG: i32 = 11;
 /// The database.
 pub const DATABASE: i32 = 16_383;
+/// The table of tables.
+pub const PG_CLASS: i32 = 1259;
+/// The table of rules.
+pub const PG_REWRITE: i32 = 2618;
 /// The role that owns the server's data.
 pub const OWNER: i32 = 10;
 
@@ -33,7 +37,7 @@ const KNOWN: &[(&str, i32)] = &[
     ("pg_auth_members", 1261),
     ("pg_authid", 1260),
     ("pg_cast", 2605),
-    ("pg_class", 1259),
+    ("pg_class", PG_CLASS),
     ("pg_collation", 3456),
     ("pg_constraint", 2606),
     ("pg_conversion", 2607),
@@ -59,7 +63,7 @@ const KNOWN: &[(&str, i32)] = &[
     ("pg_proc", 1255),
     ("pg_publication", 6104),
     ("pg_range", 3541),
-    ("pg_rewrite", 2618),
+    ("pg_rewrite", PG_REWRITE),
     ("pg_sequence", 2224),
     ("pg_shdescription", 2396),
     ("pg_statistic_ext", 3381),
@@ -78,6 +82,7 @@ pub enum Part {
     Table = 0,
     Index = 1,
     Constraint = 2,
+    Rule = 3,
 }
 
 /// A table, or a part of it.

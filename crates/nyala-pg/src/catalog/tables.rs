@@ -14,7 +14,7 @@ use datafusion_pg_catalog::pg_catalog::PG_CATALOG_TABLES;
 
 use super::cells::{Kind, Row, batch_of, schema_of};
 use super::database::Database;
-use super::{activity, objects, relations, statistics};
+use super::{activity, objects, relations, statistics, views};
 use crate::translation::SESSION_TABLES;
 
 /// A system table: its columns, and how its rows are made.
@@ -54,6 +54,8 @@ pub const DEFINITIONS: &[Definition] = &[
     statistics::STAT_USER_INDEXES,
     statistics::STAT_USER_TABLES,
     statistics::TIMEZONE_NAMES,
+    views::DEPEND,
+    views::REWRITE,
 ];
 
 /// System relations that are views in PostgreSQL.

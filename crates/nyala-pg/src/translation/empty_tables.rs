@@ -33,7 +33,6 @@ const EMPTY: &[&str] = &[
     "pg_publication_namespace",
     "pg_publication_rel",
     "pg_replication_slots",
-    "pg_rewrite",
     "pg_seclabel",
     "pg_seclabels",
     "pg_sequence",
