@@ -28,6 +28,7 @@ mod driver;
 mod expressions;
 mod guards;
 mod integers;
+mod interval_groups;
 mod intervals;
 mod lists;
 mod marks;
